@@ -1,0 +1,1 @@
+#include <openvino/core/version.hpp>

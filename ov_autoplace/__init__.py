@@ -1,0 +1,1 @@
+"""Decides which device runs each operation of an OpenVINO model."""

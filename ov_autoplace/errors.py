@@ -1,0 +1,62 @@
+"""Everything that this package raises on purpose.
+
+One sentence each: the value that was wrong and what to do about it. ``exit_code`` is what the
+command line leaves with: 2 when the user can mend it, 1 when the program failed.
+"""
+
+__all__ = [
+    "AutoplaceError",
+    "CostTableError",
+    "DeviceError",
+    "ModelError",
+    "OptionError",
+    "OutputError",
+    "PlacementError",
+    "ProfilingError",
+    "TargetError",
+    "VersionMismatchError",
+]
+
+
+class AutoplaceError(Exception):
+    """Base of all errors of this package."""
+
+    exit_code = 2
+
+
+class ModelError(AutoplaceError):
+    """A model that cannot be read, or that no device (or no placement) can run."""
+
+
+class DeviceError(AutoplaceError):
+    """A device name that does not exist on this machine, or a device that cannot be used."""
+
+
+class OptionError(AutoplaceError):
+    """An ``AUTOPLACE_*`` property or command-line option that is unknown or has a bad value."""
+
+
+class PlacementError(AutoplaceError):
+    """A placement that is incomplete, names unknown ops or devices, or breaks a constraint."""
+
+
+class CostTableError(AutoplaceError):
+    """A cost table that is inconsistent, or a file that does not hold one."""
+
+
+class TargetError(AutoplaceError):
+    """A target profile that cannot be used: not a profile, another schema, devices missing."""
+
+
+class OutputError(AutoplaceError):
+    """An output file or folder that cannot be written."""
+
+
+class ProfilingError(AutoplaceError):
+    """A measurement that failed on the device, through no fault of the caller."""
+
+    exit_code = 1
+
+
+class VersionMismatchError(AutoplaceError, ImportError):
+    """The installed OpenVINO is not the one that this package was built against."""

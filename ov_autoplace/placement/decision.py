@@ -1,0 +1,65 @@
+"""How a placement was chosen: every candidate, what was predicted, what was measured, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ov_autoplace._arrays import FloatArray
+
+__all__ = ["Candidate", "Decision"]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One placement that was considered.
+
+    Attributes:
+        name: ``"CPU"`` for a single device, else the solver that proposed it.
+        predicted_seconds: Simulated latency; ``None`` when no cost table was made.
+        subgraphs: Number of subgraphs of HETERO.
+        samples: Measured latencies in seconds, ``float64[n]``, empty when it was not run.
+        dropped: Why it left the race, or an empty string.
+    """
+
+    name: str
+    predicted_seconds: float | None
+    subgraphs: int
+    samples: FloatArray = field(default_factory=lambda: np.empty(0))
+    dropped: str = ""
+
+    @property
+    def measured_seconds(self) -> float | None:
+        """Median of the samples."""
+        return float(np.median(self.samples)) if len(self.samples) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """The answer of :func:`ov_autoplace.place`.
+
+    Attributes:
+        chosen: Name of the candidate that was taken.
+        reason: One sentence saying why.
+        mode: ``ZERO_SHOT``, ``PROFILE`` or ``TUNE``.
+        candidates: All candidates, in the order in which they were considered.
+        seconds: Wall-clock time of each phase by name.
+    """
+
+    chosen: str
+    reason: str
+    mode: str
+    candidates: tuple[Candidate, ...]
+    seconds: dict[str, float]
+
+    def __str__(self) -> str:
+        return self.reason
+
+    def candidate(self, name: str) -> Candidate:
+        """The candidate of that name.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return next(c for c in self.candidates if c.name == name)

@@ -1,0 +1,145 @@
+"""A placement: which device runs each op, with what is known about the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ov_autoplace._arrays import IntArray, frozen_array
+from ov_autoplace.errors import PlacementError
+from ov_autoplace.files import read_json, write_text_atomically
+
+if TYPE_CHECKING:
+    from ov_autoplace.cost.table import CostTable
+    from ov_autoplace.placement.decision import Decision
+
+__all__ = ["Placement", "Schedule"]
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """A device for each of M names (ops, or groups of ops).
+
+    Attributes:
+        devices: Device names that ``assignment`` indexes.
+        names: What is placed, length M.
+        assignment: Index into ``devices`` of each name, ``int32[M]``.
+        members: Op friendly names behind each name, or ``None`` when the names are the ops.
+        latency_seconds: Simulated latency, when the placement comes from a solver.
+        lower_bound_seconds: Proven bound below every placement's simulated latency, when there is one.
+        solver: Who proposed it.
+        decision: How it was chosen among others, when :func:`ov_autoplace.place` chose it.
+    """
+
+    devices: tuple[str, ...]
+    names: tuple[str, ...]
+    assignment: IntArray
+    members: tuple[tuple[str, ...], ...] | None = None
+    latency_seconds: float | None = None
+    lower_bound_seconds: float | None = None
+    solver: str = "given"
+    decision: Decision | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, str]:
+        """Device of every op by friendly name."""
+        chosen = [self.devices[d] for d in self.assignment.tolist()]
+        if self.members is None:
+            return dict(zip(self.names, chosen, strict=True))
+        return {op: device for ops, device in zip(self.members, chosen, strict=True) for op in ops}
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, str]) -> Placement:
+        """A placement from ``{op friendly name: device}``; devices stand in order of appearance."""
+        for name, device in mapping.items():
+            if not isinstance(name, str) or not isinstance(device, str) or not device:
+                raise PlacementError(
+                    f"a placement maps op names to device names, but {name!r} is mapped to {device!r}"
+                )
+        devices = tuple(dict.fromkeys(mapping.values()))
+        position = {device: i for i, device in enumerate(devices)}
+        return cls(
+            devices=devices,
+            names=tuple(mapping),
+            assignment=frozen_array([position[device] for device in mapping.values()], np.int32),
+        )
+
+    @classmethod
+    def of_groups(cls, table: CostTable, assignment: IntArray, solver: str = "given") -> Placement:
+        """A placement of a cost table's groups, ``assignment`` being ``int32[G]``."""
+        return cls(
+            devices=table.devices,
+            names=table.names,
+            assignment=frozen_array(assignment, np.int32),
+            members=table.members,
+            solver=solver,
+        )
+
+    def groups_of(self, table: CostTable) -> IntArray:
+        """The assignment of ``table``'s groups, ``int32[G]`` indexing ``table.devices``.
+
+        Raises:
+            PlacementError: A group is missing, split over devices, or on a device that the table lacks.
+        """
+        if self.names is table.names and self.devices == table.devices:
+            return self.assignment
+        device_of = self.to_dict()
+        position = {device: d for d, device in enumerate(table.devices)}
+        result = np.empty(len(table), dtype=np.int32)
+        groups = table.members if table.members is not None else tuple((name,) for name in table.names)
+        for g, ops in enumerate(groups):
+            found = {device_of[op] for op in ops if op in device_of}
+            if not found and table.names[g] in device_of:
+                found = {device_of[table.names[g]]}
+            if len(found) != 1:
+                what = "is not placed" if not found else f"is split over {', '.join(sorted(found))}"
+                raise PlacementError(f"group {table.names[g]!r} {what}; place all of its ops on one device")
+            device = found.pop()
+            if device not in position:
+                raise PlacementError(
+                    f"group {table.names[g]!r} is placed on {device!r}; "
+                    f"the cost table knows {', '.join(table.devices)}"
+                )
+            result[g] = position[device]
+        return frozen_array(result, np.int32)
+
+    def save(self, path: str | Path) -> None:
+        """Write the flat JSON object ``{op friendly name: device}`` that OpenVINO's samples read."""
+        write_text_atomically(path, json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Placement:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            PlacementError: The file is missing or is not a flat JSON object of strings.
+        """
+        data = read_json(path, PlacementError, "an affinity file")
+        if not isinstance(data, dict):
+            raise PlacementError(f"{path}: an affinity file holds one flat JSON object, not a {type(data).__name__}")
+        return cls.from_dict(data)
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """What a placement costs on a cost table.
+
+    Attributes:
+        latency_seconds: Time of one inference.
+        subgraphs: Number of subgraphs that HETERO would compile.
+        device_seconds: Busy time of each device, in order of the table's devices.
+        memory_bytes: Bytes held by each device.
+        transfer_seconds: Time spent in hand-overs.
+        subgraph_of: Subgraph of each group, ``int32[G]``, numbered in order of first appearance.
+    """
+
+    latency_seconds: float
+    subgraphs: int
+    device_seconds: tuple[float, ...]
+    memory_bytes: tuple[float, ...]
+    transfer_seconds: float
+    subgraph_of: IntArray

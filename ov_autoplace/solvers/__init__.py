@@ -1,0 +1,1 @@
+"""Solvers: pure functions from a cost table and constraints to a placement."""

@@ -1,0 +1,32 @@
+"""Fixtures that many tests share."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import openvino as ov
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+for folder in (ROOT / "tools", ROOT / "tests"):
+    sys.path.insert(0, str(folder))
+
+CPU_PLUGIN = Path(ov.__file__).parent / "libs" / "libopenvino_intel_cpu_plugin.so"
+
+# HETERO runs CPU submodels on one shared executor unless told otherwise, and then the thread counts
+# below would be reported but not used.
+UNEQUAL_PAIR = {
+    "XCPU": {"INFERENCE_NUM_THREADS": 1, "EXCLUSIVE_ASYNC_REQUESTS": False},
+    "CPU": {"INFERENCE_NUM_THREADS": 2, "EXCLUSIVE_ASYNC_REQUESTS": False},
+}
+
+
+@pytest.fixture
+def unequal_pair() -> ov.Core:
+    """A Core with two real devices of unequal speed: XCPU is the CPU plugin on one thread."""
+    core = ov.Core()
+    core.register_plugin(str(CPU_PLUGIN), "XCPU")
+    for device, properties in UNEQUAL_PAIR.items():
+        core.set_property(device, properties)
+    return core

@@ -1,0 +1,75 @@
+# Every target makes its own environment under .venv from nothing but python3, a C++17 compiler and make.
+# Another interpreter gets its own folder: make test PYTHON=python3.12 VENV=.venv/312
+PYTHON ?= python3
+VENV ?= .venv
+PYTEST_ARGS ?=
+
+native_sources := $(shell find csrc -type f)
+build_inputs := pyproject.toml CMakeLists.txt $(native_sources)
+package_sources := $(shell find ov_autoplace -type f -not -path '*/__pycache__/*' -not -name '*.so')
+cpp_sources := $(shell find csrc tools/cpp -name '*.cpp' -o -name '*.hpp')
+
+# $(call environment,name) makes an empty environment; pip is quiet but for errors.
+environment = $(PYTHON) -m venv --clear $(VENV)/$(1) && $(VENV)/$(1)/bin/python -m pip install --quiet --upgrade pip
+# Warnings are errors here, and each environment has its own build folder, so that none rebuilds the other's.
+editable = $(VENV)/$(1)/bin/python -m pip install --quiet --editable '.[$(2)]' \
+	--config-settings=build-dir=$(VENV)/$(1)/build --config-settings=cmake.define.OV_AUTOPLACE_WERROR=ON
+
+.PHONY: help demo test test-all lint format stub clean
+help:
+	@echo 'make demo      install the package, place a sample network on two devices, run it, print the table'
+	@echo 'make test      the tests that need no torch'
+	@echo 'make test-all  all tests (installs torch and transformers)'
+	@echo 'make lint      ruff, mypy, clang-format, the type stub of the C++ core, the documents'
+	@echo 'make format    let ruff and clang-format rewrite the sources'
+	@echo 'make stub      regenerate ov_autoplace/_core.pyi after a change of the bindings'
+	@echo 'make clean     remove the environments and build folders'
+
+# The demo sees only the installed package: it runs in a folder that does not hold the sources.
+demo: $(VENV)/demo/stamp
+	mkdir -p build/demo
+	cd build/demo && $(abspath $(VENV))/demo/bin/python $(CURDIR)/tools/demo.py
+
+test: $(VENV)/test/stamp
+	$(VENV)/test/bin/python -m pytest -m 'not torch' $(PYTEST_ARGS)
+
+test-all: $(VENV)/test-all/stamp
+	$(VENV)/test-all/bin/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/lint/stamp
+	$(VENV)/lint/bin/ruff check .
+	$(VENV)/lint/bin/ruff format --check .
+	$(VENV)/lint/bin/mypy
+	$(VENV)/lint/bin/clang-format --dry-run --Werror $(cpp_sources)
+	$(VENV)/lint/bin/python tools/check_tree.py
+
+format: $(VENV)/lint/stamp
+	$(VENV)/lint/bin/ruff check --fix .
+	$(VENV)/lint/bin/ruff format .
+	$(VENV)/lint/bin/clang-format -i $(cpp_sources)
+
+stub: $(VENV)/lint/stamp
+	$(VENV)/lint/bin/python tools/check_tree.py --write
+
+clean:
+	rm -rf $(VENV) build dist
+
+$(VENV)/demo/stamp: $(build_inputs) $(package_sources)
+	$(call environment,demo)
+	$(VENV)/demo/bin/python -m pip install --quiet . --config-settings=build-dir=$(VENV)/demo/build
+	touch $@
+
+$(VENV)/test/stamp: $(build_inputs)
+	$(call environment,test)
+	$(call editable,test,test)
+	touch $@
+
+$(VENV)/test-all/stamp: $(build_inputs)
+	$(call environment,test-all)
+	$(call editable,test-all,test-all)
+	touch $@
+
+$(VENV)/lint/stamp: $(build_inputs)
+	$(call environment,lint)
+	$(call editable,lint,dev)
+	touch $@

@@ -1,0 +1,48 @@
+"""Reading models so that every failure is one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import openvino as ov
+
+from ov_autoplace.errors import ModelError
+
+__all__ = ["openvino_reason", "read_model"]
+
+
+def read_model(core: ov.Core, model: Any, weights: bytes | None = None) -> ov.Model:
+    """Read an IR, ONNX or any other file that OpenVINO reads, or an IR in memory.
+
+    Args:
+        core: Reads it; the Core's extensions apply.
+        model: A path, or the bytes of an IR's XML or of an ONNX model.
+        weights: Bytes of the IR's weights, when ``model`` is not a path.
+
+    Raises:
+        ModelError: The file is missing, or is not a model.
+    """
+    if isinstance(model, (str, Path)) and weights is None:
+        path = Path(model)
+        if not path.exists():
+            raise ModelError(f"there is no model file {path}")
+        if path.is_dir() and not any(path.iterdir()):
+            raise ModelError(f"{path} is an empty folder, not a model file")
+        what = str(path)
+    elif isinstance(model, (str, Path, bytes)) or hasattr(model, "read"):
+        what = "the model in memory"
+        model = model.encode() if isinstance(model, str) else model
+    else:
+        raise ModelError(f"a model is an openvino.Model, a path or bytes, not a {type(model).__name__}")
+    try:
+        return core.read_model(model, weights) if weights is not None else core.read_model(model)
+    except (RuntimeError, TypeError, UnicodeError) as cause:
+        raise ModelError(f"OpenVINO cannot read {what}: {openvino_reason(cause)}") from cause
+
+
+def openvino_reason(cause: BaseException) -> str:
+    """The informative part of an OpenVINO exception: its last line that is not a source location."""
+    lines = [line.strip() for line in str(cause).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("Exception from", "[ NETWORK"))]
+    return (lines[-1] if lines else type(cause).__name__)[:300]

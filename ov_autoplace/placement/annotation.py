@@ -1,0 +1,185 @@
+"""A placement's way into a model and into files, and back.
+
+Two marks per op: ``affinity``, which HETERO reads when the model is compiled in this process, and
+``user_data:autoplace``, the only kind of per-op note that OpenVINO writes into an IR. A summary stands
+at model level under ``autoplace``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import openvino as ov
+
+from ov_autoplace.errors import OutputError, PlacementError
+from ov_autoplace.files import staged_folder
+from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.placement.placement import Placement
+
+__all__ = [
+    "AFFINITY_KEY",
+    "OP_KEY",
+    "AnnotatedFiles",
+    "annotate",
+    "annotated_placement",
+    "save_annotated",
+    "set_affinities",
+]
+
+AFFINITY_KEY = "affinity"
+OP_KEY = "user_data:autoplace"
+_SUMMARY_KEY = "autoplace"
+
+
+class AnnotatedFiles(NamedTuple):
+    """Where :func:`save_annotated` put its files."""
+
+    model: Path
+    affinities: Path
+
+
+def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
+    """Write a placement into ``model``, which is modified.
+
+    Every top-level op gets its device as ``affinity`` (read by HETERO) and as ``user_data:autoplace``
+    (survives ``save_model``); the model gets a summary under ``autoplace``. Ops that share a friendly
+    name are renamed, because HETERO tells ops apart by name.
+
+    Raises:
+        PlacementError: An op without a device, or a device for an op that the model does not have.
+    """
+    from ov_autoplace._version import __version__
+
+    placement = placement if isinstance(placement, Placement) else Placement.from_dict(placement)
+    make_names_unique(model)
+    device_of = placement.to_dict()
+    set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY))
+    count = Counter(device_of.values())
+    summary = {
+        "version": __version__,
+        "devices": ",".join(d for d in placement.devices if count[d]),
+        "ops_per_device": ", ".join(f"{device}: {n}" for device, n in count.most_common()),
+    }
+    if placement.decision is not None:
+        summary["chosen"] = placement.decision.chosen
+        summary["decision"] = placement.decision.reason
+    for key, value in summary.items():
+        model.set_rt_info(value, [_SUMMARY_KEY, key])
+
+
+def set_affinities(
+    model: ov.Model, device_of: Mapping[str, str], keys: tuple[str, ...] = (AFFINITY_KEY,)
+) -> None:
+    """Write each op's device under ``keys``; the model's names must be unique.
+
+    Raises:
+        PlacementError: As :func:`annotate`; the model is left as it was.
+    """
+    ops = model.get_ops()
+    names = [op.get_friendly_name() for op in ops]
+    missing = [name for name in names if name not in device_of]
+    if missing:
+        raise PlacementError(
+            f"{len(missing)} of {len(names)} ops have no device, the first is {missing[0]!r}; "
+            "every op needs one, Constants, Parameters and Results too"
+        )
+    if len(device_of) != len(names):
+        known = set(names)
+        unknown = [name for name in device_of if name not in known]
+        raise PlacementError(
+            f"{len(unknown)} placed ops are not in the model, the first is {unknown[0]!r}; "
+            "was the placement made for another model?"
+        )
+    for op, name in zip(ops, names, strict=True):
+        rt_info = op.get_rt_info()
+        for key in keys:
+            rt_info[key] = device_of[name]
+
+
+def annotated_placement(model: ov.Model) -> Placement | None:
+    """The placement that :func:`annotate` wrote, or ``None`` when the model carries none.
+
+    Ops that were added since (by preprocessing, for example) take the device of a neighbour.
+
+    Raises:
+        PlacementError: The annotation is damaged: a device that is not a text.
+    """
+    ops = model.get_ordered_ops()
+    device_of: dict[str, str] = {}
+    for op in ops:
+        rt_info = op.get_rt_info()
+        if OP_KEY in rt_info:
+            device = rt_info[OP_KEY]
+            device = getattr(device, "value", device)
+            if not isinstance(device, str) or not device:
+                raise PlacementError(f"op {op.get_friendly_name()!r} is annotated with {device!r}, not a device name")
+            device_of[op.get_friendly_name()] = device
+    if not device_of:
+        return None
+    _fill_gaps(ops, device_of)
+    return Placement.from_dict({name: device_of[name] for name in (op.get_friendly_name() for op in ops)})
+
+
+def _fill_gaps(ops: list[ov.Node], device_of: dict[str, str]) -> None:
+    """Give ops without a device that of a producer, else of a consumer, else the most frequent one."""
+    for op in ops:
+        name = op.get_friendly_name()
+        if name not in device_of:
+            sources = (v.get_node().get_friendly_name() for v in op.input_values())
+            device = next((device_of[s] for s in sources if s in device_of), None)
+            if device is not None:
+                device_of[name] = device
+    most = Counter(device_of.values()).most_common(1)[0][0]
+    for op in reversed(ops):
+        name = op.get_friendly_name()
+        if name not in device_of:
+            targets = (t.get_node().get_friendly_name() for o in op.outputs() for t in o.get_target_inputs())
+            device_of[name] = next((device_of[t] for t in targets if t in device_of), most)
+
+
+def save_annotated(
+    model: ov.Model, placement: Placement, folder: str | Path, stem: str
+) -> AnnotatedFiles:
+    """Write ``stem.autoplace.xml`` with its ``.bin``, and ``stem.affinity.json``.
+
+    All files are made in a hidden folder beside and renamed at the end, so that a failure leaves nothing.
+
+    Args:
+        model: The model; a clone is annotated.
+        placement: Covers every op of the model.
+        folder: Existing folder.
+        stem: First part of the file names.
+
+    Raises:
+        OutputError: The folder cannot be written, or is full.
+        PlacementError: See :func:`annotate`.
+    """
+    folder = Path(folder)
+    clone = model.clone()
+    annotate(clone, placement)
+    xml, weights, affinities = (f"{stem}.autoplace.xml", f"{stem}.autoplace.bin", f"{stem}.affinity.json")
+    with staged_folder(folder) as stage:
+        try:
+            ov.save_model(clone, stage / xml, compress_to_fp16=False)
+        except RuntimeError as cause:
+            raise OutputError(f"cannot write {folder / xml}: {str(cause).strip().splitlines()[-1]}") from cause
+        placement.save(stage / affinities)
+        _check_complete(stage / xml)
+        # The weights first: whoever sees the .xml finds its .bin.
+        for name in (weights, affinities, xml):
+            os.replace(stage / name, folder / name)
+    return AnnotatedFiles(folder / xml, folder / affinities)
+
+
+def _check_complete(xml: Path) -> None:
+    """Read an IR back: the serializer does not report a full disk, a cut-short file does not read."""
+    try:
+        ov.Core().read_model(xml)
+    except RuntimeError as cause:
+        raise OutputError(
+            f"cannot write {xml.name}: what was stored does not read back; is the disk full?"
+        ) from cause

@@ -1,1 +1,82 @@
-"""Decides which device runs each operation of an OpenVINO model."""
+"""Decides which device runs each operation of an OpenVINO model, and proves the answer by measurement.
+
+Importing this package makes the device name ``AUTOPLACE`` known to ``openvino.Core``::
+
+    compiled = openvino.Core().compile_model("model.xml", "AUTOPLACE")
+
+Everything else is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ov_autoplace import errors
+from ov_autoplace._version import __version__, check_openvino
+from ov_autoplace.device import register, unregister
+
+if TYPE_CHECKING:
+    from ov_autoplace.cost.profiled import profile
+    from ov_autoplace.cost.table import CostTable
+    from ov_autoplace.cost.target import Target
+    from ov_autoplace.graph.computation_graph import ComputationGraph
+    from ov_autoplace.graph.extract import extract
+    from ov_autoplace.partition import count_subgraphs
+    from ov_autoplace.passes import AutoplacePass
+    from ov_autoplace.placement.annotation import annotate
+    from ov_autoplace.placement.placement import Placement, Schedule
+    from ov_autoplace.placer import place
+    from ov_autoplace.simulator import simulate
+    from ov_autoplace.solvers import solve
+
+__all__ = [
+    "AutoplacePass",
+    "ComputationGraph",
+    "CostTable",
+    "Placement",
+    "Schedule",
+    "Target",
+    "__version__",
+    "annotate",
+    "count_subgraphs",
+    "errors",
+    "extract",
+    "place",
+    "profile",
+    "register",
+    "simulate",
+    "solve",
+    "unregister",
+]
+
+_HOME = {
+    "AutoplacePass": "passes",
+    "ComputationGraph": "graph.computation_graph",
+    "CostTable": "cost.table",
+    "Placement": "placement.placement",
+    "Schedule": "placement.placement",
+    "Target": "cost.target",
+    "annotate": "placement.annotation",
+    "count_subgraphs": "partition",
+    "extract": "graph.extract",
+    "place": "placer",
+    "profile": "cost.profiled",
+    "simulate": "simulator",
+    "solve": "solvers",
+}
+
+check_openvino()
+register()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

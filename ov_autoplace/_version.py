@@ -40,4 +40,4 @@ def _built_against() -> str | None:
         from ov_autoplace._build_info import OPENVINO_VERSION
     except ModuleNotFoundError:
         return None
-    return OPENVINO_VERSION
+    return str(OPENVINO_VERSION)

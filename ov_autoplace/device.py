@@ -134,7 +134,8 @@ def _query_model(
 ) -> dict[str, str]:
     devices = _device_list(device_name)
     if devices is None:
-        return _originals["query_model"](self, model, device_name, config)
+        answer: dict[str, str] = _originals["query_model"](self, model, device_name, config)
+        return answer
     from ov_autoplace.placer import place
 
     own, properties = split_config(config)

@@ -117,7 +117,9 @@ def plugin_library(core: ov.Core, device: str) -> Path:
     description = next(iter(versions.values())).description
     library = Path(ov.__file__).parent / "libs" / f"lib{description}.so"
     if not library.exists():
-        raise DeviceError(f"the plugin of {device!r} reports itself as {description!r}, but {library} is missing")
+        raise DeviceError(
+            f"the plugin of {device!r} reports itself as {description!r}, but {library} is missing"
+        )
     return library
 
 

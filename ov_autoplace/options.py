@@ -106,7 +106,9 @@ def _budget(value: Any) -> float | None:
     except (TypeError, ValueError):
         milliseconds = -1.0
     if not 0 <= milliseconds < float("inf"):
-        raise OptionError(f"{PREFIX}TIME_BUDGET_MS is {value!r}; it must be a number of milliseconds, 0 or more")
+        raise OptionError(
+            f"{PREFIX}TIME_BUDGET_MS is {value!r}; it must be a number of milliseconds, 0 or more"
+        )
     return milliseconds
 
 
@@ -145,7 +147,9 @@ def _bytes(device: str, value: Any) -> float:
     except ValueError:
         result = -1.0
     if not result >= 0:
-        raise OptionError(f"{PREFIX}MEMORY_LIMIT of {device} is {value!r}; write bytes, or like 500MB or 2GiB")
+        raise OptionError(
+            f"{PREFIX}MEMORY_LIMIT of {device} is {value!r}; write bytes, or like 500MB or 2GiB"
+        )
     return result
 
 
@@ -155,7 +159,8 @@ def _shapes(value: Any) -> Mapping[str, Sequence[int]]:
         valid = isinstance(shape, Sequence) and not isinstance(shape, str)
         if not valid or not all(isinstance(d, int) and not isinstance(d, bool) and d >= 0 for d in shape):
             raise OptionError(
-                f"{PREFIX}SHAPES gives {name!r} the shape {shape!r}; it must be a list of sizes like [1, 3, 224, 224]"
+                f"{PREFIX}SHAPES gives {name!r} the shape {shape!r}; "
+                "it must be a list of sizes like [1, 3, 224, 224]"
             )
     return shapes
 

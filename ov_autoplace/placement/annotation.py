@@ -116,7 +116,9 @@ def annotated_placement(model: ov.Model) -> Placement | None:
             device = rt_info[OP_KEY]
             device = getattr(device, "value", device)
             if not isinstance(device, str) or not device:
-                raise PlacementError(f"op {op.get_friendly_name()!r} is annotated with {device!r}, not a device name")
+                raise PlacementError(
+                    f"op {op.get_friendly_name()!r} is annotated with {device!r}, not a device name"
+                )
             device_of[op.get_friendly_name()] = device
     if not device_of:
         return None
@@ -141,9 +143,7 @@ def _fill_gaps(ops: list[ov.Node], device_of: dict[str, str]) -> None:
             device_of[name] = next((device_of[t] for t in targets if t in device_of), most)
 
 
-def save_annotated(
-    model: ov.Model, placement: Placement, folder: str | Path, stem: str
-) -> AnnotatedFiles:
+def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, stem: str) -> AnnotatedFiles:
     """Write ``stem.autoplace.xml`` with its ``.bin``, and ``stem.affinity.json``.
 
     All files are made in a hidden folder beside and renamed at the end, so that a failure leaves nothing.
@@ -166,7 +166,9 @@ def save_annotated(
         try:
             ov.save_model(clone, stage / xml, compress_to_fp16=False)
         except RuntimeError as cause:
-            raise OutputError(f"cannot write {folder / xml}: {str(cause).strip().splitlines()[-1]}") from cause
+            raise OutputError(
+                f"cannot write {folder / xml}: {str(cause).strip().splitlines()[-1]}"
+            ) from cause
         placement.save(stage / affinities)
         _check_complete(stage / xml)
         # The weights first: whoever sees the .xml finds its .bin.

@@ -120,7 +120,9 @@ class Placement:
         """
         data = read_json(path, PlacementError, "an affinity file")
         if not isinstance(data, dict):
-            raise PlacementError(f"{path}: an affinity file holds one flat JSON object, not a {type(data).__name__}")
+            raise PlacementError(
+                f"{path}: an affinity file holds one flat JSON object, not a {type(data).__name__}"
+            )
         return cls.from_dict(data)
 
 

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import openvino as ov
+import pytest
+
+from ov_autoplace.devices import (
+    core_with_extra_devices,
+    device_properties,
+    plugin_library,
+    profiler_for,
+    property_text,
+    resolve_devices,
+)
+from ov_autoplace.errors import DeviceError
+
+
+def test_without_a_list_all_real_devices_are_taken_and_cpus_come_last(unequal_pair):
+    assert resolve_devices(unequal_pair) == ("CPU", "XCPU")
+
+
+def test_a_list_keeps_its_order(unequal_pair):
+    assert resolve_devices(unequal_pair, "XCPU, CPU") == ("XCPU", "CPU")
+    assert resolve_devices(unequal_pair, ["CPU"]) == ("CPU",)
+
+
+@pytest.mark.parametrize(
+    ("devices", "message"),
+    [
+        ("FPGA", "no device 'FPGA' here; available: CPU, XCPU"),
+        ("CPU,CPU", "listed twice"),
+        ("CPU,,XCPU", "empty name"),
+        ("AUTO", "virtual device"),
+        ("HETERO:CPU", "virtual device"),
+        ("cpu", "no device 'cpu'"),
+    ],
+)
+def test_a_bad_list_is_refused_in_one_sentence(unequal_pair, devices, message):
+    with pytest.raises(DeviceError, match=message):
+        resolve_devices(unequal_pair, devices)
+
+
+def test_the_environment_adds_aliases_with_properties(monkeypatch):
+    monkeypatch.setenv("AUTOPLACE_EXTRA_DEVICES", "XCPU=CPU,INFERENCE_NUM_THREADS=1; YCPU=CPU")
+    core = core_with_extra_devices()
+    assert resolve_devices(core) == ("CPU", "XCPU", "YCPU")
+    assert core.get_property("XCPU", "INFERENCE_NUM_THREADS") == 1
+    assert core.get_property("YCPU", "INFERENCE_NUM_THREADS") != 1
+
+
+@pytest.mark.parametrize("text", ["XCPU", "=CPU", "XCPU=", "XCPU=CPU,THREADS"])
+def test_a_malformed_alias_is_refused(monkeypatch, text):
+    monkeypatch.setenv("AUTOPLACE_EXTRA_DEVICES", text)
+    with pytest.raises(DeviceError, match="ALIAS=DEVICE"):
+        core_with_extra_devices()
+
+
+def test_an_alias_that_openvino_refuses_is_explained(monkeypatch):
+    monkeypatch.setenv("AUTOPLACE_EXTRA_DEVICES", "SECOND=CPU")
+    with pytest.raises(DeviceError, match="like XCPU"):
+        core_with_extra_devices()
+
+
+def test_the_plugin_library_of_an_alias_is_that_of_its_device(unequal_pair):
+    assert plugin_library(unequal_pair, "XCPU") == plugin_library(unequal_pair, "CPU")
+    assert plugin_library(unequal_pair, "CPU").exists()
+
+
+def test_property_values_become_text_that_the_runtime_parses():
+    assert property_text(True) == "YES"
+    assert property_text(ov.Type.f32) == "f32"
+    assert property_text(ov.properties.hint.PerformanceMode.LATENCY) == "LATENCY"
+    assert property_text(4) == "4"
+
+
+def test_flat_properties_go_to_every_device_and_own_ones_win(unequal_pair):
+    result = device_properties(
+        unequal_pair,
+        ["XCPU", "CPU"],
+        {"PERF_COUNT": True, "DEVICE_PROPERTIES": {"CPU": {"PERF_COUNT": False}}},
+    )
+    assert result["XCPU"] == {"EXCLUSIVE_ASYNC_REQUESTS": False, "PERF_COUNT": True}
+    assert result["CPU"] == {"EXCLUSIVE_ASYNC_REQUESTS": False, "PERF_COUNT": False}
+
+
+def test_the_profiler_sees_the_callers_devices_and_their_settings(unequal_pair, tmp_path):
+    from openvino import opset13 as ops
+
+    parameter = ops.parameter([1, 8], ov.Type.f32, name="x")
+    ov.save_model(ov.Model([ops.relu(parameter)], [parameter]), tmp_path / "m.xml", compress_to_fp16=False)
+    profiler = profiler_for(unequal_pair, ["XCPU", "CPU"])
+    executable = profiler.compile(str(tmp_path / "m.xml"), "XCPU")
+    assert executable.execution_devices == ["XCPU"]
+    assert len(executable.run(3)) == 3

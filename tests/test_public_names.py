@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import ov_autoplace
+
+PUBLIC = {
+    "AutoplacePass",
+    "ComputationGraph",
+    "CostTable",
+    "Placement",
+    "Schedule",
+    "Target",
+    "__version__",
+    "annotate",
+    "count_subgraphs",
+    "errors",
+    "extract",
+    "place",
+    "profile",
+    "register",
+    "simulate",
+    "solve",
+    "unregister",
+}
+
+
+def test_the_public_surface_is_exactly_this():
+    assert set(ov_autoplace.__all__) == PUBLIC
+    for name in PUBLIC:
+        assert getattr(ov_autoplace, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = ov_autoplace.nothing
+
+
+def test_importing_loads_nothing_heavy():
+    code = (
+        "import sys, openvino; before = set(sys.modules); import ov_autoplace;"
+        "new = set(sys.modules) - before; print([m for m in new if m.split('.')[0] in"
+        " ('scipy', 'rich', 'typer', 'torch', 'dgl')])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_another_openvino_is_refused_with_the_command_that_rebuilds(monkeypatch):
+    from ov_autoplace import _version
+
+    monkeypatch.setattr(_version, "_built_against", lambda: "2025.0.0")
+    with pytest.raises(ov_autoplace.errors.VersionMismatchError, match=r"pip install .*--force-reinstall"):
+        _version.check_openvino()
+
+
+def test_a_source_tree_that_was_never_built_says_so(monkeypatch):
+    from ov_autoplace import _version
+
+    monkeypatch.setattr(_version, "_built_against", lambda: None)
+    with pytest.raises(ImportError, match=r"pip install \."):
+        _version.check_openvino()

@@ -1,0 +1,286 @@
+"""Convolutional classifiers: Inception-V3, ResNet-50 and MobileNet-V2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import openvino as ov
+from openvino import opset15 as ops
+
+from zoo.builder import NetworkBuilder, Node
+
+__all__ = [
+    "InceptionConfig",
+    "MobileNetConfig",
+    "ResNetConfig",
+    "inception_v3",
+    "inverted_residuals",
+    "mobilenet_v2",
+    "residual_stages",
+    "resnet50",
+]
+
+# A residual branch that adds little keeps the sum's size over many blocks.
+RESIDUAL_GAIN = 0.2
+
+
+@dataclass(frozen=True)
+class ResNetConfig:
+    """Sizes of a residual network of bottleneck blocks (He et al. 2015, arXiv 1512.03385)."""
+
+    image: int = 224
+    width: int = 64
+    blocks: tuple[int, ...] = (3, 4, 6, 3)
+    classes: int = 1000
+
+    @classmethod
+    def small(cls) -> ResNetConfig:
+        """Two stages on thumbnails."""
+        return cls(image=32, width=8, blocks=(1, 2), classes=10)
+
+
+def resnet50(config: ResNetConfig, seed: int) -> ov.Model:
+    """ResNet-50 with weights in f16."""
+    net = NetworkBuilder(seed, np.float16)
+    x: Node = net.input("image", (1, 3, config.image, config.image))
+    x = net.conv_relu(x, config.width, 7, stride=2, padding=3, name="stem")
+    x = net.max_pool(x, 3, 2, 1)
+    x = residual_stages(net, x, config)
+    logits = net.dense(net.global_average(x), config.classes, name="fc")
+    return net.model("resnet50", {"logits": logits})
+
+
+def residual_stages(net: NetworkBuilder, x: Node, config: ResNetConfig) -> Node:
+    """The stages behind the stem; each but the first halves the image."""
+    for stage, blocks in enumerate(config.blocks):
+        for block in range(blocks):
+            with net.scope(f"layer{stage + 1}"), net.scope(block):
+                stride = 2 if stage and not block else 1
+                x = _bottleneck(net, x, config.width << stage, stride, project=not block)
+    return x
+
+
+def _bottleneck(net: NetworkBuilder, x: Node, width: int, stride: int, *, project: bool) -> Node:
+    y = net.conv_relu(x, width, 1, name="conv1")
+    y = net.conv_relu(y, width, 3, stride=stride, padding=1, name="conv2")
+    y = net.conv(y, 4 * width, 1, gain=RESIDUAL_GAIN, name="conv3")
+    if project:
+        x = net.conv(x, 4 * width, 1, stride=stride, gain=1.0, name="downsample")
+    return net.relu(net.add(y, x, "sum"))
+
+
+@dataclass(frozen=True)
+class MobileNetConfig:
+    """Sizes of an inverted residual network (Sandler et al. 2018, arXiv 1801.04381).
+
+    Attributes:
+        stages: Expansion, channels, blocks and first stride of each stage.
+        stem: Channels in front.
+        head: Channels behind.
+    """
+
+    image: int = 224
+    stem: int = 32
+    stages: tuple[tuple[int, int, int, int], ...] = (
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    )
+    head: int = 1280
+    classes: int = 1000
+
+    @classmethod
+    def small(cls) -> MobileNetConfig:
+        """Three stages on thumbnails."""
+        stages = ((1, 8, 1, 1), (4, 12, 2, 2), (4, 16, 1, 2))
+        return cls(image=32, stem=8, stages=stages, head=32, classes=10)
+
+
+def mobilenet_v2(config: MobileNetConfig, seed: int) -> ov.Model:
+    """MobileNet-V2: depthwise convolutions between narrow layers."""
+    net = NetworkBuilder(seed)
+    x: Node = net.input("image", (1, 3, config.image, config.image))
+    x = relu6(net, net.conv(x, config.stem, 3, stride=2, padding=1, name="stem"), "stem.relu6")
+    x = inverted_residuals(net, x, config.stages)[-1]
+    x = relu6(net, net.conv(x, config.head, 1, name="head"), "head.relu6")
+    logits = net.dense(net.global_average(x), config.classes, name="classifier")
+    return net.model("mobilenet_v2", {"logits": logits})
+
+
+def relu6(net: NetworkBuilder, x: Node, name: str = "relu6") -> Node:
+    """ReLU that stops at 6."""
+    return net.named(ops.clamp(x, 0.0, 6.0), name)
+
+
+def inverted_residuals(
+    net: NetworkBuilder, x: Node, stages: Sequence[tuple[int, int, int, int]]
+) -> list[Node]:
+    """The output of each stage, given as in :class:`MobileNetConfig`."""
+    outputs = []
+    for stage, (expansion, channels, blocks, first_stride) in enumerate(stages):
+        for block in range(blocks):
+            with net.scope(f"stage{stage + 1}"), net.scope(block):
+                x = _inverted_residual(net, x, expansion, channels, 1 if block else first_stride)
+        outputs.append(x)
+    return outputs
+
+
+def _inverted_residual(net: NetworkBuilder, x: Node, expansion: int, channels: int, stride: int) -> Node:
+    inputs = x.output(0).get_shape()[1]
+    hidden = expansion * inputs
+    y = x
+    if expansion != 1:
+        y = relu6(net, net.conv(y, hidden, 1, name="expand"), "expand.relu6")
+    y = net.conv(y, hidden, 3, stride=stride, padding=1, groups=hidden, name="depthwise")
+    y = relu6(net, y, "depthwise.relu6")
+    if stride == 1 and inputs == channels:
+        return net.add(net.conv(y, channels, 1, gain=RESIDUAL_GAIN, name="project"), x, "sum")
+    return net.conv(y, channels, 1, gain=1.0, name="project")
+
+
+@dataclass(frozen=True)
+class InceptionConfig:
+    """Sizes of Inception-V3 (Szegedy et al. 2015, arXiv 1512.00567).
+
+    Attributes:
+        image: Height and width of the image; at least 75.
+        divisor: Divides all channel counts.
+        blocks: How many of the three, four and two blocks of equal resolution there are.
+    """
+
+    image: int = 299
+    divisor: int = 1
+    blocks: tuple[int, int, int] = (3, 4, 2)
+    classes: int = 1000
+
+    @classmethod
+    def small(cls) -> InceptionConfig:
+        """One block of each kind, channels divided by 16."""
+        return cls(image=75, divisor=16, blocks=(1, 1, 1), classes=10)
+
+
+def inception_v3(config: InceptionConfig, seed: int) -> ov.Model:
+    """Inception-V3 without its auxiliary head, with weights in f16."""
+    net = NetworkBuilder(seed, np.float16)
+    blocks = _InceptionBlocks(net, config.divisor)
+    x: Node = net.input("image", (1, 3, config.image, config.image))
+    with net.scope("renormalize"):
+        x = _renormalize(net, x)
+    with net.scope("stem"):
+        x = blocks.conv(x, 32, 3, "conv1", stride=2, padding=0)
+        x = blocks.conv(x, 32, 3, "conv2", padding=0)
+        x = blocks.conv(x, 64, 3, "conv3")
+        x = net.max_pool(x, 3, 2, name="pool1")
+        x = blocks.conv(x, 80, 1, "conv4")
+        x = blocks.conv(x, 192, 3, "conv5", padding=0)
+        x = net.max_pool(x, 3, 2, name="pool2")
+    for i, pooled in enumerate((32, 64, 64)[: config.blocks[0]]):
+        with net.scope(f"mixed5.{i}"):
+            x = blocks.kernels_of_five(x, pooled)
+    with net.scope("reduce6"):
+        x = blocks.first_reduction(x)
+    for i, width in enumerate((128, 160, 160, 192)[: config.blocks[1]]):
+        with net.scope(f"mixed6.{i}"):
+            x = blocks.factorized_sevens(x, width)
+    with net.scope("reduce7"):
+        x = blocks.second_reduction(x)
+    for i in range(config.blocks[2]):
+        with net.scope(f"mixed7.{i}"):
+            x = blocks.split_threes(x)
+    logits = net.dense(net.global_average(x), config.classes, name="fc")
+    return net.model("inception_v3", {"logits": logits})
+
+
+def _renormalize(net: NetworkBuilder, x: Node) -> Node:
+    """From the mean and deviation of ImageNet's channels to 0.5 and 0.5, channel by channel."""
+    channels = []
+    for c, (mean, deviation) in enumerate(((0.485, 0.229), (0.456, 0.224), (0.406, 0.225))):
+        with net.scope(f"channel{c}"):
+            index, axis = net.constant("index", c), net.constant("axis", 1)
+            y = net.named(ops.gather(x, index, axis), "gather")
+            y = net.named(ops.unsqueeze(y, net.constant("unsqueeze.axes", [1])), "unsqueeze")
+            scale = net.stored("scale", np.full((1, 1, 1, 1), deviation / 0.5, np.float32))
+            y = net.named(ops.multiply(y, scale), "multiply")
+            shift = net.stored("shift", np.full((1, 1, 1, 1), (mean - 0.5) / 0.5, np.float32))
+            channels.append(net.named(ops.add(y, shift), "add"))
+    return net.named(ops.concat(channels, 1), "concat")
+
+
+class _InceptionBlocks:
+    """The five kinds of blocks of Inception-V3."""
+
+    def __init__(self, net: NetworkBuilder, divisor: int) -> None:
+        self._net = net
+        self._divisor = divisor
+
+    def conv(
+        self,
+        x: Node,
+        channels: int,
+        kernel: int | tuple[int, int],
+        name: str,
+        *,
+        stride: int = 1,
+        padding: int | None = None,
+    ) -> Node:
+        channels = max(1, channels // self._divisor)
+        return self._net.conv_relu(x, channels, kernel, stride=stride, padding=padding, name=name)
+
+    def _concat(self, branches: Sequence[Node]) -> Node:
+        return self._net.named(ops.concat(list(branches), 1), "concat")
+
+    def kernels_of_five(self, x: Node, pooled: int) -> Node:
+        """Branches of 1x1, 5x5, two 3x3 and pooling."""
+        a = self.conv(x, 64, 1, "one")
+        b = self.conv(self.conv(x, 48, 1, "five.reduce"), 64, 5, "five")
+        c = self.conv(x, 64, 1, "double.reduce")
+        c = self.conv(self.conv(c, 96, 3, "double.1"), 96, 3, "double.2")
+        d = self.conv(self._net.avg_pool(x, 3, 1, 1), pooled, 1, "pooled")
+        return self._concat([a, b, c, d])
+
+    def first_reduction(self, x: Node) -> Node:
+        """Half the resolution, 768 channels."""
+        a = self.conv(x, 384, 3, "three", stride=2, padding=0)
+        b = self.conv(self.conv(x, 64, 1, "double.reduce"), 96, 3, "double.1")
+        b = self.conv(b, 96, 3, "double.2", stride=2, padding=0)
+        return self._concat([a, b, self._net.max_pool(x, 3, 2)])
+
+    def factorized_sevens(self, x: Node, width: int) -> Node:
+        """Branches of 7x7 convolutions that are split into 1x7 and 7x1."""
+        a = self.conv(x, 192, 1, "one")
+        b = self.conv(x, width, 1, "seven.reduce")
+        b = self.conv(self.conv(b, width, (1, 7), "seven.1"), 192, (7, 1), "seven.2")
+        c = self.conv(x, width, 1, "double.reduce")
+        for i, kernel in enumerate(((7, 1), (1, 7), (7, 1))):
+            c = self.conv(c, width, kernel, f"double.{i + 1}")
+        c = self.conv(c, 192, (1, 7), "double.4")
+        d = self.conv(self._net.avg_pool(x, 3, 1, 1), 192, 1, "pooled")
+        return self._concat([a, b, c, d])
+
+    def second_reduction(self, x: Node) -> Node:
+        """Half the resolution, 1280 channels."""
+        a = self.conv(x, 192, 1, "three.reduce")
+        a = self.conv(a, 320, 3, "three", stride=2, padding=0)
+        b = self.conv(x, 192, 1, "seven.reduce")
+        b = self.conv(self.conv(b, 192, (1, 7), "seven.1"), 192, (7, 1), "seven.2")
+        b = self.conv(b, 192, 3, "seven.3", stride=2, padding=0)
+        return self._concat([a, b, self._net.max_pool(x, 3, 2)])
+
+    def split_threes(self, x: Node) -> Node:
+        """Branches that end in 1x3 beside 3x1."""
+        a = self.conv(x, 320, 1, "one")
+        b = self._split(self.conv(x, 384, 1, "three.reduce"), "three")
+        c = self.conv(self.conv(x, 448, 1, "double.reduce"), 384, 3, "double.1")
+        c = self._split(c, "double.2")
+        d = self.conv(self._net.avg_pool(x, 3, 1, 1), 192, 1, "pooled")
+        return self._concat([a, b, c, d])
+
+    def _split(self, x: Node, name: str) -> Node:
+        with self._net.scope(name):
+            return self._concat([self.conv(x, 384, (1, 3), "wide"), self.conv(x, 384, (3, 1), "high")])

@@ -1,5 +1,16 @@
 """Computation graphs: extraction from ``ov.Model`` and coarsening into co-location groups."""
 
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.inputs import input_ranges
+from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.shapes import with_static_shapes
 
-__all__ = ["CoarseGraph", "ComputationGraph"]
+__all__ = [
+    "CoarseGraph",
+    "ComputationGraph",
+    "extract",
+    "input_ranges",
+    "make_names_unique",
+    "with_static_shapes",
+]

@@ -1,0 +1,126 @@
+"""Reading an ``ov.Model`` into a :class:`ComputationGraph`.
+
+The model is walked once and never modified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, csr_from_lists, frozen_array
+from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.graph.foldable import foldable_ops
+from ov_autoplace.graph.names import unique_names
+from ov_autoplace.graph.op_costs import op_costs
+from ov_autoplace.graph.records import ModelReader, OpRecord
+from ov_autoplace.graph.shapes import with_static_shapes
+
+__all__ = ["extract"]
+
+
+def extract(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) -> ComputationGraph:
+    """The computation graph of a model's top-level ops.
+
+    Sizes of dynamic models are those of a clone with static input shapes (see
+    :func:`~ov_autoplace.graph.shapes.with_static_shapes`). A dimension that is unknown even so, because
+    it depends on data, counts as 1 when it leads other dimensions and as 64 otherwise, within its
+    bounds; ``output_shapes`` says -1 for it.
+
+    A constant counts as weight of the ops that read it when they run: the source bytes of a foldable
+    chain (a compressed weight with its decompression) belong to the chain's consumer, and the chain's
+    own ops cost nothing. A Gather therefore carries its whole table, of which it reads a few rows.
+
+    If, Loop and TensorIterator are one op each that costs what their bodies cost: the dearer branch of
+    an If, and every iteration of a loop (``op_costs.DEFAULT_TRIP_COUNT`` when the count is not static).
+
+    Args:
+        model: Any model; duplicate friendly names are reported as ``make_names_unique`` would set them.
+        shapes: Input shapes to take sizes from, see ``with_static_shapes``.
+
+    Raises:
+        OptionError: ``shapes`` does not fit the model.
+        ModelError: A dynamic input cannot be given a size.
+    """
+    ops = model.get_ordered_ops()
+    if not shapes and all(p.get_output_partial_shape(0).is_static for p in model.get_parameters()):
+        records = ModelReader().read(ops)
+        return _assemble(ops, records, records)
+    clone, _ = with_static_shapes(model, shapes)
+    return _assemble(ops, ModelReader().read(clone.get_ordered_ops()), ModelReader().read(ops))
+
+
+def _assemble(ops: Sequence[ov.Node], records: list[OpRecord], marks: list[OpRecord]) -> ComputationGraph:
+    """The graph of ``ops``: sizes from ``records``, dynamic marks from ``marks`` (the same ops)."""
+    op_types = tuple(record.op_type for record in records)
+    input_offsets, input_sources = csr_from_lists([[source for source, _ in r.sources] for r in records])
+    ports = np.fromiter(
+        (port for r in records for _, port in r.sources), dtype=np.int32, count=len(input_sources)
+    )
+    foldable = foldable_ops(op_types, input_offsets, input_sources)
+    flops, weights = op_costs(records, foldable)
+    edge_bytes = np.fromiter(
+        (records[source].bytes[port] for r in records for source, port in r.sources),
+        dtype=np.float64,
+        count=len(input_sources),
+    )
+    edge_bytes[foldable[input_sources]] = 0.0
+    return ComputationGraph(
+        names=tuple(unique_names(op.get_friendly_name() for op in ops)),
+        op_types=op_types,
+        precisions=tuple((r.types or records[r.sources[0][0]].types or ("dynamic",))[0] for r in records),
+        flops=frozen_array(flops, np.float64),
+        weight_bytes=frozen_array(weights, np.float64),
+        output_bytes=frozen_array([sum(r.bytes) for r in records], np.float64),
+        input_bytes=frozen_array(_row_sums(edge_bytes, input_offsets), np.float64),
+        output_shapes=tuple(r.shapes[0].known if r.shapes else () for r in records),
+        is_constant=_mark(op_types, "Constant"),
+        is_parameter=_mark(op_types, "Parameter"),
+        is_result=_mark(op_types, "Result"),
+        is_dynamic=frozen_array([any(shape.dynamic for shape in r.shapes) for r in marks], np.bool_),
+        **_tensors(records, marks, input_offsets, input_sources, ports),
+        input_offsets=frozen_array(input_offsets, np.int32),
+        input_sources=frozen_array(input_sources, np.int32),
+    )
+
+
+def _tensors(
+    records: list[OpRecord],
+    marks: list[OpRecord],
+    input_offsets: IntArray,
+    input_sources: IntArray,
+    ports: IntArray,
+) -> dict[str, Any]:
+    """The ``tensor_*`` fields: one tensor per output port that somebody reads, by producer and port."""
+    inputs_per_op = np.diff(input_offsets)
+    consumers = np.repeat(np.arange(len(records), dtype=np.int32), inputs_per_op)
+    consumer_ports = np.arange(len(input_sources), dtype=np.int32) - np.repeat(
+        input_offsets[:-1], inputs_per_op
+    )
+    keys = input_sources.astype(np.int64) << 32 | ports
+    order = np.argsort(keys, kind="stable")
+    tensors, counts = np.unique(keys, return_counts=True)
+    producer, port = tensors >> 32, tensors & 0xFFFFFFFF
+    outputs = list(zip(producer.tolist(), port.tolist(), strict=True))
+    return {
+        "tensor_producer": frozen_array(producer, np.int32),
+        "tensor_port": frozen_array(port, np.int32),
+        "tensor_bytes": frozen_array([records[i].bytes[p] for i, p in outputs], np.float64),
+        "tensor_offsets": frozen_array(np.concatenate(([0], np.cumsum(counts))), np.int32),
+        "tensor_consumers": frozen_array(consumers[order], np.int32),
+        "tensor_consumer_port": frozen_array(consumer_ports[order], np.int32),
+        "tensor_uncuttable": frozen_array([marks[i].shapes[p].uncuttable for i, p in outputs], np.bool_),
+    }
+
+
+def _row_sums(values: FloatArray, offsets: IntArray) -> FloatArray:
+    """Sum of each CSR row."""
+    running = np.concatenate(([0.0], np.cumsum(values)))
+    return np.asarray(running[offsets[1:]] - running[offsets[:-1]], dtype=np.float64)
+
+
+def _mark(op_types: tuple[str, ...], wanted: str) -> BoolArray:
+    return frozen_array([op_type == wanted for op_type in op_types], np.bool_)

@@ -1,0 +1,75 @@
+"""Flops and weight bytes of every op of a model, bodies of If, Loop and TensorIterator included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ov_autoplace._arrays import BoolArray, csr_from_lists
+from ov_autoplace.graph.flops import OpSizes, flops_of
+from ov_autoplace.graph.foldable import foldable_ops
+from ov_autoplace.graph.records import ModelReader, OpRecord
+
+__all__ = ["DEFAULT_TRIP_COUNT", "op_costs"]
+
+DEFAULT_TRIP_COUNT = 10
+"""How often the body of a loop is assumed to run when its trip count is not static."""
+
+# Foldable ops that make large weights out of little, as in models whose weights were stripped. Other
+# chains (decompression, transposition) count what they read.
+_EXPANDING = frozenset({"Broadcast", "Tile"})
+
+
+def op_costs(records: Sequence[OpRecord], foldable: BoolArray) -> tuple[list[float], list[float]]:
+    """Flops and weight bytes of each op; foldable ops have neither.
+
+    Args:
+        records: All ops of a model in topological order, N.
+        foldable: Marks of :func:`~ov_autoplace.graph.foldable.foldable_ops`, ``bool[N]``.
+    """
+    folded = foldable.tolist()
+    constant_bytes = [0.0] * len(records)
+    flops = [0.0] * len(records)
+    weights = [0.0] * len(records)
+    for i, record in enumerate(records):
+        if folded[i]:
+            if not record.sources or record.op_type in _EXPANDING:
+                constant_bytes[i] = sum(record.bytes)
+            else:
+                constant_bytes[i] = sum(constant_bytes[source] for source, _ in record.sources)
+            continue
+        weights[i] = sum(constant_bytes[source] for source, _ in record.sources)
+        if record.op_type in ("If", "Loop", "TensorIterator"):
+            flops[i], body_weights = _bodies_cost(record)
+            weights[i] += body_weights
+        else:
+            flops[i] = flops_of(record.op_type, _sizes(record, records))
+    return flops, weights
+
+
+def _sizes(record: OpRecord, records: Sequence[OpRecord]) -> OpSizes:
+    return OpSizes(
+        inputs=[records[source].shapes[port].dims for source, port in record.sources],
+        outputs=[shape.dims for shape in record.shapes],
+        attributes=record.node.get_attributes,
+    )
+
+
+def _bodies_cost(record: OpRecord) -> tuple[float, float]:
+    """Flops and weight bytes of an op with bodies; weights count once however often a body runs."""
+    node: Any = record.node
+    if record.op_type == "If":
+        branches = [_body_cost(node.get_function(i)) for i in range(2)]
+        return max(flops for flops, _ in branches), sum(weights for _, weights in branches)
+    flops, weights = _body_cost(node.get_function())
+    trips = node.get_num_iterations()
+    return flops * (trips if trips >= 0 else DEFAULT_TRIP_COUNT), weights
+
+
+def _body_cost(body: Any) -> tuple[float, float]:
+    """Flops and weight bytes of one run of a body."""
+    records = ModelReader().read(body.get_ordered_ops())
+    offsets, sources = csr_from_lists([[source for source, _ in record.sources] for record in records])
+    foldable = foldable_ops(tuple(record.op_type for record in records), offsets, sources)
+    flops, weights = op_costs(records, foldable)
+    return sum(flops), sum(weights)

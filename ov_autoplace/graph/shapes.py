@@ -1,0 +1,161 @@
+"""Static shapes for dynamic models: what the caller gives, and documented guesses for the rest.
+
+Defaults of a dynamic dimension, each moved into the dimension's own bounds:
+
+* dimension 0 (batch): 1;
+* the two spatial dimensions of an image, which is a rank-4 input whose dimensions 2 and 3 (NCHW) are
+  both dynamic, or whose dimensions 1 and 2 are while the last is at most 4 (NHWC): 224;
+* a dynamic channel of such an NCHW image: 3;
+* anything else, such as a sequence length: 64.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import openvino as ov
+from openvino import op as ov_op
+
+from ov_autoplace.errors import ModelError, OptionError
+
+__all__ = ["DEFAULT_BATCH", "DEFAULT_DIMENSION", "DEFAULT_IMAGE_SIDE", "assumed_size", "with_static_shapes"]
+
+DEFAULT_BATCH = 1
+DEFAULT_CHANNELS = 3
+DEFAULT_IMAGE_SIDE = 224
+DEFAULT_DIMENSION = 64
+
+_log = logging.getLogger("ov_autoplace")
+
+
+def with_static_shapes(
+    model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None
+) -> tuple[ov.Model, dict[str, tuple[int, ...]]]:
+    """A clone of ``model`` whose inputs have static shapes.
+
+    Only the inputs' shapes change and are propagated; no transformation runs, so the clone's ops stand
+    in the same order under the same names.
+
+    Args:
+        model: Any model; it is not modified.
+        shapes: Shape by input name (any tensor name or the friendly name of the Parameter). Inputs that
+            are not mentioned keep their static dimensions and take the defaults above for the others.
+
+    Returns:
+        The clone, and the complete shape of every input of which a dimension was guessed, by the
+        input's friendly name.
+
+    Raises:
+        OptionError: A name is no input, two names mean one input, or a shape does not fit.
+        ModelError: An input has dynamic rank and no shape was given, or the guessed shapes do not fit.
+    """
+    clone = model.clone()
+    given = _by_input(clone, shapes or {})
+    guessed: dict[str, tuple[int, ...]] = {}
+    changed = False
+    for i, parameter in enumerate(clone.get_parameters()):
+        partial = parameter.get_output_partial_shape(0)
+        if i in given:
+            shape = given[i]
+        elif partial.is_static:
+            continue
+        else:
+            shape = _guess(parameter)
+            guessed[parameter.get_friendly_name()] = shape
+        if partial.is_dynamic or tuple(partial.to_shape()) != shape:
+            parameter.set_partial_shape(ov.PartialShape(list(shape)))
+            changed = True
+    if changed:
+        _propagate(clone, shapes or {}, guessed)
+    return clone, guessed
+
+
+def assumed_size(position: int, dimension: ov.Dimension, rank: int = 0) -> int:
+    """Size that an unknown dimension counts with: 1 in front of others, else 64, moved into its bounds.
+
+    Args:
+        position: Index of the dimension.
+        dimension: The dimension, static or not.
+        rank: Number of dimensions; the only dimension of a vector is a length and not a batch.
+    """
+    if dimension.is_static:
+        return int(dimension.get_length())
+    return _clamped(DEFAULT_BATCH if position == 0 and rank != 1 else DEFAULT_DIMENSION, dimension)
+
+
+def _by_input(model: ov.Model, shapes: Mapping[str, Sequence[int]]) -> dict[int, tuple[int, ...]]:
+    """The given shapes by position of the Parameter, checked against the model's own shapes."""
+    parameters = model.get_parameters()
+    index: dict[str, int] = {}
+    for i, parameter in enumerate(parameters):
+        for name in (parameter.get_friendly_name(), *parameter.output(0).get_names()):
+            index.setdefault(name, i)
+    result: dict[int, tuple[int, ...]] = {}
+    for name, values in shapes.items():
+        if name not in index:
+            known = ", ".join(repr(p.get_friendly_name()) for p in parameters) or "none"
+            raise OptionError(f"a shape is given for {name!r}, which is no input; the inputs are {known}")
+        shape = tuple(int(value) for value in values)
+        if any(value < 0 for value in shape):
+            raise OptionError(f"the shape given for input {name!r}, {list(shape)}, has a negative dimension")
+        parameter = parameters[index[name]]
+        partial = parameter.get_output_partial_shape(0)
+        if partial.rank.is_static and len(shape) != partial.rank.get_length():
+            raise OptionError(
+                f"the shape given for input {name!r}, {list(shape)}, has {len(shape)} dimensions; "
+                f"the input is {partial}"
+            )
+        if partial.is_dynamic and not partial.compatible(ov.PartialShape(list(shape))):
+            raise OptionError(
+                f"the shape given for input {name!r}, {list(shape)}, is outside of what it allows, {partial}"
+            )
+        if result.get(index[name], shape) != shape:
+            raise OptionError(f"input {name!r} is given two different shapes; name each input once")
+        result[index[name]] = shape
+    return result
+
+
+def _guess(parameter: ov_op.Parameter) -> tuple[int, ...]:
+    """The documented default shape of one input, with a warning that names it."""
+    name = parameter.get_friendly_name()
+    partial = parameter.get_output_partial_shape(0)
+    if partial.rank.is_dynamic:
+        raise ModelError(f"input {name!r} has no known number of dimensions; give it a shape")
+    dimensions = [partial.get_dimension(i) for i in range(partial.rank.get_length())]
+    shape = [assumed_size(i, dimension) for i, dimension in enumerate(dimensions)]
+    if len(dimensions) == 4:
+        dynamic = [dimension.is_dynamic for dimension in dimensions]
+        if dynamic[2] and dynamic[3]:
+            shape[2:4] = [_clamped(DEFAULT_IMAGE_SIDE, dimension) for dimension in dimensions[2:]]
+            if dynamic[1]:
+                shape[1] = _clamped(DEFAULT_CHANNELS, dimensions[1])
+        elif dynamic[1] and dynamic[2] and shape[3] <= 4:
+            shape[1:3] = [_clamped(DEFAULT_IMAGE_SIDE, dimension) for dimension in dimensions[1:3]]
+    _log.warning("input %r of shape %s has no static shape; assuming %s", name, partial, shape)
+    return tuple(shape)
+
+
+def _clamped(size: int, dimension: ov.Dimension) -> int:
+    """``size`` moved into the bounds of a dynamic dimension."""
+    upper = dimension.get_max_length()
+    return int(max(size if upper < 0 else min(size, upper), dimension.get_min_length()))
+
+
+def _propagate(
+    clone: ov.Model, shapes: Mapping[str, Sequence[int]], guessed: Mapping[str, tuple[int, ...]]
+) -> None:
+    """Infer all shapes again, or say which input shapes do not fit together."""
+    try:
+        clone.validate_nodes_and_infer_types()
+    except RuntimeError as cause:
+        lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+        reason = lines[-1].rstrip(":") if lines else "shape inference failed"
+        if guessed:
+            assumed = ", ".join(f"{name!r}: {list(shape)}" for name, shape in guessed.items())
+            raise ModelError(
+                f"the shapes assumed for dynamic inputs ({assumed}) do not fit the model; "
+                f"give these inputs a shape ({reason})"
+            ) from cause
+        chosen = ", ".join(f"{name!r}: {list(shape)}" for name, shape in shapes.items())
+        raise OptionError(f"the given shapes ({chosen}) do not fit the model ({reason})") from cause

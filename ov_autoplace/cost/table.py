@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ov_autoplace._arrays import BoolArray, FloatArray, IntArray
+from ov_autoplace.cost.validation import check_table, checked_arrays
 
 __all__ = ["CostTable"]
 
@@ -17,7 +18,8 @@ __all__ = ["CostTable"]
 class CostTable:
     """Costs of placing G groups, which exchange T tensors, on D devices.
 
-    A transfer is paid once per tensor and receiving subgraph. Groups stand in topological order.
+    A transfer is paid once per tensor and receiving subgraph. Groups stand in topological order. The
+    fields are checked when a table is made, and its arrays are then read-only.
 
     Attributes:
         devices: Device names, length D.
@@ -40,6 +42,9 @@ class CostTable:
         op_types: Op type of each group's heaviest op, or ``None`` when the source has none.
         members: Op friendly names of each group, or ``None`` when a group is one op.
         source: Where the times come from: ``analytic``, ``profiled``, ``measured`` or ``imported``.
+
+    Raises:
+        CostTableError: On construction, when a field contradicts this description.
     """
 
     devices: tuple[str, ...]
@@ -60,6 +65,11 @@ class CostTable:
     op_types: tuple[str, ...] | None = None
     members: tuple[tuple[str, ...], ...] | None = None
     source: str = "imported"
+
+    def __post_init__(self) -> None:
+        for field, array in checked_arrays(self).items():
+            object.__setattr__(self, field, array)
+        check_table(self)
 
     def __len__(self) -> int:
         return len(self.names)

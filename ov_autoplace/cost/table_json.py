@@ -1,0 +1,162 @@
+"""Cost tables as JSON: one line per device, group and tensor, so that two tables can be compared by eye.
+
+Schema (version 1)::
+
+    {"schema": "ov-autoplace/cost-table", "version": 1, "source": "profiled",
+     "devices": [{"name": str, "launch_seconds": number, "memory_capacity": number | null}, ...],
+     "transfer_latency": [[seconds, ...], ...],              D x D, from row to column
+     "transfer_seconds_per_byte": [[seconds, ...], ...],     D x D
+     "groups": [{"name": str, "op_seconds": [number | null, ...], "memory_bytes": number,
+                 "op_type": str?, "colocation": int?, "members": [str, ...]?}, ...],
+     "tensors": [{"producer": group index, "bytes": number, "consumers": [group index, ...],
+                  "constant": true?, "uncuttable": true?}, ...]}
+
+A null is an infinity: of ``op_seconds`` "cannot run there", of ``memory_capacity`` "not limited".
+``op_type``, ``colocation`` and ``members`` stand on every group or on none. Sizes follow from the lists
+themselves, so a file cannot ask for more memory than its own length. Numbers survive bit by bit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ov_autoplace._arrays import csr_from_lists
+from ov_autoplace.cost.json_fields import Record, naming
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import CostTableError
+from ov_autoplace.files import read_json, write_text_atomically
+
+__all__ = ["SCHEMA", "VERSION", "load_table", "save_table"]
+
+SCHEMA = "ov-autoplace/cost-table"
+VERSION = 1
+_MAX_ID = 2**31 - 2
+
+_Field = TypeVar("_Field")
+
+
+def save_table(table: CostTable, path: str | Path) -> None:
+    """Write ``table`` to ``path``.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    head = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "source": table.source,
+        "transfer_latency": table.transfer_latency.tolist(),
+        "transfer_seconds_per_byte": table.transfer_seconds_per_byte.tolist(),
+    }
+    sections = {"devices": _devices(table), "groups": _groups(table), "tensors": _tensors(table)}
+    parts = [f"{json.dumps(key)}: {_dumps(value)}" for key, value in head.items()]
+    for key, items in sections.items():
+        lines = ",\n  ".join(map(_dumps, items))
+        parts.append(f"{json.dumps(key)}: [\n  {lines}\n ]" if lines else f"{json.dumps(key)}: []")
+    write_text_atomically(path, "{" + ",\n ".join(parts) + "}\n")
+
+
+def load_table(path: str | Path) -> CostTable:
+    """Read a table that :func:`save_table` wrote.
+
+    Raises:
+        CostTableError: The file is missing, is no cost table, has another version, or contradicts itself.
+    """
+    top = Record.of(read_json(path, CostTableError, "a cost table"), str(path), CostTableError)
+    top.require_schema(SCHEMA, VERSION)
+    devices = list(top.records("devices", "device"))
+    groups = list(top.records("groups", "group"))
+    tensors = list(top.records("tensors", "tensor"))
+    D = len(devices)
+    offsets, consumers = csr_from_lists([tensor.integers("consumers", 0, _MAX_ID) for tensor in tensors])
+    op_seconds = [group.numbers("op_seconds", D, null=math.inf) for group in groups]
+    classes = _on_all(groups, "colocation", lambda g: g.integer("colocation", -1, _MAX_ID))
+    with naming(path, CostTableError):
+        return CostTable(
+            devices=tuple(device.text("name") for device in devices),
+            names=tuple(group.text("name") for group in groups),
+            op_seconds=np.array(op_seconds, dtype=np.float64).reshape(len(groups), D),
+            tensor_producer=_array([tensor.integer("producer", 0, _MAX_ID) for tensor in tensors], np.int64),
+            tensor_bytes=_array([tensor.number("bytes") for tensor in tensors], np.float64),
+            tensor_offsets=offsets,
+            tensor_consumers=consumers,
+            tensor_is_constant=_array([tensor.flag("constant", False) for tensor in tensors], np.bool_),
+            tensor_uncuttable=_array([tensor.flag("uncuttable", False) for tensor in tensors], np.bool_),
+            transfer_latency=_array(top.matrix("transfer_latency", D, D), np.float64),
+            transfer_seconds_per_byte=_array(top.matrix("transfer_seconds_per_byte", D, D), np.float64),
+            launch_seconds=_array([device.number("launch_seconds") for device in devices], np.float64),
+            memory_bytes=_array([group.number("memory_bytes") for group in groups], np.float64),
+            memory_capacity=_array(
+                [device.number("memory_capacity", null=math.inf) for device in devices], np.float64
+            ),
+            colocation=None if classes is None else _array(classes, np.int64),
+            op_types=_on_all(groups, "op_type", lambda g: g.text("op_type")),
+            members=_on_all(groups, "members", lambda g: g.texts("members")),
+            source=top.text("source"),
+        )
+
+
+def _devices(table: CostTable) -> Iterable[dict[str, Any]]:
+    for d, name in enumerate(table.devices):
+        yield {
+            "name": name,
+            "launch_seconds": float(table.launch_seconds[d]),
+            "memory_capacity": _or_null(float(table.memory_capacity[d])),
+        }
+
+
+def _groups(table: CostTable) -> Iterable[dict[str, Any]]:
+    for g, name in enumerate(table.names):
+        group: dict[str, Any] = {
+            "name": name,
+            "op_seconds": [_or_null(seconds) for seconds in table.op_seconds[g].tolist()],
+            "memory_bytes": float(table.memory_bytes[g]),
+        }
+        if table.op_types is not None:
+            group["op_type"] = table.op_types[g]
+        if table.colocation is not None:
+            group["colocation"] = int(table.colocation[g])
+        if table.members is not None:
+            group["members"] = table.members[g]
+        yield group
+
+
+def _tensors(table: CostTable) -> Iterable[dict[str, Any]]:
+    offsets = table.tensor_offsets.tolist()
+    for t, producer in enumerate(table.tensor_producer.tolist()):
+        tensor: dict[str, Any] = {
+            "producer": producer,
+            "bytes": float(table.tensor_bytes[t]),
+            "consumers": table.tensor_consumers[offsets[t] : offsets[t + 1]].tolist(),
+        }
+        if table.tensor_is_constant[t]:
+            tensor["constant"] = True
+        if table.tensor_uncuttable[t]:
+            tensor["uncuttable"] = True
+        yield tensor
+
+
+def _on_all(groups: list[Record], key: str, read: Callable[[Record], _Field]) -> tuple[_Field, ...] | None:
+    """The field ``key`` of every group, or ``None`` when no group has it."""
+    if not any(key in group for group in groups):
+        return None
+    return tuple(read(group) for group in groups)
+
+
+def _array(values: Sequence[Any], dtype: DTypeLike) -> NDArray[Any]:
+    return np.array(values, dtype=dtype)
+
+
+def _or_null(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)

@@ -1,0 +1,131 @@
+"""The invariants of a cost table, checked once when it is made so that nobody downstream has to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ov_autoplace._arrays import frozen_array
+from ov_autoplace.errors import CostTableError
+
+if TYPE_CHECKING:
+    from ov_autoplace.cost.table import CostTable
+
+__all__ = ["check_table", "checked_arrays"]
+
+
+def checked_arrays(table: CostTable) -> dict[str, NDArray[Any]]:
+    """The table's arrays with their documented types, read-only and contiguous.
+
+    Raises:
+        CostTableError: An array has another shape, holds a NaN, a negative or an infinite value where
+            none is allowed, or holds ids that are not integers.
+    """
+    G, D, T = len(table.names), len(table.devices), len(table.tensor_producer)
+    E = len(table.tensor_consumers)
+    arrays = {
+        "op_seconds": _costs("op_seconds", table.op_seconds, (G, D), infinite=True),
+        "tensor_producer": _ids("tensor_producer", table.tensor_producer, (T,), 0, G),
+        "tensor_bytes": _costs("tensor_bytes", table.tensor_bytes, (T,)),
+        "tensor_offsets": _ids("tensor_offsets", table.tensor_offsets, (T + 1,), 0, E + 1),
+        "tensor_consumers": _ids("tensor_consumers", table.tensor_consumers, (E,), 0, G),
+        "tensor_is_constant": _array("tensor_is_constant", table.tensor_is_constant, (T,), np.bool_),
+        "tensor_uncuttable": _array("tensor_uncuttable", table.tensor_uncuttable, (T,), np.bool_),
+        "transfer_latency": _costs("transfer_latency", table.transfer_latency, (D, D)),
+        "transfer_seconds_per_byte": _costs(
+            "transfer_seconds_per_byte", table.transfer_seconds_per_byte, (D, D)
+        ),
+        "launch_seconds": _costs("launch_seconds", table.launch_seconds, (D,)),
+        "memory_bytes": _costs("memory_bytes", table.memory_bytes, (G,)),
+        "memory_capacity": _costs("memory_capacity", table.memory_capacity, (D,), infinite=True),
+    }
+    if table.colocation is not None:
+        arrays["colocation"] = _ids("colocation", table.colocation, (G,), -1, 2**31 - 1)
+    return arrays
+
+
+def check_table(table: CostTable) -> None:
+    """Check what concerns several fields: names, order, and the tensors' consumers.
+
+    Raises:
+        CostTableError: Naming the first field, group or tensor that is wrong.
+    """
+    if not table.devices:
+        raise CostTableError("a cost table needs at least one device")
+    _unique("device names", table.devices)
+    _unique("group names", table.names)
+    for field, values in (("op_types", table.op_types), ("members", table.members)):
+        if values is not None and len(values) != len(table.names):
+            raise CostTableError(
+                f"{field} must have one entry per group ({len(table.names)}), not {len(values)}"
+            )
+    if table.members is not None:
+        _unique("member ops", [op for ops in table.members for op in ops])
+    _check_tensors(table)
+
+
+def _check_tensors(table: CostTable) -> None:
+    offsets, consumers = table.tensor_offsets, table.tensor_consumers
+    counts = np.diff(offsets)
+    if offsets[0] != 0 or offsets[-1] != len(consumers) or (counts < 0).any():
+        raise CostTableError(
+            f"tensor_offsets must rise from 0 to the number of consumers ({len(consumers)}) without a fall"
+        )
+    tensor = np.repeat(np.arange(len(counts)), counts)
+    producer = table.tensor_producer[tensor]
+    late = (producer > consumers) & ~table.tensor_is_constant[tensor]
+    wrong = np.flatnonzero((producer == consumers) | late)
+    if len(wrong):
+        e = wrong[0]
+        names = table.names[producer[e]], table.names[consumers[e]]
+        problem = "its own consumer" if names[0] == names[1] else f"behind its consumer {names[1]!r}"
+        raise CostTableError(
+            f"tensor {tensor[e]}: its producer {names[0]!r} is {problem}; groups stand in topological order"
+        )
+    pairs = tensor.astype(np.int64) * len(table.names) + consumers
+    if len(np.unique(pairs)) != len(pairs):
+        ordered = np.sort(pairs)
+        twice = int(ordered[1:][ordered[1:] == ordered[:-1]][0])
+        t, g = divmod(twice, len(table.names))
+        raise CostTableError(f"tensor {t} names its consumer {table.names[g]!r} twice; each stands once")
+
+
+def _array(field: str, values: Any, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.shape != shape:
+        raise CostTableError(f"{field} must have the shape {list(shape)}, not {list(array.shape)}")
+    if array.size and not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise CostTableError(f"{field} must hold {np.dtype(dtype)} values, not {array.dtype}")
+    return array
+
+
+def _costs(field: str, values: Any, shape: tuple[int, ...], infinite: bool = False) -> NDArray[Any]:
+    array = frozen_array(_array(field, values, shape, np.float64), np.float64)
+    good = (array >= 0) if infinite else np.isfinite(array) & (array >= 0)
+    if not good.all():
+        where = np.unravel_index(int(np.argmin(good)), array.shape)
+        allowed = "0 or more" if infinite else "finite and 0 or more"
+        raise CostTableError(f"{field}{[int(i) for i in where]} is {array[where]}; it must be {allowed}")
+    return array
+
+
+def _ids(field: str, values: Any, shape: tuple[int, ...], low: int, end: int) -> NDArray[Any]:
+    # Range before type: an id of 2**40 must not wrap around into a valid one.
+    array = _array(field, values, shape, np.int64)
+    if array.size and (array.min() < low or array.max() >= end):
+        bad = array.min() if array.min() < low else array.max()
+        raise CostTableError(f"{field} holds {bad}; its values lie in {low} .. {end - 1}")
+    return frozen_array(array, np.int32)
+
+
+def _unique(what: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if not isinstance(name, str):
+            raise CostTableError(f"{what} must be strings, not {name!r}")
+        if name in seen:
+            raise CostTableError(f"{what} must be unique, but {name!r} stands twice")
+        seen.add(name)

@@ -1,0 +1,209 @@
+"""Cost tables: what they accept, and their JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from ov_autoplace.cost import CostTable
+from ov_autoplace.errors import CostTableError, OutputError
+
+
+def make_table(**changes: object) -> CostTable:
+    """Three groups a -> b -> c on two devices, and a constant of c that a reads too."""
+    values: dict[str, object] = {
+        "devices": ("GPU", "CPU"),
+        "names": ("a", "b", "c"),
+        "op_seconds": np.array([[1e-3, 0.1], [np.inf, 1 / 3], [0.0, 5e-324]]),
+        "tensor_producer": np.array([0, 1, 2], dtype=np.int32),
+        "tensor_bytes": np.array([4.0, 1e9, 12.0]),
+        "tensor_offsets": np.array([0, 2, 3, 4], dtype=np.int32),
+        "tensor_consumers": np.array([1, 2, 2, 0], dtype=np.int32),
+        "tensor_is_constant": np.array([False, False, True]),
+        "tensor_uncuttable": np.array([False, True, False]),
+        "transfer_latency": np.array([[0.0, 1e-5], [2e-5, 3e-6]]),
+        "transfer_seconds_per_byte": np.array([[0.0, 1e-10], [2e-10, 0.1]]),
+        "launch_seconds": np.array([1e-4, 0.0]),
+        "memory_bytes": np.array([1.0, 2.0, 3.0]),
+        "memory_capacity": np.array([1e9, np.inf]),
+    }
+    return CostTable(**{**values, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"devices": ()}, "at least one device|shape"),
+        ({"devices": ("CPU", "CPU")}, "device names must be unique, but 'CPU' stands twice"),
+        ({"names": ("a", "b", "a")}, "group names must be unique, but 'a' stands twice"),
+        ({"op_seconds": np.zeros((2, 2))}, r"op_seconds must have the shape \[3, 2\], not \[2, 2\]"),
+        ({"op_seconds": np.array([[1, 1], [1, np.nan], [1, 1]])}, r"op_seconds\[1, 1\] is nan"),
+        ({"op_seconds": -np.ones((3, 2))}, r"op_seconds\[0, 0\] is -1.0; it must be 0 or more"),
+        ({"tensor_bytes": np.array([0, np.inf, 0])}, r"tensor_bytes\[1\] is inf; it must be finite"),
+        ({"launch_seconds": np.array([0, -1e-9])}, r"launch_seconds\[1\]"),
+        ({"tensor_producer": np.array([0, 1, 3])}, r"tensor_producer holds 3; its values lie in 0 .. 2"),
+        ({"tensor_producer": np.array([0, 1, 2**32])}, "tensor_producer holds 4294967296"),
+        ({"tensor_producer": np.array([0.0, 1.5, 2.0])}, "tensor_producer must hold int64 values"),
+        ({"tensor_consumers": np.array([1, 2, 2, -1])}, "tensor_consumers holds -1"),
+        ({"tensor_consumers": np.array([0, 2, 2, 0])}, "tensor 0: its producer 'a' is its own consumer"),
+        ({"tensor_consumers": np.array([1, 2, 0, 0])}, "producer 'b' is behind its consumer 'a'"),
+        ({"tensor_consumers": np.array([1, 1, 2, 0])}, "tensor 0 names its consumer 'b' twice"),
+        ({"tensor_offsets": np.array([0, 3, 2, 4])}, "tensor_offsets must rise"),
+        ({"tensor_offsets": np.array([0, 2, 3, 3])}, "tensor_offsets must rise"),
+        ({"tensor_is_constant": np.zeros(3, dtype=bool)}, "producer 'c' is behind its consumer 'a'"),
+        ({"colocation": np.array([0, 0])}, r"colocation must have the shape \[3\]"),
+        ({"colocation": np.array([0, 0, -2])}, "colocation holds -2"),
+        ({"op_types": ("Relu",)}, r"op_types must have one entry per group \(3\), not 1"),
+        ({"members": (("x",), ("y",), ("x",))}, "member ops must be unique, but 'x' stands twice"),
+    ],
+)
+def test_an_inconsistent_table_is_refused_in_one_sentence(change, sentence):
+    with pytest.raises(CostTableError, match=sentence) as raised:
+        make_table(**change)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_shared_constant_may_stand_behind_its_consumers():
+    assert make_table().tensor_is_constant[2]  # of c, read by a
+
+
+def test_arrays_are_read_only_copies_of_the_documented_type():
+    seconds = np.ones((3, 2), dtype=np.float32)
+    table = make_table(op_seconds=seconds, tensor_producer=np.array([0, 1, 2], dtype=np.int64))
+    seconds[:] = 7
+    assert table.op_seconds.dtype == np.float64
+    assert table.op_seconds.max() == 1
+    assert table.tensor_producer.dtype == np.int32
+    with pytest.raises(ValueError, match="read-only"):
+        table.op_seconds[0, 0] = 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {
+            "colocation": np.array([-1, 0, 0]),
+            "op_types": ("Relu", "If", "Add"),
+            "members": (("x", "ü"), ("\n\ud800",), ("z",)),
+            "source": "profiled",
+        },
+        {
+            "names": (),
+            "op_seconds": np.zeros((0, 2)),
+            "memory_bytes": np.zeros(0),
+            "tensor_producer": np.zeros(0, dtype=np.int32),
+            "tensor_bytes": np.zeros(0),
+            "tensor_offsets": np.zeros(1, dtype=np.int32),
+            "tensor_consumers": np.zeros(0, dtype=np.int32),
+            "tensor_is_constant": np.zeros(0, dtype=bool),
+            "tensor_uncuttable": np.zeros(0, dtype=bool),
+        },
+    ],
+    ids=["plain", "all optional fields", "empty"],
+)
+def test_a_table_survives_its_file_bit_by_bit(tmp_path, change):
+    table = make_table(**change)
+    table.save(tmp_path / "table.json")
+    again = CostTable.load(tmp_path / "table.json")
+    for field in fields(CostTable):
+        left, right = getattr(table, field.name), getattr(again, field.name)
+        if isinstance(left, np.ndarray):
+            assert left.dtype == right.dtype
+            np.testing.assert_array_equal(left, right, err_msg=field.name)
+        else:
+            assert left == right, field.name
+
+
+def test_random_tables_survive_their_file(tmp_path):
+    generator = np.random.default_rng(seed=20261120)
+    for _ in range(20):
+        table = make_table(
+            op_seconds=10.0 ** generator.uniform(-300, 300, (3, 2)), tensor_bytes=generator.random(3)
+        )
+        table.save(tmp_path / "table.json")
+        again = CostTable.load(tmp_path / "table.json")
+        np.testing.assert_array_equal(again.op_seconds, table.op_seconds)
+        np.testing.assert_array_equal(again.tensor_bytes, table.tensor_bytes)
+
+
+def _set(*path_and_value):
+    *path, last, value = path_and_value
+
+    def change(document):
+        for key in path:
+            document = document[key]
+        document[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (_set("schema", "ov-autoplace/target"), "does not hold 'ov-autoplace/cost-table'"),
+        (_set("version", 2), "has version 2 .* this release reads version 1"),
+        (_set("devices", None), "'devices' must be a list"),
+        (_set("devices", 0, "GPU"), "device 0 must be a JSON object, not 'GPU'"),
+        (_set("devices", 0, "memory_capacity", -1), "device 0: 'memory_capacity' must be a finite number"),
+        (_set("devices", 0, "name", 7), "device 0: 'name' must be a string, not 7"),
+        (_set("groups", 1, "op_seconds", [1.0]), "group 1: 'op_seconds' must hold 2 numbers, not 1"),
+        (_set("groups", 1, "op_seconds", [1.0, 10**400]), "group 1: 'op_seconds' must be a finite number"),
+        (_set("groups", 1, "op_seconds", [1.0, True]), "not True"),
+        (_set("groups", 1, "memory_bytes", None), "'memory_bytes' must be a finite number"),
+        (_set("groups", 1, "op_type", "Relu"), "group 0: 'op_type' must be a string, it is missing"),
+        (_set("tensors", 0, "producer", 2**70), "tensor 0: 'producer' must be an integer"),
+        (_set("tensors", 0, "producer", 5), "tensor_producer holds 5"),
+        (_set("tensors", 0, "consumers", [10**12]), "tensor 0: 'consumers' must be an integer"),
+        (_set("tensors", 0, "consumers", 10**12), "'consumers' must be a list"),
+        (_set("tensors", 0, "constant", "yes"), "'constant' must be true or false"),
+        (_set("transfer_latency", [[0.0, 0.0]]), "'transfer_latency' must hold 2 rows, not 1"),
+        (_set("transfer_latency", [[0.0], [0.0]]), "'transfer_latency' must hold 2 numbers, not 1"),
+        (_set("source", ["x"] * 10**4), "'source' must be a string, not a list of 10000"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_sentence_that_names_it(tmp_path, change, sentence):
+    path = tmp_path / "table.json"
+    make_table().save(path)
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(CostTableError, match=sentence) as raised:
+        CostTable.load(path)
+    assert str(raised.value).startswith(str(path))
+    assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "3", "\x00", "[" * 100_000, '{"schema": NaN}', '{"version": ' + "9" * 5000 + "}"]
+)
+def test_what_is_no_table_is_refused(tmp_path, text):
+    path = tmp_path / "table.json"
+    path.write_text(text)
+    with pytest.raises(CostTableError, match=r"table\.json"):
+        CostTable.load(path)
+
+
+def test_a_truncated_file_is_refused_wherever_it_breaks_off(tmp_path):
+    path = tmp_path / "table.json"
+    make_table().save(path)
+    whole = path.read_text()
+    for length in range(0, len(whole) - 2, 7):
+        path.write_text(whole[:length])
+        with pytest.raises(CostTableError):
+            CostTable.load(path)
+
+
+def test_missing_file_and_missing_folder_have_their_own_errors(tmp_path):
+    with pytest.raises(CostTableError, match=r"cannot read a cost table from .*nowhere\.json"):
+        CostTable.load(tmp_path / "nowhere.json")
+    with pytest.raises(OutputError, match="missing"):
+        make_table().save(tmp_path / "missing" / "table.json")
+
+
+def test_replace_checks_the_new_table_too():
+    with pytest.raises(CostTableError, match="launch_seconds"):
+        replace(make_table(), launch_seconds=np.array([np.nan, 0.0]))

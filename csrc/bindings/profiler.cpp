@@ -1,5 +1,171 @@
+// Python's view of the profiler and the race: conversions, the GIL and signals; nothing is measured here.
+#include "ov_autoplace/profiler.hpp"
+
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "ov_autoplace/race.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
+using namespace ov_autoplace;
 
-void init_profiler(nb::module_&) {}
+namespace {
+
+using Seconds = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+using PyProgress = std::optional<std::function<void(std::size_t, std::size_t, double)>>;
+
+Seconds to_numpy(std::vector<double> values) {
+    auto* owned = new std::vector<double>(std::move(values));
+    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+    return Seconds(owned->data(), {owned->size()}, owner);
+}
+
+// Lets Ctrl-C through: the exception it raises travels through the core like any other.
+void check_signals() {
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) {
+        throw nb::python_error();
+    }
+}
+
+RaceCheckpoint race_checkpoint(const PyProgress& progress) {
+    return [&progress](const RaceProgress& state) {
+        check_signals();
+        if (progress) {
+            nb::gil_scoped_acquire gil;
+            (*progress)(state.rounds, state.running, state.seconds);
+        }
+    };
+}
+
+RaceOptions race_options(double budget_seconds, std::size_t min_rounds, std::size_t max_rounds,
+                         double confidence, double margin, std::uint64_t seed) {
+    RaceOptions options;
+    options.budget_seconds = budget_seconds;
+    options.min_rounds = min_rounds;
+    options.max_rounds = max_rounds;
+    options.confidence = confidence;
+    options.margin = margin;
+    options.seed = seed;
+    return options;
+}
+
+void bind_race(nb::module_& m) {
+    nb::class_<RaceEntry>(m, "RaceEntry", "What one candidate of a race did.")
+        .def_prop_ro(
+            "samples", [](const RaceEntry& entry) { return to_numpy(entry.samples); },
+            nb::rv_policy::automatic, "Seconds per inference in each round that it ran in, float64[n].")
+        .def_ro("dropped", &RaceEntry::dropped, "Why it left the race; empty if it stayed to the end.")
+        .def_ro("dropped_seconds", &RaceEntry::dropped_seconds, "When it left, in seconds from the start.");
+    nb::class_<RaceResult>(m, "RaceResult", "Outcome of a race.")
+        .def_ro("entries", &RaceResult::entries, "One RaceEntry per candidate, in the order given.")
+        .def_ro("best", &RaceResult::best, "Candidate with the lowest median of those that stayed.")
+        .def_ro("rounds", &RaceResult::rounds)
+        .def_ro("seconds", &RaceResult::seconds, "How long the race took.")
+        .def_ro("stopped", &RaceResult::stopped, "What ended it: 'budget', 'one left' or 'max rounds'.");
+
+    m.def(
+        "race_samplers",
+        [](const std::vector<std::function<double()>>& samplers, double budget_seconds,
+           std::size_t min_rounds, std::size_t max_rounds, double confidence, double margin,
+           std::uint64_t seed) {
+            return race(
+                samplers.size(), [&](std::size_t candidate) { return samplers[candidate](); },
+                race_options(budget_seconds, min_rounds, max_rounds, confidence, margin, seed),
+                [](const RaceProgress&) { check_signals(); });
+        },
+        "samplers"_a, "budget_seconds"_a, nb::kw_only(), "min_rounds"_a = RaceOptions{}.min_rounds,
+        "max_rounds"_a = RaceOptions{}.max_rounds, "confidence"_a = RaceOptions{}.confidence,
+        "margin"_a = RaceOptions{}.margin, "seed"_a = RaceOptions{}.seed,
+        "Races callables, each of which runs its candidate once and returns its seconds.");
+    m.def("log_evidence_slower", &log_evidence_slower, "losses"_a, "wins"_a,
+          "Logarithm of the e-value of 'slower in more than half of the rounds' after so many losses and "
+          "wins.");
+}
+
+void bind_executable(nb::module_& m) {
+    nb::class_<NodeTime>(m, "NodeTime", "One node of a compiled model, as the device ran it.")
+        .def_ro("name", &NodeTime::name)
+        .def_ro("subgraph", &NodeTime::subgraph, "Index of HETERO's submodel; 0 on a plain device.")
+        .def_ro("type", &NodeTime::type)
+        .def_ro("exec_type", &NodeTime::exec_type, "Kernel and precision, in the plugin's words.")
+        .def_ro("status", &NodeTime::status, "EXECUTED, NOT_RUN or OPTIMIZED_OUT.")
+        .def_ro("original_names", &NodeTime::original_names, "Ops of the model that the node stands for.")
+        .def_ro("seconds", &NodeTime::seconds, "Mean over all inferences so far, cold ones included.");
+
+    nb::class_<Executable>(m, "Executable", "A compiled model with valid inputs, ready to be timed.")
+        .def(
+            "run",
+            [](Executable& self, std::size_t runs, std::size_t warmup, bool asynchronous,
+               std::size_t inferences) {
+                if (inferences < 1) {
+                    throw std::invalid_argument("a sample needs at least one inference");
+                }
+                std::vector<double> seconds;
+                {
+                    nb::gil_scoped_release release;
+                    seconds = self.run(runs, warmup, asynchronous, inferences, check_signals);
+                }
+                return to_numpy(std::move(seconds));
+            },
+            "runs"_a, "warmup"_a = 1, "asynchronous"_a = false, "inferences"_a = 1,
+            "Seconds per inference of each run, float64[runs]; a run is the mean of `inferences` inferences.")
+        .def("node_times", &Executable::node_times, nb::call_guard<nb::gil_scoped_release>(),
+             "NodeTime of every node; all zero unless compiled with PERF_COUNT.")
+        .def_prop_ro("subgraphs", &Executable::subgraphs, "Number of submodels that HETERO made, else 1.")
+        .def_prop_ro("compile_seconds", &Executable::compile_seconds)
+        .def_prop_ro("execution_devices", &Executable::execution_devices);
+}
+
+}  // namespace
+
+void init_profiler(nb::module_& m) {
+    nb::exception<ProfilerError>(m, "ProfilerError", PyExc_RuntimeError);
+    bind_race(m);
+    bind_executable(m);
+    nb::class_<Profiler>(m, "Profiler", "Compiles and times models on an ov::Core of its own.")
+        .def(nb::init<const std::vector<std::pair<std::string, std::string>>&,
+                      const std::map<std::string, StringMap>&>(),
+             "plugins"_a, "device_properties"_a,
+             "Registers (device name, plugin library) pairs that are not known yet and sets each device's "
+             "properties.")
+        .def(
+            "compile",
+            [](Profiler& self, const std::string& xml_path, const std::string& device,
+               const StringMap& properties, const std::optional<StringMap>& affinities,
+               const std::map<std::string, std::int64_t>& input_high, std::uint64_t seed) {
+                nb::gil_scoped_release release;
+                return self.compile(xml_path, device, properties, affinities ? &*affinities : nullptr,
+                                    {input_high, seed});
+            },
+            "xml_path"_a, "device"_a, "properties"_a = StringMap{}, "affinities"_a = nb::none(),
+            "input_high"_a = std::map<std::string, std::int64_t>{}, "seed"_a = 0,
+            "Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs.")
+        .def_static(
+            "race",
+            [](const std::vector<std::shared_ptr<Executable>>& executables, double budget_seconds,
+               std::size_t min_rounds, std::size_t max_rounds, double confidence, double margin,
+               std::uint64_t seed, double min_sample_seconds, const PyProgress& progress) {
+                nb::gil_scoped_release release;
+                return race(executables,
+                            race_options(budget_seconds, min_rounds, max_rounds, confidence, margin, seed),
+                            min_sample_seconds, race_checkpoint(progress));
+            },
+            "executables"_a, "budget_seconds"_a, nb::kw_only(), "min_rounds"_a = RaceOptions{}.min_rounds,
+            "max_rounds"_a = RaceOptions{}.max_rounds, "confidence"_a = RaceOptions{}.confidence,
+            "margin"_a = RaceOptions{}.margin, "seed"_a = RaceOptions{}.seed, "min_sample_seconds"_a = 200e-6,
+            "progress"_a = nb::none(),
+            "Runs the executables in turns and drops those that are certainly slower; `progress` is called "
+            "with "
+            "(rounds, candidates left, seconds) now and then.");
+}

@@ -1,0 +1,98 @@
+// Measures models on the devices of this machine, from C++, so that the interpreter is not part of the
+// measurement.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <openvino/runtime/core.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ov_autoplace/checkpoint.hpp"
+#include "ov_autoplace/profiler_error.hpp"
+#include "ov_autoplace/race.hpp"
+
+namespace ov_autoplace {
+
+using StringMap = std::map<std::string, std::string>;
+
+// One node of a compiled model, as the device ran it.
+struct NodeTime {
+    std::string name;
+    int subgraph;  // index of HETERO's submodel; 0 on a plain device
+    std::string type;
+    std::string exec_type;                    // kernel and precision, in the plugin's own words
+    std::string status;                       // EXECUTED, NOT_RUN or OPTIMIZED_OUT
+    std::vector<std::string> original_names;  // ops of the model that the node stands for
+    double seconds;  // mean over every inference of the compiled model, cold ones included
+};
+
+// A compiled model with one infer request and valid inputs, ready to be timed.
+class Executable {
+public:
+    struct Inputs {
+        // Exclusive upper bound of integer inputs by Parameter name; others take kDefaultInputHigh.
+        std::map<std::string, std::int64_t> high;
+        std::uint64_t seed = 0;
+    };
+    static constexpr std::int64_t kDefaultInputHigh = 2;
+
+    // `model` is what was compiled: its Parameters name the inputs.
+    Executable(const ov::Model& model, ov::CompiledModel compiled, const Inputs& inputs,
+               double compile_seconds);
+
+    // Seconds per inference of each of `samples` samples, after `warmup` untimed inferences. A sample is the
+    // mean of `inferences` inferences between two readings of the clock: more than one where an
+    // inference is so short that the clock would be part of the result.
+    std::vector<double> run(std::size_t samples, std::size_t warmup, bool asynchronous,
+                            std::size_t inferences, const Checkpoint& checkpoint);
+
+    // Per-node times; all zero unless compiled with PERF_COUNT.
+    std::vector<NodeTime> node_times();
+
+    // Number of submodels that HETERO made; 1 on a plain device.
+    std::size_t subgraphs() const { return m_subgraphs; }
+    double compile_seconds() const { return m_compile_seconds; }
+    const std::vector<std::string>& execution_devices() const { return m_execution_devices; }
+
+private:
+    double sample(std::size_t inferences, bool asynchronous);
+
+    ov::CompiledModel m_compiled;
+    ov::InferRequest m_request;
+    bool m_has_state = false;
+    double m_compile_seconds;
+    std::size_t m_subgraphs = 1;
+    std::vector<std::string> m_execution_devices;
+};
+
+// Races executables: each is warmed up, then sampled in turns. A sample of a short one is the mean of as many
+// inferences as fill `min_sample_seconds`, so that the clock and the switch between candidates stay small
+// beside it.
+RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
+                double min_sample_seconds, const RaceCheckpoint& checkpoint);
+
+// Owner of an ov::Core that has the same devices and settings as the caller's.
+class Profiler {
+public:
+    // `plugins` holds (device name, plugin library) pairs; names that the Core knows already are skipped.
+    // `device_properties` holds the settings of each device.
+    Profiler(const std::vector<std::pair<std::string, std::string>>& plugins,
+             const std::map<std::string, StringMap>& device_properties);
+
+    // Reads the IR at `xml_path` and compiles it for `device`. With `affinities`, which must name every
+    // top-level op, `device` is HETERO with or without a list. Throws ProfilerError.
+    std::shared_ptr<Executable> compile(const std::string& xml_path, const std::string& device,
+                                        const StringMap& properties, const StringMap* affinities,
+                                        const Executable::Inputs& inputs);
+
+private:
+    ov::AnyMap config_for(const std::string& device, const StringMap& properties) const;
+
+    ov::Core m_core;
+    std::map<std::string, ov::AnyMap> m_device_properties;
+};
+
+}  // namespace ov_autoplace

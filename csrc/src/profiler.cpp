@@ -1,0 +1,243 @@
+#include "ov_autoplace/profiler.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <openvino/runtime/properties.hpp>
+#include <unordered_map>
+
+#include "ov_autoplace/input_data.hpp"
+
+namespace ov_autoplace {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Key under which a runtime model lists the ops that were fused into a node.
+constexpr char kOriginalNames[] = "originalLayersNames";
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Runs `action` and gives whatever OpenVINO throws one type. Its own classes cannot be relied on here:
+// plugins are loaded at run time and some throw types of their own.
+template <typename Action>
+auto guarded(Action&& action) {
+    try {
+        return action();
+    } catch (const ProfilerError&) {
+        throw;
+    } catch (const std::exception& error) {
+        throw ProfilerError(error.what());
+    }
+}
+
+bool is_hetero(const std::string& device) { return device.compare(0, 6, "HETERO") == 0; }
+
+void set_affinities(ov::Model& model, const StringMap& affinities) {
+    for (const auto& op : model.get_ordered_ops()) {
+        const auto found = affinities.find(op->get_friendly_name());
+        if (found == affinities.end()) {
+            throw ProfilerError("op '" + op->get_friendly_name() + "' (" + op->get_type_name() +
+                                ") has no affinity; HETERO needs one for every op");
+        }
+        op->get_rt_info()["affinity"] = found->second;
+    }
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+    std::vector<std::string> parts;
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        if (end > begin) {
+            parts.push_back(text.substr(begin, end - begin));
+        }
+        begin = end + 1;
+    }
+    return parts;
+}
+
+// HETERO reports the nodes of its submodels as "subgraph<N>: <name>".
+std::pair<int, std::string> split_subgraph_prefix(const std::string& name) {
+    static const std::string prefix = "subgraph";
+    const std::size_t colon = name.find(": ");
+    if (colon != std::string::npos && colon > prefix.size() && name.compare(0, prefix.size(), prefix) == 0) {
+        const std::string digits = name.substr(prefix.size(), colon - prefix.size());
+        if (digits.find_first_not_of("0123456789") == std::string::npos) {
+            return {std::stoi(digits), name.substr(colon + 2)};
+        }
+    }
+    return {0, name};
+}
+
+const char* status_name(ov::ProfilingInfo::Status status) {
+    switch (status) {
+        case ov::ProfilingInfo::Status::EXECUTED:
+            return "EXECUTED";
+        case ov::ProfilingInfo::Status::OPTIMIZED_OUT:
+            return "OPTIMIZED_OUT";
+        default:
+            return "NOT_RUN";
+    }
+}
+
+}  // namespace
+
+Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const Inputs& inputs,
+                       double compile_seconds)
+    : m_compiled(std::move(compiled)), m_compile_seconds(compile_seconds) {
+    const auto& parameters = model.get_parameters();
+    std::mt19937_64 generator(inputs.seed);
+    m_request = m_compiled.create_infer_request();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        const std::string& name = parameters[i]->get_friendly_name();
+        if (parameters[i]->get_output_partial_shape(0).is_dynamic()) {
+            throw ProfilerError("input '" + name + "' has the dynamic shape " +
+                                parameters[i]->get_output_partial_shape(0).to_string() +
+                                "; give the model static shapes before it is timed");
+        }
+        const auto high = inputs.high.find(name);
+        try {
+            ov::Tensor tensor = m_request.get_input_tensor(i);
+            fill_tensor(tensor, high == inputs.high.end() ? kDefaultInputHigh : high->second, generator);
+        } catch (const std::invalid_argument& error) {
+            throw ProfilerError("input '" + name + "' " + error.what());
+        }
+    }
+    m_has_state = !m_request.query_state().empty();
+
+    const auto supported = m_compiled.get_property(ov::supported_properties);
+    const auto supports = [&](const char* name) {
+        return std::find(supported.begin(), supported.end(), name) != supported.end();
+    };
+    if (supports(ov::execution_devices.name())) {
+        m_execution_devices = m_compiled.get_property(ov::execution_devices);
+    }
+    if (supports("HETERO_NUMBER_OF_SUBMODELS")) {
+        m_subgraphs = m_compiled.get_property("HETERO_NUMBER_OF_SUBMODELS").as<std::size_t>();
+    }
+}
+
+double Executable::sample(std::size_t inferences, bool asynchronous) {
+    return guarded([&] {
+        const auto start = Clock::now();
+        for (std::size_t i = 0; i < inferences; ++i) {
+            if (m_has_state) {
+                // A cache of keys and values would grow from run to run, and the work with it.
+                m_request.reset_state();
+            }
+            if (asynchronous) {
+                m_request.start_async();
+                m_request.wait();
+            } else {
+                m_request.infer();
+            }
+        }
+        return seconds_since(start) / static_cast<double>(inferences);
+    });
+}
+
+std::vector<double> Executable::run(std::size_t samples, std::size_t warmup, bool asynchronous,
+                                    std::size_t inferences, const Checkpoint& checkpoint) {
+    std::vector<double> result(samples);
+    CheckpointTimer timer;
+    const auto check = [&] {
+        if (checkpoint && timer.due()) {
+            checkpoint();
+        }
+    };
+    for (std::size_t i = 0; i < warmup; ++i) {
+        sample(1, asynchronous);
+        check();
+    }
+    for (double& seconds : result) {
+        seconds = sample(inferences, asynchronous);
+        check();
+    }
+    return result;
+}
+
+std::vector<NodeTime> Executable::node_times() {
+    return guarded([&] {
+        std::unordered_map<std::string, std::vector<std::string>> original_names;
+        const auto runtime_model = m_compiled.get_runtime_model();
+        for (const auto& node : runtime_model->get_ordered_ops()) {
+            const auto& info = node->get_rt_info();
+            const auto names = info.find(kOriginalNames);
+            if (names != info.end()) {
+                original_names[node->get_friendly_name()] = split_at_commas(names->second.as<std::string>());
+            }
+        }
+        std::vector<NodeTime> result;
+        for (const ov::ProfilingInfo& node : m_request.get_profiling_info()) {
+            auto [subgraph, name] = split_subgraph_prefix(node.node_name);
+            const auto names = original_names.find(name);
+            result.push_back({name, subgraph, node.node_type, node.exec_type, status_name(node.status),
+                              names == original_names.end() ? std::vector<std::string>{} : names->second,
+                              std::chrono::duration<double>(node.real_time).count()});
+        }
+        return result;
+    });
+}
+
+RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
+                double min_sample_seconds, const RaceCheckpoint& checkpoint) {
+    constexpr std::size_t kTrials = 3;
+    std::vector<std::size_t> inferences(executables.size(), 0);
+    const auto sampler = [&](std::size_t candidate) {
+        Executable& executable = *executables[candidate];
+        if (inferences[candidate] == 0) {
+            const std::vector<double> trials = executable.run(kTrials, 1, false, 1, {});
+            const double shortest = *std::min_element(trials.begin(), trials.end());
+            inferences[candidate] =
+                static_cast<std::size_t>(std::max(1.0, std::ceil(min_sample_seconds / shortest)));
+        }
+        return executable.run(1, 0, false, inferences[candidate], {}).front();
+    };
+    return race(executables.size(), sampler, options, checkpoint);
+}
+
+Profiler::Profiler(const std::vector<std::pair<std::string, std::string>>& plugins,
+                   const std::map<std::string, StringMap>& device_properties) {
+    guarded([&] {
+        for (const auto& [name, library] : plugins) {
+            const auto known = m_core.get_available_devices();
+            if (std::find(known.begin(), known.end(), name) == known.end()) {
+                m_core.register_plugin(library, name);
+            }
+        }
+        for (const auto& [device, properties] : device_properties) {
+            ov::AnyMap config(properties.begin(), properties.end());
+            m_core.set_property(device, config);
+            m_device_properties.emplace(device, std::move(config));
+        }
+    });
+}
+
+ov::AnyMap Profiler::config_for(const std::string& device, const StringMap& properties) const {
+    ov::AnyMap config(properties.begin(), properties.end());
+    // HETERO sets EXCLUSIVE_ASYNC_REQUESTS on its submodels, which puts them on a shared executor where
+    // thread counts and streams have no effect, unless the compile call itself carries the device's settings.
+    if (is_hetero(device) && !m_device_properties.empty() &&
+        config.count(ov::device::properties.name()) == 0) {
+        ov::AnyMap by_device(m_device_properties.begin(), m_device_properties.end());
+        config.emplace(ov::device::properties.name(), std::move(by_device));
+    }
+    return config;
+}
+
+std::shared_ptr<Executable> Profiler::compile(const std::string& xml_path, const std::string& device,
+                                              const StringMap& properties, const StringMap* affinities,
+                                              const Executable::Inputs& inputs) {
+    return guarded([&] {
+        const auto model = m_core.read_model(xml_path);
+        if (affinities != nullptr) {
+            set_affinities(*model, *affinities);
+        }
+        const auto start = Clock::now();
+        ov::CompiledModel compiled = m_core.compile_model(model, device, config_for(device, properties));
+        return std::make_shared<Executable>(*model, std::move(compiled), inputs, seconds_since(start));
+    });
+}
+
+}  // namespace ov_autoplace

@@ -11,13 +11,13 @@ from typing import Any, Literal, NamedTuple
 
 import openvino as ov
 
-from zoo import cnn
+from zoo import attention, branching, cnn, dense_prediction, sequence
 
 __all__ = ["NAMES", "build"]
 
 
 class _Network(NamedTuple):
-    """A builder of networks and the dataclass of its sizes (``config()`` is full, ``config.small()`` small)."""
+    """A builder and the dataclass of its sizes: ``config()`` is full, ``config.small()`` is small."""
 
     builder: Callable[[Any, int], ov.Model]
     config: Any
@@ -26,7 +26,15 @@ class _Network(NamedTuple):
 _NETWORKS = {
     "inception_v3": _Network(cnn.inception_v3, cnn.InceptionConfig),
     "resnet50": _Network(cnn.resnet50, cnn.ResNetConfig),
+    "bert_base": _Network(attention.bert, attention.BertConfig),
     "mobilenet_v2": _Network(cnn.mobilenet_v2, cnn.MobileNetConfig),
+    "two_tower": _Network(branching.two_tower, branching.TwoTowerConfig),
+    "wavenet": _Network(sequence.wavenet, sequence.WaveNetConfig),
+    "lstm_lm": _Network(sequence.lstm_lm, sequence.LstmConfig),
+    "decoder": _Network(attention.decoder, attention.DecoderConfig),
+    "control_flow": _Network(branching.control_flow, branching.ControlFlowConfig),
+    "unet": _Network(dense_prediction.unet, dense_prediction.UNetConfig),
+    "ssdlite": _Network(dense_prediction.ssdlite, dense_prediction.SsdConfig),
 }
 
 NAMES = tuple(_NETWORKS)

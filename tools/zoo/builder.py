@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import numpy as np
 import openvino as ov
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from openvino import opset1
 from openvino import opset15 as ops
 
-__all__ = ["Node", "NetworkBuilder"]
+__all__ = ["NetworkBuilder", "Node"]
 
 # What a layer reads and returns: an op (its first output is meant) or one output of an op.
-Node = ov.Node | ov.Output
+Node: TypeAlias = ov.Node | ov.Output
 
 
 class NetworkBuilder:
@@ -147,9 +149,9 @@ class NetworkBuilder:
             bias = self.normal("bias", (1, channels, *(1,) * axes), 0.01)
             return self.named(ops.add(y, bias), "add")
 
-    def conv_relu(self, x: Node, channels: int, kernel: int | tuple[int, ...], **settings: object) -> ov.Node:
+    def conv_relu(self, x: Node, channels: int, kernel: int | tuple[int, ...], **settings: Any) -> ov.Node:
         """:meth:`conv` with a ReLU behind it."""
-        y = self.conv(x, channels, kernel, **settings)  # type: ignore[arg-type]  # passed on unread
+        y = self.conv(x, channels, kernel, **settings)
         return self.relu(y, f"{settings.get('name', 'conv')}.relu")
 
     def relu(self, x: Node, name: str = "relu") -> ov.Node:
@@ -164,10 +166,8 @@ class NetworkBuilder:
         self, x: Node, kernel: int, stride: int, padding: int = 0, name: str = "max_pool"
     ) -> ov.Node:
         """Maximum pooling over two axes."""
+        # The first operation set's has no second output (the indices), which nobody reads here.
         pads = [padding] * 2
-        # The older operation set has no second output (the indices), which nobody reads here.
-        from openvino import opset1
-
         return self.named(opset1.max_pool(x, [stride] * 2, pads, pads, [kernel] * 2, "floor"), name)
 
     def avg_pool(

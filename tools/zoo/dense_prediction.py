@@ -1,0 +1,162 @@
+"""Networks that answer per pixel or per box: U-Net and SSDLite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import openvino as ov
+from numpy.typing import NDArray
+from openvino import opset15 as ops
+
+from zoo.builder import NetworkBuilder, Node
+from zoo.cnn import inverted_residuals, relu6
+
+__all__ = ["SsdConfig", "UNetConfig", "ssdlite", "unet"]
+
+
+@dataclass(frozen=True)
+class UNetConfig:
+    """Sizes of a U-Net (Ronneberger et al. 2015, arXiv 1505.04597) that keeps the image size."""
+
+    image: int = 256
+    width: int = 64
+    depth: int = 4
+    classes: int = 2
+
+    @classmethod
+    def small(cls) -> UNetConfig:
+        """Two levels on thumbnails."""
+        return cls(image=32, width=4, depth=2)
+
+
+def unet(config: UNetConfig, seed: int) -> ov.Model:
+    """Contracting path, expanding path, and long connections between their equals."""
+    net = NetworkBuilder(seed)
+    x: Node = net.input("image", (1, 3, config.image, config.image))
+    skips = []
+    for level in range(config.depth):
+        with net.scope(f"down{level}"):
+            x = _double_conv(net, x, config.width << level)
+            skips.append(x)
+            x = net.max_pool(x, 2, 2)
+    with net.scope("bottom"):
+        x = _double_conv(net, x, config.width << config.depth)
+    for level in reversed(range(config.depth)):
+        with net.scope(f"up{level}"):
+            x = _upsample(net, x, config.width << level)
+            x = net.named(ops.concat([skips[level], x], 1), "concat")
+            x = _double_conv(net, x, config.width << level)
+    logits = net.conv(x, config.classes, 1, gain=1.0, name="classifier")
+    return net.model("unet", {"logits": logits})
+
+
+def _double_conv(net: NetworkBuilder, x: Node, channels: int) -> Node:
+    return net.conv_relu(net.conv_relu(x, channels, 3, name="conv1"), channels, 3, name="conv2")
+
+
+def _upsample(net: NetworkBuilder, x: Node, channels: int) -> Node:
+    """Transposed convolution that doubles the resolution."""
+    inputs = x.output(0).get_shape()[1]
+    weight = net.normal("upsample.weight", (inputs, channels, 2, 2), (1.0 / inputs) ** 0.5)
+    none = [0, 0]
+    return net.named(
+        ops.convolution_backprop_data(x, weight, [2, 2], pads_begin=none, pads_end=none, dilations=[1, 1]),
+        "upsample",
+    )
+
+
+@dataclass(frozen=True)
+class SsdConfig:
+    """Sizes of a single shot detector (Liu et al. 2015, arXiv 1512.02325) on a MobileNet-V2.
+
+    Attributes:
+        stages: Of the backbone, as in :class:`zoo.cnn.MobileNetConfig`.
+        sources: Stages whose outputs are searched for objects.
+        anchors: Prior boxes per position.
+        kept: Boxes per class that non-maximum suppression leaves at most.
+    """
+
+    image: int = 300
+    stem: int = 32
+    stages: tuple[tuple[int, int, int, int], ...] = (
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+        (2, 512, 1, 2),
+        (2, 256, 1, 2),
+        (2, 256, 1, 2),
+    )
+    sources: tuple[int, ...] = (4, 6, 7, 8, 9)
+    anchors: int = 6
+    classes: int = 91
+    kept: int = 100
+
+    @classmethod
+    def small(cls) -> SsdConfig:
+        """Two sources on thumbnails."""
+        stages = ((1, 8, 1, 1), (4, 12, 1, 2), (4, 16, 1, 2))
+        return cls(image=64, stem=8, stages=stages, sources=(1, 2), anchors=2, classes=4, kept=5)
+
+
+def ssdlite(config: SsdConfig, seed: int) -> ov.Model:
+    """Boxes ``[1, B, 4]``, scores ``[1, classes, B]`` and what non-maximum suppression selects of them."""
+    net = NetworkBuilder(seed)
+    x: Node = net.input("image", (1, 3, config.image, config.image))
+    x = relu6(net, net.conv(x, config.stem, 3, stride=2, padding=1, name="stem"), "stem.relu6")
+    with net.scope("backbone"):
+        features = inverted_residuals(net, x, config.stages)
+    offsets, scores, centers = [], [], []
+    for source in config.sources:
+        feature = features[source]
+        centers.append(_centers(feature.output(0).get_shape()[2], config.anchors))
+        with net.scope(f"source{source}"):
+            offsets.append(_predict(net, feature, config.anchors, 4, "boxes"))
+            scores.append(_predict(net, feature, config.anchors, config.classes, "classes"))
+    with net.scope("decode"):
+        boxes = _decode(net, net.named(ops.concat(offsets, 1), "offsets"), np.concatenate(centers))
+        logits = net.named(ops.concat(scores, 1), "logits")
+        probabilities = net.transpose(net.named(ops.softmax(logits, -1), "softmax"), (0, 2, 1))
+    with net.scope("suppress"):
+        limits = (
+            net.constant("kept", config.kept),
+            net.constant("overlap", 0.5, np.float32),
+            net.constant("least_score", 1.5 / config.classes, np.float32),
+        )
+        selected = net.named(ops.non_max_suppression(boxes, probabilities, *limits), "nms")
+    outputs = {"boxes": boxes, "scores": probabilities}
+    return net.model(
+        "ssdlite", outputs | {"selected": selected.output(0), "selected_scores": selected.output(1)}
+    )
+
+
+def _predict(net: NetworkBuilder, x: Node, anchors: int, values: int, name: str) -> Node:
+    """A depthwise separable head: ``[1, C, H, W]`` to ``[1, H * W * anchors, values]``."""
+    channels = x.output(0).get_shape()[1]
+    with net.scope(name):
+        y = relu6(net, net.conv(x, channels, 3, groups=channels, name="depthwise"))
+        y = net.conv(y, anchors * values, 1, gain=1.0, name="project")
+        return net.reshape(net.transpose(y, (0, 2, 3, 1)), [1, -1, values])
+
+
+def _centers(size: int, anchors: int) -> NDArray[np.float32]:
+    """Centre of each prior box of a square feature map in [0, 1], ``float32[size * size * anchors, 2]``."""
+    y, x = np.mgrid[:size, :size]
+    grid = (np.stack([y, x], axis=-1) + 0.5) / size
+    return np.repeat(grid.reshape(-1, 2), anchors, axis=0).astype(np.float32)
+
+
+def _decode(net: NetworkBuilder, offsets: Node, centers: NDArray[np.float32]) -> Node:
+    """Offsets to prior boxes of a fifth of the image as corners: low y, low x, high y, high x."""
+    fifth = net.constant("fifth", np.full((1, 1, 1), 0.2), np.float32)
+    half = net.constant("half", np.full((1, 1, 1), 0.1), np.float32)
+    shift = net.named(ops.multiply(net.slice(offsets, 2, 0, 2, "shift.slice"), fifth), "shift")
+    center = net.add(shift, net.constant("centers", centers[None], np.float32), "center")
+    growth = net.named(ops.tanh(net.slice(offsets, 2, 2, 4, "size.slice")), "growth")
+    extent = net.named(ops.multiply(net.named(ops.exp(growth), "exp"), half), "extent")
+    low = net.named(ops.subtract(center, extent), "low")
+    return net.named(ops.concat([low, net.add(center, extent, "high")], 2), "corners")

@@ -1,1 +1,0 @@
-#include <openvino/core/version.hpp>

@@ -1,0 +1,72 @@
+"""The solver to use unless one knows better: enumeration, cuts, then local search, by size and devices."""
+
+from __future__ import annotations
+
+from math import log, prod
+
+import numpy as np
+
+from ov_autoplace._arrays import IntArray
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import PlacementError
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
+from ov_autoplace.solvers.local import improve
+from ov_autoplace.solvers.mincut import cut_proposals
+from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
+from ov_autoplace.solvers.units import UnitGraph
+
+__all__ = ["solve_auto"]
+
+_ENUMERATED_PLACEMENTS = 4096
+_ENUMERATED_OPS = 100_000
+_STARTS = 3
+_STARTS_UP_TO = 2_000
+
+
+def solve_auto(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+    """Find the fastest placement that is worth the time, never a slower one than the best single device.
+
+    Few enough placements are all tried. Otherwise minimum cuts (two devices) or descent by cuts (more)
+    propose, and local search on the true objective improves the best of them.
+
+    Raises:
+        PlacementError: Nothing that fits into memory was found.
+    """
+    units = UnitGraph.of(table, constraints)
+    evaluator = Evaluator(table, units, options.objective)
+    choices = np.isfinite(units.op_seconds).sum(axis=1)
+    if np.log(choices).sum() <= log(_ENUMERATED_PLACEMENTS) + 1e-9:
+        best = _enumerate(table, evaluator)
+        return evaluator.answer(best, float(evaluator.latencies([best])[0]))
+    if len(units.usable_devices) <= 2:
+        proposals, relaxed_bound = cut_proposals(table, units)
+        proposals += evaluator.singles().values()
+    else:
+        proposals = expansion_proposals(evaluator, options)
+        relaxed_bound = isolating_bound(units)
+    bound = evaluator.bound(relaxed_bound)
+    order = np.argsort(evaluator.latencies(proposals), kind="stable")
+    starts = [proposals[i] for i in order[: _STARTS if len(table) <= _STARTS_UP_TO else 1]]
+    improved = [improve(evaluator, start, options, enough=bound) for start in starts]
+    return evaluator.answer(evaluator.best(improved), bound)
+
+
+def _enumerate(table: CostTable, evaluator: Evaluator) -> IntArray:
+    """The optimum, by trying every allowed placement."""
+    units = evaluator.units
+    options = [np.flatnonzero(np.isfinite(row)) for row in units.op_seconds]
+    count = prod(len(o) for o in options)
+    number = np.arange(count)
+    devices = np.empty((count, len(units)), dtype=np.int32)
+    for u, allowed in enumerate(options):
+        devices[:, u] = allowed[number % len(allowed)]
+        number //= len(allowed)
+    if units.has_memory_limits:
+        devices = devices[[units.fits(d) for d in devices]]
+        if not len(devices):
+            raise PlacementError(
+                f"no placement on {', '.join(table.devices)} keeps within the memory limits of "
+                f"{', '.join(f'{limit:.0f}' for limit in units.memory_capacity)} bytes"
+            )
+    return devices[int(np.argmin(evaluator.latencies(devices)))]

@@ -1,0 +1,144 @@
+"""What a placement must honour: supported devices, pins, memory limits and groups that stay together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import translate
+
+import numpy as np
+
+from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import OptionError, PlacementError
+
+__all__ = ["Constraints"]
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """Hard constraints on placing G groups on D devices.
+
+    Attributes:
+        allowed: Which group may run on which device, ``bool[G, D]``.
+        memory_capacity: Bytes that may be placed on each device, ``float64[D]``; ``inf`` = not limited.
+        unit_of: Groups with equal numbers share a device, ``int32[G]``, dense, numbered by first
+            appearance: co-location classes and the two ends of every uncuttable tensor.
+    """
+
+    allowed: BoolArray
+    memory_capacity: FloatArray
+    unit_of: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        table: CostTable,
+        memory_limits: Mapping[str, float] | None = None,
+        pins: Mapping[str, str] | None = None,
+    ) -> Constraints:
+        """Gather the constraints of a table and of its user.
+
+        Args:
+            table: The cost table.
+            memory_limits: Bytes by device name; the smaller of this and the table's own capacity holds.
+            pins: Device by name pattern (``fnmatch``), matched against the names of groups and of ops;
+                a later pattern overrides an earlier one.
+
+        Raises:
+            OptionError: A limit or a pin names an unknown device, a limit is not a size, or a pattern
+                matches nothing.
+            PlacementError: Some group is left without a device.
+        """
+        capacity = np.array(table.memory_capacity, dtype=np.float64)
+        for device, limit in (memory_limits or {}).items():
+            d = _device_index(table, device, "memory limit")
+            if not limit >= 0:
+                raise OptionError(f"the memory limit of {device} is {limit!r}; give a number of bytes")
+            capacity[d] = min(capacity[d], float(limit))
+        allowed = table.supported
+        unrunnable = np.flatnonzero(~allowed.any(axis=1))
+        if len(unrunnable):
+            raise PlacementError(
+                f"group {table.names[unrunnable[0]]!r} can run on none of {', '.join(table.devices)}"
+            )
+        unit_of = _units(table)
+        if pins:
+            allowed = _pinned(table, pins)
+        _check_units(table, allowed, unit_of)
+        return cls(
+            allowed=frozen_array(allowed, np.bool_),
+            memory_capacity=frozen_array(capacity, np.float64),
+            unit_of=frozen_array(unit_of, np.int32),
+        )
+
+
+def _device_index(table: CostTable, device: str, what: str) -> int:
+    if device not in table.devices:
+        near = get_close_matches(device, table.devices, n=1, cutoff=0.4)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise OptionError(f"a {what} names {device!r}, but the devices are {', '.join(table.devices)}{hint}")
+    return table.devices.index(device)
+
+
+def _pinned(table: CostTable, pins: Mapping[str, str]) -> BoolArray:
+    """Supported devices per group, narrowed to the pinned one where a pattern matches."""
+    pinned_to = np.full(len(table), -1, dtype=np.int32)
+    for pattern, device in pins.items():
+        d = _device_index(table, device, "pin")
+        match = re.compile(translate(pattern)).match
+        hits = [
+            g
+            for g, name in enumerate(table.names)
+            if match(name) or (table.members is not None and any(map(match, table.members[g])))
+        ]
+        if not hits:
+            raise OptionError(f"the pin {pattern!r} matches no op; patterns are matched with fnmatch")
+        pinned_to[hits] = d
+    is_pinned = pinned_to >= 0
+    only = pinned_to[:, None] == np.arange(table.num_devices)
+    allowed = table.supported & (only | ~is_pinned[:, None])
+    for g in np.flatnonzero(~allowed.any(axis=1))[:1]:
+        device = table.devices[pinned_to[g]]
+        raise PlacementError(f"group {table.names[g]!r} is pinned to {device}, which cannot run it")
+    return allowed
+
+
+def _units(table: CostTable) -> IntArray:
+    """Number of the indivisible unit of each group."""
+    G = len(table)
+    lengths = np.diff(table.tensor_offsets)
+    glued = np.repeat(table.tensor_uncuttable, lengths)
+    heads = [table.tensor_consumers[glued]]
+    tails = [np.repeat(table.tensor_producer, lengths)[glued]]
+    if table.colocation is not None:
+        in_class = np.flatnonzero(table.colocation >= 0)
+        _, first, label = np.unique(
+            table.colocation[in_class], return_index=True, return_inverse=True
+        )
+        heads.append(in_class)
+        tails.append(in_class[first[label]])
+    head, tail = np.concatenate(heads), np.concatenate(tails)
+    if not len(head):
+        return np.arange(G, dtype=np.int32)
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = csr_array((np.ones(len(head), dtype=np.int8), (tail, head)), shape=(G, G))
+    _, component = connected_components(links, directed=False)
+    _, first, label = np.unique(component, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int32)
+    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+    return rank[label]
+
+
+def _check_units(table: CostTable, allowed: BoolArray, unit_of: IntArray) -> None:
+    """Refuse groups that must share a device and have none in common."""
+    together = np.ones((int(unit_of.max(initial=-1)) + 1, table.num_devices), dtype=np.bool_)
+    np.logical_and.at(together, unit_of, allowed)
+    for unit in np.flatnonzero(~together.any(axis=1))[:1]:
+        groups = np.flatnonzero(unit_of == unit)
+        names = ", ".join(repr(table.names[g]) for g in groups[:3]) + (", ..." if len(groups) > 3 else "")
+        raise PlacementError(f"groups {names} must share a device, but no device may run all of them")

@@ -1,0 +1,80 @@
+"""Three and more devices: descent by cuts, each over exponentially many placements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ov_autoplace._arrays import IntArray
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.greedy import greedy_assignment
+from ov_autoplace.solvers.memory import limited_move
+from ov_autoplace.solvers.moves import all_moves, share_out
+from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
+from ov_autoplace.solvers.units import UnitGraph
+
+__all__ = ["expansion_proposals", "isolating_bound", "solve_expansion"]
+
+_LAUNCH_SHARES = (0.0, 1.0)
+_ROUNDS = 6
+
+
+def solve_expansion(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+    """The best placement that expansion and swap moves reach, with a bound from isolating cuts.
+
+    Raises:
+        PlacementError: Nothing that fits into memory was found.
+    """
+    units = UnitGraph.of(table, constraints)
+    evaluator = Evaluator(table, units, options.objective)
+    best = evaluator.best(expansion_proposals(evaluator, options))
+    return evaluator.answer(best, evaluator.bound(isolating_bound(units)))
+
+
+def expansion_proposals(evaluator: Evaluator, options: SolverOptions) -> list[IntArray]:
+    """The starting points (single devices, greedy) and where descents from them end; at least one."""
+    units = evaluator.units
+    singles = list(evaluator.singles().values())
+    starts = [greedy_assignment(evaluator.table, units)]
+    if singles:
+        starts.insert(0, evaluator.best(singles))
+    proposals = {a.tobytes(): a for a in (*singles, *starts)}
+    for share in _LAUNCH_SHARES:
+        priced = units.with_launches(share)
+        for start in starts:
+            end = _descend(priced, start, options)
+            proposals[end.tobytes()] = end
+    return list(proposals.values())
+
+
+def isolating_bound(units: UnitGraph) -> float:
+    """A lower bound of the relaxed objective on any number of devices.
+
+    For each device: the minimum cut between it and one device that is as good as the best of all others
+    at everything. The largest of these minima holds.
+    """
+    usable = units.usable_devices
+    bounds = []
+    for device in usable:
+        others = [d for d in usable if d != device]
+        bounds.append(share_out(units.against(device, others), 0, 1).lower_bound if others else 0.0)
+    return max(bounds)
+
+
+def _descend(units: UnitGraph, device: IntArray, options: SolverOptions) -> IntArray:
+    """Apply moves as long as the relaxed objective falls."""
+    moves = all_moves(units.usable_devices)
+    has_limits = units.has_memory_limits
+    value = units.relaxed_seconds(device)
+    unchanged = 0
+    for step in range(_ROUNDS * len(moves)):
+        if unchanged == len(moves) or options.expired:
+            break
+        move = moves[step % len(moves)]
+        moved = limited_move(units, device, move) if has_limits else move(units, device)
+        values = [units.relaxed_seconds(a) for a in moved.assignments]
+        best = int(np.argmin(values))
+        unchanged += 1
+        if values[best] < value * (1 - 1e-9):
+            device, value, unchanged = moved.assignments[best], values[best], 0
+    return device

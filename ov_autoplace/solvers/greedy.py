@@ -1,0 +1,61 @@
+"""Greedy placement in topological order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ov_autoplace._arrays import IntArray
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.memory import first_fit
+from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
+from ov_autoplace.solvers.units import UnitGraph
+
+__all__ = ["greedy_assignment", "solve_greedy"]
+
+
+def solve_greedy(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+    """Place one unit after the other where it is done cheapest, given the producers placed so far."""
+    units = UnitGraph.of(table, constraints)
+    return Evaluator(table, units, options.objective).answer(greedy_assignment(table, units))
+
+
+def greedy_assignment(table: CostTable, units: UnitGraph) -> IntArray:
+    """The greedy assignment of units, ``int32[U]``; within memory limits, else :func:`first_fit`'s.
+
+    A unit costs its op time plus the transfers of those inputs that no earlier consumer has brought to
+    the device already. A unit's place in the order is that of its first group.
+
+    Raises:
+        PlacementError: Nothing that fits into memory was found.
+    """
+    D = units.num_devices
+    lengths = np.diff(units.offsets)
+    tensor_of_edge = np.repeat(np.arange(len(lengths)), lengths)
+    by_consumer = np.argsort(units.consumers, kind="stable")
+    inputs = tensor_of_edge[by_consumer].tolist()
+    ends = np.cumsum(np.bincount(units.consumers, minlength=len(units))).tolist()
+    seconds, size = units.op_seconds.tolist(), units.memory_bytes.tolist()
+    room = (units.memory_capacity * (1 + 1e-12)).tolist()
+    producer, tensor_bytes = units.producer.tolist(), units.tensor_bytes.tolist()
+    latency, rate = units.transfer_latency.tolist(), units.transfer_seconds_per_byte.tolist()
+    chosen = [-1] * len(units)
+    arrived: set[tuple[int, int]] = set()
+    start = 0
+    for u, end in enumerate(ends):
+        costs = [s if size[u] <= room[d] else np.inf for d, s in enumerate(seconds[u])]
+        for tensor in inputs[start:end]:
+            sender = chosen[producer[tensor]]
+            if sender < 0:
+                continue
+            for d in range(D):
+                if d != sender and (tensor, d) not in arrived:
+                    costs[d] += latency[sender][d] + rate[sender][d] * tensor_bytes[tensor]
+        best = min(range(D), key=costs.__getitem__)
+        if costs[best] == np.inf:
+            return first_fit(table, units)
+        chosen[u] = best
+        room[best] -= size[u]
+        arrived.update((tensor, best) for tensor in inputs[start:end])
+        start = end
+    return np.array(chosen, dtype=np.int32)

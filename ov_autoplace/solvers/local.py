@@ -1,0 +1,161 @@
+"""Local search on the true objective: what cuts cannot see (launches, cyclic subgraphs) is mended here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from ov_autoplace._arrays import BoolArray, IntArray
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.simulator import simulate
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.greedy import greedy_assignment
+from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
+from ov_autoplace.solvers.units import UnitGraph
+
+__all__ = ["improve", "solve_local"]
+
+# Groups simulated per search, in all; with a time limit the limit is meant to end the search first.
+_WORK = 400_000
+_WORK_WITH_TIME_LIMIT = 200 * _WORK
+_MIN_EVALUATIONS, _MAX_EVALUATIONS = 24, 4_000
+_BATCH = 64
+_SMALL_BATCH = 8
+_STALE_BATCHES = 12
+
+_MoveOf = tuple[IntArray, IntArray]  # units, and the device that each of them changes to
+
+
+def solve_local(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+    """Local search from the best single device or from the greedy placement, whichever is faster.
+
+    Raises:
+        PlacementError: Nothing that fits into memory was found.
+    """
+    units = UnitGraph.of(table, constraints)
+    evaluator = Evaluator(table, units, options.objective)
+    starts = [*evaluator.singles().values(), greedy_assignment(table, units)]
+    return evaluator.answer(improve(evaluator, evaluator.best(starts), options))
+
+
+def improve(
+    evaluator: Evaluator, start: IntArray, options: SolverOptions, enough: float = 0.0
+) -> IntArray:
+    """Move whole subgraphs, single units and runs of units as long as that makes the placement faster.
+
+    Args:
+        evaluator: Scores assignments.
+        start: Assignment of units that is allowed, ``int32[U]``.
+        options: Seed and deadline.
+        enough: Stop at this latency in seconds: a proven bound.
+
+    Returns:
+        An assignment at least as fast as ``start``.
+    """
+    units = evaluator.units
+    rng = np.random.default_rng(options.seed)
+    work = _WORK if options.deadline is None else _WORK_WITH_TIME_LIMIT
+    budget = int(np.clip(work // max(1, len(units.unit_of)), _MIN_EVALUATIONS, work // 100))
+    size = _BATCH if budget >= 4 * _BATCH else _SMALL_BATCH
+    current, value = start, float(evaluator.latencies([start])[0])
+    stale = 0
+    moves = _neighbours(evaluator, current, rng)
+    while budget > 0 and stale < _STALE_BATCHES and value > enough * (1 + 1e-9) and not options.expired:
+        batch = [m for m in islice(moves, min(size, budget)) if _is_allowed(units, current, m)]
+        stale += 1
+        if not batch:
+            continue
+        latencies = evaluator.latencies([_applied(current, [m]) for m in batch])
+        budget -= len(batch)
+        better = np.flatnonzero(latencies < value * (1 - 1e-9))
+        if not len(better):
+            continue
+        # The best move alone, and the best few together: they often lie in different places.
+        ranked = [batch[i] for i in better[np.argsort(latencies[better], kind="stable")]]
+        counts = [k for k in (2, 4, 8, 16, 32, 64) if k < 2 * len(ranked)]
+        together = [_applied(current, ranked[:k]) for k in counts]
+        together = [a for a in together if units.fits(a)]
+        latencies = np.append(evaluator.latencies(together) if together else [], latencies.min())
+        budget -= len(together)
+        winner = int(np.argmin(latencies))
+        current = together[winner] if winner < len(together) else _applied(current, ranked[:1])
+        value, stale = float(latencies[winner]), 0
+        moves = _neighbours(evaluator, current, rng)
+    return current
+
+
+def _applied(device: IntArray, moves: list[_MoveOf]) -> IntArray:
+    """A copy with the moves made; where several touch a unit, the first one counts."""
+    changed = device.copy()
+    for members, target in reversed(moves):
+        changed[members] = target
+    return changed
+
+
+def _is_allowed(units: UnitGraph, device: IntArray, move: _MoveOf) -> bool:
+    members, target = move
+    changes = bool((device[members] != target).any())
+    return changes and (not units.has_memory_limits or units.fits(_applied(device, [move])))
+
+
+def _neighbours(evaluator: Evaluator, device: IntArray, rng: np.random.Generator) -> Iterator[_MoveOf]:
+    """Moves worth trying, most promising first; without an end."""
+    units = evaluator.units
+    may_run = np.isfinite(units.op_seconds)
+    yield from _subgraph_moves(evaluator, device, may_run)
+    yield from _boundary_moves(units, device, may_run, rng)
+    while True:
+        yield _run_move(units, device, may_run, rng)
+        yield _exchange_move(units, device, may_run, rng)
+
+
+def _subgraph_moves(evaluator: Evaluator, device: IntArray, may_run: BoolArray) -> Iterator[_MoveOf]:
+    """Every subgraph to every other device as a whole, small subgraphs first."""
+    units, table = evaluator.units, evaluator.table
+    placement = Placement.of_groups(table, device[units.unit_of])
+    subgraph_of = simulate(table, placement, evaluator.objective).subgraph_of
+    order = np.argsort(subgraph_of, kind="stable")
+    pieces = np.split(units.unit_of[order], np.flatnonzero(np.diff(subgraph_of[order])) + 1)
+    for piece in sorted(pieces, key=len)[:_MAX_EVALUATIONS]:
+        for target in units.usable_devices:
+            members = np.unique(piece[may_run[piece, target]])
+            if len(members) and device[members[0]] != target:
+                yield members, np.full(len(members), target, dtype=np.int32)
+
+
+def _boundary_moves(
+    units: UnitGraph, device: IntArray, may_run: BoolArray, rng: np.random.Generator
+) -> Iterator[_MoveOf]:
+    """Each unit at a device boundary to the device on the other side, in random order."""
+    producer = np.repeat(units.producer, np.diff(units.offsets))
+    crosses = device[producer] != device[units.consumers]
+    ends = np.concatenate([producer[crosses], units.consumers[crosses]])
+    other_side = np.concatenate([device[units.consumers[crosses]], device[producer[crosses]]])
+    pair = np.unique(ends.astype(np.int64) * units.num_devices + other_side)
+    unit, target = pair // units.num_devices, (pair % units.num_devices).astype(np.int32)
+    possible = np.flatnonzero(may_run[unit, target])
+    for i in rng.permutation(possible):
+        yield unit[i : i + 1], target[i : i + 1]
+
+
+def _run_move(units: UnitGraph, device: IntArray, may_run: BoolArray, rng: np.random.Generator) -> _MoveOf:
+    """A run of units in topological order to one device."""
+    length = int(2.0 ** rng.uniform(0.0, np.log2(len(units) + 1)))
+    first = int(rng.integers(len(units) - length + 1))
+    target = rng.choice(units.usable_devices)
+    members = np.arange(first, first + length)
+    members = members[may_run[members, target]]
+    return members, np.full(len(members), target, dtype=np.int32)
+
+
+def _exchange_move(
+    units: UnitGraph, device: IntArray, may_run: BoolArray, rng: np.random.Generator
+) -> _MoveOf:
+    """Two units change places: the only small move when memory is full."""
+    pair = rng.integers(len(units), size=2)
+    target = device[pair[::-1]]
+    possible = may_run[pair, target]
+    return pair[possible], target[possible]

@@ -1,0 +1,154 @@
+"""Memory limits: a first placement that fits, and cuts that respect a limit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ov_autoplace._arrays import IntArray
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import PlacementError
+from ov_autoplace.solvers.moves import Move, Moved
+from ov_autoplace.solvers.units import UnitGraph
+
+__all__ = ["first_fit", "limited_move"]
+
+_PACKING_STEPS = 20_000
+_PRICE_STEPS = 12
+
+
+def limited_move(units: UnitGraph, device: IntArray, move: Move) -> Moved:
+    """The best found outcome of a move that fits into memory.
+
+    When the move overfills a device, memory there gets a price (Lagrangian relaxation). The price at which
+    the last placement that fits and the last one that does not are equally good is tried next: that
+    is the cutting-plane method (Handler and Zang, "A Dual Algorithm for the Constrained Shortest Path
+    Problem", 1980), which ends at the best bound in a few cuts.
+
+    Args:
+        units: The units, with their memory limits.
+        device: The present assignment, which fits.
+        move: The move to try.
+
+    Returns:
+        Assignments that fit (``device`` itself when there is nothing else) and the best bound proven.
+    """
+    moved = move(units, device)
+    fitting = [a for a in moved.assignments if units.fits(a)]
+    if fitting:
+        return Moved(tuple(fitting), moved.lower_bound)
+    over = moved.assignments[0]
+    full = int(np.argmax(units.memory_of(over) - units.memory_capacity))
+    capacity = units.memory_capacity[full]
+    bound = moved.lower_bound
+    # Both ends of the search: (relaxed seconds, bytes on the full device).
+    low = (units.relaxed_seconds(over), float(units.memory_of(over)[full]))
+    high = (units.relaxed_seconds(device), float(units.memory_of(device)[full]))
+    for _ in range(_PRICE_STEPS):
+        if low[1] <= high[1]:
+            break
+        price = (high[0] - low[0]) / (low[1] - high[1])
+        if price <= 0:
+            break
+        moved = move(units.with_memory_price(full, price), device)
+        bound = max(bound, moved.lower_bound - price * capacity)
+        fitting += [a for a in moved.assignments if units.fits(a)]
+        fitting += [a for a in (repair(units, b) for b in moved.assignments) if a is not None]
+        chosen = min(moved.assignments, key=lambda a: float(units.memory_of(a)[full]))
+        point = (units.relaxed_seconds(chosen), float(units.memory_of(chosen)[full]))
+        # No better than the line through both ends: this price gives the best bound.
+        if point[0] + price * point[1] >= (low[0] + price * low[1]) * (1 - 1e-9):
+            break
+        if point[1] > capacity:
+            low = point
+        else:
+            high = point
+    if not fitting:
+        repaired = repair(units, over)
+        fitting = [device if repaired is None else repaired]
+    fitting.sort(key=units.relaxed_seconds)
+    return Moved(tuple(fitting[:4]), bound)
+
+
+def repair(units: UnitGraph, device: IntArray) -> IntArray | None:
+    """Move units off overfull devices, those first that lose least time per byte; ``None`` = it failed."""
+    device = device.copy()
+    room = units.memory_capacity - units.memory_of(device)
+    for _ in range(units.num_devices):
+        full = int(np.argmin(room))
+        if room[full] >= -1e-12 * units.memory_capacity[full]:
+            break
+        movable = np.flatnonzero((device == full) & (units.memory_bytes > 0))
+        others = units.op_seconds.copy()
+        others[:, full] = np.inf
+        loss = (others[movable].min(axis=1) - units.op_seconds[movable, full]) / units.memory_bytes[movable]
+        for u in movable[np.argsort(loss, kind="stable")]:
+            if room[full] >= 0 or not np.isfinite(others[u]).any():
+                break
+            takes = np.isfinite(others[u]) & (room >= units.memory_bytes[u])
+            if takes.any():
+                to = int(np.argmin(np.where(takes, others[u], np.inf)))
+                room[[full, to]] += units.memory_bytes[u] * np.array([1, -1])
+                device[u] = to
+    return device if units.fits(device) else None
+
+
+def first_fit(table: CostTable, units: UnitGraph) -> IntArray:
+    """An assignment of units that fits into memory.
+
+    Raises:
+        PlacementError: None was found; the sentence says whether none exists.
+    """
+    fastest = np.argmin(units.op_seconds, axis=1).astype(np.int32)
+    if units.fits(fastest):
+        return fastest
+    allowed = np.isfinite(units.op_seconds)
+    if units.memory_bytes.sum() > units.memory_capacity.sum():
+        raise PlacementError(
+            f"the groups need {units.memory_bytes.sum():.0f} bytes of memory, but "
+            f"{', '.join(table.devices)} may hold {units.memory_capacity.sum():.0f} together"
+        )
+    alone = (allowed & (units.memory_bytes[:, None] <= units.memory_capacity)).any(axis=1)
+    for unit in np.flatnonzero(~alone)[:1]:
+        name = table.names[int(np.argmax(units.unit_of == unit))]
+        raise PlacementError(
+            f"group {name!r}, with what must share its device, needs {units.memory_bytes[unit]:.0f} bytes of "
+            "memory, more than the limit of any device that may run it"
+        )
+    found = repair(units, fastest)
+    if found is None:
+        found = _pack(units)
+    if found is None:
+        raise PlacementError(
+            f"found no placement on {', '.join(table.devices)} that keeps within the memory limits of "
+            f"{', '.join(f'{limit:.0f}' for limit in units.memory_capacity)} bytes"
+        )
+    return found
+
+
+def _pack(units: UnitGraph) -> IntArray | None:
+    """Depth-first search for any packing: largest unit first, roomiest device first, bounded steps."""
+    order = np.argsort(-units.memory_bytes, kind="stable").tolist()
+    size = units.memory_bytes.tolist()
+    options = [np.flatnonzero(np.isfinite(row)).tolist() for row in units.op_seconds]
+    room = (units.memory_capacity * (1 + 1e-12)).tolist()
+    device = np.zeros(len(units), dtype=np.int32)
+    stack = [sorted(options[order[0]], key=lambda d: room[d])]
+    placed: list[int] = []
+    for _ in range(_PACKING_STEPS + 4 * len(order)):
+        if len(placed) == len(order):
+            return device
+        if not stack[-1]:
+            stack.pop()
+            if not placed:
+                return None
+            unit = order[len(placed) - 1]
+            room[placed.pop()] += size[unit]
+            continue
+        unit, d = order[len(placed)], stack[-1].pop()
+        if size[unit] <= room[d]:
+            room[d] -= size[unit]
+            device[unit] = d
+            placed.append(d)
+            if len(placed) < len(order):
+                stack.append(sorted(options[order[len(placed)]], key=lambda d: room[d]))
+    return None

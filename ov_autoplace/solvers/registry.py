@@ -1,0 +1,93 @@
+"""All solvers by name, and the one function that calls them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import OptionError
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.simulator import simulate
+from ov_autoplace.solvers.auto import solve_auto
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.expansion import solve_expansion
+from ov_autoplace.solvers.greedy import solve_greedy
+from ov_autoplace.solvers.local import solve_local
+from ov_autoplace.solvers.mincut import solve_mincut
+from ov_autoplace.solvers.single import solve_single
+from ov_autoplace.solvers.solver import Solver, SolverOptions
+
+__all__ = ["OBJECTIVES", "SOLVERS", "solve"]
+
+OBJECTIVES = ("hetero",)
+
+SOLVERS: dict[str, Solver] = {
+    "single": solve_single,
+    "greedy": solve_greedy,
+    "mincut": solve_mincut,
+    "expansion": solve_expansion,
+    "local": solve_local,
+    "auto": solve_auto,
+}
+
+
+def solve(
+    table: CostTable,
+    solver: str = "auto",
+    objective: str = "hetero",
+    time_limit: float | None = None,
+    seed: int = 0,
+    *,
+    memory_limits: Mapping[str, float] | None = None,
+    pins: Mapping[str, str] | None = None,
+) -> Placement:
+    """Find a fast placement of a cost table's groups.
+
+    Args:
+        table: What everything costs.
+        solver: A name of ``SOLVERS``.
+        objective: What to minimise: ``"hetero"``, the latency of one request on OpenVINO's HETERO.
+        time_limit: Seconds after which to stop searching; the search then goes on for longer than it
+            would without one if the limit allows. ``None``: an effort that depends on the table alone, so
+            that the answer can be repeated.
+        seed: Seed of random choices.
+        memory_limits: Bytes by device name, on top of the table's own capacities.
+        pins: Device by name pattern (``fnmatch``) of groups or ops.
+
+    Returns:
+        A placement with ``latency_seconds`` (simulated), ``lower_bound_seconds`` (proven below every
+        allowed placement, or ``None``) and ``solver``.
+
+    Raises:
+        OptionError: An argument has a bad value.
+        PlacementError: No placement honours all constraints, or none was found.
+    """
+    _require_known("solver", solver, SOLVERS)
+    _require_known("objective", objective, OBJECTIVES)
+    if time_limit is not None and not time_limit > 0:
+        raise OptionError(f"the time limit is {time_limit!r}; give a number of seconds above 0")
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    if not len(table):
+        raise OptionError("the cost table has no groups, so there is nothing to place")
+    constraints = Constraints.of(table, memory_limits, pins)
+    answer = SOLVERS[solver](table, constraints, SolverOptions(objective, deadline, seed))
+    placement = Placement.of_groups(table, answer.assignment, solver)
+    latency = simulate(table, placement, objective).latency_seconds
+    bound = answer.lower_bound_seconds
+    # Sums in another order may differ in the last digits; a bound above an answer is no more than that.
+    return replace(
+        placement,
+        latency_seconds=latency,
+        lower_bound_seconds=None if bound is None else min(bound, latency),
+    )
+
+
+def _require_known(what: str, value: str, known: Iterable[str]) -> None:
+    names = list(known)
+    if value not in names:
+        near = get_close_matches(str(value), names, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise OptionError(f"unknown {what} {value!r}; {hint}valid: {', '.join(names)}")

@@ -1,0 +1,104 @@
+"""What a solver is: the types that solvers share, and how they score their proposals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.simulator import simulate_batch
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.units import UnitGraph
+
+__all__ = ["Evaluator", "Solver", "SolverAnswer", "SolverOptions"]
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """How to search.
+
+    Attributes:
+        objective: What is minimised; ``"hetero"``.
+        deadline: ``time.monotonic()`` at which to stop searching, or ``None``: then a budget of
+            evaluations that depends on the table alone ends the search, and answers can be repeated.
+        seed: Seed of everything random.
+    """
+
+    objective: str = "hetero"
+    deadline: float | None = None
+    seed: int = 0
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time is up."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+
+@dataclass(frozen=True, eq=False)
+class SolverAnswer:
+    """A solver's answer.
+
+    Attributes:
+        assignment: Device of each group, ``int32[G]``.
+        lower_bound_seconds: Proven bound below every allowed placement's latency, or ``None``.
+    """
+
+    assignment: IntArray
+    lower_bound_seconds: float | None = None
+
+
+Solver = Callable[[CostTable, Constraints, SolverOptions], SolverAnswer]
+
+
+class Evaluator:
+    """Scores assignments of units with the true objective.
+
+    Attributes:
+        table: The cost table.
+        units: Its units.
+        objective: The objective.
+    """
+
+    def __init__(self, table: CostTable, units: UnitGraph, objective: str = "hetero") -> None:
+        self.table = table
+        self.units = units
+        self.objective = objective
+
+    def latencies(self, devices: Sequence[IntArray] | IntArray) -> FloatArray:
+        """Latency in seconds of each of B assignments, each ``int32[U]``."""
+        batch = np.asarray(devices, dtype=np.int32).reshape(-1, len(self.units))
+        if len(self.units.unit_of) != len(self.units):
+            batch = batch[:, self.units.unit_of]
+        return simulate_batch(self.table, np.ascontiguousarray(batch), self.objective)
+
+    def best(self, devices: Sequence[IntArray]) -> IntArray:
+        """The fastest of several assignments; the first of equals."""
+        return devices[int(np.argmin(self.latencies(devices)))]
+
+    def singles(self) -> dict[int, IntArray]:
+        """The allowed placements on one device, by device."""
+        units = self.units
+        runs_all = np.isfinite(units.op_seconds).all(axis=0)
+        fits = units.memory_bytes.sum() <= units.memory_capacity * (1 + 1e-12)
+        return {int(d): np.full(len(units), d, dtype=np.int32) for d in np.flatnonzero(runs_all & fits)}
+
+    def answer(self, device: IntArray, lower_bound: float | None = None) -> SolverAnswer:
+        """The answer that an assignment of units is."""
+        return SolverAnswer(device[self.units.unit_of], lower_bound)
+
+    def bound(self, relaxed_bound: float) -> float:
+        """A bound of the true objective from one of the relaxed objective.
+
+        A placement uses one device, and is then known exactly, or at least two, and then launches at
+        least one subgraph on each of them besides everything that the relaxed objective counts.
+        """
+        singles = list(self.singles().values())
+        best_single = float(self.latencies(singles).min()) if singles else np.inf
+        launches = np.sort(self.units.launch_seconds[self.units.usable_devices])
+        if len(launches) < 2:
+            return best_single
+        return min(best_single, relaxed_bound + float(launches[:2].sum()))

@@ -1,0 +1,161 @@
+"""The graph of indivisible units that the solvers work on, and the relaxed objective.
+
+Groups that must share a device are one unit here, so no solver can break a co-location. The relaxed
+objective of a placement is the sum of op times plus one transfer per tensor and receiving *device*.
+HETERO pays one per receiving *subgraph*, plus launches, so the relaxed objective never exceeds the true
+one; with two devices its minimum is a minimum s-t cut (Stone, "Multiprocessor Scheduling with the Aid of
+Network Flow Algorithms", 1977).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.solvers.constraints import Constraints
+
+__all__ = ["UnitGraph"]
+
+
+@dataclass(frozen=True, eq=False)
+class UnitGraph:
+    """U units on D devices, which exchange T tensors. A device assignment of units is ``int32[U]``.
+
+    Attributes:
+        unit_of: Unit of each group of the table, ``int32[G]``.
+        op_seconds: Run time of each unit on each device, ``float64[U, D]``; ``inf`` = forbidden.
+        memory_bytes: Bytes of each unit, ``float64[U]``.
+        memory_capacity: Bytes per device, ``float64[D]``.
+        producer: Unit that makes each tensor that can be transferred, ``int32[T]``.
+        tensor_bytes: ``float64[T]``.
+        offsets, consumers: CSR of consuming units, ``int32[T + 1]``, ``int32[E]``.
+        transfer_latency, transfer_seconds_per_byte: ``float64[D, D]`` (from, to), diagonal unused.
+        launch_seconds: Per subgraph, ``float64[D]``; not part of the relaxed objective.
+    """
+
+    unit_of: IntArray
+    op_seconds: FloatArray
+    memory_bytes: FloatArray
+    memory_capacity: FloatArray
+    producer: IntArray
+    tensor_bytes: FloatArray
+    offsets: IntArray
+    consumers: IntArray
+    transfer_latency: FloatArray
+    transfer_seconds_per_byte: FloatArray
+    launch_seconds: FloatArray
+
+    @classmethod
+    def of(cls, table: CostTable, constraints: Constraints) -> UnitGraph:
+        """Contract a table's groups to units."""
+        unit_of = constraints.unit_of
+        op_seconds = np.where(constraints.allowed, table.op_seconds, np.inf)
+        memory = table.memory_bytes
+        lengths = np.diff(table.tensor_offsets)
+        moves = ~table.tensor_is_constant
+        producer, tensor_bytes, consumers = table.tensor_producer, table.tensor_bytes, table.tensor_consumers
+        if not moves.all():
+            consumers = consumers[np.repeat(moves, lengths)]
+            producer, tensor_bytes, lengths = producer[moves], tensor_bytes[moves], lengths[moves]
+        units = int(unit_of.max(initial=-1)) + 1
+        if units < len(unit_of):
+            op_seconds = np.stack([np.bincount(unit_of, column, units) for column in op_seconds.T], axis=1)
+            memory = np.bincount(unit_of, memory, units)
+            producer = unit_of[producer]
+            tensor = np.repeat(np.arange(len(producer)), lengths)
+            pair = np.unique(tensor * units + unit_of[consumers])
+            pair = pair[pair % units != producer[pair // units]]
+            consumers = (pair % units).astype(np.int32)
+            lengths = np.bincount(pair // units, minlength=len(producer))
+        used = lengths > 0
+        if not used.all():
+            producer, tensor_bytes, lengths = producer[used], tensor_bytes[used], lengths[used]
+        offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
+        np.cumsum(lengths, out=offsets[1:])
+        return cls(
+            unit_of=unit_of,
+            op_seconds=op_seconds,
+            memory_bytes=memory,
+            memory_capacity=constraints.memory_capacity,
+            producer=producer,
+            tensor_bytes=tensor_bytes,
+            offsets=offsets,
+            consumers=consumers,
+            transfer_latency=table.transfer_latency,
+            transfer_seconds_per_byte=table.transfer_seconds_per_byte,
+            launch_seconds=table.launch_seconds,
+        )
+
+    def __len__(self) -> int:
+        return len(self.op_seconds)
+
+    @property
+    def num_devices(self) -> int:
+        """Number of devices, D."""
+        return self.op_seconds.shape[1]
+
+    @property
+    def usable_devices(self) -> list[int]:
+        """Devices that at least one unit may run on."""
+        return np.flatnonzero(np.isfinite(self.op_seconds).any(axis=0)).tolist()
+
+    @property
+    def has_memory_limits(self) -> bool:
+        """Whether some device could be asked to hold more than it can."""
+        return bool((self.memory_capacity < self.memory_bytes.sum()).any())
+
+    def with_launches(self, share: float) -> UnitGraph:
+        """The same units with ``share`` launches of the receiving device on top of every transfer."""
+        return replace(self, transfer_latency=self.transfer_latency + share * self.launch_seconds)
+
+    def with_memory_price(self, device: int, seconds_per_byte: float) -> UnitGraph:
+        """The same units, paying for the memory that they hold on ``device``."""
+        op_seconds = self.op_seconds.copy()
+        op_seconds[:, device] += seconds_per_byte * self.memory_bytes
+        return replace(self, op_seconds=op_seconds)
+
+    def against(self, device: int, others: list[int]) -> UnitGraph:
+        """Two devices: ``device``, and one that is as good as the best of ``others`` at everything."""
+
+        def merged(prices: FloatArray) -> FloatArray:
+            to_others, to_device = prices[device, others].min(), prices[others, device].min()
+            return np.array([[0.0, to_others], [to_device, 0.0]])
+
+        return replace(
+            self,
+            op_seconds=np.stack([self.op_seconds[:, device], self.op_seconds[:, others].min(axis=1)], axis=1),
+            memory_capacity=np.array([np.inf, np.inf]),
+            transfer_latency=merged(self.transfer_latency),
+            transfer_seconds_per_byte=merged(self.transfer_seconds_per_byte),
+            launch_seconds=np.array([self.launch_seconds[device], self.launch_seconds[others].min()]),
+        )
+
+    def transfer_seconds(self, sender: IntArray | int, receiver: IntArray | int) -> FloatArray:
+        """Seconds to move every tensor from one device to another, ``float64[T]``."""
+        rate = self.transfer_seconds_per_byte[sender, receiver]
+        return np.asarray(self.transfer_latency[sender, receiver] + rate * self.tensor_bytes)
+
+    def relaxed_seconds(self, device: IntArray) -> float:
+        """The relaxed objective of an assignment; ``inf`` when it breaks a support mask."""
+        total = float(self.op_seconds[np.arange(len(self)), device].sum())
+        sender = device[self.producer]
+        received_on = np.repeat(sender, np.diff(self.offsets)) != device[self.consumers]
+        if not received_on.any():
+            return total
+        tensor = np.repeat(np.arange(len(self.producer)), np.diff(self.offsets))[received_on]
+        pair = np.unique(tensor * self.num_devices + device[self.consumers][received_on])
+        tensor, receiver = pair // self.num_devices, pair % self.num_devices
+        sender = sender[tensor]
+        rate = self.transfer_seconds_per_byte[sender, receiver]
+        return total + float((self.transfer_latency[sender, receiver] + rate * self.tensor_bytes[tensor]).sum())
+
+    def memory_of(self, device: IntArray) -> FloatArray:
+        """Bytes that an assignment holds on each device, ``float64[D]``."""
+        return np.bincount(device, self.memory_bytes, self.num_devices)
+
+    def fits(self, device: IntArray) -> bool:
+        """Whether no device holds more than its capacity (sums are compared up to rounding)."""
+        return bool((self.memory_of(device) <= self.memory_capacity * (1 + 1e-12)).all())

@@ -101,6 +101,9 @@ void bind_executable(nb::module_& m) {
         .def_ro("exec_type", &NodeTime::exec_type, "Kernel and precision, in the plugin's words.")
         .def_ro("status", &NodeTime::status, "EXECUTED, NOT_RUN or OPTIMIZED_OUT.")
         .def_ro("original_names", &NodeTime::original_names, "Ops of the model that the node stands for.")
+        .def_ro("consumers", &NodeTime::consumers, "Names of the nodes that read its results.")
+        .def_ro("layout", &NodeTime::layout, "Memory layout of the first result, in the plugin's words.")
+        .def_ro("precision", &NodeTime::precision, "Element type of the first result.")
         .def_ro("seconds", &NodeTime::seconds, "Mean over all inferences so far, cold ones included.");
 
     nb::class_<Executable>(m, "Executable", "A compiled model with valid inputs, ready to be timed.")

@@ -12,9 +12,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Key under which a runtime model lists the ops that were fused into a node.
-constexpr char kOriginalNames[] = "originalLayersNames";
-
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -68,6 +65,32 @@ std::pair<int, std::string> split_subgraph_prefix(const std::string& name) {
         }
     }
     return {0, name};
+}
+
+std::string text_of(const ov::RTMap& info, const std::string& key) {
+    const auto found = info.find(key);
+    return found == info.end() ? std::string() : found->second.as<std::string>();
+}
+
+// What the runtime model tells of each node: everything but how it ran.
+std::unordered_map<std::string, NodeTime> describe_nodes(const ov::Model& runtime_model) {
+    std::unordered_map<std::string, NodeTime> result;
+    for (const auto& node : runtime_model.get_ordered_ops()) {
+        const auto& info = node->get_rt_info();
+        NodeTime& described = result[node->get_friendly_name()];
+        described.original_names = split_at_commas(text_of(info, "originalLayersNames"));
+        // Both hold one entry per result.
+        const auto layouts = split_at_commas(text_of(info, "outputLayouts"));
+        const auto precisions = split_at_commas(text_of(info, "outputPrecisions"));
+        described.layout = layouts.empty() ? "" : layouts.front();
+        described.precision = precisions.empty() ? "" : precisions.front();
+        for (const auto& output : node->outputs()) {
+            for (const auto& input : output.get_target_inputs()) {
+                described.consumers.push_back(input.get_node()->get_friendly_name());
+            }
+        }
+    }
+    return result;
 }
 
 const char* status_name(ov::ProfilingInfo::Status status) {
@@ -159,22 +182,19 @@ std::vector<double> Executable::run(std::size_t samples, std::size_t warmup, boo
 
 std::vector<NodeTime> Executable::node_times() {
     return guarded([&] {
-        std::unordered_map<std::string, std::vector<std::string>> original_names;
-        const auto runtime_model = m_compiled.get_runtime_model();
-        for (const auto& node : runtime_model->get_ordered_ops()) {
-            const auto& info = node->get_rt_info();
-            const auto names = info.find(kOriginalNames);
-            if (names != info.end()) {
-                original_names[node->get_friendly_name()] = split_at_commas(names->second.as<std::string>());
-            }
-        }
+        const auto described = describe_nodes(*m_compiled.get_runtime_model());
         std::vector<NodeTime> result;
-        for (const ov::ProfilingInfo& node : m_request.get_profiling_info()) {
-            auto [subgraph, name] = split_subgraph_prefix(node.node_name);
-            const auto names = original_names.find(name);
-            result.push_back({name, subgraph, node.node_type, node.exec_type, status_name(node.status),
-                              names == original_names.end() ? std::vector<std::string>{} : names->second,
-                              std::chrono::duration<double>(node.real_time).count()});
+        for (const ov::ProfilingInfo& info : m_request.get_profiling_info()) {
+            auto [subgraph, name] = split_subgraph_prefix(info.node_name);
+            const auto found = described.find(name);
+            NodeTime node = found == described.end() ? NodeTime{} : found->second;
+            node.name = name;
+            node.subgraph = subgraph;
+            node.type = info.node_type;
+            node.exec_type = info.exec_type;
+            node.status = status_name(info.status);
+            node.seconds = std::chrono::duration<double>(info.real_time).count();
+            result.push_back(std::move(node));
         }
         return result;
     });

@@ -21,12 +21,15 @@ using StringMap = std::map<std::string, std::string>;
 // One node of a compiled model, as the device ran it.
 struct NodeTime {
     std::string name;
-    int subgraph;  // index of HETERO's submodel; 0 on a plain device
+    int subgraph = 0;  // index of HETERO's submodel; 0 on a plain device
     std::string type;
     std::string exec_type;                    // kernel and precision, in the plugin's own words
     std::string status;                       // EXECUTED, NOT_RUN or OPTIMIZED_OUT
     std::vector<std::string> original_names;  // ops of the model that the node stands for
-    double seconds;  // mean over every inference of the compiled model, cold ones included
+    std::vector<std::string> consumers;       // nodes that read its results
+    std::string layout;                       // memory layout of the first result, in the plugin's own words
+    std::string precision;                    // element type of the first result
+    double seconds = 0;  // mean over every inference of the compiled model, cold ones included
 };
 
 // A compiled model with one infer request and valid inputs, ready to be timed.

@@ -1,0 +1,175 @@
+"""Compiling and timing one model many times: a session keeps its IR on disk and one C++ profiler."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import openvino as ov
+
+from ov_autoplace.errors import OutputError, ProfilingError
+from ov_autoplace.graph.inputs import input_ranges
+from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.models import openvino_reason
+
+if TYPE_CHECKING:
+    from ov_autoplace._core import Executable, Profiler, RaceResult
+
+__all__ = ["ProfilingSession", "save_ir"]
+
+
+def save_ir(model: ov.Model, folder: Path) -> Path:
+    """Write ``model`` into ``folder`` with its weights as they are, for a Core of another library to read.
+
+    Raises:
+        OutputError: The folder cannot be written or is full.
+    """
+    path = folder / "model.xml"
+    try:
+        ov.save_model(model, path, compress_to_fp16=False)
+    except (RuntimeError, OSError) as cause:
+        # A stream that cannot be written reports no more than that; the folder is what can be mended.
+        raise OutputError(
+            f"cannot write the model to {folder}: {openvino_reason(cause)}; "
+            "make room there or set TMPDIR to another folder"
+        ) from cause
+    return path
+
+
+class ProfilingSession:
+    """A model that is compiled for one device after the other, and in pieces, to be timed.
+
+    Use as a context manager: the model's temporary IR lives as long as the session.
+
+    Args:
+        core: The caller's Core, whose devices and settings are copied; ``None`` means a new one.
+        model: Any model; it is not modified. Dynamic inputs take ``shapes`` or the documented defaults.
+        devices: Device names.
+        properties: OpenVINO properties per device; they win over those set on ``core``.
+        shapes: Shape by input name.
+        seed: Of the input data.
+
+    Raises:
+        OutputError: The temporary folder cannot be written.
+        OptionError: A shape does not fit.
+    """
+
+    def __init__(
+        self,
+        core: ov.Core | None,
+        model: ov.Model,
+        devices: Sequence[str],
+        properties: Mapping[str, Mapping[str, Any]] | None = None,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        seed: int = 0,
+    ) -> None:
+        from ov_autoplace.devices import profiler_for
+
+        self.devices = tuple(devices)
+        self.profiler: Profiler = profiler_for(core, devices, properties)
+        self.model, _ = with_static_shapes(model, shapes)
+        make_names_unique(self.model)
+        self._seed = seed
+        self._input_high = input_ranges(self.model)
+        self._compiled: dict[tuple[str, bool], Executable] = {}
+        self._resources = ExitStack()
+        try:
+            folder = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="ov-autoplace-"))
+            self._ir = save_ir(self.model, Path(folder))
+        except OSError as cause:
+            raise OutputError(f"cannot write to {tempfile.gettempdir()}: {cause.strerror}") from cause
+        except BaseException:
+            self._resources.close()
+            raise
+
+    def __enter__(self) -> ProfilingSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the compiled models and remove the temporary IR."""
+        self._compiled.clear()
+        self._resources.close()
+
+    def compile_device(self, device: str, *, count_nodes: bool = False) -> Executable:
+        """The whole model on one device, compiled once per session.
+
+        Args:
+            device: One of :attr:`devices`.
+            count_nodes: Make :meth:`Executable.node_times` available, which slows every node a little.
+
+        Raises:
+            ProfilingError: The model cannot be timed on that device.
+        """
+        key = (device, count_nodes)
+        if key not in self._compiled:
+            self._compiled[key] = self._compile(device, None, count_nodes)
+        return self._compiled[key]
+
+    def compile_placement(self, device_of: Mapping[str, str], *, count_nodes: bool = False) -> Executable:
+        """The model as HETERO runs it with the device of every op given, or a plain device when it is one.
+
+        Raises:
+            ProfilingError: HETERO or a device refuses the placement.
+        """
+        used = set(device_of.values())
+        if len(used) == 1:
+            return self.compile_device(used.pop(), count_nodes=count_nodes)
+        order = [device for device in self.devices if device in used]
+        return self._compile("HETERO:" + ",".join(order), device_of, count_nodes)
+
+    def race(
+        self,
+        executables: Sequence[Executable],
+        budget_seconds: float,
+        *,
+        seed: int = 0,
+        progress: Callable[[int, int, float], None] | None = None,
+        **options: Any,
+    ) -> RaceResult:
+        """Run executables in turns until one is left or the budget ends.
+
+        Args:
+            executables: What to compare.
+            budget_seconds: When to stop.
+            seed: Of the order in each round.
+            progress: Called now and then with (rounds, candidates left, seconds).
+            **options: Further keyword arguments of ``_core.Profiler.race``.
+
+        Raises:
+            ProfilingError: None of them can be run.
+        """
+        from ov_autoplace._core import ProfilerError
+
+        try:
+            return self.profiler.race(
+                list(executables), budget_seconds, seed=seed, progress=progress, **options
+            )
+        except ProfilerError as cause:
+            raise ProfilingError(f"no candidate can be run: {openvino_reason(cause)}") from cause
+
+    def _compile(self, device: str, device_of: Mapping[str, str] | None, count_nodes: bool) -> Executable:
+        from ov_autoplace._core import ProfilerError
+
+        try:
+            return self.profiler.compile(
+                str(self._ir),
+                device,
+                {"PERF_COUNT": "YES"} if count_nodes else {},
+                None if device_of is None else dict(device_of),
+                self._input_high,
+                self._seed,
+            )
+        except ProfilerError as cause:
+            raise ProfilingError(
+                f"the model cannot be timed on {device}: {openvino_reason(cause)}"
+            ) from cause

@@ -126,6 +126,7 @@ def ssdlite(config: SsdConfig, seed: int) -> ov.Model:
             net.constant("kept", config.kept),
             net.constant("overlap", 0.5, np.float32),
             net.constant("least_score", 1.5 / config.classes, np.float32),
+            net.constant("soft_sigma", 0.0, np.float32),
         )
         selected = net.named(ops.non_max_suppression(boxes, probabilities, *limits), "nms")
     outputs = {"boxes": boxes, "scores": probabilities}

@@ -1,5 +1,6 @@
 """Computation graphs: extraction from ``ov.Model`` and coarsening into co-location groups."""
 
+from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
@@ -9,6 +10,7 @@ from ov_autoplace.graph.shapes import with_static_shapes
 __all__ = [
     "CoarseGraph",
     "ComputationGraph",
+    "coarsen",
     "extract",
     "input_ranges",
     "make_names_unique",

@@ -39,10 +39,12 @@ class ComputationGraph:
         tensor_consumers: Consuming op of every edge, ``int32[E]``; one entry per input port, so an op
             that reads a tensor twice stands twice.
         tensor_consumer_port: Input port of every edge, ``int32[E]``.
-        tensor_uncuttable: Tensors that may not cross devices (a bounded dynamic dimension with a lower
-            bound above 0 makes HETERO fail at the first request), ``bool[T]``.
+        tensor_uncuttable: Tensors that may not cross from one HETERO subgraph to another, ``bool[T]``: a
+            dynamic dimension has a lower bound above 0, or the values are partly known in advance and
+            decide a shape downstream. A cut there makes HETERO fail at the first request.
         input_offsets, input_sources: The same edges by consumer, in port order, CSR ``int32[N + 1]`` and
             ``int32[E]`` (producing op of each input port).
+        variables: Positions of the ReadValue and Assign ops of each state variable.
     """
 
     names: tuple[str, ...]
@@ -66,6 +68,7 @@ class ComputationGraph:
     tensor_uncuttable: BoolArray
     input_offsets: IntArray
     input_sources: IntArray
+    variables: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)

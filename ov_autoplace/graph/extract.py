@@ -17,6 +17,7 @@ from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace.graph.names import unique_names
 from ov_autoplace.graph.op_costs import op_costs
 from ov_autoplace.graph.records import ModelReader, OpRecord
+from ov_autoplace.graph.shape_values import deciding_tensors
 from ov_autoplace.graph.shapes import with_static_shapes
 
 __all__ = ["extract"]
@@ -81,9 +82,10 @@ def _assemble(ops: Sequence[ov.Node], records: list[OpRecord], marks: list[OpRec
         is_parameter=_mark(op_types, "Parameter"),
         is_result=_mark(op_types, "Result"),
         is_dynamic=frozen_array([any(shape.dynamic for shape in r.shapes) for r in marks], np.bool_),
-        **_tensors(records, marks, input_offsets, input_sources, ports),
+        **_tensors(records, marks, input_offsets, input_sources, ports, deciding_tensors(marks, foldable)),
         input_offsets=frozen_array(input_offsets, np.int32),
         input_sources=frozen_array(input_sources, np.int32),
+        variables=_variables(marks),
     )
 
 
@@ -93,6 +95,7 @@ def _tensors(
     input_offsets: IntArray,
     input_sources: IntArray,
     ports: IntArray,
+    deciding: set[tuple[int, int]],
 ) -> dict[str, Any]:
     """The ``tensor_*`` fields: one tensor per output port that somebody reads, by producer and port."""
     inputs_per_op = np.diff(input_offsets)
@@ -112,8 +115,19 @@ def _tensors(
         "tensor_offsets": frozen_array(np.concatenate(([0], np.cumsum(counts))), np.int32),
         "tensor_consumers": frozen_array(consumers[order], np.int32),
         "tensor_consumer_port": frozen_array(consumer_ports[order], np.int32),
-        "tensor_uncuttable": frozen_array([marks[i].shapes[p].uncuttable for i, p in outputs], np.bool_),
+        "tensor_uncuttable": frozen_array(
+            [marks[i].shapes[p].uncuttable or (i, p) in deciding for i, p in outputs], np.bool_
+        ),
     }
+
+
+def _variables(records: list[OpRecord]) -> tuple[tuple[int, ...], ...]:
+    """Positions of the ops of each state variable, by first appearance."""
+    found: dict[str, list[int]] = {}
+    for i, record in enumerate(records):
+        if record.op_type in ("ReadValue", "Assign"):
+            found.setdefault(str(record.node.get_attributes()["variable_id"]), []).append(i)
+    return tuple(map(tuple, found.values()))
 
 
 def _row_sums(values: FloatArray, offsets: IntArray) -> FloatArray:

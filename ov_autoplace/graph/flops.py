@@ -213,7 +213,7 @@ _RULES: dict[str, Rule] = {
     "EmbeddingBagPackedSum": _embedding,
     "EmbeddingBagPacked": _embedding,
     "EmbeddingSegmentsSum": _embedding,
-    **dict.fromkeys("DFT IDFT RDFT IRDFT STFT".split(), lambda sizes: 5.0 * _sorting(sizes)),
+    **dict.fromkeys(["DFT", "IDFT", "RDFT", "IRDFT", "STFT"], lambda sizes: 5.0 * _sorting(sizes)),
     **{name: _per_output(count) for count, names in _PER_OUTPUT.items() for name in names.split()},
     **{name: _per_input(count) for count, names in _PER_INPUT.items() for name in names.split()},
 }

@@ -12,8 +12,27 @@ __all__ = ["input_ranges"]
 
 # Ops whose output holds the values of input 0 and nothing larger.
 _VALUE_KEEPING = frozenset(
-    """Convert Reshape Squeeze Unsqueeze Transpose Broadcast Tile StridedSlice Slice Split VariadicSplit Concat
-    Relu Clamp Abs Gather ReduceMax ReduceMin Minimum""".split()
+    [
+        "Convert",
+        "Reshape",
+        "Squeeze",
+        "Unsqueeze",
+        "Transpose",
+        "Broadcast",
+        "Tile",
+        "StridedSlice",
+        "Slice",
+        "Split",
+        "VariadicSplit",
+        "Concat",
+        "Relu",
+        "Clamp",
+        "Abs",
+        "Gather",
+        "ReduceMax",
+        "ReduceMin",
+        "Minimum",
+    ]
 )
 # Ops that may shift the values; the index stays inside the table when the range shrinks by the shift.
 _SHIFTING = frozenset({"Add", "Subtract"})

@@ -20,9 +20,9 @@ __all__ = ["SINK", "SOURCE", "Cut", "Stars", "minimum_cut"]
 SOURCE, SINK = -1, -2
 """Numbers that stand for the terminals wherever a node is expected."""
 
-# SciPy's maximum flow counts in int32. The flow stays below the scale, a capacity too, and a residual
-# capacity is at most the sum of two opposite ones.
-_SCALE = 2.0**30 - 1
+# SciPy's maximum flow counts in int32, and a residual capacity is at most a capacity plus the flow.
+_LARGEST_FLOW = 2**30 - 2
+_LARGEST_CAPACITY = 2**30 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ def minimum_cut(source_price: FloatArray, sink_price: FloatArray, stars: list[St
     tail, head, price = tail[useful], head[useful], price[useful]
 
     # The flow cannot exceed what leaves the source or enters the sink: that sets the scale, and any
-    # capacity above it is as good as infinite.
+    # capacity above it is never filled and as good as infinite.
     upper = min(float(price[tail == source].sum()), float(price[head == sink].sum()))
     flow, residual = _saturate(tail, head, price, nodes, source, sink, upper)
     from_source = _reachable(residual, source)[:n]
@@ -136,7 +136,7 @@ def _saturate(
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import maximum_flow
 
-    scale = _SCALE / upper if upper > 0 else 0.0
+    scale = _LARGEST_FLOW / upper if upper > 0 else 0.0
     ends = (np.concatenate([tail, head]).astype(np.int32), np.concatenate([head, tail]).astype(np.int32))
     network = csr_matrix((np.concatenate([price, np.zeros(len(price))]), ends), shape=(nodes, nodes))
     network.sort_indices()
@@ -144,7 +144,7 @@ def _saturate(
         network.eliminate_zeros()
         return 0.0, network
     # Rounded down, so that the flow never exceeds the true minimum and the bound stays a bound.
-    capacity = np.minimum(np.floor(network.data * scale), _SCALE).astype(np.int32)
+    capacity = np.minimum(np.floor(network.data * scale), _LARGEST_CAPACITY).astype(np.int32)
     network = csr_matrix((capacity, network.indices, network.indptr), shape=network.shape)
     sent = maximum_flow(network, source, sink, method="dinic")
     residual = csr_matrix((capacity - sent.flow.data, network.indices, network.indptr), shape=network.shape)

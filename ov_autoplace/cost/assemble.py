@@ -1,0 +1,69 @@
+"""Putting a cost table together from a coarse graph, op times and what hand-overs cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ov_autoplace._arrays import FloatArray
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.graph.computation_graph import CoarseGraph
+
+__all__ = ["assemble_table"]
+
+
+def assemble_table(
+    coarse: CoarseGraph,
+    devices: Sequence[str],
+    op_seconds: FloatArray,
+    transfers: TransferFit,
+    memory_capacity: FloatArray | None = None,
+    source: str = "analytic",
+) -> CostTable:
+    """A cost table over the groups of ``coarse``.
+
+    A group holds its weights and its results in memory. Consumers that read a tensor through several
+    ports stand once.
+
+    Args:
+        coarse: Co-location groups of a model, G of them.
+        devices: Device names, D.
+        op_seconds: Run time of each group on each device, ``float64[G, D]``; ``inf`` = cannot run there.
+        transfers: Costs of launches and hand-overs; must know ``devices``.
+        memory_capacity: Bytes per device, ``float64[D]``; ``None`` = not limited.
+        source: Where the times come from, see :class:`CostTable`.
+
+    Raises:
+        TargetError: ``transfers`` lacks a device.
+    """
+    graph = coarse.graph
+    transfers = transfers.for_devices(devices)
+    G, D = len(graph), len(devices)
+    tensor = graph.edge_tensor.astype(np.int64)
+    pairs = np.unique(tensor * max(G, 1) + graph.tensor_consumers)
+    tensor_of_pair, consumers = np.divmod(pairs, max(G, 1))
+    outside = consumers != graph.tensor_producer[tensor_of_pair]
+    tensor_of_pair, consumers = tensor_of_pair[outside], consumers[outside]
+    offsets = np.zeros(len(graph.tensor_producer) + 1, dtype=np.int32)
+    np.cumsum(np.bincount(tensor_of_pair, minlength=len(offsets) - 1), out=offsets[1:])
+    return CostTable(
+        devices=tuple(devices),
+        names=graph.names,
+        op_seconds=op_seconds,
+        tensor_producer=graph.tensor_producer,
+        tensor_bytes=graph.tensor_bytes,
+        tensor_offsets=offsets,
+        tensor_consumers=consumers.astype(np.int32),
+        tensor_is_constant=coarse.tensor_is_constant,
+        tensor_uncuttable=graph.tensor_uncuttable,
+        transfer_latency=transfers.latency,
+        transfer_seconds_per_byte=transfers.seconds_per_byte,
+        launch_seconds=transfers.launch_seconds,
+        memory_bytes=graph.weight_bytes + graph.output_bytes,
+        memory_capacity=np.full(D, np.inf) if memory_capacity is None else memory_capacity,
+        op_types=graph.op_types,
+        members=coarse.members,
+        source=source,
+    )

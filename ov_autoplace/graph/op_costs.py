@@ -15,9 +15,9 @@ __all__ = ["DEFAULT_TRIP_COUNT", "op_costs"]
 DEFAULT_TRIP_COUNT = 10
 """How often the body of a loop is assumed to run when its trip count is not static."""
 
-# Foldable ops that make large weights out of little, as in models whose weights were stripped. Other
-# chains (decompression, transposition) count what they read.
-_EXPANDING = frozenset({"Broadcast", "Tile"})
+# Foldable ops whose value has another size than what they read, such as the filled weights of a model
+# whose weights were stripped. Other chains (decompression, transposition) count what they read.
+_RESIZING = frozenset({"Broadcast", "Gather", "ShapeOf", "Tile"})
 
 
 def op_costs(records: Sequence[OpRecord], foldable: BoolArray) -> tuple[list[float], list[float]]:
@@ -33,7 +33,7 @@ def op_costs(records: Sequence[OpRecord], foldable: BoolArray) -> tuple[list[flo
     weights = [0.0] * len(records)
     for i, record in enumerate(records):
         if folded[i]:
-            if not record.sources or record.op_type in _EXPANDING:
+            if not record.sources or record.op_type in _RESIZING:
                 constant_bytes[i] = sum(record.bytes)
             else:
                 constant_bytes[i] = sum(constant_bytes[source] for source, _ in record.sources)

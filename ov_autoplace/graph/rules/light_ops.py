@@ -47,6 +47,8 @@ _LIGHT_TYPES = frozenset(
     """.split()  # noqa: SIM905 (two hundred quotation marks less)
 )
 
+_SMALL_WEIGHT_BYTES = 64 * 1024
+
 
 def light_ops_with_neighbour(view: GraphView, labels: IntArray, pins: IntArray) -> IntArray:
     """Pairs of ops that join light groups to a neighbour.
@@ -83,12 +85,13 @@ def light_ops_with_neighbour(view: GraphView, labels: IntArray, pins: IntArray) 
 def light_groups(view: GraphView, labels: IntArray, num_groups: int) -> BoolArray:
     """Groups of nothing but light ops, ``bool[G]``.
 
-    An op with more stored data than it reads and writes, such as the lookup of an embedding, is heavy
-    whatever its type: where it runs decides where that data lies.
+    An op with a lot of stored data, more than it reads and writes, such as the lookup of an embedding, is
+    heavy whatever its type: where it runs decides where that data lies.
     """
     graph = view.graph
     light_op = view.is_type(_LIGHT_TYPES) | view.foldable
-    light_op &= graph.weight_bytes <= graph.input_bytes + graph.output_bytes
+    moved = graph.input_bytes + graph.output_bytes
+    light_op &= graph.weight_bytes <= np.maximum(moved, _SMALL_WEIGHT_BYTES)
     heavy = np.bincount(labels[~light_op], minlength=num_groups)
     return np.asarray(heavy == 0)
 

@@ -1,0 +1,98 @@
+"""``ov-autoplace annotate``: decides, and writes the annotated model and the affinity file."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ov_autoplace.cli import arguments
+from ov_autoplace.cli.console import print_json, print_sentence, print_table
+
+__all__ = ["annotate"]
+
+
+def annotate(
+    model: arguments.Model,
+    devices: arguments.Devices = None,
+    mode: arguments.Mode = None,
+    target: arguments.Target = None,
+    time_budget_ms: arguments.TimeBudget = None,
+    pin: arguments.Pin = None,
+    memory_limit: arguments.MemoryLimit = None,
+    shape: arguments.Shape = None,
+    seed: arguments.Seed = None,
+    config: arguments.Config = None,
+    affinity: Annotated[
+        Path | None, typer.Option(help="Apply this affinity file instead of searching.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for the files.", show_default="the model's own"),
+    ] = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Decide, and write MODEL.autoplace.xml with its .bin, and MODEL.affinity.json."""
+    options = arguments.placer_arguments(
+        mode=mode,
+        target=target,
+        time_budget_ms=time_budget_ms,
+        pin=pin,
+        memory_limit=memory_limit,
+        shape=shape,
+        seed=seed,
+        config=config,
+    )
+    from ov_autoplace.cli.request import decision_of, open_model
+    from ov_autoplace.files import staged_folder
+    from ov_autoplace.partition import count_subgraphs
+    from ov_autoplace.placement.annotation import save_annotated
+
+    request = open_model(model)
+    folder = output if output is not None else model.parent
+    with staged_folder(folder):
+        pass  # refuse a folder that cannot be written now, not after the search
+    placement = request.given(affinity, devices) if affinity else request.search(devices, options)
+    start = time.perf_counter()
+    files = save_annotated(request.model, placement, folder, request.stem)
+    decision = decision_of(placement)
+    seconds = {"read": request.seconds, **decision.seconds, "write": time.perf_counter() - start}
+    report: dict[str, Any] = {
+        "model": str(model),
+        "devices": list(placement.devices),
+        "mode": decision.mode,
+        "predicted_ms": {
+            c.name: c.predicted_seconds * 1e3 for c in decision.candidates if c.predicted_seconds is not None
+        },
+        "measured_ms": {
+            c.name: c.measured_seconds * 1e3 for c in decision.candidates if c.measured_seconds is not None
+        },
+        "chosen": decision.chosen,
+        "decision": decision.reason,
+        "subgraphs": count_subgraphs(request.model, placement),
+        "ops_per_device": dict(Counter(placement.to_dict().values()).most_common()),
+        "affinity_file": str(files.affinities),
+        "annotated_model": str(files.model),
+        "seconds": seconds,
+    }
+    if as_json:
+        print_json(report)
+    else:
+        _print_summary(report, decision)
+
+
+def _print_summary(report: dict[str, Any], decision: Any) -> None:
+    from ov_autoplace.cli.request import candidate_rows
+
+    print_table(
+        f"{report['model']} on {', '.join(report['devices'])} ({decision.mode.lower().replace('_', '-')})",
+        ("candidate", ">predicted ms", ">measured ms", ">samples", ">subgraphs", "left out"),
+        candidate_rows(decision.candidates, decision.chosen),
+    )
+    print_sentence(f"* {decision.reason}")
+    ops = ", ".join(f"{device} {count}" for device, count in report["ops_per_device"].items())
+    print_sentence(f"ops: {ops}; subgraphs: {report['subgraphs']}; {sum(report['seconds'].values()):.1f} s")
+    print_sentence(f"wrote {report['annotated_model']} and {report['affinity_file']}")

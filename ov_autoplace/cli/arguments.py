@@ -1,0 +1,169 @@
+"""Arguments and options that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ov_autoplace.errors import OptionError
+from ov_autoplace.files import read_json
+from ov_autoplace.options import split_config
+
+__all__ = [
+    "Config",
+    "Devices",
+    "Json",
+    "MemoryLimit",
+    "Mode",
+    "ModeName",
+    "Model",
+    "Pin",
+    "Seed",
+    "Shape",
+    "Target",
+    "TimeBudget",
+    "pairs",
+    "placer_arguments",
+    "read_config",
+]
+
+
+class ModeName(str, Enum):
+    """How much may be run to find a placement."""
+
+    zero_shot = "zero-shot"
+    profile = "profile"
+    tune = "tune"
+
+
+Model = Annotated[
+    Path, typer.Argument(show_default=False, help="IR (.xml), ONNX or any file that OpenVINO reads.")
+]
+Devices = Annotated[
+    str | None,
+    typer.Option("--devices", "-d", help="Real devices, like GPU,CPU.", show_default="all of this machine"),
+]
+Mode = Annotated[
+    ModeName | None,
+    typer.Option(
+        show_default="profile",
+        help="zero-shot compiles nothing and estimates; profile compiles once per device and races the "
+        "finalists; tune goes on measuring until the budget ends.",
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(help="Target profile: a file made by calibrate, or the name of a catalogued one."),
+]
+TimeBudget = Annotated[
+    float | None, typer.Option("--time-budget-ms", help="Milliseconds for running candidates.")
+]
+Pin = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATTERN=DEVICE", help="Keep the ops of this name pattern on a device. Repeatable."),
+]
+MemoryLimit = Annotated[
+    list[str] | None,
+    typer.Option(metavar="DEVICE=SIZE", help="Use at most so much of a device, like GPU=2GiB. Repeatable."),
+]
+Shape = Annotated[
+    list[str] | None,
+    typer.Option(metavar="INPUT=SHAPE", help="Size of a dynamic input, like x=[1,3,224,224]. Repeatable."),
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything random.", show_default="0")]
+Config = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|JSON",
+        help="OpenVINO properties to compile with: a JSON object, or a file that holds one.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+
+def placer_arguments(
+    *,
+    mode: ModeName | None,
+    target: str | None,
+    time_budget_ms: float | None,
+    pin: Sequence[str] | None,
+    memory_limit: Sequence[str] | None,
+    shape: Sequence[str] | None,
+    seed: int | None,
+    config: str | None,
+) -> dict[str, Any]:
+    """Keyword arguments of :func:`ov_autoplace.place` from the texts of the command line.
+
+    ``AUTOPLACE_*`` keys in the configuration count as the options of the same name; an option that is
+    given explicitly wins.
+
+    Raises:
+        OptionError: A text that does not parse, or an ``AUTOPLACE_*`` key that does not exist.
+    """
+    own, properties = split_config(read_config(config))
+    explicit: dict[str, Any] = {
+        "mode": mode.value if mode is not None else None,
+        "target": target,
+        "time_budget_ms": time_budget_ms,
+        "pin": pairs("--pin", pin, str, last=True),
+        "memory_limit": pairs("--memory-limit", memory_limit, str),
+        "shapes": pairs("--shape", shape, _shape, last=True),
+        "seed": seed,
+    }
+    given = {name: value for name, value in explicit.items() if value not in (None, {})}
+    return {**own, **given, "properties": properties}
+
+
+def pairs(
+    option: str, texts: Sequence[str] | None, parse: Callable[[str], Any], last: bool = False
+) -> dict[str, Any]:
+    """``["a=1", "b=2"]`` as a dictionary.
+
+    Args:
+        option: For the error's sentence.
+        texts: What the user wrote.
+        parse: Reads the part behind the equals sign.
+        last: Split at the last equals sign: op names and input names may hold some.
+
+    Raises:
+        OptionError: No equals sign, or an empty side.
+    """
+    result = {}
+    for text in texts or ():
+        key, _, value = text.rpartition("=") if last else text.partition("=")
+        if not key or not value:
+            raise OptionError(f"{option} {text!r} is not of the form NAME=VALUE")
+        result[key.strip()] = parse(value.strip())
+    return result
+
+
+def read_config(config: str | None) -> dict[str, Any]:
+    """The JSON object in ``config``, which is the object itself or the path of a file.
+
+    Raises:
+        OptionError: It is neither.
+    """
+    if config is None:
+        return {}
+    if config.lstrip().startswith("{"):
+        try:
+            value = json.loads(config)
+        except (ValueError, RecursionError) as cause:
+            raise OptionError(f"--config {config!r} is not a JSON object: {cause}") from cause
+    else:
+        value = read_json(config, OptionError, "a configuration")
+    if not isinstance(value, dict):
+        raise OptionError(f"--config {config} holds a {type(value).__name__}, not an object of properties")
+    return value
+
+
+def _shape(text: str) -> list[int]:
+    try:
+        return [int(size) for size in text.strip("[]").split(",") if size.strip()]
+    except ValueError as cause:
+        raise OptionError(f"--shape {text!r} is not a list of sizes like [1,3,224,224]") from cause

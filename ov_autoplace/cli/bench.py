@@ -1,0 +1,145 @@
+"""``ov-autoplace bench``: each device alone, AUTO, default HETERO and AUTOPLACE, run in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ov_autoplace.cli import arguments
+from ov_autoplace.cli.console import print_json, print_sentence, print_table, progress_bar
+from ov_autoplace.errors import ProfilingError
+
+if TYPE_CHECKING:
+    from ov_autoplace._core import Executable
+    from ov_autoplace.cost.profiling import ProfilingSession
+    from ov_autoplace.placement.placement import Placement
+
+__all__ = ["bench"]
+
+_MOST_SAMPLES = 1000
+
+
+def bench(
+    model: arguments.Model,
+    devices: arguments.Devices = None,
+    mode: arguments.Mode = None,
+    target: arguments.Target = None,
+    time_budget_ms: arguments.TimeBudget = None,
+    pin: arguments.Pin = None,
+    memory_limit: arguments.MemoryLimit = None,
+    shape: arguments.Shape = None,
+    seed: arguments.Seed = None,
+    config: arguments.Config = None,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, help="How long to measure, all candidates together.")
+    ] = 10.0,
+    as_json: arguments.Json = False,
+) -> None:
+    """Measure each device alone, AUTO, default HETERO and AUTOPLACE in one interleaved table."""
+    options = arguments.placer_arguments(
+        mode=mode,
+        target=target,
+        time_budget_ms=time_budget_ms,
+        pin=pin,
+        memory_limit=memory_limit,
+        shape=shape,
+        seed=seed,
+        config=config,
+    )
+    from ov_autoplace.cli.request import decision_of, open_model
+    from ov_autoplace.cost.profiling import ProfilingSession
+    from ov_autoplace.devices import device_properties, resolve_devices
+
+    request = open_model(model)
+    names = resolve_devices(request.core, devices)
+    placement = request.annotated(names) or request.search(",".join(names), options)
+    properties = device_properties(request.core, names, options["properties"])
+    with ProfilingSession(
+        core=request.core,
+        model=request.model,
+        devices=names,
+        properties=properties,
+        shapes=options.get("shapes"),
+        seed=options.get("seed", 0),
+    ) as session:
+        rows = _measure(session, names, placement, seconds)
+    decision = decision_of(placement)
+    if as_json:
+        print_json({"model": str(model), "devices": list(names), "decision": decision.reason, "rows": rows})
+        return
+    print_table(
+        f"{model} on {', '.join(names)}, run in turns",
+        ("name", ">median ms", ">95 % interval", ">samples", ">predicted ms", ">subgraphs", "note"),
+        [_cells(row) for row in rows],
+    )
+    print_sentence(f"AUTOPLACE: {decision.reason}")
+
+
+def _measure(
+    session: ProfilingSession, devices: Sequence[str], placement: Placement, seconds: float
+) -> list[dict[str, Any]]:
+    """Rows of the result; a candidate that cannot be compiled has a note and no samples."""
+    from ov_autoplace.cli.request import decision_of
+    from ov_autoplace.statistics import median_interval
+
+    listed = ",".join(devices)
+    decision = decision_of(placement)
+    predicted = {c.name: c.predicted_seconds for c in decision.candidates}
+    predicted["AUTOPLACE"] = predicted.get(decision.chosen, placement.latency_seconds)
+    recipes = {d: d for d in devices} | {"AUTO": f"AUTO:{listed}", "HETERO": f"HETERO:{listed}"}
+    rows: list[dict[str, Any]] = []
+    executables: dict[str, Executable] = {}
+    with progress_bar() as progress:
+        for done, name in enumerate([*recipes, "AUTOPLACE"]):
+            progress(done, len(recipes) + 1, f"compile {name}")
+            row: dict[str, Any] = {"name": name, "median_ms": None, "ci95_ms": None, "samples": 0}
+            row |= {"predicted_ms": _to_ms(predicted.get(name)), "subgraphs": None, "note": ""}
+            rows.append(row)
+            try:
+                if name in recipes:
+                    executables[name] = session.compile_device(recipes[name])
+                else:
+                    executables[name] = session.compile_placement(placement.to_dict())
+            except ProfilingError as cause:
+                row["note"] = str(cause)
+        result = session.race(
+            list(executables.values()),
+            seconds,
+            min_rounds=_MOST_SAMPLES,  # nobody is dropped: the table shows them all
+            max_rounds=_MOST_SAMPLES,
+            progress=lambda rounds, _, spent: progress(
+                int(10 * spent), int(10 * seconds), f"measure, round {rounds}"
+            ),
+        )
+    by_name = {row["name"]: row for row in rows}
+    for name, entry in zip(executables, result.entries, strict=True):
+        row = by_name[name]
+        row["subgraphs"], row["note"] = executables[name].subgraphs, entry.dropped
+        if len(entry.samples):
+            median, low, high = median_interval(entry.samples)
+            row |= {"median_ms": median * 1e3, "ci95_ms": [low * 1e3, high * 1e3]}
+            row["samples"] = len(entry.samples)
+    return rows
+
+
+def _cells(row: dict[str, Any]) -> tuple[object, ...]:
+    interval = row["ci95_ms"]
+    return (
+        row["name"],
+        _number(row["median_ms"]),
+        None if interval is None else f"{interval[0]:.3f} .. {interval[1]:.3f}",
+        row["samples"],
+        _number(row["predicted_ms"]),
+        row["subgraphs"],
+        row["note"],
+    )
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.3f}"
+
+
+def _to_ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e3

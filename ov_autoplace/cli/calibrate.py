@@ -1,0 +1,41 @@
+"""``ov-autoplace calibrate``: measures this machine once and writes a target profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ov_autoplace.cli import arguments
+from ov_autoplace.cli.console import print_json, print_sentence, progress_bar
+
+__all__ = ["calibrate"]
+
+
+def calibrate(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The target profile to write.")],
+    devices: arguments.Devices = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer sizes and repetitions; rougher rates.")
+    ] = False,
+    config: arguments.Config = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Measure this machine once: a target profile that other commands take as --target."""
+    from ov_autoplace.cost import calibrate as calibration
+    from ov_autoplace.devices import core_with_extra_devices, resolve_devices
+    from ov_autoplace.files import staged_folder
+
+    core = core_with_extra_devices()
+    names = resolve_devices(core, devices)
+    properties = arguments.read_config(config)
+    with staged_folder(output.parent):
+        pass  # refuse a folder that cannot be written now, not after minutes of measuring
+    with progress_bar() as progress:
+        target = calibration.calibrate(core, names, properties=properties, progress=progress, quick=quick)
+    target.save(output)
+    if as_json:
+        print_json({"target": str(output), "devices": list(names), "quick": quick})
+    else:
+        print_sentence(f"{output}: {', '.join(names)}")

@@ -1,0 +1,155 @@
+"""What the commands that take a model have in common: reading it, and getting a placement for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._arrays import IntArray
+from ov_autoplace.cli.arguments import ModeName
+from ov_autoplace.cli.console import milliseconds, note, progress_bar
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.devices import core_with_extra_devices, resolve_devices
+from ov_autoplace.errors import DeviceError, PlacementError
+from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.models import read_model
+from ov_autoplace.placement.annotation import annotated_placement, set_affinities
+from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.placement.placement import Placement
+
+__all__ = ["Request", "assignment_of", "candidate_rows", "decision_of", "open_model"]
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A model on a Core.
+
+    Attributes:
+        core: Knows the extra devices of the environment.
+        model: Its friendly names are unique.
+        path: Where the model was read from.
+        seconds: How long reading took.
+    """
+
+    core: ov.Core
+    model: ov.Model
+    path: Path
+    seconds: float
+
+    @property
+    def stem(self) -> str:
+        """First part of the names of files made from this model; annotating twice does not prolong it."""
+        return self.path.stem.removesuffix(".autoplace")
+
+    def search(self, devices: str | Sequence[str] | None, options: dict[str, Any]) -> Placement:
+        """Decide, with a progress bar."""
+        from ov_autoplace.placer import place
+
+        with progress_bar() as progress:
+            return place(self.model, devices, core=self.core, progress=progress, **options)
+
+    def given(self, path: Path, devices: str | Sequence[str] | None) -> Placement:
+        """The placement in an affinity file, checked against the model and this machine.
+
+        Raises:
+            PlacementError: The file does not cover the model's ops exactly.
+            DeviceError: It names a device that is not here, or not among ``devices``.
+        """
+        placement = Placement.load(path)
+        known = resolve_devices(self.core, devices)
+        unknown = [device for device in placement.devices if device not in known]
+        if unknown:
+            raise DeviceError(f"{path} places ops on {unknown[0]!r}; the devices are {', '.join(known)}")
+        try:
+            set_affinities(self.model.clone(), placement.to_dict())
+        except PlacementError as cause:
+            raise PlacementError(f"{path} does not fit {self.path}: {cause}") from cause
+        return self._decided(placement, "given", f"taken from {path} as it is")
+
+    def annotated(self, devices: str | Sequence[str] | None) -> Placement | None:
+        """The placement that the model carries, or ``None`` when it carries none for these devices."""
+        placement = annotated_placement(self.model)
+        known = resolve_devices(self.core, devices)
+        if placement is None or not set(placement.devices) <= set(known):
+            return None
+        return self._decided(placement, "annotated", f"{self.path} is annotated so")
+
+    def cost_table(
+        self, placement: Placement, devices: str | Sequence[str] | None, options: dict[str, Any]
+    ) -> CostTable:
+        """The costs that a placement rests on, or those of the same devices when it rests on none."""
+        table = decision_of(placement).table
+        if table is None and options.get("mode") == ModeName.zero_shot:
+            table = decision_of(self.search(devices, options)).table
+        if table is None:
+            from ov_autoplace.cost.profiled import profile
+
+            keywords = {key: options[key] for key in ("shapes", "properties", "target") if key in options}
+            table = profile(self.model, resolve_devices(self.core, devices), self.core, **keywords)
+        return table
+
+    def _decided(self, placement: Placement, chosen: str, how: str) -> Placement:
+        from ov_autoplace.partition import count_subgraphs
+
+        candidate = Candidate(chosen, None, count_subgraphs(self.model, placement), np.empty(0))
+        reason = f"{how}; nothing was searched or measured"
+        return replace(
+            placement, solver=chosen, decision=Decision(chosen, reason, chosen.upper(), (candidate,), {})
+        )
+
+
+def open_model(path: Path) -> Request:
+    """Read a model and make its names unique, saying so.
+
+    Raises:
+        ModelError: The file is missing or is not a model.
+    """
+    start = time.perf_counter()
+    core = core_with_extra_devices()
+    model = read_model(core, path)
+    renamed = make_names_unique(model)
+    if renamed:
+        note(f"{renamed} ops of {path} shared a name and were renamed: HETERO tells ops apart by name")
+    return Request(core, model, path, time.perf_counter() - start)
+
+
+def decision_of(placement: Placement) -> Decision:
+    """The decision of a placement that was searched, given or annotated.
+
+    Raises:
+        PlacementError: It has none, which none of these ways leads to.
+    """
+    if placement.decision is None:
+        raise PlacementError("this placement does not say how it was decided")
+    return placement.decision
+
+
+def assignment_of(placement: Placement, table: CostTable) -> IntArray:
+    """Device of each group, ``int32[G]``; a group that the placement splits counts with its heaviest op."""
+    try:
+        return placement.groups_of(table)
+    except PlacementError:
+        device_of = placement.to_dict()
+        position = {device: d for d, device in enumerate(table.devices)}
+        return np.array([position[device_of[name]] for name in table.names], dtype=np.int32)
+
+
+def candidate_rows(candidates: Sequence[Candidate], chosen: str) -> list[tuple[object, ...]]:
+    """Cells of the table of candidates."""
+    return [
+        (
+            f"{c.name} *" if c.name == chosen else c.name,
+            milliseconds(c.predicted_seconds),
+            milliseconds(c.measured_seconds),
+            len(c.samples) or None,
+            c.subgraphs,
+            c.dropped,
+        )
+        for c in candidates
+    ]

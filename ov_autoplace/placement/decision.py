@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ov_autoplace._arrays import FloatArray
+
+if TYPE_CHECKING:
+    from ov_autoplace.cost.table import CostTable
 
 __all__ = ["Candidate", "Decision"]
 
@@ -45,6 +49,7 @@ class Decision:
         mode: ``ZERO_SHOT``, ``PROFILE`` or ``TUNE``.
         candidates: All candidates, in the order in which they were considered.
         seconds: Wall-clock time of each phase by name.
+        table: The cost table that the predictions rest on, or ``None`` when none was made.
     """
 
     chosen: str
@@ -52,6 +57,7 @@ class Decision:
     mode: str
     candidates: tuple[Candidate, ...]
     seconds: dict[str, float]
+    table: CostTable | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return self.reason

@@ -5,17 +5,19 @@ Reshape's output becomes more dynamic there than it was in the model. HETERO the
 tensor that leaves the subgraph with zeros for those dimensions, and the receiving subgraph, which was
 built from the model's own shapes, refuses it.
 
-Only values that are known in advance can be lost. An element that is a truly dynamic dimension is
-unknown on both sides of a cut, so the chain ShapeOf -> Gather -> Concat -> Reshape of a dynamic
-dimension may be cut before the Concat: that keeps one ShapeOf that serves every layer of a model from
-tying all layers together.
+Only what was known in advance can be lost: a pattern of which no element is known may be cut off. A
+pattern of which some are (``[?, ?, 12, 64]``) needs its whole chain, back to the ShapeOf, in its own
+subgraph, because OpenVINO bounds the values of a chain from its start or not at all. A ShapeOf itself
+may be apart from what it measures, since shapes cross with their tensors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ov_autoplace._arrays import BoolArray
 from ov_autoplace.graph.records import OpRecord
@@ -77,10 +79,12 @@ def deciding_tensors(records: Sequence[OpRecord], foldable: BoolArray) -> set[tu
     folded = foldable.tolist()
     found: set[tuple[int, int]] = set()
     pending = [
-        record.sources[port]
+        source
         for record in records
         for port in _SHAPE_PORTS.get(record.op_type, ())
         if port < len(record.sources)
+        for source in [record.sources[port]]
+        if folded[source[0]] or _known_in_advance(records[source[0]], source[1])
     ]
     while pending:
         tensor = pending.pop()
@@ -88,21 +92,24 @@ def deciding_tensors(records: Sequence[OpRecord], foldable: BoolArray) -> set[tu
         record = records[producer]
         if tensor in found or record.op_type == "Constant":
             continue
-        if not (folded[producer] or _known_in_advance(record, port)):
+        if not folded[producer] and _bounds(record, port) is None:
             continue
         found.add(tensor)
-        # What a ShapeOf says follows from the shape that it reads, which crosses with the tensor.
         if record.op_type != "ShapeOf":
             pending.extend(record.sources)
     return found
 
 
 def _known_in_advance(record: OpRecord, port: int) -> bool:
-    """Whether shape inference knew a bound of any element of an output."""
+    """Whether any element of an output has a bound that not every size has."""
+    bounds = _bounds(record, port)
+    return bounds is not None and bool(np.any(bounds[0] > 0) or np.any(bounds[1] < _INT32_MAX))
+
+
+def _bounds(record: OpRecord, port: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Bounds of the values of an output, or ``None``: shape inference has none."""
     tensor = record.node.get_output_tensor(port)
     try:
-        lower, upper = tensor.get_lower_value().data, tensor.get_upper_value().data
-    except RuntimeError:
-        # An uninitialised tensor: shape inference cannot bound these values, so a cut loses nothing.
-        return False
-    return bool(np.any(lower > 0) or np.any(upper < _INT32_MAX))
+        return tensor.get_lower_value().data, tensor.get_upper_value().data
+    except RuntimeError:  # an uninitialised tensor
+        return None

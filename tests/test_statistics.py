@@ -22,7 +22,9 @@ def test_with_too_few_samples_the_interval_is_the_range():
 def test_the_interval_covers_the_median_as_often_as_it_says(n):
     random = np.random.default_rng(7)
     trials = 400
-    covered = sum(low <= 0 <= high for _, low, high in (median_interval(random.normal(size=n)) for _ in range(trials)))
+    covered = sum(
+        low <= 0 <= high for _, low, high in (median_interval(random.normal(size=n)) for _ in range(trials))
+    )
     assert 0.92 <= covered / trials <= 1.0
 
 

@@ -1,0 +1,242 @@
+"""Running candidates against each other on the devices, and choosing from what was measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ov_autoplace._arrays import FloatArray, frozen_array
+from ov_autoplace.cost.corrections import Observation, corrected_table
+from ov_autoplace.cost.profiling import Profile, ProfilingSession
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import ProfilingError
+from ov_autoplace.options import PlacerOptions
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.proposals import Proposal, ProposalSource, propose
+from ov_autoplace.simulator import simulate
+from ov_autoplace.statistics import paired_ratio
+
+if TYPE_CHECKING:
+    from ov_autoplace._core import Executable
+
+__all__ = ["MINIMAL_GAIN", "Arena", "Contest", "Entrant", "predicted", "verdict"]
+
+MINIMAL_GAIN = 0.01
+"""A mix of devices must be measured faster than the best single device by this much to be chosen."""
+
+_DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
+_FINALISTS = 3
+# A prediction this much above the best single device's is not worth compiling.
+_HOPELESS = 1.15
+# How many perturbed cost tables TUNE solves for one round of proposals.
+_TRIALS = 8
+# Single devices this close to the best one are raced with it, instead of trusting the profile run.
+_CLOSE = 1.25
+
+
+@dataclass(eq=False)
+class Entrant:
+    """A proposal with what was measured of it.
+
+    Attributes:
+        proposal: What was proposed.
+        samples: Seconds per inference, all races together, ``float64[n]``.
+        dropped: Why it left the last race that it was in.
+    """
+
+    proposal: Proposal
+    samples: FloatArray = field(default_factory=lambda: np.empty(0))
+    dropped: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the proposal."""
+        return self.proposal.name
+
+    @property
+    def seconds(self) -> float:
+        """Median of the samples, ``inf`` when there are none."""
+        return float(np.median(self.samples)) if len(self.samples) else float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """The outcome: who won, why, and everybody who took part or was considered."""
+
+    winner: Entrant
+    reason: str
+    entrants: tuple[Entrant, ...]
+
+
+class Arena:
+    """Races proposals for one profiled model within a budget of wall-clock time."""
+
+    def __init__(
+        self,
+        session: ProfilingSession,
+        profile: Profile,
+        source: ProposalSource,
+        options: PlacerOptions,
+    ) -> None:
+        self._session = session
+        self._profile = profile
+        self._source = source
+        self._options = options
+        budget = options.time_budget_ms
+        self._budget = (_DEFAULT_BUDGET_MS[options.mode] if budget is None else budget) / 1e3
+        self._end = time.perf_counter() + self._budget
+        self._executables: dict[bytes, Executable] = {}
+
+    def run(self, proposals: Sequence[Proposal]) -> Contest:
+        """Race the best of ``proposals``; ``TUNE`` goes on with corrected costs until its budget ends."""
+        entrants = [Entrant(p, self._profile.samples.get(p.name, np.empty(0))) for p in proposals]
+        singles = [e for e in entrants if e.proposal.is_single and len(e.samples)]
+        reference = min(singles, key=lambda e: e.seconds, default=None)
+        tuning = self._options.mode == "TUNE"
+        finalists = self._finalists(entrants, singles, reference)
+        champion = self._race(finalists, self._budget * (0.3 if tuning else 1.0)) or reference
+        if tuning:
+            champion = self._tune(entrants, reference, champion)
+            if champion is not reference and reference is not None and champion is not None:
+                # The verdict rests on samples of the two that were taken side by side.
+                self._race([reference, champion], max(self._left(), 0.1 * self._budget))
+        return verdict(entrants, reference, champion)
+
+    def _finalists(
+        self, entrants: list[Entrant], singles: list[Entrant], reference: Entrant | None
+    ) -> list[Entrant]:
+        """The best single device, the mixes that promise most, and single devices close to the best."""
+        promised = min((e.proposal.predicted_seconds for e in singles), default=np.inf)
+        mixes = sorted((e for e in entrants if e not in singles), key=lambda e: e.proposal.predicted_seconds)
+        mixes = [e for e in mixes if e.proposal.predicted_seconds <= _HOPELESS * promised][:_FINALISTS]
+        if reference is None:
+            return mixes
+        close = [e for e in singles if e is not reference and e.seconds <= _CLOSE * reference.seconds]
+        return [reference, *mixes, *close]
+
+    def _tune(
+        self, entrants: list[Entrant], reference: Entrant | None, champion: Entrant | None
+    ) -> Entrant | None:
+        """Propose from corrected costs and race, again and again; returns the fastest found."""
+        random = np.random.default_rng(self._options.seed)
+        while self._left() > 0.2 * self._budget:
+            observed = [Observation(e.proposal.assignment, e.seconds) for e in entrants if len(e.samples)]
+            table = corrected_table(self._profile.table, observed)
+            fresh = self._fresh(table, entrants, random)
+            if not fresh:
+                break  # the neighbourhood of the optimum is exhausted
+            entrants += fresh
+            others = [e for e in (reference, champion) if e is not None]
+            contestants = list(dict.fromkeys([*others, *fresh]))
+            champion = self._race(contestants, min(self._left(), 0.15 * self._budget)) or champion
+        return champion
+
+    def _fresh(self, table: CostTable, entrants: list[Entrant], random: np.random.Generator) -> list[Entrant]:
+        """The most promising placements that were not run yet.
+
+        Solved for the corrected costs, and for costs that are wrong by as much as profiles usually are:
+        each such table has its own exact optimum, and the true one is likely to be among them.
+        """
+        known = {e.proposal.assignment.tobytes() for e in entrants if len(e.samples) or e.dropped}
+        found: dict[bytes, Entrant] = {}
+        for trial in range(_TRIALS):
+            wrong = table if trial == 0 else _perturbed(table, random)
+            for proposal in propose(wrong, replace(self._source, solvers=("auto",))):
+                key = proposal.assignment.tobytes()
+                if not proposal.is_single and key not in known:
+                    seconds = simulate(table, proposal.assignment).latency_seconds
+                    name = f"tuned {len(entrants) + len(found)}"
+                    found.setdefault(key, Entrant(replace(proposal, name=name, predicted_seconds=seconds)))
+        ranked = sorted(found.values(), key=lambda e: e.proposal.predicted_seconds)
+        return ranked[:_FINALISTS]
+
+    def _race(self, entrants: list[Entrant], budget: float) -> Entrant | None:
+        """Run ``entrants`` in turns, keep their samples, and return the fastest that stayed.
+
+        Those that fail are marked and left out; with one left there is nothing to run.
+        """
+        runnable: list[tuple[Entrant, Executable]] = []
+        for entrant in entrants:
+            try:
+                runnable.append((entrant, self._executable(entrant.proposal)))
+            except ProfilingError as cause:
+                entrant.dropped = f"cannot be run: {cause}"
+        if not runnable:
+            return None
+        if len(runnable) == 1 and len(runnable[0][0].samples):
+            return runnable[0][0]
+        result = self._session.race(
+            [executable for _, executable in runnable], budget, seed=self._options.seed
+        )
+        for (entrant, _), entry in zip(runnable, result.entries, strict=True):
+            entrant.samples, entrant.dropped = entry.samples, entry.dropped
+        return runnable[result.best][0]
+
+    def _executable(self, proposal: Proposal) -> Executable:
+        key = proposal.assignment.tobytes()
+        if key not in self._executables:
+            placement = Placement.of_groups(self._profile.table, proposal.assignment)
+            self._executables[key] = self._session.compile_placement(placement.to_dict())
+        return self._executables[key]
+
+    def _left(self) -> float:
+        return self._end - time.perf_counter()
+
+
+def predicted(proposals: Sequence[Proposal]) -> Contest:
+    """The contest when nothing may be run: the lowest prediction wins."""
+    entrants = tuple(Entrant(p) for p in proposals)
+    winner = min(entrants, key=lambda e: e.proposal.predicted_seconds)
+    singles = [e for e in entrants if e.proposal.is_single]
+    reason = f"{winner.name} is predicted to be fastest"
+    if singles and not winner.proposal.is_single:
+        best = min(singles, key=lambda e: e.proposal.predicted_seconds)
+        gain = 1 - winner.proposal.predicted_seconds / best.proposal.predicted_seconds
+        reason += f", {100 * gain:.1f} % faster than {best.name} alone"
+    return Contest(winner, f"{reason}; nothing was measured", entrants)
+
+
+def _perturbed(table: CostTable, random: np.random.Generator) -> CostTable:
+    """The table with every op time off by about 20 %, and crossing devices by up to a factor of two."""
+    noise = random.lognormal(sigma=0.2, size=table.op_seconds.shape)
+    crossing = 2.0 ** random.uniform(-1, 1)
+    return replace(
+        table,
+        op_seconds=frozen_array(table.op_seconds * noise, np.float64),
+        launch_seconds=frozen_array(table.launch_seconds * crossing, np.float64),
+        transfer_latency=frozen_array(table.transfer_latency * crossing, np.float64),
+        transfer_seconds_per_byte=frozen_array(table.transfer_seconds_per_byte * crossing, np.float64),
+    )
+
+
+def verdict(entrants: list[Entrant], reference: Entrant | None, champion: Entrant | None) -> Contest:
+    """The champion if it beats the best single device by more than the noise, else that device."""
+    everybody = tuple(entrants)
+    if champion is None:
+        # Nothing could be run here; the prediction is all there is.
+        winner = min(entrants, key=lambda e: e.proposal.predicted_seconds)
+        reason = f"{winner.name} is predicted to be fastest; no candidate could be run"
+        return Contest(winner, reason, everybody)
+    if reference is None:
+        reason = f"{champion.name} was measured fastest; no single device can run the model"
+        return Contest(champion, reason, everybody)
+    if champion.proposal.is_single:
+        mixes = [e for e in entrants if not e.proposal.is_single and (len(e.samples) or e.dropped)]
+        verb = "was measured" if mixes else "is predicted"
+        reason = f"{champion.name} is the fastest device and no mix of devices {verb} to be faster"
+        return Contest(champion, reason, everybody)
+    ratio = paired_ratio(champion.samples, reference.samples)
+    spread = f"95 % interval {ratio.low:.3f} to {ratio.high:.3f} of its time"
+    if ratio.high < 1 and ratio.median <= 1 - MINIMAL_GAIN:
+        gain = 100 * (1 - ratio.median)
+        reason = f"{champion.name} was measured {gain:.1f} % faster than {reference.name} ({spread})"
+        return Contest(champion, reason, everybody)
+    reason = (
+        f"{reference.name}: {champion.name} was measured at {ratio.median:.3f} of its time ({spread}), "
+        "which is not faster by more than the noise and 1 %"
+    )
+    return Contest(reference, reason, everybody)

@@ -1,0 +1,168 @@
+"""The algorithm: from a model and devices to a placement that is never knowingly slower than one device.
+
+1. Extract the graph, coarsen it, mask what a device cannot run and what the user pinned.
+2. Make the cost table: analytic (ZERO_SHOT) or profiled (PROFILE, TUNE).
+3. Propose candidates: every single device, default HETERO, the solvers' answers; simulate them.
+4. PROFILE and TUNE race the best few, and always the best single device, on the devices themselves;
+   TUNE corrects the table from what it measured, proposes again, and goes on until its budget ends.
+5. Take the winner if it beats the best single device by more than the noise, else that device.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import openvino as ov
+
+from ov_autoplace.arena import Arena, Contest, predicted
+from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.profiling import ProfilingSession
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.target import Target
+from ov_autoplace.devices import core_with_extra_devices, device_properties, resolve_devices
+from ov_autoplace.errors import OptionError
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.options import PlacerOptions
+from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.proposals import ProposalSource, propose
+from ov_autoplace.simulator import simulate
+from ov_autoplace.support import supported_ops
+
+__all__ = ["Placer", "place"]
+
+_log = logging.getLogger("ov_autoplace")
+_PHASES = (("extract", "prepare", "profile", "solve", "measure"), ("extract", "estimate", "solve"))
+
+
+def place(
+    model: ov.Model,
+    devices: str | Sequence[str] | None = None,
+    mode: str = "PROFILE",
+    core: ov.Core | None = None,
+    **options: Any,
+) -> Placement:
+    """Decide which device runs each op of ``model``, which is not modified.
+
+    Args:
+        model: Any model; names that occur twice are told apart as ``annotate`` renames them.
+        devices: Real devices, ``"GPU,CPU"`` or a sequence; all of the Core's when ``None``.
+        mode: ``ZERO_SHOT``, ``PROFILE`` or ``TUNE``.
+        core: Where the devices are; ``None`` means a new Core.
+        **options: The other fields of :class:`~ov_autoplace.options.PlacerOptions`.
+
+    Returns:
+        A device for every op; ``decision`` says how it was chosen.
+
+    Raises:
+        AutoplaceError: One of its kinds, when the request or the model cannot be met.
+    """
+    settings = PlacerOptions.from_arguments({"mode": mode, **options})
+    core = core or core_with_extra_devices()
+    if settings.target is not None and settings.mode == "ZERO_SHOT":
+        # The profile of another machine names devices that need not be here.
+        resolved = Target.load(settings.target).resolve_devices(devices)
+    else:
+        resolved = resolve_devices(core, devices)
+    if not resolved:
+        raise OptionError("OpenVINO finds no device on this machine; install the driver of one")
+    return Placer(core, resolved, settings).place(model)
+
+
+class Placer:
+    """Places models on the devices of one Core with one set of options."""
+
+    def __init__(self, core: ov.Core, devices: Sequence[str], options: PlacerOptions) -> None:
+        self._core = core
+        self._devices = tuple(devices)
+        self._options = options
+        self._seconds: dict[str, float] = {}
+
+    def place(self, model: ov.Model) -> Placement:
+        """See :func:`place`."""
+        self._seconds = {}
+        options = self._options
+        with self._phase("extract"):
+            model = model.clone()
+            make_names_unique(model)
+            graph = extract(model, options.shapes)
+        source = ProposalSource(options.memory_limit, options.pin, options.seed)
+        if options.mode == "ZERO_SHOT":
+            with self._phase("estimate"):
+                table = self._estimate(model, graph)
+            with self._phase("solve"):
+                contest = predicted(propose(table, source))
+            return self._answer(table, contest)
+        properties = device_properties(self._core, self._devices, options.properties)
+        with self._phase("prepare"):
+            supported = supported_ops(self._core, model, graph.names, self._devices, properties)
+            session = ProfilingSession(
+                self._core, model, self._devices, properties, options.shapes, options.seed
+            )
+        with session:
+            with self._phase("profile"):
+                profile = session.profile(graph, supported, options.pin, self._target())
+            with self._phase("solve"):
+                proposals = propose(profile.table, source)
+            with self._phase("measure"):
+                contest = Arena(session, profile, source, options).run(proposals)
+        return self._answer(profile.table, contest)
+
+    def _estimate(self, model: ov.Model, graph: ComputationGraph) -> CostTable:
+        """The analytic cost table, from a target profile or from what the devices say of themselves."""
+        target = self._target() or Target.generic(self._core, self._devices)
+        supported = None
+        if set(self._devices) <= set(self._core.available_devices):
+            supported = supported_ops(self._core, model, graph.names, self._devices)
+        return analytic_table(coarsen(graph, pins=self._options.pin), target, self._devices, supported)
+
+    def _target(self) -> Target | None:
+        return Target.load(self._options.target) if self._options.target is not None else None
+
+    def _answer(self, table: CostTable, contest: Contest) -> Placement:
+        candidates = tuple(
+            Candidate(
+                name=entrant.name,
+                predicted_seconds=entrant.proposal.predicted_seconds,
+                subgraphs=simulate(table, entrant.proposal.assignment).subgraphs,
+                samples=entrant.samples,
+                dropped=entrant.dropped,
+            )
+            for entrant in contest.entrants
+        )
+        winner = contest.winner.proposal
+        decision = Decision(
+            chosen=winner.name,
+            reason=contest.reason,
+            mode=self._options.mode,
+            candidates=candidates,
+            seconds=dict(self._seconds),
+            table=table,
+        )
+        _log.info("%s", decision)
+        return replace(
+            Placement.of_groups(table, winner.assignment, solver=winner.name),
+            latency_seconds=winner.predicted_seconds,
+            lower_bound_seconds=winner.lower_bound_seconds,
+            decision=decision,
+        )
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        """Time a phase and tell the caller that it began."""
+        phases = _PHASES[self._options.mode == "ZERO_SHOT"]
+        if self._options.progress is not None:
+            self._options.progress(phases.index(name), len(phases), name)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[name] = time.perf_counter() - start

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ov_autoplace.arena import Entrant, predicted, verdict
+from ov_autoplace.proposals import Proposal
+
+NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
+
+
+def _entrant(name: str, devices: list[int], predicted_seconds: float, factor: float | None = None) -> Entrant:
+    samples = np.empty(0) if factor is None else factor * NOISE
+    return Entrant(Proposal(name, np.array(devices, dtype=np.int32), predicted_seconds), samples)
+
+
+def test_a_mix_that_is_clearly_faster_wins_and_the_gain_is_told():
+    single = _entrant("CPU", [1, 1], 1.0, factor=1.0)
+    mix = _entrant("mincut", [0, 1], 0.9, factor=0.8)
+    contest = verdict([single, mix], reference=single, champion=mix)
+    assert contest.winner is mix
+    assert "20.0 % faster than CPU" in contest.reason
+
+
+@pytest.mark.parametrize("factor", [0.995, 1.0])
+def test_a_mix_within_the_noise_loses_to_the_single_device(factor):
+    single = _entrant("CPU", [1, 1], 1.0, factor=1.0)
+    mix = _entrant("mincut", [0, 1], 0.9, factor=factor)
+    contest = verdict([single, mix], reference=single, champion=mix)
+    assert contest.winner is single
+    assert "not faster by more than the noise" in contest.reason
+
+
+def test_a_gain_that_noise_could_explain_is_no_gain():
+    random = np.random.default_rng(1)
+    single = _entrant("CPU", [1, 1], 1.0, factor=1.0)
+    mix = _entrant("mincut", [0, 1], 0.9)
+    mix.samples = 0.97 * random.lognormal(sigma=0.5, size=12)
+    assert verdict([single, mix], reference=single, champion=mix).winner is single
+
+
+def test_when_no_device_runs_the_model_alone_the_fastest_mix_wins():
+    slow = _entrant("greedy", [1, 0], 2.0, factor=2.0)
+    fast = _entrant("mincut", [0, 1], 1.0, factor=1.0)
+    contest = verdict([slow, fast], reference=None, champion=fast)
+    assert contest.winner is fast
+    assert "no single device can run the model" in contest.reason
+
+
+def test_when_nothing_can_be_run_the_prediction_decides():
+    contest = verdict([_entrant("a", [0, 1], 2.0), _entrant("b", [1, 0], 1.0)], reference=None, champion=None)
+    assert contest.winner.name == "b"
+    assert "no candidate could be run" in contest.reason
+
+
+def test_without_measurement_the_lowest_prediction_wins_and_says_so():
+    single = Proposal("GPU", np.zeros(2, dtype=np.int32), 1.0)
+    mix = Proposal("mincut", np.array([0, 1], dtype=np.int32), 0.75)
+    contest = predicted([single, mix])
+    assert contest.winner.name == "mincut"
+    assert "25.0 % faster than GPU alone" in contest.reason
+    assert "nothing was measured" in contest.reason

@@ -1,0 +1,273 @@
+"""The device name AUTOPLACE, on real devices: the CPU plugin twice, with one thread and with two."""
+
+from __future__ import annotations
+
+import io
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+import ov_autoplace
+from ov_autoplace.errors import DeviceError, ModelError, OptionError
+
+QUICK = {"AUTOPLACE_TIME_BUDGET_MS": 50}
+# Pinned to both devices, so that the answer is a mix whatever the measurements say.
+MIXED = {**QUICK, "AUTOPLACE_PIN": {"first": "XCPU", "second": "CPU"}}
+PAIR = "AUTOPLACE:XCPU,CPU"
+
+
+@pytest.fixture
+def model() -> ov.Model:
+    random = np.random.default_rng(0)
+    x = ops.parameter([1, 64], np.float32, name="x")
+    weights = [random.normal(size=(64, 64)).astype(np.float32) for _ in range(2)]
+    first = ops.matmul(x, ops.constant(weights[0], name="w1"), False, False, name="first")
+    middle = ops.softmax(first, 1, name="middle")
+    second = ops.matmul(middle, ops.constant(weights[1], name="w2"), False, False, name="second")
+    return ov.Model([ops.result(second, name="y")], [x], "pair")
+
+
+@pytest.fixture
+def expected(model) -> np.ndarray:
+    return ov.Core().compile_model(model, "CPU")(_input())[0]
+
+
+def _input() -> dict[str, np.ndarray]:
+    return {"x": np.random.default_rng(1).normal(size=(1, 64)).astype(np.float32)}
+
+
+def _check(compiled: ov.CompiledModel, expected: np.ndarray) -> None:
+    assert type(compiled) is ov.CompiledModel
+    np.testing.assert_allclose(compiled(_input())[0], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_model_is_compiled_and_its_outputs_are_right(unequal_pair, model, expected):
+    _check(unequal_pair.compile_model(model, PAIR, QUICK), expected)
+
+
+def test_a_mix_of_devices_runs_on_both_and_its_outputs_are_right(unequal_pair, model, expected):
+    compiled = unequal_pair.compile_model(model, PAIR, MIXED)
+    assert set(compiled.get_property("EXECUTION_DEVICES")) == {"XCPU", "CPU"}
+    assert compiled.get_property("HETERO_NUMBER_OF_SUBMODELS") == 2
+    _check(compiled, expected)
+
+
+def test_the_callers_model_is_not_modified(unequal_pair, model):
+    before = [(op.get_friendly_name(), len(op.get_rt_info())) for op in model.get_ops()]
+    unequal_pair.compile_model(model, PAIR, MIXED)
+    assert [(op.get_friendly_name(), len(op.get_rt_info())) for op in model.get_ops()] == before
+
+
+def test_without_a_list_all_devices_are_taken(unequal_pair, model, expected):
+    compiled = unequal_pair.compile_model(model, "AUTOPLACE", MIXED)
+    assert set(compiled.get_property("EXECUTION_DEVICES")) == {"XCPU", "CPU"}
+    _check(compiled, expected)
+
+
+def test_with_one_device_autoplace_is_that_device(unequal_pair, model, expected):
+    compiled = unequal_pair.compile_model(model, "AUTOPLACE:XCPU")
+    assert compiled.get_property("EXECUTION_DEVICES") == ["XCPU"]
+    assert compiled.get_property("INFERENCE_NUM_THREADS") == 1
+    _check(compiled, expected)
+
+
+@pytest.mark.parametrize("kind", ["str", "Path", "keyword", "weights"])
+def test_models_are_taken_in_every_form_that_openvino_takes(unequal_pair, model, expected, tmp_path, kind):
+    path = tmp_path / "model.xml"
+    ov.save_model(model, path, compress_to_fp16=False)
+    if kind == "str":
+        compiled = unequal_pair.compile_model(str(path), PAIR, MIXED)
+    elif kind == "Path":
+        compiled = unequal_pair.compile_model(path, PAIR, MIXED)
+    elif kind == "keyword":
+        compiled = unequal_pair.compile_model(model=path, device_name=PAIR, config=MIXED)
+    else:
+        compiled = unequal_pair.compile_model(
+            path.read_text(), PAIR, MIXED, weights=path.with_suffix(".bin").read_bytes()
+        )
+    _check(compiled, expected)
+
+
+def test_the_module_level_function_works(model, expected, monkeypatch):
+    _check(ov.compile_model(model, "AUTOPLACE:CPU"), expected)
+
+
+def test_a_core_made_before_the_import_knows_the_name():
+    code = (
+        "import openvino as ov, numpy as np; core = ov.Core();"
+        "from openvino import opset13 as ops; x = ops.parameter([1, 4], np.float32);"
+        "model = ov.Model([ops.relu(x)], [x]); import ov_autoplace;"
+        "print(core.compile_model(model, 'AUTOPLACE')(np.full((1, 4), -1, np.float32))[0].tolist())"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[[0.0, 0.0, 0.0, 0.0]]"
+
+
+def test_unregistering_undoes_the_import(unequal_pair, model):
+    ov_autoplace.unregister()
+    try:
+        assert ov.Core.compile_model.__module__ == "openvino._ov_api"
+        assert "get_property" not in vars(ov.Core)
+        with pytest.raises(RuntimeError, match="AUTOPLACE"):
+            unequal_pair.compile_model(model, PAIR)
+    finally:
+        ov_autoplace.register()
+    assert unequal_pair.compile_model(model, "AUTOPLACE:CPU") is not None
+
+
+def test_other_devices_are_untouched(unequal_pair, model, expected):
+    _check(unequal_pair.compile_model(model, "HETERO:XCPU,CPU"), expected)
+    _check(unequal_pair.compile_model(model, "CPU"), expected)
+    _check(unequal_pair.compile_model(model), expected)
+
+
+def test_an_unknown_option_is_refused_with_the_nearest_name(unequal_pair, model):
+    with pytest.raises(OptionError, match="did you mean AUTOPLACE_TIME_BUDGET_MS"):
+        unequal_pair.compile_model(model, PAIR, {"AUTOPLACE_TIME_BUDGET": 3})
+
+
+def test_an_unknown_device_is_refused(unequal_pair, model):
+    with pytest.raises(DeviceError, match="no device 'GPU.7'"):
+        unequal_pair.compile_model(model, "AUTOPLACE:GPU.7,CPU")
+
+
+def test_a_missing_file_is_refused(unequal_pair):
+    with pytest.raises(ModelError, match=r"no model file nowhere\.xml"):
+        unequal_pair.compile_model("nowhere.xml", PAIR)
+
+
+def test_query_model_answers_with_the_placement(unequal_pair, model):
+    answer = unequal_pair.query_model(model, PAIR, MIXED)
+    assert set(answer) == {op.get_friendly_name() for op in model.get_ops()}
+    assert answer["first"] == "XCPU"
+    assert answer["second"] == "CPU"
+
+
+@pytest.mark.parametrize("config", [MIXED, QUICK], ids=["mix", "free"])
+@pytest.mark.parametrize("stream", [bytes, io.BytesIO])
+def test_an_exported_model_is_imported_again(unequal_pair, model, expected, config, stream):
+    exported = unequal_pair.compile_model(model, PAIR, config).export_model()
+    _check(unequal_pair.import_model(stream(exported), PAIR), expected)
+
+
+def test_a_foreign_blob_is_refused_in_one_sentence(unequal_pair):
+    with pytest.raises(ModelError, match="none of XCPU, CPU can import"):
+        unequal_pair.import_model(b"not a blob", PAIR)
+
+
+def test_options_are_properties_that_can_be_set_and_read(unequal_pair, model):
+    assert unequal_pair.get_property("AUTOPLACE", "AUTOPLACE_MODE") == "PROFILE"
+    unequal_pair.set_property("AUTOPLACE", {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_SEED": "5"})
+    assert unequal_pair.get_property("AUTOPLACE", "AUTOPLACE_MODE") == "ZERO_SHOT"
+    assert unequal_pair.get_property(PAIR, "AUTOPLACE_SEED") == 5
+    assert ov.Core().get_property("AUTOPLACE", "AUTOPLACE_MODE") == "PROFILE", (
+        "one Core's options are its own"
+    )
+    with pytest.raises(OptionError, match="ZERO_SHOT, PROFILE, TUNE"):
+        unequal_pair.set_property("AUTOPLACE", {"AUTOPLACE_MODE": "WARP"})
+
+
+def test_the_supported_properties_name_ours_and_heteros(unequal_pair):
+    supported = unequal_pair.get_property(PAIR, "SUPPORTED_PROPERTIES")
+    assert supported["AUTOPLACE_PIN"] == "RW"
+    assert "MULTI_DEVICE_PRIORITIES" in supported
+    assert unequal_pair.get_property(PAIR, "MULTI_DEVICE_PRIORITIES") == "XCPU,CPU"
+
+
+def test_openvino_properties_reach_the_devices(unequal_pair, model):
+    config = {**MIXED, "DEVICE_PROPERTIES": {"CPU": {"NUM_STREAMS": 2}}, "PERF_COUNT": True}
+    compiled = unequal_pair.compile_model(model, PAIR, config)
+    request = compiled.create_infer_request()
+    request.infer(_input())
+    assert any(info.real_time.total_seconds() >= 0 for info in request.profiling_info)
+
+
+def test_a_queue_of_requests_gives_right_results(unequal_pair, model, expected):
+    compiled = unequal_pair.compile_model(model, PAIR, MIXED)
+    results = {}
+    queue = ov.AsyncInferQueue(compiled, 3)
+    queue.set_callback(lambda request, i: results.__setitem__(i, request.get_output_tensor().data.copy()))
+    for i in range(12):
+        queue.start_async(_input(), i)
+    queue.wait_all()
+    assert len(results) == 12
+    for result in results.values():
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_second_compile_with_a_cache_searches_nothing(unequal_pair, model, expected, tmp_path, monkeypatch):
+    config = {**MIXED, "CACHE_DIR": str(tmp_path)}
+    unequal_pair.compile_model(model, PAIR, config)
+    assert len(list(tmp_path.glob("autoplace-*.json"))) == 1
+
+    def search(*_):
+        raise AssertionError("the decision was searched for again")
+
+    monkeypatch.setattr("ov_autoplace.placer.Placer.place", search)
+    compiled = unequal_pair.compile_model(model, PAIR, config)
+    assert compiled.get_property("LOADED_FROM_CACHE")
+    _check(compiled, expected)
+    with pytest.raises(AssertionError, match="searched for again"):
+        unequal_pair.compile_model(model, PAIR, {**config, "AUTOPLACE_SEED": 1})
+
+
+def test_a_damaged_cache_entry_is_replaced(unequal_pair, model, expected, tmp_path, caplog):
+    config = {**MIXED, "CACHE_DIR": str(tmp_path)}
+    unequal_pair.compile_model(model, PAIR, config)
+    entry = next(tmp_path.glob("autoplace-*.json"))
+    whole = entry.read_text()
+    entry.write_text(whole[: len(whole) // 2])
+    with caplog.at_level(logging.WARNING, "ov_autoplace"):
+        _check(unequal_pair.compile_model(model, PAIR, config), expected)
+    assert "is damaged" in caplog.text
+    assert entry.read_text() == whole
+
+
+def test_an_annotated_model_is_placed_without_searching(unequal_pair, model, expected, tmp_path, monkeypatch):
+    placement = ov_autoplace.place(model, ["XCPU", "CPU"], core=unequal_pair, pin=MIXED["AUTOPLACE_PIN"])
+    ov_autoplace.annotate(model, placement)
+    ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
+    monkeypatch.setattr("ov_autoplace.placer.Placer.place", lambda *_: pytest.fail("searched"))
+    compiled = unequal_pair.compile_model(tmp_path / "model.xml", PAIR)
+    assert compiled.get_property("HETERO_NUMBER_OF_SUBMODELS") == 2
+    _check(compiled, expected)
+
+
+def test_an_annotation_for_other_devices_is_left_aside_with_a_warning(unequal_pair, model, expected, caplog):
+    ov_autoplace.annotate(model, {op.get_friendly_name(): "GPU" for op in model.get_ops()})
+    with caplog.at_level(logging.WARNING, "ov_autoplace"):
+        _check(unequal_pair.compile_model(model, PAIR, QUICK), expected)
+    assert "annotated for GPU" in caplog.text
+
+
+def test_duplicate_names_do_not_confuse_the_placement(unequal_pair, model, expected):
+    for op in model.get_ops():
+        if op.get_type_name() == "MatMul":
+            op.set_friendly_name("twin")
+    config = {**QUICK, "AUTOPLACE_PIN": {"twin": "XCPU", "twin_1": "CPU"}}
+    compiled = unequal_pair.compile_model(model, PAIR, config)
+    assert compiled.get_property("HETERO_NUMBER_OF_SUBMODELS") == 2
+    _check(compiled, expected)
+
+
+def test_openvinos_benchmark_app_runs_on_autoplace(model, tmp_path):
+    path = tmp_path / "model.xml"
+    ov.save_model(model, path)
+    command = [sys.executable, "-m", "ov_autoplace.benchmark_app", "-m", str(path), "-d", "AUTOPLACE"]
+    out = subprocess.run([*command, "-t", "1", "-hint", "none"], capture_output=True, text=True, check=False)
+    assert out.returncode == 0, out.stdout + out.stderr
+    assert "Throughput" in out.stdout
+
+
+def test_an_onnx_file_is_compiled(unequal_pair):
+    import onnx
+
+    folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    compiled = unequal_pair.compile_model(folder / "light_squeezenet.onnx", "AUTOPLACE:CPU")
+    assert compiled.outputs

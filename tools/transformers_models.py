@@ -41,7 +41,7 @@ def build(name: str, size: Literal["small", "full"] = "small", seed: int = 0) ->
 
 
 def _converted(network: torch.nn.Module, inputs: dict[str, torch.Tensor], outputs: list[str]) -> ov.Model:
-    """``network`` traced on ``inputs``; of the fields that it returns, ``outputs`` are kept, in this order."""
+    """``network`` traced on ``inputs``; of the fields that it returns, ``outputs`` are kept."""
     import torch
 
     class Fields(torch.nn.Module):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,7 +71,7 @@ class TransferFit:
     latency: FloatArray
     seconds_per_byte: FloatArray
     launch_seconds: FloatArray
-    samples: tuple[TransferSample, ...] = ()
+    samples: tuple[TransferSample, ...] = field(default=(), repr=False)
 
     def for_devices(self, devices: Sequence[str]) -> TransferFit:
         """The part of the fit that concerns ``devices``, in their order.

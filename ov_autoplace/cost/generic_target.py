@@ -1,0 +1,175 @@
+"""A target for a machine without a profile, from what its devices and its operating system say.
+
+Nothing here is measured. Peaks come from the devices (or, for CPUs, from cores x lanes x frequency); how much
+of a peak an op class reaches, what an op costs at least, and what crossing costs are the assumptions below,
+in round numbers that err on the side of slow accelerators: a zero-shot answer should rather miss a gain
+than make a model slower.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._arrays import frozen_array
+from ov_autoplace.cost.target import DeviceProfile, Rate, Target
+from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.errors import DeviceError
+
+__all__ = ["default_precision", "generic_target", "memory_of"]
+
+# Share of the arithmetic peak that an op class reaches.
+_EFFICIENCY = {"matmul": 0.6, "convolution": 0.5, "depthwise": 0.1, "elementwise": 0.1}
+
+# Per kind of device: bytes/s of its memory, seconds of an op, seconds of a subgraph.
+_CPU_BANDWIDTH_PER_THREAD, _CPU_BANDWIDTH = 10e9, 40e9  # two channels of DDR4-3200, 80 % reached
+_BANDWIDTH = {"integrated GPU": 40e9, "discrete GPU": 300e9, "NPU": 40e9}
+_OP_SECONDS = {"CPU": 0.5e-6, "integrated GPU": 5e-6, "discrete GPU": 5e-6, "NPU": 10e-6}
+_LAUNCH_SECONDS = {"CPU": 6e-6, "integrated GPU": 30e-6, "discrete GPU": 40e-6, "NPU": 100e-6}
+
+# Hand-overs go through host memory. A CPU writes where the next one reads; an integrated device copies
+# within one memory; a discrete one crosses PCI Express 3.0 x16.
+_HAND_OVER_SECONDS = {"CPU": 0.5e-6, "integrated GPU": 5e-6, "discrete GPU": 8e-6, "NPU": 10e-6}
+_SECONDS_PER_BYTE = {"CPU": 1 / 40e9, "integrated GPU": 1 / 20e9, "discrete GPU": 1 / 10e9, "NPU": 1 / 10e9}
+
+# Speed relative to f32 where a device reports the capability, by instruction set flag of /proc/cpuinfo.
+_CPU_SPEEDUP = {"bf16": {"amx_bf16": 8.0, "avx512_bf16": 2.0}, "f16": {"amx_fp16": 8.0, "avx512_fp16": 2.0}}
+_GUESSED_PEAK = 50e9  # flop/s of a device that says nothing: one core of an old laptop
+
+
+def generic_target(core: ov.Core, devices: Sequence[str]) -> Target:
+    """See :meth:`Target.generic`."""
+    kinds = [_kind(core, device) for device in devices]
+    profiles = tuple(_profile(core, device, kind) for device, kind in zip(devices, kinds, strict=True))
+    fixed = np.array([_HAND_OVER_SECONDS[kind] for kind in kinds])
+    per_byte = np.array([_SECONDS_PER_BYTE[kind] for kind in kinds])
+    return Target(
+        name="generic",
+        openvino=ov.get_version(),
+        created=datetime.date.today().isoformat(),
+        fingerprint="",
+        devices=profiles,
+        transfers=TransferFit(
+            devices=tuple(devices),
+            # A hand-over costs what its slower end costs.
+            latency=frozen_array(np.maximum.outer(fixed, fixed), np.float64),
+            seconds_per_byte=frozen_array(np.maximum.outer(per_byte, per_byte), np.float64),
+            launch_seconds=frozen_array([_LAUNCH_SECONDS[kind] for kind in kinds], np.float64),
+        ),
+        transfers_source="assumed by kind of device",
+    )
+
+
+def _profile(core: ov.Core, device: str, kind: str) -> DeviceProfile:
+    precision = default_precision(core, device)
+    if kind == "CPU":
+        threads = _threads(core, device)
+        bandwidth = min(_CPU_BANDWIDTH, threads * _CPU_BANDWIDTH_PER_THREAD)
+        peak, source = _cpu_peak(threads, precision)
+    else:
+        bandwidth = _BANDWIDTH[kind]
+        peak, source = _reported_peak(core, device, precision)
+    memory, memory_source = memory_of(core, device)
+    rates = [
+        Rate(op_class, precision, np.ones(1), np.array([share * peak]), f"assumed {share:.0%} of {source}")
+        for op_class, share in _EFFICIENCY.items()
+    ]
+    rates.append(Rate("copy", precision, np.ones(1), np.array([bandwidth]), f"assumed for any {kind}"))
+    return DeviceProfile(
+        name=device,
+        full_name=str(_property(core, device, "FULL_DEVICE_NAME") or device),
+        precision=precision,
+        rates=tuple(rates),
+        op_overhead_seconds=_OP_SECONDS[kind],
+        memory_bytes=memory,
+        sources={"op_overhead_seconds": f"assumed for any {kind}", "memory_bytes": memory_source},
+    )
+
+
+def _kind(core: ov.Core, device: str) -> str:
+    """Key of the tables above."""
+    try:
+        plugin = next(iter(core.get_versions(device.split(".")[0]).values())).description
+    except RuntimeError as cause:
+        raise DeviceError(
+            f"there is no device {device!r} here; available: {', '.join(core.available_devices)}"
+        ) from cause
+    if "gpu" in plugin:
+        discrete = str(_property(core, device, "DEVICE_TYPE") or "").upper().endswith("DISCRETE")
+        return "discrete GPU" if discrete else "integrated GPU"
+    return "NPU" if "npu" in plugin else "CPU"
+
+
+def _property(core: ov.Core, device: str, key: str) -> Any:
+    try:
+        return core.get_property(device, key)
+    except RuntimeError:
+        return None  # this plugin does not report it
+
+
+def default_precision(core: ov.Core, device: str) -> str:
+    """Element type name that the device computes floating-point models in unless told otherwise."""
+    precision = _property(core, device, "INFERENCE_PRECISION_HINT")
+    if isinstance(precision, ov.Type) and precision != ov.Type.dynamic:
+        return str(precision.to_string())
+    return "f32"
+
+
+def _threads(core: ov.Core, device: str) -> int:
+    asked = int(_property(core, device, "INFERENCE_NUM_THREADS") or 0)
+    return asked or os.cpu_count() or 1
+
+
+def _cpu_peak(threads: int, precision: str) -> tuple[float, str]:
+    """Peak flop/s: threads x lanes x 2 (multiply and add) x frequency."""
+    information = _cpu_information()
+    flags = set(information.get("flags", information.get("Features", "")).split())
+    lanes = 16 if "avx512f" in flags else 8 if "avx2" in flags else 4
+    # The highest frequency of the clock governor where it is known, else the present one.
+    try:
+        hertz = float(Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").read_text()) * 1e3
+    except (OSError, ValueError):
+        hertz = float(re.sub(r"[^0-9.]", "", information.get("cpu MHz", "")) or 2000.0) * 1e6
+    speedup = next((s for flag, s in _CPU_SPEEDUP.get(precision, {}).items() if flag in flags), 1.0)
+    return threads * lanes * 2 * hertz * speedup, "threads x lanes x 2 x frequency of /proc/cpuinfo"
+
+
+def _cpu_information() -> dict[str, str]:
+    """Fields of the first processor in ``/proc/cpuinfo``; empty where there is none."""
+    try:
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n\n")[0]
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _reported_peak(core: ov.Core, device: str, precision: str) -> tuple[float, str]:
+    reported = _property(core, device, "DEVICE_GOPS") or {}
+    gops = {
+        key.to_string() if isinstance(key, ov.Type) else str(key): float(v) for key, v in reported.items()
+    }
+    for key in (precision, "f16", "f32"):
+        if gops.get(key, 0.0) > 0:
+            return gops[key] * 1e9, f"DEVICE_GOPS ({key})"
+    return _GUESSED_PEAK, "a guess, since the device reports no DEVICE_GOPS"
+
+
+def memory_of(core: ov.Core, device: str) -> tuple[float, str]:
+    """Bytes of memory that models may fill on a device, and who says so."""
+    if _kind(core, device) == "CPU":
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return float(physical), "physical memory, from the operating system"
+    for key in ("GPU_DEVICE_TOTAL_MEM_SIZE", "NPU_DEVICE_TOTAL_MEM_SIZE"):
+        size = _property(core, device, key)
+        if size:
+            return float(size), key
+    return math.inf, "not reported by the device, taken as not limited"

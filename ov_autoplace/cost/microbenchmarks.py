@@ -1,0 +1,127 @@
+"""Models of one op each, in several sizes: what a device's speed is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import openvino as ov
+from openvino import opset13 as opset
+
+__all__ = ["OVERHEAD_CHAINS", "Benchmark", "benchmarks", "overhead_chain"]
+
+OVERHEAD_CHAINS = (1, 17, 33)
+"""Lengths of the chains whose slope is the time of an op with nothing to do."""
+
+# Work that one op does, by the counts of ov_autoplace.graph.flops.
+_MATMUL_SIZES = (32, 64, 128, 256, 512, 1024)
+_CONVOLUTION_SIZES = ((8, 14), (16, 28), (32, 28), (64, 28), (128, 28), (256, 28))  # channels, side
+_DEPTHWISE_SIZES = ((8, 7), (32, 14), (64, 28), (128, 56), (256, 56))
+_ELEMENTWISE_SIZES = (1 << 8, 1 << 12, 1 << 15, 1 << 18, 1 << 20)  # elements
+_COPY_SIZES = (1 << 8, 1 << 12, 1 << 15, 1 << 18, 1 << 20, 1 << 22)
+_KERNEL = 3
+_TANH_FLOP = 8
+_F32_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A model of one op.
+
+    Attributes:
+        op_class: One of :data:`ov_autoplace.cost.target.OP_CLASSES`.
+        work: Flop of the op; for ``copy`` the bytes that it reads and writes.
+        build: Makes the model.
+    """
+
+    op_class: str
+    work: float
+    build: Callable[[], ov.Model]
+
+
+def benchmarks(quantized: bool = False, quick: bool = False) -> list[Benchmark]:
+    """All benchmarks, by class and ascending work.
+
+    Args:
+        quantized: 8-bit integer models instead, through FakeQuantize: matmul and convolution only, as
+            the other classes are bound by memory.
+        quick: Only the smallest, the largest, and every second size between.
+    """
+    classes: list[list[Benchmark]] = [
+        [Benchmark("matmul", 2.0 * n**3, partial(_matmul, n, quantized)) for n in _MATMUL_SIZES],
+        [
+            Benchmark("convolution", 2.0 * _KERNEL**2 * c**2 * h**2, partial(_convolution, c, h, quantized))
+            for c, h in _CONVOLUTION_SIZES
+        ],
+    ]
+    if not quantized:
+        classes += [
+            [
+                Benchmark("depthwise", 2.0 * _KERNEL**2 * c * h**2, partial(_depthwise, c, h))
+                for c, h in _DEPTHWISE_SIZES
+            ],
+            [Benchmark("elementwise", float(_TANH_FLOP * n), partial(_tanh, n)) for n in _ELEMENTWISE_SIZES],
+            [Benchmark("copy", 2.0 * _F32_BYTES * n, partial(_relu, n)) for n in _COPY_SIZES],
+        ]
+    if quick:
+        classes = [[*sizes[:-1:2], sizes[-1]] for sizes in classes]
+    return [benchmark for sizes in classes for benchmark in sizes]
+
+
+def overhead_chain(length: int) -> ov.Model:
+    """A chain of ops on 64 elements that no plugin fuses."""
+    data = node = opset.parameter([1, 64], np.float32, name="input")
+    for _ in range(length):
+        axes = opset.constant(np.array([1], dtype=np.int64))
+        node = opset.mvn(node, axes, normalize_variance=True, eps=1e-6, eps_mode="inside_sqrt")
+    return _model(node, data)
+
+
+def _matmul(n: int, quantized: bool) -> ov.Model:
+    data = opset.parameter([n, n], np.float32, name="input")
+    left, weights = _operands(data, (n, n), quantized)
+    return _model(opset.matmul(left, weights, False, False), data)
+
+
+def _convolution(channels: int, side: int, quantized: bool) -> ov.Model:
+    data = opset.parameter([1, channels, side, side], np.float32, name="input")
+    left, weights = _operands(data, (channels, channels, _KERNEL, _KERNEL), quantized)
+    return _model(opset.convolution(left, weights, [1, 1], [1, 1], [1, 1], [1, 1]), data)
+
+
+def _depthwise(channels: int, side: int) -> ov.Model:
+    data = opset.parameter([1, channels, side, side], np.float32, name="input")
+    weights = _weights((channels, 1, 1, _KERNEL, _KERNEL))
+    return _model(opset.group_convolution(data, weights, [1, 1], [1, 1], [1, 1], [1, 1]), data)
+
+
+def _tanh(elements: int) -> ov.Model:
+    data = opset.parameter([elements // 64, 64], np.float32, name="input")
+    return _model(opset.tanh(data), data)
+
+
+def _relu(elements: int) -> ov.Model:
+    data = opset.parameter([elements // 64, 64], np.float32, name="input")
+    return _model(opset.relu(data), data)
+
+
+def _operands(data: ov.Node, weights_shape: tuple[int, ...], quantized: bool) -> tuple[ov.Node, ov.Node]:
+    weights = _weights(weights_shape)
+    if not quantized:
+        return data, weights
+    unsigned = [opset.constant(np.float32(limit)) for limit in (0.0, 1.0)]
+    signed = [opset.constant(np.float32(limit)) for limit in (-1.0, 1.0)]
+    return (
+        opset.fake_quantize(data, *unsigned, *unsigned, levels=256),
+        opset.fake_quantize(weights, *signed, *signed, levels=255),
+    )
+
+
+def _weights(shape: tuple[int, ...]) -> ov.Node:
+    return opset.constant(np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32))
+
+
+def _model(node: ov.Node, data: ov.Node) -> ov.Model:
+    return ov.Model([opset.result(node)], [data], "microbenchmark")

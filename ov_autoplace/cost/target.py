@@ -1,0 +1,248 @@
+"""Targets: what is known of a machine's devices apart from any model.
+
+A target comes from :func:`ov_autoplace.cost.calibrate.calibrate` (measured), from :meth:`Target.generic`
+(what the devices say of themselves, with documented assumptions) or from the catalogue in
+``ov_autoplace/targets`` (public figures). Every number carries its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ov_autoplace._arrays import FloatArray
+from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.errors import TargetError
+
+if TYPE_CHECKING:
+    import openvino as ov
+
+__all__ = ["MEASURED", "OP_CLASSES", "DeviceProfile", "Rate", "RateSample", "Target"]
+
+OP_CLASSES = ("matmul", "convolution", "depthwise", "elementwise", "copy")
+"""What a device's speed is known for: flop/s of four kinds of op, and bytes/s moved (``copy``)."""
+
+MEASURED = "measured"
+"""Source of a number that was measured on the machine."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rate:
+    """Speed of one device at one class of ops and one precision, as a function of the amount of work.
+
+    Attributes:
+        op_class: One of :data:`OP_CLASSES`.
+        precision: OpenVINO element type name that the device computes in (``"f32"``, ``"bf16"``).
+        sizes: Ascending amounts of work of one op, ``float64[n]``: flop, for ``copy`` bytes read and written.
+        per_second: Speed at each size, ``float64[n]``.
+        source: ``"measured"``, or which public figure or assumption the numbers come from.
+    """
+
+    op_class: str
+    precision: str
+    sizes: FloatArray
+    per_second: FloatArray
+    source: str
+
+    def __post_init__(self) -> None:
+        sizes, speeds = np.asarray(self.sizes), np.asarray(self.per_second)
+        name = f"the {self.precision} {self.op_class} rate"
+        if self.op_class not in OP_CLASSES:
+            raise TargetError(f"{self.op_class!r} is no class of ops; there are {', '.join(OP_CLASSES)}")
+        if len(sizes) == 0 or sizes.shape != speeds.shape:
+            raise TargetError(f"{name} needs one speed per size, and at least one size")
+        if not ((sizes > 0) & (speeds > 0) & np.isfinite(sizes) & np.isfinite(speeds)).all():
+            raise TargetError(f"{name} must hold finite sizes and speeds above 0")
+        if not (np.diff(sizes) > 0).all():
+            raise TargetError(f"{name} must have ascending sizes")
+
+    def at(self, work: FloatArray) -> FloatArray:
+        """Speed at each amount of work: linear between known sizes on logarithmic scales, flat outside."""
+        known = np.log(self.sizes)
+        speed = np.interp(np.log(np.maximum(work, self.sizes[0])), known, np.log(self.per_second))
+        return np.asarray(np.exp(speed), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceProfile:
+    """One device of a target.
+
+    Attributes:
+        name: OpenVINO device name.
+        full_name: The hardware, in its maker's words.
+        precision: Element type that the device computes floating-point models in unless told otherwise.
+        rates: Every class of :data:`OP_CLASSES` in ``precision``, and what else is known.
+        op_overhead_seconds: Time of an op that has nothing to do.
+        memory_bytes: Memory that models may fill; ``inf`` = not known, not limited.
+        sources: Where ``op_overhead_seconds`` and ``memory_bytes`` come from.
+    """
+
+    name: str
+    full_name: str
+    precision: str
+    rates: tuple[Rate, ...]
+    op_overhead_seconds: float
+    memory_bytes: float
+    sources: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        known = [(rate.op_class, rate.precision) for rate in self.rates]
+        for pair in known:
+            if known.count(pair) > 1:
+                raise TargetError(f"device {self.name!r} has two {pair[1]} {pair[0]} rates; keep one")
+        for op_class in OP_CLASSES:
+            if (op_class, self.precision) not in known:
+                raise TargetError(f"device {self.name!r} lacks its {self.precision} {op_class} rate")
+        for key in ("op_overhead_seconds", "memory_bytes"):
+            if key not in self.sources:
+                raise TargetError(f"device {self.name!r} does not say where its {key} comes from")
+
+    def rate(self, op_class: str, precision: str | None = None) -> Rate:
+        """The rate in ``precision``, or in the device's own where that is not known."""
+        found = {(rate.op_class, rate.precision): rate for rate in self.rates}
+        return found.get((op_class, precision or self.precision)) or found[op_class, self.precision]
+
+
+@dataclass(frozen=True, eq=False)
+class RateSample:
+    """One micro-benchmark: what was run, and every latency.
+
+    Attributes:
+        device, op_class, precision: As in :class:`Rate`.
+        size: Work of the model's one op, flop or bytes.
+        seconds: Raw latencies of the whole model, ``float64[n]``.
+    """
+
+    device: str
+    op_class: str
+    precision: str
+    size: float
+    seconds: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The devices of one machine and what crossing them costs.
+
+    Attributes:
+        name: What to call it.
+        openvino: OpenVINO version that was measured, or that the assumptions were made for.
+        created: ISO date.
+        fingerprint: Hash over devices, drivers and OpenVINO version; empty when nothing was measured.
+        devices: The devices.
+        transfers: Launch and hand-over costs over exactly these devices, in this order.
+        transfers_source: Where they come from.
+        samples: Raw micro-benchmarks behind the rates.
+    """
+
+    name: str
+    openvino: str
+    created: str
+    fingerprint: str
+    devices: tuple[DeviceProfile, ...]
+    transfers: TransferFit
+    transfers_source: str
+    samples: tuple[RateSample, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.devices:
+            raise TargetError(f"the target {self.name!r} has no devices")
+        if len(set(self.device_names)) != len(self.devices):
+            raise TargetError(
+                f"the target {self.name!r} names a device twice: {', '.join(self.device_names)}"
+            )
+        if self.transfers.devices != self.device_names:
+            raise TargetError(
+                f"the target {self.name!r} has devices {', '.join(self.device_names)}, "
+                f"but transfers of {', '.join(self.transfers.devices)}"
+            )
+
+    @property
+    def device_names(self) -> tuple[str, ...]:
+        """Names of the devices."""
+        return tuple(device.name for device in self.devices)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the numbers were measured on the machine."""
+        return self.transfers_source == MEASURED or bool(self.samples)
+
+    def device(self, name: str) -> DeviceProfile:
+        """The device called ``name``.
+
+        Raises:
+            TargetError: There is none.
+        """
+        for device in self.devices:
+            if device.name == name:
+                return device
+        raise TargetError(
+            f"the target {self.name!r} has no device {name!r}; it has {', '.join(self.device_names)}"
+        )
+
+    def resolve_devices(self, devices: str | Sequence[str] | None = None) -> tuple[str, ...]:
+        """The devices that a request names, in its order; all when it names none.
+
+        Args:
+            devices: ``"GPU,CPU"`` or a sequence of names, or nothing.
+
+        Raises:
+            TargetError: A name that the target lacks, or a name given twice.
+        """
+        if not devices:
+            return self.device_names
+        names = [name.strip() for name in devices.split(",")] if isinstance(devices, str) else list(devices)
+        for name in names:
+            self.device(name)
+            if names.count(name) > 1:
+                raise TargetError(f"device {name!r} is listed twice")
+        return tuple(names)
+
+    @classmethod
+    def load(cls, source: str | Path) -> Target:
+        """Read a target profile: a path, or a name of :meth:`catalogue`.
+
+        Raises:
+            TargetError: There is no such profile, or the file is none of this version.
+        """
+        from ov_autoplace.cost.target_json import load_target
+
+        if str(source) in cls.catalogue():
+            return load_target(_catalogue_folder() / f"{source}.json")
+        if not Path(source).exists():
+            raise TargetError(
+                f"there is no target profile {str(source)!r}: no such file, and the catalogue has "
+                f"{', '.join(cls.catalogue())}"
+            )
+        return load_target(source)
+
+    def save(self, path: str | Path) -> None:
+        """Write the profile as JSON (the schema is described in ``cost/target_json.py``)."""
+        from ov_autoplace.cost.target_json import save_target
+
+        save_target(self, path)
+
+    @classmethod
+    def generic(cls, core: ov.Core, devices: Sequence[str]) -> Target:
+        """A target from what the devices say of themselves, for a machine without a profile.
+
+        Raises:
+            DeviceError: A device that the Core does not know.
+        """
+        from ov_autoplace.cost.generic_target import generic_target
+
+        return generic_target(core, devices)
+
+    @staticmethod
+    def catalogue() -> tuple[str, ...]:
+        """Names of the machines that the package knows from public figures."""
+        return tuple(sorted(path.stem for path in _catalogue_folder().glob("*.json")))
+
+
+def _catalogue_folder() -> Path:
+    return Path(str(resources.files("ov_autoplace.targets")))

@@ -1,0 +1,204 @@
+"""Target profiles as JSON.
+
+Schema (version 1)::
+
+    {"schema": "ov-autoplace/target", "version": 1, "name": str, "openvino": str, "created": "2026-11-20",
+     "fingerprint": str,
+     "devices": [{"name": str, "full_name": str, "precision": "f32",
+                  "op_overhead_seconds": number, "memory_bytes": number | null,
+                  "sources": {"op_overhead_seconds": str, "memory_bytes": str},
+                  "rates": [{"op_class": str, "precision": str, "sizes": [number, ...],
+                             "per_second": [number, ...], "source": str}, ...]}, ...],
+     "transfers": {"source": str, "launch_seconds": [number, ...],            D
+                   "latency": [[number, ...], ...],                           D x D, from row to column
+                   "seconds_per_byte": [[number, ...], ...],
+                   "samples": [{"devices": [str, ...], "tensor_bytes": int, "seconds": [number, ...]}, ...]},
+     "samples": [{"device": str, "op_class": str, "precision": str, "size": number,
+                  "seconds": [number, ...]}, ...]}
+
+``memory_bytes`` null is "not limited". Both lists of samples are the raw measurements, empty when nothing
+was measured.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ov_autoplace._arrays import FloatArray, frozen_array
+from ov_autoplace.cost.json_fields import Record, naming
+from ov_autoplace.cost.target import DeviceProfile, Rate, RateSample, Target
+from ov_autoplace.cost.transfers import TransferFit, TransferSample
+from ov_autoplace.errors import TargetError
+from ov_autoplace.files import read_json, write_text_atomically
+
+__all__ = ["SCHEMA", "VERSION", "load_target", "save_target"]
+
+SCHEMA = "ov-autoplace/target"
+VERSION = 1
+
+
+def save_target(target: Target, path: str | Path) -> None:
+    """Write ``target`` to ``path``.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    transfers = target.transfers
+    document = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "name": target.name,
+        "openvino": target.openvino,
+        "created": target.created,
+        "fingerprint": target.fingerprint,
+        "devices": [_device_fields(device) for device in target.devices],
+        "transfers": {
+            "source": target.transfers_source,
+            "launch_seconds": transfers.launch_seconds.tolist(),
+            "latency": transfers.latency.tolist(),
+            "seconds_per_byte": transfers.seconds_per_byte.tolist(),
+            "samples": [
+                {"devices": s.devices, "tensor_bytes": s.tensor_bytes, "seconds": s.seconds.tolist()}
+                for s in transfers.samples
+            ],
+        },
+        "samples": [
+            {
+                "device": s.device,
+                "op_class": s.op_class,
+                "precision": s.precision,
+                "size": s.size,
+                "seconds": s.seconds.tolist(),
+            }
+            for s in target.samples
+        ],
+    }
+    write_text_atomically(path, _dumps(document) + "\n")
+
+
+def load_target(path: str | Path) -> Target:
+    """Read a profile that :func:`save_target` wrote.
+
+    Raises:
+        TargetError: The file is missing, is no target profile, has another version, or contradicts itself.
+    """
+    top = Record.of(read_json(path, TargetError, "a target profile"), str(path), TargetError)
+    top.require_schema(SCHEMA, VERSION)
+    with naming(path, TargetError):
+        devices = tuple(_device(record) for record in top.records("devices", "device"))
+        transfers = top.record("transfers")
+        return Target(
+            name=top.text("name"),
+            openvino=top.text("openvino"),
+            created=top.text("created"),
+            fingerprint=top.text("fingerprint"),
+            devices=devices,
+            transfers=_transfers(transfers, tuple(device.name for device in devices)),
+            transfers_source=transfers.text("source"),
+            samples=tuple(_rate_sample(record) for record in top.records("samples", "sample")),
+        )
+
+
+def _device_fields(device: DeviceProfile) -> dict[str, Any]:
+    return {
+        "name": device.name,
+        "full_name": device.full_name,
+        "precision": device.precision,
+        "op_overhead_seconds": device.op_overhead_seconds,
+        "memory_bytes": device.memory_bytes if math.isfinite(device.memory_bytes) else None,
+        "sources": dict(device.sources),
+        "rates": [
+            {
+                "op_class": rate.op_class,
+                "precision": rate.precision,
+                "sizes": rate.sizes.tolist(),
+                "per_second": rate.per_second.tolist(),
+                "source": rate.source,
+            }
+            for rate in device.rates
+        ],
+    }
+
+
+def _device(record: Record) -> DeviceProfile:
+    sources = record.record("sources")
+    return DeviceProfile(
+        name=record.text("name"),
+        full_name=record.text("full_name"),
+        precision=record.text("precision"),
+        rates=tuple(
+            Rate(
+                op_class=rate.text("op_class"),
+                precision=rate.text("precision"),
+                sizes=_floats(rate.numbers("sizes")),
+                per_second=_floats(rate.numbers("per_second")),
+                source=rate.text("source"),
+            )
+            for rate in record.records("rates", "rate")
+        ),
+        op_overhead_seconds=record.number("op_overhead_seconds"),
+        memory_bytes=record.number("memory_bytes", null=math.inf),
+        sources={key: sources.text(key) for key in sources.fields},
+    )
+
+
+def _transfers(record: Record, devices: tuple[str, ...]) -> TransferFit:
+    D = len(devices)
+    return TransferFit(
+        devices=devices,
+        latency=_floats(record.matrix("latency", D, D)),
+        seconds_per_byte=_floats(record.matrix("seconds_per_byte", D, D)),
+        launch_seconds=_floats(record.numbers("launch_seconds", D)),
+        samples=tuple(
+            TransferSample(
+                devices=sample.texts("devices"),
+                tensor_bytes=sample.integer("tensor_bytes", 0, 2**63),
+                seconds=_floats(sample.numbers("seconds")),
+            )
+            for sample in record.records("samples", "sample")
+        ),
+    )
+
+
+def _rate_sample(record: Record) -> RateSample:
+    return RateSample(
+        device=record.text("device"),
+        op_class=record.text("op_class"),
+        precision=record.text("precision"),
+        size=record.number("size"),
+        seconds=_floats(record.numbers("seconds")),
+    )
+
+
+def _floats(values: list[float] | list[list[float]]) -> FloatArray:
+    return frozen_array(np.array(values, dtype=np.float64), np.float64)
+
+
+def _dumps(value: Any, indent: int = 0) -> str:
+    """JSON with an object per line where it holds nothing but plain values, else a field per line."""
+    flat = json.dumps(value, allow_nan=False)
+    nested = isinstance(value, dict) and any(_holds_objects(item) for item in value.values())
+    listed = isinstance(value, list) and _holds_objects(value)
+    if not nested and not listed:
+        return flat
+    inner = "\n" + " " * (indent + 1)
+    if isinstance(value, dict):
+        fields = (f"{json.dumps(key)}: {_dumps(item, indent + 1)}" for key, item in value.items())
+        return "{" + inner + ("," + inner).join(fields) + "\n" + " " * indent + "}"
+    return (
+        "["
+        + inner
+        + ("," + inner).join(_dumps(item, indent + 1) for item in value)
+        + "\n"
+        + " " * indent
+        + "]"
+    )
+
+
+def _holds_objects(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(i, dict) for i in value))

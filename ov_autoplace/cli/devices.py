@@ -1,48 +1,88 @@
-"""``ov-autoplace devices``: what this machine has, and how fast it was measured to be."""
+"""``ov-autoplace devices``: what this machine has, and how fast a target profile says its devices are."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import openvino as ov
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import bytes_text, print_json, print_table
 
-__all__ = ["devices"]
+if TYPE_CHECKING:
+    from ov_autoplace.cost.target import DeviceProfile, Target
 
-_MEMORY_PROPERTIES = ("GPU_DEVICE_TOTAL_MEM_SIZE", "NPU_DEVICE_TOTAL_MEM_SIZE")
+__all__ = ["devices"]
 
 
 def devices(target: arguments.Target = None, as_json: arguments.Json = False) -> None:
     """What is here: name, full name, precisions, memory, and calibrated rates with --target."""
+    from ov_autoplace.cost.target import Target
     from ov_autoplace.devices import core_with_extra_devices, resolve_devices
 
+    version = ov.__version__.split("-")[0]
     core = core_with_extra_devices()
-    rows = [_description(core, name) for name in resolve_devices(core)]
+    names = resolve_devices(core)
+    here = Target.generic(core, names) if names else None
+    rows = [_description(core, device) for device in here.devices] if here else []
+    profile = Target.load(target) if target is not None else None
     if as_json:
-        print_json({"openvino": ov.get_version(), "devices": rows})
+        report: dict[str, Any] = {"openvino": version, "devices": rows}
+        if profile is not None:
+            report["target"] = {
+                "name": profile.name,
+                "measured": profile.is_measured,
+                "rates": _rates(profile),
+            }
+        print_json(report)
         return
     print_table(
-        f"Devices of OpenVINO {ov.__version__}",
+        f"Devices of OpenVINO {version}",
         ("device", "full name", "precisions", ">memory"),
         [(r["name"], r["full_name"], " ".join(r["precisions"]), bytes_text(r["memory_bytes"])) for r in rows],
     )
+    if profile is not None:
+        how = "measured" if profile.is_measured else "from public figures, nothing was measured"
+        print_table(
+            f"Target {profile.name} ({how})",
+            ("device", "op class", "precision", ">rate", "source"),
+            [
+                (
+                    r["device"],
+                    r["op_class"],
+                    r["precision"],
+                    f"{r['per_second'] / 1e9:.1f} G{r['unit']}/s",
+                    r["source"],
+                )
+                for r in _rates(profile)
+            ],
+        )
 
 
-def _description(core: ov.Core, name: str) -> dict[str, Any]:
-    capabilities = _property(core, name, "OPTIMIZATION_CAPABILITIES") or []
-    sizes = (_property(core, name, key) for key in _MEMORY_PROPERTIES)
+def _description(core: ov.Core, device: DeviceProfile) -> dict[str, Any]:
+    try:
+        capabilities = core.get_property(device.name, "OPTIMIZATION_CAPABILITIES")
+    except RuntimeError:
+        capabilities = []  # this plugin does not report them
     return {
-        "name": name,
-        "full_name": _property(core, name, "FULL_DEVICE_NAME") or "",
+        "name": device.name,
+        "full_name": device.full_name,
         "precisions": [c for c in capabilities if c != "EXPORT_IMPORT"],
-        "memory_bytes": next((int(size) for size in sizes if size), None),
+        "memory_bytes": device.memory_bytes,
     }
 
 
-def _property(core: ov.Core, device: str, key: str) -> Any:
-    try:
-        return core.get_property(device, key)
-    except RuntimeError:
-        return None  # this plugin does not report it
+def _rates(profile: Target) -> list[dict[str, Any]]:
+    """The fastest known rate of each device, op class and precision."""
+    return [
+        {
+            "device": device.name,
+            "op_class": rate.op_class,
+            "precision": rate.precision,
+            "per_second": float(rate.per_second.max()),
+            "unit": "byte" if rate.op_class == "copy" else "flop",
+            "source": rate.source,
+        }
+        for device in profile.devices
+        for rate in device.rates
+    ]

@@ -90,8 +90,14 @@ class Request:
         if table is None:
             from ov_autoplace.cost.profiled import profile
 
-            keywords = {key: options[key] for key in ("shapes", "properties", "target") if key in options}
-            table = profile(self.model, resolve_devices(self.core, devices), self.core, **keywords)
+            table = profile(
+                self.model,
+                resolve_devices(self.core, devices),
+                self.core,
+                shapes=options.get("shapes"),
+                properties=options.get("properties"),
+                pins=options.get("pin"),
+            )
         return table
 
     def _decided(self, placement: Placement, chosen: str, how: str) -> Placement:

@@ -1,0 +1,48 @@
+"""What the tests of the command line share: running it, and a small model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import openvino as ov
+from openvino import opset13 as ops
+
+__all__ = ["EXTRA_DEVICES", "Command", "Outcome", "two_layers"]
+
+EXTRA_DEVICES = "XCPU=CPU,INFERENCE_NUM_THREADS=1"
+
+
+class Outcome(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> dict[str, Any]:
+        """The one JSON object that is all of stdout."""
+        assert self.code == 0, self.err
+        value = json.loads(self.out)
+        assert isinstance(value, dict)
+        return value
+
+
+Command = Callable[..., Outcome]
+
+
+def two_layers(shape: list[int] | ov.PartialShape) -> ov.Model:
+    """A convolution with ReLU and a second convolution; the input is called ``image``."""
+    rng = np.random.default_rng(3)
+    x = ops.parameter(shape, name="image")
+    x.output(0).set_names({"image"})
+    kernels = [
+        ops.constant(rng.normal(size=(4, channels, 3, 3)).astype(np.float32), name=f"weights{channels}")
+        for channels in (3, 4)
+    ]
+    same = {"strides": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1], "dilations": [1, 1]}
+    first = ops.convolution(x, kernels[0], **same, name="first")
+    second = ops.convolution(ops.relu(first, name="relu"), kernels[1], **same, name="second")
+    return ov.Model([ops.result(second, name="answer")], [x], "two_layers")

@@ -7,6 +7,7 @@ import numpy as np
 from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.rules import GraphView
+from ov_autoplace.graph.rules.light_ops import is_light
 
 __all__ = ["group_graph"]
 
@@ -14,7 +15,7 @@ __all__ = ["group_graph"]
 def group_graph(view: GraphView, labels: IntArray) -> tuple[ComputationGraph, BoolArray]:
     """Contract a graph.
 
-    A group is named after its heaviest op (most flops, then most bytes moved), whose type, precision and
+    A group is named after its heaviest op (one that is not light, then most flops, then most bytes), whose type, precision and
     shape it takes. Flops and weights are the sums over the members; input and output bytes are the sums
     over the members that run. A tensor is what one output port sends to other groups: every reading
     group stands once, and ports are numbered anew within each group.
@@ -76,7 +77,7 @@ def _heaviest_members(view: GraphView, labels: IntArray, num_groups: int) -> lis
     graph = view.graph
     moved = graph.input_bytes + graph.output_bytes + graph.weight_bytes
     positions = np.arange(len(graph))
-    order = np.lexsort((-positions, moved, graph.flops, ~view.foldable, labels))
+    order = np.lexsort((-positions, moved, graph.flops, ~is_light(view), ~view.foldable, labels))
     last = np.cumsum(np.bincount(labels, minlength=num_groups)) - 1
     return [int(i) for i in order[last]]
 

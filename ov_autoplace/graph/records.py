@@ -39,7 +39,7 @@ class ReadShape:
     def of(cls, partial: ov.PartialShape) -> ReadShape:
         """Parse a shape as OpenVINO reports it."""
         if partial.rank.is_dynamic:
-            assumed = assumed_size(0, ov.Dimension())
+            assumed = assumed_size(0, ov.Dimension(), rank=1)
             return cls((-1,), (assumed,), assumed, True, False)
         rank = partial.rank.get_length()
         dimensions = [partial.get_dimension(i) for i in range(rank)]

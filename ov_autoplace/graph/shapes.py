@@ -2,7 +2,7 @@
 
 Defaults of a dynamic dimension, each moved into the dimension's own bounds:
 
-* dimension 0 (batch): 1;
+* dimension 0 of several (the batch): 1;
 * the two spatial dimensions of an image, which is a rank-4 input whose dimensions 2 and 3 (NCHW) are
   both dynamic, or whose dimensions 1 and 2 are while the last is at most 4 (NHWC): 224;
 * a dynamic channel of such an NCHW image: 3;
@@ -71,7 +71,7 @@ def with_static_shapes(
     return clone, guessed
 
 
-def assumed_size(position: int, dimension: ov.Dimension, rank: int = 0) -> int:
+def assumed_size(position: int, dimension: ov.Dimension, rank: int) -> int:
     """Size that an unknown dimension counts with: 1 in front of others, else 64, moved into its bounds.
 
     Args:
@@ -123,7 +123,7 @@ def _guess(parameter: ov_op.Parameter) -> tuple[int, ...]:
     if partial.rank.is_dynamic:
         raise ModelError(f"input {name!r} has no known number of dimensions; give it a shape")
     dimensions = [partial.get_dimension(i) for i in range(partial.rank.get_length())]
-    shape = [assumed_size(i, dimension) for i, dimension in enumerate(dimensions)]
+    shape = [assumed_size(i, dimension, len(dimensions)) for i, dimension in enumerate(dimensions)]
     if len(dimensions) == 4:
         dynamic = [dimension.is_dynamic for dimension in dimensions]
         if dynamic[2] and dynamic[3]:

@@ -22,7 +22,7 @@ import numpy as np
 from ov_autoplace._arrays import BoolArray, IntArray
 from ov_autoplace.graph.rules.view import GraphView
 
-__all__ = ["light_groups", "light_ops_with_neighbour"]
+__all__ = ["is_light", "light_ops_with_neighbour"]
 
 # Element-wise functions, normalisation, reductions and data movement.
 _LIGHT_TYPES = frozenset(
@@ -66,7 +66,7 @@ def light_ops_with_neighbour(view: GraphView, labels: IntArray, pins: IntArray) 
     """
     num_groups = len(pins)
     sources, targets = _group_edges(view, labels, num_groups)
-    light = light_groups(view, labels, num_groups)
+    light = _light_groups(view, labels, num_groups)
     follows = light & ~_growing(view, labels, num_groups)
     # With several branches to gather, no branch is the one that a Concat belongs to.
     gathers = np.zeros(num_groups, dtype=np.bool_)
@@ -82,8 +82,14 @@ def light_ops_with_neighbour(view: GraphView, labels: IntArray, pins: IntArray) 
     return np.stack((representative[moved], representative[leaders[moved]]), axis=1).astype(np.int32)
 
 
-def light_groups(view: GraphView, labels: IntArray, num_groups: int) -> BoolArray:
-    """Groups of nothing but light ops, ``bool[G]``.
+def _light_groups(view: GraphView, labels: IntArray, num_groups: int) -> BoolArray:
+    """Groups of nothing but light ops, ``bool[G]``."""
+    heavy = np.bincount(labels[~is_light(view)], minlength=num_groups)
+    return np.asarray(heavy == 0)
+
+
+def is_light(view: GraphView) -> BoolArray:
+    """Ops whose run time hardly matters, ``bool[N]``: light types, and all that is folded away.
 
     An op with a lot of stored data, more than it reads and writes, such as the lookup of an embedding, is
     heavy whatever its type: where it runs decides where that data lies.
@@ -92,8 +98,7 @@ def light_groups(view: GraphView, labels: IntArray, num_groups: int) -> BoolArra
     light_op = view.is_type(_LIGHT_TYPES) | view.foldable
     moved = graph.input_bytes + graph.output_bytes
     light_op &= graph.weight_bytes <= np.maximum(moved, _SMALL_WEIGHT_BYTES)
-    heavy = np.bincount(labels[~light_op], minlength=num_groups)
-    return np.asarray(heavy == 0)
+    return np.asarray(light_op)
 
 
 def _growing(view: GraphView, labels: IntArray, num_groups: int) -> BoolArray:

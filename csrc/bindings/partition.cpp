@@ -1,5 +1,62 @@
-#include <nanobind/nanobind.h>
+#include "ov_autoplace/partition.hpp"
+
+#include <nanobind/stl/pair.h>
+
+#include "arrays.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
+using namespace ov_autoplace;
+using namespace ov_autoplace::bindings;
 
-void init_partition(nb::module_&) {}
+namespace {
+
+constexpr auto last_kind = static_cast<std::uint8_t>(NodeKind::group);
+
+std::vector<NodeKind> node_kinds(const Vector<std::uint8_t>& kinds) {
+    std::vector<NodeKind> result(kinds.shape(0));
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        if (kinds.data()[i] > last_kind) throw nb::value_error("kinds holds a number that is no node kind");
+        result[i] = static_cast<NodeKind>(kinds.data()[i]);
+    }
+    return result;
+}
+
+std::pair<std::int32_t, NumpyVector<std::int32_t>> partition(const PartitionGraph& graph,
+                                                             const Vector<std::int32_t>& devices) {
+    check_size(devices.shape(0), static_cast<std::size_t>(graph.size()), "devices");
+    std::int32_t count = 0;
+    std::vector<std::int32_t> roots;
+    {
+        nb::gil_scoped_release unlocked;
+        Partitioner partitioner(graph);
+        count = partitioner.partition(devices.data());
+        roots = partitioner.roots();
+    }
+    return {count, to_numpy(std::move(roots))};
+}
+
+}  // namespace
+
+void init_partition(nb::module_& m) {
+    nb::class_<PartitionGraph>(m, "PartitionGraph",
+                               "A graph of ops, prepared for being cut into HETERO's subgraphs many times.")
+        .def(
+            "__init__",
+            [](PartitionGraph* self, const Vector<std::uint8_t>& kinds,
+               const Vector<std::int32_t>& tensor_producer, const Vector<std::int32_t>& tensor_offsets,
+               const Vector<std::int32_t>& tensor_consumers) {
+                new (self) PartitionGraph(node_kinds(kinds), to_vector(tensor_producer),
+                                          to_vector(tensor_offsets), to_vector(tensor_consumers));
+            },
+            "kinds"_a, "tensor_producer"_a, "tensor_offsets"_a, "tensor_consumers"_a,
+            "Args:\n"
+            "    kinds: ``uint8[N]`` in topological order: 0 op, 1 Parameter, 2 Constant, 3 Result.\n"
+            "    tensor_producer: Op that makes each tensor, ``int32[T]``.\n"
+            "    tensor_offsets, tensor_consumers: CSR of consuming ops, one entry per input port.\n\n"
+            "Raises:\n"
+            "    ValueError: The arrays do not fit together or are not in topological order.")
+        .def(
+            "partition", &partition, "devices"_a,
+            "Number of submodels and, per op, the first op of its subgraph, for ``devices`` (``int32[N]``).");
+}

@@ -1,5 +1,111 @@
-#include <nanobind/nanobind.h>
+#include "ov_autoplace/schedule.hpp"
+
+#include "arrays.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
+using namespace ov_autoplace;
+using namespace ov_autoplace::bindings;
 
-void init_schedule(nb::module_&) {}
+namespace {
+
+std::vector<std::uint8_t> flags(const Vector<bool>& array) {
+    return std::vector<std::uint8_t>(array.data(), array.data() + array.shape(0));
+}
+
+std::vector<double> flat(const Matrix<double>& array) {
+    return std::vector<double>(array.data(), array.data() + array.size());
+}
+
+// A read-only array that keeps the Breakdown alive (the policy of properties).
+template <typename T>
+NumpyVector<const T> view(const std::vector<T>& values) {
+    return NumpyVector<const T>(values.data(), {values.size()});
+}
+
+void check_assignment(const Problem& problem, const Vector<std::int32_t>& assignment) {
+    check_size(assignment.shape(0), static_cast<std::size_t>(problem.groups()), "assignment");
+}
+
+}  // namespace
+
+void init_schedule(nb::module_& m) {
+    nb::class_<Breakdown>(m, "Breakdown", "The parts of one placement's simulated latency.")
+        .def_prop_ro("latency_seconds", &Breakdown::latency_seconds)
+        .def_ro("op_seconds", &Breakdown::op_seconds)
+        .def_ro("launch_seconds", &Breakdown::launch_seconds)
+        .def_ro("transfer_seconds", &Breakdown::transfer_seconds)
+        .def_ro("subgraphs", &Breakdown::subgraphs)
+        .def_prop_ro(
+            "device_seconds", [](const Breakdown& self) { return view(self.device_seconds); },
+            "Op and launch seconds of each device, ``float64[D]``.")
+        .def_prop_ro(
+            "subgraph_of", [](const Breakdown& self) { return view(self.subgraph_of); },
+            "Subgraph of each group in order of first appearance, ``int32[G]``.");
+
+    nb::class_<Problem>(m, "Problem",
+                        "An immutable copy of a cost table, prepared for simulating placements.")
+        .def(
+            "__init__",
+            [](Problem* self, const Matrix<double>& op_seconds, const Vector<std::int32_t>& tensor_producer,
+               const Vector<double>& tensor_bytes, const Vector<std::int32_t>& tensor_offsets,
+               const Vector<std::int32_t>& tensor_consumers, const Vector<bool>& tensor_is_constant,
+               const Vector<bool>& is_parameter, const Matrix<double>& transfer_latency,
+               const Matrix<double>& transfer_seconds_per_byte, const Vector<double>& launch_seconds) {
+                CostArrays costs;
+                costs.groups = static_cast<std::int32_t>(op_seconds.shape(0));
+                costs.devices = static_cast<std::int32_t>(op_seconds.shape(1));
+                costs.op_seconds = flat(op_seconds);
+                costs.tensor_producer = to_vector(tensor_producer);
+                costs.tensor_bytes = to_vector(tensor_bytes);
+                costs.tensor_offsets = to_vector(tensor_offsets);
+                costs.tensor_consumers = to_vector(tensor_consumers);
+                costs.tensor_is_constant = flags(tensor_is_constant);
+                costs.is_parameter = flags(is_parameter);
+                costs.transfer_latency = flat(transfer_latency);
+                costs.transfer_seconds_per_byte = flat(transfer_seconds_per_byte);
+                costs.launch_seconds = to_vector(launch_seconds);
+                new (self) Problem(std::move(costs));
+            },
+            "op_seconds"_a, "tensor_producer"_a, "tensor_bytes"_a, "tensor_offsets"_a, "tensor_consumers"_a,
+            "tensor_is_constant"_a, "is_parameter"_a, "transfer_latency"_a, "transfer_seconds_per_byte"_a,
+            "launch_seconds"_a,
+            "The arrays of a ``CostTable``; ``is_parameter`` (``bool[G]``) marks groups that are a Parameter "
+            "only.\n\n"
+            "Raises:\n"
+            "    ValueError: The arrays do not fit together, or groups are not in topological order.")
+        .def_prop_ro("groups", &Problem::groups)
+        .def_prop_ro("devices", &Problem::devices)
+        .def(
+            "simulate",
+            [](const Problem& self, const Vector<std::int32_t>& assignment) {
+                check_assignment(self, assignment);
+                nb::gil_scoped_release unlocked;
+                return self.simulate(assignment.data());
+            },
+            "assignment"_a,
+            "Seconds of one inference when group g runs on device ``assignment[g]`` (``int32[G]``).")
+        .def(
+            "simulate_batch",
+            [](const Problem& self, const Matrix<std::int32_t>& assignments, std::int32_t threads) {
+                check_size(assignments.shape(1), static_cast<std::size_t>(self.groups()),
+                           "a row of assignments");
+                std::vector<double> latencies(assignments.shape(0));
+                {
+                    nb::gil_scoped_release unlocked;
+                    self.simulate_batch(assignments.data(), latencies.size(), threads, latencies.data());
+                }
+                return to_numpy(std::move(latencies));
+            },
+            "assignments"_a, "threads"_a = 0,
+            "Seconds of each of B assignments (``int32[B, G]``), ``float64[B]``; ``threads`` 0 = one per "
+            "core.")
+        .def(
+            "breakdown",
+            [](const Problem& self, const Vector<std::int32_t>& assignment) {
+                check_assignment(self, assignment);
+                nb::gil_scoped_release unlocked;
+                return self.breakdown(assignment.data());
+            },
+            "assignment"_a, "The parts of one placement's latency.");
+}

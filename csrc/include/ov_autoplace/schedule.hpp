@@ -1,0 +1,81 @@
+// What placements of a cost table cost when HETERO runs them: its subgraphs strictly one after another.
+//
+//   latency = sum of op seconds + launch seconds of every subgraph
+//           + for every tensor and every other subgraph that reads it:
+//                 transfer latency + bytes * transfer seconds per byte
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ov_autoplace/partition.hpp"
+
+namespace ov_autoplace {
+
+// A cost table's arrays, as the Python class CostTable describes them. Matrices are row-major.
+struct CostArrays {
+    std::int32_t groups = 0;
+    std::int32_t devices = 0;
+    std::vector<double> op_seconds;  // [G, D]
+    std::vector<std::int32_t> tensor_producer;
+    std::vector<double> tensor_bytes;
+    std::vector<std::int32_t> tensor_offsets;
+    std::vector<std::int32_t> tensor_consumers;
+    std::vector<std::uint8_t> tensor_is_constant;
+    std::vector<std::uint8_t> is_parameter;         // [G]: the group is a Parameter and nothing else
+    std::vector<double> transfer_latency;           // [D, D]
+    std::vector<double> transfer_seconds_per_byte;  // [D, D]
+    std::vector<double> launch_seconds;             // [D]
+};
+
+struct Breakdown {
+    double op_seconds = 0;
+    double launch_seconds = 0;
+    double transfer_seconds = 0;
+    std::int32_t subgraphs = 0;
+    std::vector<double> device_seconds;     // op and launch seconds of each device
+    std::vector<std::int32_t> subgraph_of;  // per group, in order of first appearance
+
+    double latency_seconds() const { return op_seconds + launch_seconds + transfer_seconds; }
+};
+
+// An immutable cost table with everything prepared for simulating placements. Safe to use from any number
+// of threads at once.
+class Problem {
+public:
+    // Throws std::invalid_argument for arrays that do not fit together.
+    explicit Problem(CostArrays costs);
+    ~Problem();
+    Problem(const Problem&) = delete;
+    Problem& operator=(const Problem&) = delete;
+
+    std::int32_t groups() const { return m_costs.groups; }
+    std::int32_t devices() const { return m_costs.devices; }
+
+    // `assignment` holds a device index per group. All three throw std::invalid_argument for an index
+    // outside the table's devices.
+    double simulate(const std::int32_t* assignment) const;
+    Breakdown breakdown(const std::int32_t* assignment) const;
+    // `count` assignments, one after the other, into `latencies`; threads = 0 takes one per core.
+    void simulate_batch(const std::int32_t* assignments, std::size_t count, std::int32_t threads,
+                        double* latencies) const;
+
+private:
+    struct Workspace;
+
+    void check(const std::int32_t* assignment) const;
+    double evaluate(const std::int32_t* assignment, Workspace& workspace, Breakdown* breakdown) const;
+    std::unique_ptr<Workspace> take_workspace() const;
+    void return_workspace(std::unique_ptr<Workspace> workspace) const;
+
+    CostArrays m_costs;
+    std::vector<std::int32_t> m_constants;  // group that holds each constant tensor
+    std::vector<std::int32_t> m_moving;     // tensors that are no constants
+    PartitionGraph m_graph;                 // the constants, then the groups
+    mutable std::mutex m_mutex;
+    mutable std::vector<std::unique_ptr<Workspace>> m_idle;
+};
+
+}  // namespace ov_autoplace

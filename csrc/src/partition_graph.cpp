@@ -1,0 +1,73 @@
+#include "ov_autoplace/partition_graph.hpp"
+
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+namespace ov_autoplace {
+namespace {
+
+void check(std::int32_t nodes, const std::vector<std::int32_t>& producer,
+           const std::vector<std::int32_t>& offsets, const std::vector<std::int32_t>& consumers) {
+    const auto tensors = static_cast<std::int32_t>(producer.size());
+    const auto edges = static_cast<std::int32_t>(consumers.size());
+    if (static_cast<std::int32_t>(offsets.size()) != tensors + 1 || offsets.front() != 0 ||
+        offsets.back() != edges) {
+        throw std::invalid_argument("tensor_offsets must rise from 0 to the number of consumers in " +
+                                    std::to_string(tensors + 1) + " entries");
+    }
+    for (std::int32_t t = 0; t < tensors; ++t) {
+        if (offsets[t] > offsets[t + 1]) throw std::invalid_argument("tensor_offsets must not fall");
+        if (producer[t] < 0 || producer[t] >= nodes) {
+            throw std::invalid_argument("tensor " + std::to_string(t) + " is made by node " +
+                                        std::to_string(producer[t]) + "; the graph has " +
+                                        std::to_string(nodes));
+        }
+    }
+    for (std::int32_t t = 0; t < tensors; ++t) {
+        for (std::int32_t e = offsets[t]; e < offsets[t + 1]; ++e) {
+            if (consumers[e] <= producer[t] || consumers[e] >= nodes) {
+                throw std::invalid_argument(
+                    "tensor " + std::to_string(t) + " goes from node " + std::to_string(producer[t]) +
+                    " to node " + std::to_string(consumers[e]) + "; nodes must stand in topological order");
+            }
+        }
+    }
+}
+
+}  // namespace
+
+PartitionGraph::PartitionGraph(std::vector<NodeKind> node_kinds,
+                               const std::vector<std::int32_t>& tensor_producer,
+                               const std::vector<std::int32_t>& tensor_offsets,
+                               const std::vector<std::int32_t>& tensor_consumers)
+    : kinds(std::move(node_kinds)),
+      input_offsets(kinds.size() + 1),
+      input_sources(tensor_consumers.size()),
+      input_is_private(tensor_consumers.size()),
+      readers(kinds.size()),
+      is_origin(kinds.size()),
+      is_leaf(kinds.size()) {
+    check(size(), tensor_producer, tensor_offsets, tensor_consumers);
+    for (const std::int32_t consumer : tensor_consumers) ++input_offsets[consumer + 1];
+    std::partial_sum(input_offsets.begin(), input_offsets.end(), input_offsets.begin());
+    std::vector<std::int32_t> next(input_offsets.begin(), input_offsets.end() - 1);
+    for (std::size_t t = 0; t < tensor_producer.size(); ++t) {
+        for (std::int32_t e = tensor_offsets[t]; e < tensor_offsets[t + 1]; ++e) {
+            const std::int32_t edge = next[tensor_consumers[e]]++;
+            input_sources[edge] = tensor_producer[t];
+            input_is_private[edge] = tensor_offsets[t + 1] - tensor_offsets[t] == 1;
+            if (kinds[tensor_consumers[e]] != NodeKind::result) ++readers[tensor_producer[t]];
+        }
+    }
+    for (std::int32_t node = 0; node < size(); ++node) {
+        const bool has_inputs = input_offsets[node] != input_offsets[node + 1];
+        is_origin[node] = is_graph_input(node) || (kinds[node] == NodeKind::group && !has_inputs);
+        is_leaf[node] = !is_graph_input(node) && readers[node] == 1;
+        for (std::int32_t e = input_offsets[node]; e < input_offsets[node + 1]; ++e) {
+            is_leaf[node] = is_leaf[node] && is_graph_input(input_sources[e]);
+        }
+    }
+}
+
+}  // namespace ov_autoplace

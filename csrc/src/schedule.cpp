@@ -1,0 +1,209 @@
+#include "ov_autoplace/schedule.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace ov_autoplace {
+namespace {
+
+// Assignments that a thread takes at a time: enough to make the shared counter free.
+constexpr std::size_t batch_slice = 16;
+
+void check_size(std::size_t found, std::size_t expected, const char* name) {
+    if (found == expected) return;
+    throw std::invalid_argument(std::string(name) + " has " + std::to_string(found) + " entries instead of " +
+                                std::to_string(expected));
+}
+
+void check_sizes(const CostArrays& costs) {
+    const auto groups = static_cast<std::size_t>(costs.groups),
+               devices = static_cast<std::size_t>(costs.devices);
+    const std::size_t tensors = costs.tensor_producer.size();
+    if (costs.devices < 1) throw std::invalid_argument("a cost table needs at least one device");
+    check_size(costs.op_seconds.size(), groups * devices, "op_seconds");
+    check_size(costs.tensor_bytes.size(), tensors, "tensor_bytes");
+    check_size(costs.tensor_offsets.size(), tensors + 1, "tensor_offsets");
+    check_size(costs.tensor_is_constant.size(), tensors, "tensor_is_constant");
+    check_size(costs.is_parameter.size(), groups, "is_parameter");
+    check_size(costs.transfer_latency.size(), devices * devices, "transfer_latency");
+    check_size(costs.transfer_seconds_per_byte.size(), devices * devices, "transfer_seconds_per_byte");
+    check_size(costs.launch_seconds.size(), devices, "launch_seconds");
+    if (costs.tensor_offsets.front() != 0 ||
+        static_cast<std::size_t>(costs.tensor_offsets.back()) != costs.tensor_consumers.size() ||
+        !std::is_sorted(costs.tensor_offsets.begin(), costs.tensor_offsets.end())) {
+        throw std::invalid_argument("tensor_offsets must rise from 0 to the number of consumers");
+    }
+    for (const std::int32_t producer : costs.tensor_producer) {
+        if (producer < 0 || producer >= costs.groups) {
+            throw std::invalid_argument("tensor_producer names group " + std::to_string(producer) +
+                                        "; the table has " + std::to_string(costs.groups));
+        }
+    }
+}
+
+}  // namespace
+
+struct Problem::Workspace {
+    explicit Workspace(const PartitionGraph& graph)
+        : partitioner(graph), devices(graph.size()), last_seen(graph.size(), -1) {}
+
+    Partitioner partitioner;
+    std::vector<std::int32_t> devices;    // per node of the partition graph
+    std::vector<std::int32_t> last_seen;  // per subgraph: the tensor that it received last
+};
+
+// A shared constant is a node of its own, as it is for HETERO: it stands on its group's device, joins its
+// readers there, and readers elsewhere have a boundary towards it that is never paid for.
+Problem::Problem(CostArrays costs) : m_costs(std::move(costs)) {
+    check_sizes(m_costs);
+    std::vector<std::int32_t> producer, offsets{0}, consumers;
+    const auto tensors = static_cast<std::int32_t>(m_costs.tensor_producer.size());
+    for (std::int32_t t = 0; t < tensors; ++t) {
+        (m_costs.tensor_is_constant[t] ? m_constants : m_moving)
+            .push_back(m_costs.tensor_is_constant[t] ? m_costs.tensor_producer[t] : t);
+    }
+    const auto shift = static_cast<std::int32_t>(m_constants.size());
+    std::int32_t constant = 0;
+    for (std::int32_t t = 0; t < tensors; ++t) {
+        const std::int32_t owner = shift + m_costs.tensor_producer[t];
+        producer.push_back(m_costs.tensor_is_constant[t] ? constant++ : owner);
+        if (m_costs.tensor_is_constant[t]) consumers.push_back(owner);
+        for (std::int32_t e = m_costs.tensor_offsets[t]; e < m_costs.tensor_offsets[t + 1]; ++e) {
+            consumers.push_back(shift + m_costs.tensor_consumers[e]);
+        }
+        offsets.push_back(static_cast<std::int32_t>(consumers.size()));
+    }
+    std::vector<NodeKind> kinds(shift, NodeKind::constant);
+    for (std::int32_t g = 0; g < m_costs.groups; ++g) {
+        kinds.push_back(m_costs.is_parameter[g] ? NodeKind::parameter : NodeKind::group);
+    }
+    m_graph = PartitionGraph(std::move(kinds), producer, offsets, consumers);
+}
+
+Problem::~Problem() = default;
+
+void Problem::check(const std::int32_t* assignment) const {
+    for (std::int32_t g = 0; g < m_costs.groups; ++g) {
+        if (assignment[g] < 0 || assignment[g] >= m_costs.devices) {
+            throw std::invalid_argument("group " + std::to_string(g) + " is placed on device " +
+                                        std::to_string(assignment[g]) + "; the table has " +
+                                        std::to_string(m_costs.devices));
+        }
+    }
+}
+
+double Problem::evaluate(const std::int32_t* assignment, Workspace& workspace, Breakdown* breakdown) const {
+    const auto shift = static_cast<std::int32_t>(m_constants.size());
+    for (std::int32_t c = 0; c < shift; ++c) workspace.devices[c] = assignment[m_constants[c]];
+    std::copy(assignment, assignment + m_costs.groups, workspace.devices.begin() + shift);
+    const std::int32_t subgraphs = workspace.partitioner.partition(workspace.devices.data());
+    const std::int32_t* root = workspace.partitioner.roots().data() + shift;
+
+    constexpr std::int32_t unseen = -1;
+    std::fill(workspace.last_seen.begin(), workspace.last_seen.end(), unseen);
+    double transfers = 0;
+    for (const std::int32_t t : m_moving) {
+        const std::int32_t producer = m_costs.tensor_producer[t];
+        for (std::int32_t e = m_costs.tensor_offsets[t]; e < m_costs.tensor_offsets[t + 1]; ++e) {
+            const std::int32_t consumer = m_costs.tensor_consumers[e];
+            if (root[consumer] == root[producer] || workspace.last_seen[root[consumer]] == t) continue;
+            workspace.last_seen[root[consumer]] = t;
+            const std::int32_t pair = assignment[producer] * m_costs.devices + assignment[consumer];
+            transfers += m_costs.transfer_latency[pair] +
+                         m_costs.transfer_seconds_per_byte[pair] * m_costs.tensor_bytes[t];
+        }
+    }
+    // From here on last_seen holds the dense number of each subgraph.
+    std::fill(workspace.last_seen.begin(), workspace.last_seen.end(), unseen);
+    double ops = 0, launches = 0;
+    std::int32_t count = 0;
+    for (std::int32_t g = 0; g < m_costs.groups; ++g) {
+        const std::int32_t device = assignment[g];
+        const double seconds = m_costs.op_seconds[static_cast<std::size_t>(g) * m_costs.devices + device];
+        ops += seconds;
+        const bool first = workspace.last_seen[root[g]] == unseen;
+        if (first) {
+            workspace.last_seen[root[g]] = count++;
+            launches += m_costs.launch_seconds[device];
+        }
+        if (breakdown) {
+            breakdown->device_seconds[device] += seconds + (first ? m_costs.launch_seconds[device] : 0.0);
+            breakdown->subgraph_of[g] = workspace.last_seen[root[g]];
+        }
+    }
+    if (breakdown) {
+        breakdown->op_seconds = ops;
+        breakdown->launch_seconds = launches;
+        breakdown->transfer_seconds = transfers;
+        breakdown->subgraphs = subgraphs;
+    }
+    return ops + launches + transfers;
+}
+
+double Problem::simulate(const std::int32_t* assignment) const {
+    check(assignment);
+    std::unique_ptr<Workspace> workspace = take_workspace();
+    const double latency = evaluate(assignment, *workspace, nullptr);
+    return_workspace(std::move(workspace));
+    return latency;
+}
+
+Breakdown Problem::breakdown(const std::int32_t* assignment) const {
+    check(assignment);
+    Breakdown result;
+    result.device_seconds.resize(m_costs.devices);
+    result.subgraph_of.resize(m_costs.groups);
+    std::unique_ptr<Workspace> workspace = take_workspace();
+    evaluate(assignment, *workspace, &result);
+    return_workspace(std::move(workspace));
+    return result;
+}
+
+void Problem::simulate_batch(const std::int32_t* assignments, std::size_t count, std::int32_t threads,
+                             double* latencies) const {
+    if (threads < 0) throw std::invalid_argument("threads is negative: " + std::to_string(threads));
+    const auto groups = static_cast<std::size_t>(m_costs.groups);
+    for (std::size_t i = 0; i < count; ++i) check(assignments + i * groups);
+
+    std::atomic<std::size_t> next{0};
+    const auto work = [&](Workspace& workspace) {
+        for (std::size_t begin = next.fetch_add(batch_slice); begin < count;
+             begin = next.fetch_add(batch_slice)) {
+            for (std::size_t i = begin; i < std::min(begin + batch_slice, count); ++i) {
+                latencies[i] = evaluate(assignments + i * groups, workspace, nullptr);
+            }
+        }
+    };
+    const std::size_t wanted = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t helpers = std::min(wanted, (count + batch_slice - 1) / batch_slice);
+    // Workspaces are taken here: a helper that runs out of memory could not tell anybody.
+    std::vector<std::unique_ptr<Workspace>> workspaces;
+    for (std::size_t i = 0; i < helpers; ++i) workspaces.push_back(take_workspace());
+    std::vector<std::thread> pool;
+    for (std::size_t i = 1; i < helpers; ++i) pool.emplace_back(work, std::ref(*workspaces[i]));
+    if (helpers > 0) work(*workspaces[0]);
+    for (std::thread& thread : pool) thread.join();
+    for (auto& workspace : workspaces) return_workspace(std::move(workspace));
+}
+
+std::unique_ptr<Problem::Workspace> Problem::take_workspace() const {
+    {
+        const std::lock_guard lock(m_mutex);
+        if (!m_idle.empty()) {
+            std::unique_ptr<Workspace> workspace = std::move(m_idle.back());
+            m_idle.pop_back();
+            return workspace;
+        }
+    }
+    return std::make_unique<Workspace>(m_graph);
+}
+
+void Problem::return_workspace(std::unique_ptr<Workspace> workspace) const {
+    const std::lock_guard lock(m_mutex);
+    m_idle.push_back(std::move(workspace));
+}
+
+}  // namespace ov_autoplace

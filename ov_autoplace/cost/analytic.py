@@ -3,11 +3,14 @@
 S. Williams, A. Waterman, D. Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
 Architectures", CACM 52(4), 2009. A group takes the longer of its arithmetic and its memory traffic::
 
-    seconds = max(sum over its ops of flop / rate(class of the op), bytes / copy rate) + op overhead
+    seconds = max(sum over its ops of flop / rate(class of the op),
+                  weight bytes / copy rate(weights of the whole model)
+                  + exchanged bytes / copy rate(exchanged bytes)) + op overhead
 
-Bytes are the group's weights and what it reads from and writes to other groups: what passes between its own
-ops stays in the caches, since a group is what a device fuses. A group of nothing but constants, inputs,
-outputs and ops that only rename a tensor takes no time.
+Exchanged is what a group reads from and writes to other groups: what passes between its own ops stays in
+the caches, since a group is what a device fuses, and what it exchanges is as close as its size allows. Its
+weights were last used one inference ago, so they are as far away as all weights together put them. A group
+of nothing but constants, inputs, outputs and ops that only rename a tensor takes no time.
 """
 
 from __future__ import annotations
@@ -96,8 +99,8 @@ def _group_seconds(coarse: CoarseGraph, device: DeviceProfile) -> FloatArray:
     arithmetic = np.bincount(
         coarse.group_of, weights=_arithmetic_seconds(coarse, device), minlength=len(coarse)
     )
-    moved = _bytes_moved(coarse)
-    memory = moved / device.rate("copy").at(moved)
+    copy, weights, exchanged = device.rate("copy"), coarse.graph.weight_bytes, _bytes_exchanged(coarse)
+    memory = weights / copy.at(weights.sum(keepdims=True)) + exchanged / copy.at(exchanged)
     runs = np.array([op_type not in _FREE for op_type in coarse.ops.op_types], dtype=np.bool_)
     busy = np.bincount(coarse.group_of, weights=runs, minlength=len(coarse)) > 0
     return np.where(busy, np.maximum(arithmetic, memory) + device.op_overhead_seconds, 0.0)
@@ -113,17 +116,16 @@ def _arithmetic_seconds(coarse: CoarseGraph, device: DeviceProfile) -> FloatArra
         own = "i8" if precision in _INTEGER_PRECISIONS else None
         kinds.setdefault((op_class, share, own), []).append(i)
     seconds = np.zeros(len(ops))
-    for (op_class, share, precision), members in kinds.items():
+    for (op_class, share, own), members in kinds.items():
         flops = ops.flops[members]
-        seconds[members] = flops / (share * device.rate(op_class, precision).at(flops))
+        seconds[members] = flops / (share * device.rate(op_class, own).at(flops))
     return seconds
 
 
-def _bytes_moved(coarse: CoarseGraph) -> FloatArray:
-    """Weights, and tensors read from and written to other groups, of each group, ``float64[G]``."""
+def _bytes_exchanged(coarse: CoarseGraph) -> FloatArray:
+    """Tensors read from and written to other groups, of each group, ``float64[G]``."""
     graph = coarse.graph
-    G = len(graph)
     size = np.where(coarse.tensor_is_constant, 0.0, graph.tensor_bytes)
-    written = np.bincount(graph.tensor_producer, weights=size, minlength=G)
-    read = np.bincount(graph.tensor_consumers, weights=size[graph.edge_tensor], minlength=G)
-    return np.asarray(graph.weight_bytes + written + read, dtype=np.float64)
+    written = np.bincount(graph.tensor_producer, weights=size, minlength=len(graph))
+    read = np.bincount(graph.tensor_consumers, weights=size[graph.edge_tensor], minlength=len(graph))
+    return written + read

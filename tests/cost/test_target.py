@@ -1,0 +1,204 @@
+"""Target profiles: their rules, files, catalogue, and what is assumed without a profile."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import openvino as ov
+import pytest
+
+from ov_autoplace.cost.target import OP_CLASSES, DeviceProfile, Rate, RateSample, Target
+from ov_autoplace.cost.transfers import TransferFit, TransferSample
+from ov_autoplace.errors import DeviceError, OutputError, TargetError
+
+
+def make_device(name: str, **changes: object) -> DeviceProfile:
+    rates = [Rate(c, "f32", np.array([1e3, 1e6]), np.array([1e9, 1e11]), "measured") for c in OP_CLASSES]
+    values = {
+        "name": name,
+        "full_name": f"Maker's {name}",
+        "precision": "f32",
+        "rates": (*rates, Rate("matmul", "i8", np.array([1e4]), np.array([1 / 3 * 1e12]), "a data sheet")),
+        "op_overhead_seconds": 1e-7,
+        "memory_bytes": np.inf,
+        "sources": {"op_overhead_seconds": "measured", "memory_bytes": "not known"},
+    }
+    return DeviceProfile(**{**values, **changes})
+
+
+def make_target(*names: str) -> Target:
+    D = len(names)
+    generator = np.random.default_rng(3)
+    return Target(
+        name="test machine",
+        openvino="2026.4.1",
+        created="2026-11-20",
+        fingerprint="0123456789abcdef",
+        devices=tuple(make_device(name) for name in names),
+        transfers=TransferFit(
+            names,
+            generator.random((D, D)),
+            generator.random((D, D)) * 1e-10,
+            generator.random(D) / 3,
+            (TransferSample((names[0],) * 4, 1024, generator.random(5)),),
+        ),
+        transfers_source="measured",
+        samples=(RateSample(names[0], "matmul", "f32", 65536.0, generator.random(7)),),
+    )
+
+
+def assert_same(left: object, right: object, where: str = "target") -> None:
+    """Deep equality of nested dataclasses and arrays."""
+    if isinstance(left, np.ndarray):
+        np.testing.assert_array_equal(left, right, err_msg=where)
+    elif isinstance(left, tuple) and left and hasattr(left[0], "__dataclass_fields__"):
+        assert len(left) == len(right), where
+        for i, (one, other) in enumerate(zip(left, right, strict=True)):
+            assert_same(one, other, f"{where}[{i}]")
+    elif hasattr(left, "__dataclass_fields__"):
+        for field in left.__dataclass_fields__:
+            assert_same(getattr(left, field), getattr(right, field), f"{where}.{field}")
+    else:
+        assert left == right, where
+
+
+def test_a_rate_is_interpolated_on_logarithmic_scales_and_flat_outside():
+    rate = Rate("matmul", "f32", np.array([1e3, 1e5]), np.array([1e9, 1e11]), "measured")
+    np.testing.assert_allclose(rate.at(np.array([0.0, 1e3, 1e4, 1e5, 1e9])), [1e9, 1e9, 1e10, 1e11, 1e11])
+
+
+def test_an_unknown_precision_falls_back_to_the_devices_own():
+    device = make_device("GPU")
+    assert device.rate("matmul", "i8").source == "a data sheet"
+    assert device.rate("convolution", "i8").precision == "f32"
+    assert device.rate("matmul").precision == "f32"
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Rate("fft", "f32", np.ones(1), np.ones(1), ""), "'fft' is no class of ops"),
+        (lambda: Rate("copy", "f32", np.ones(0), np.ones(0), ""), "at least one size"),
+        (lambda: Rate("copy", "f32", np.ones(2), np.ones(1), ""), "one speed per size"),
+        (lambda: Rate("copy", "f32", np.ones(1), np.zeros(1), ""), "above 0"),
+        (lambda: Rate("copy", "f32", np.array([2.0, 1.0]), np.ones(2), ""), "ascending"),
+        (lambda: make_device("GPU", precision="f16"), "device 'GPU' lacks its f16 matmul rate"),
+        (lambda: make_device("GPU", sources={}), "does not say where its op_overhead_seconds comes from"),
+        (lambda: make_device("GPU", rates=make_device("GPU").rates * 2), "two f32 matmul rates"),
+        (lambda: make_target("CPU", "CPU"), "names a device twice"),
+        (lambda: replace(make_target("CPU"), devices=()), "has no devices"),
+        (lambda: replace(make_target("CPU"), devices=(make_device("GPU"),)), "transfers of CPU"),
+    ],
+)
+def test_a_contradicting_target_is_refused(make, sentence):
+    with pytest.raises(TargetError, match=sentence):
+        make()
+
+
+def test_a_target_survives_its_file_bit_by_bit(tmp_path):
+    target = make_target("GPU", "CPU")
+    target.save(tmp_path / "target.json")
+    assert_same(Target.load(tmp_path / "target.json"), target)
+
+
+def test_devices_are_resolved_by_name():
+    target = make_target("GPU", "CPU")
+    assert target.resolve_devices() == ("GPU", "CPU")
+    assert target.resolve_devices("CPU, GPU") == ("CPU", "GPU")
+    assert target.resolve_devices(["CPU"]) == ("CPU",)
+    with pytest.raises(TargetError, match="has no device 'NPU'; it has GPU, CPU"):
+        target.resolve_devices("NPU")
+    with pytest.raises(TargetError, match="'CPU' is listed twice"):
+        target.resolve_devices("CPU,CPU")
+
+
+def _change(*path_and_value):
+    *path, last, value = path_and_value
+
+    def change(document):
+        for key in path:
+            document = document[key]
+        document[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (_change("schema", "ov-autoplace/cost-table"), "does not hold 'ov-autoplace/target'"),
+        (_change("version", 99), "has version 99 of 'ov-autoplace/target'; this release reads version 1"),
+        (_change("devices", []), "has no devices|must hold 0"),
+        (_change("devices", [3]), "device 0 must be a JSON object, not 3"),
+        (_change("devices", 0, "rates", []), "lacks its f32 matmul rate"),
+        (_change("devices", 0, "rates", 0, "per_second", [-1.0, 1.0]), "rate 0: 'per_second'"),
+        (
+            _change("devices", 0, "op_overhead_seconds", "fast"),
+            "'op_overhead_seconds' must be a finite number",
+        ),
+        (_change("transfers", None), "'transfers' must be a JSON object, not None"),
+        (_change("transfers", "latency", [[0.0]]), "'latency' must hold 2 rows, not 1"),
+        (_change("transfers", "launch_seconds", [0.0]), "'launch_seconds' must hold 2 numbers"),
+        (_change("samples", 0, "seconds", [10**999]), "'seconds' must be a finite number"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence_that_names_it(tmp_path, change, sentence):
+    path = tmp_path / "target.json"
+    make_target("GPU", "CPU").save(path)
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(TargetError, match=sentence) as raised:
+        Target.load(path)
+    assert str(raised.value).startswith(str(path))
+
+
+def test_truncated_files_are_refused_wherever_they_break_off(tmp_path):
+    path = tmp_path / "target.json"
+    make_target("GPU", "CPU").save(path)
+    whole = path.read_text()
+    for length in range(0, len(whole) - 2, 41):
+        path.write_text(whole[:length])
+        with pytest.raises(TargetError, match="does not parse"):
+            Target.load(path)
+
+
+def test_an_unknown_name_lists_the_catalogue(tmp_path):
+    with pytest.raises(TargetError, match=r"no target profile 'laptop'.*core-ultra-7-155h"):
+        Target.load("laptop")
+    with pytest.raises(OutputError):
+        make_target("CPU").save(tmp_path / "missing" / "target.json")
+
+
+@pytest.mark.parametrize("name", Target.catalogue())
+def test_the_catalogue_says_that_nothing_was_measured(name):
+    target = Target.load(name)
+    assert "not measured" in target.name
+    assert not target.is_measured
+    assert target.fingerprint == ""
+    for device in target.devices:
+        assert all("not measured" in rate.source for rate in device.rates)
+    assert "not measured" in target.transfers_source
+
+
+def test_the_catalogue_holds_the_papers_machine_and_a_laptop_with_three_devices():
+    assert Target.load("i9-12900k-flex-170").device_names == ("GPU", "CPU")
+    assert Target.load("core-ultra-7-155h").device_names == ("GPU", "NPU", "CPU")
+
+
+def test_a_generic_target_scales_with_the_threads_that_the_core_gives(unequal_pair):
+    target = Target.generic(unequal_pair, ("XCPU", "CPU"))
+    one, two = target.device("XCPU"), target.device("CPU")
+    for op_class in OP_CLASSES:  # XCPU has one thread, CPU two
+        speeds = [device.rate(op_class).per_second[0] for device in (one, two)]
+        assert speeds[1] == pytest.approx(2 * speeds[0])
+        assert "assumed" in one.rate(op_class).source
+    assert one.full_name == unequal_pair.get_property("CPU", "FULL_DEVICE_NAME")
+    assert not target.is_measured
+
+
+def test_a_generic_target_needs_devices_that_exist():
+    with pytest.raises(DeviceError, match="there is no device 'GPU'"):
+        Target.generic(ov.Core(), ("GPU",))

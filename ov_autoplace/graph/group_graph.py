@@ -15,10 +15,10 @@ __all__ = ["group_graph"]
 def group_graph(view: GraphView, labels: IntArray) -> tuple[ComputationGraph, BoolArray]:
     """Contract a graph.
 
-    A group is named after its heaviest op (one that is not light, then most flops, then most bytes), whose type, precision and
-    shape it takes. Flops and weights are the sums over the members; input and output bytes are the sums
-    over the members that run. A tensor is what one output port sends to other groups: every reading
-    group stands once, and ports are numbered anew within each group.
+    A group is named after its heaviest op (one that is not light, then most flops, then most bytes),
+    whose type, precision and shape it takes. Flops and weights are the sums over the members; input and
+    output bytes are the sums over the members that run. A tensor is what one output port sends to other
+    groups: every reading group stands once, and ports are numbered anew within each group.
 
     Args:
         view: The graph of the ops, N.

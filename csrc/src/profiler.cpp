@@ -127,7 +127,8 @@ Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const
             throw ProfilerError("input '" + name + "' " + error.what());
         }
     }
-    m_has_state = !m_request.query_state().empty();
+    // Not from query_state(), which AUTO over several devices does not implement.
+    m_has_state = !model.get_variables().empty();
 
     const auto supported = m_compiled.get_property(ov::supported_properties);
     const auto supports = [&](const char* name) {

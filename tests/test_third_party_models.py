@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import light_onnx
 import ov_autoplace
 import transformers_models
+from conftest import CPU_PLUGIN
 from models import random_inputs
 from ov_autoplace.graph.coarsen import coarsen
 
@@ -69,8 +70,22 @@ def case(request: pytest.FixtureRequest) -> Case:
     return Case(model, inputs, expected)
 
 
-def test_autoplace_gives_the_outputs_of_one_device(case: Case, unequal_pair: ov.Core) -> None:
-    config = F32 | {"AUTOPLACE_TIME_BUDGET_MS": 200, "AUTOPLACE_SHAPES": shapes_of(case)}
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A profile of both devices, so that no model has to wait for a measurement of the hand-overs."""
+    core = ov.Core()
+    core.register_plugin(str(CPU_PLUGIN), "XCPU")
+    path = tmp_path_factory.mktemp("target") / "pair.json"
+    ov_autoplace.Target.generic(core, DEVICES.split(",")).save(path)
+    return str(path)
+
+
+def test_autoplace_gives_the_outputs_of_one_device(case: Case, unequal_pair: ov.Core, target: str) -> None:
+    config = F32 | {
+        "AUTOPLACE_TIME_BUDGET_MS": 200,
+        "AUTOPLACE_SHAPES": shapes_of(case),
+        "AUTOPLACE_TARGET": target,
+    }
     compiled = unequal_pair.compile_model(case.model, f"AUTOPLACE:{DEVICES}", config)
     assert_same(outputs_of(compiled, case.inputs), case.expected)
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from ov_autoplace._arrays import FloatArray, frozen_array
 from ov_autoplace.cost.corrections import Observation, corrected_table
-from ov_autoplace.cost.profiling import Profile, ProfilingSession
+from ov_autoplace.cost.profiled import Profile
+from ov_autoplace.cost.profiling import ProfilingSession
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.options import PlacerOptions

@@ -16,6 +16,7 @@ from typing import Any
 
 import openvino as ov
 
+from ov_autoplace.devices import remember_properties
 from ov_autoplace.errors import DeviceError, ModelError
 from ov_autoplace.options import PREFIX, PROPERTY_NAMES, PlacerOptions, split_config
 
@@ -155,7 +156,7 @@ def _import_model(
     _state(self)
     _, properties = split_config(config)
     resolved = resolve_devices(self, devices)
-    if _head(model_stream).lstrip().startswith(b"<hetero"):
+    if b"<hetero " in _head(model_stream):
         return original(self, model_stream, f"{DEVICE_NAME}:{','.join(resolved)}", properties)
     # A model that AUTOPLACE put on one device was exported by that device's own plugin.
     from ov_autoplace.compilation import single_device_config
@@ -205,12 +206,14 @@ def _get_property(self: ov.Core, *args: Any, **kwargs: Any) -> Any:
 def _set_property(self: ov.Core, *args: Any, **kwargs: Any) -> None:
     original = _originals["set_property"]
     device = kwargs.get("device_name", args[0] if args else None)
-    if _device_list(device) is None:
-        original(self, *args, **kwargs)
-        return
     properties = kwargs.get("properties", args[1] if len(args) > 1 else {})
     if not isinstance(properties, Mapping):
         properties = dict([properties])
+    if _device_list(device) is None:
+        original(self, *args, **kwargs)
+        if isinstance(device, str):
+            remember_properties(self, device, properties)
+        return
     own, rest = split_config(properties)
     state = _state(self)
     PlacerOptions.from_arguments({**state, **own})  # refuse bad values now, not at the next compile

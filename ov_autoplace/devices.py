@@ -19,11 +19,13 @@ __all__ = [
     "VIRTUAL_DEVICES",
     "core_with_extra_devices",
     "device_properties",
+    "device_settings",
     "fingerprint",
     "plugin_library",
     "profiler_for",
     "property_text",
     "register_extra_devices",
+    "remember_properties",
     "resolve_devices",
 ]
 
@@ -33,6 +35,9 @@ VIRTUAL_DEVICES = ("AUTO", "AUTOPLACE", "BATCH", "HETERO", "MULTI")
 # HETERO gives CPU submodels one shared executor through this internal property, which makes thread
 # settings void; see `device_properties`.
 _EXCLUSIVE = "EXCLUSIVE_ASYNC_REQUESTS"
+
+# Attribute of a Core: the properties that were set on its devices since this package was imported.
+_NOTED = "_autoplace_device_properties"
 
 
 def resolve_devices(core: ov.Core, devices: str | Sequence[str] | None = None) -> tuple[str, ...]:
@@ -172,23 +177,43 @@ def profiler_for(
     from ov_autoplace._core import Profiler
 
     core = core or core_with_extra_devices()
+    known = {d.split(".")[0] for d in ov.Core().available_devices}
+    bases = dict.fromkeys(device.split(".")[0] for device in devices)
+    plugins = [(base, str(plugin_library(core, base))) for base in bases if base not in known]
+    return Profiler(plugins, device_settings(core, devices, properties))
+
+
+def device_settings(
+    core: ov.Core, devices: Sequence[str], properties: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, dict[str, str]]:
+    """All properties in which each device differs from what a new Core makes of it, as text.
+
+    Args:
+        core: The Core on which properties were set.
+        devices: Real devices.
+        properties: More properties per device; they win.
+    """
     fresh = ov.Core()
-    plugins = []
+    known = {d.split(".")[0] for d in fresh.available_devices}
     settings: dict[str, dict[str, str]] = {}
     for device in devices:
         base = device.split(".")[0]
-        if base not in {d.split(".")[0] for d in fresh.available_devices}:
-            library = str(plugin_library(core, base))
-            plugins.append((base, library))
-            fresh.register_plugin(library, base)
-        changed = _changed_properties(core, fresh, base)
+        if base not in known:
+            fresh.register_plugin(str(plugin_library(core, base)), base)
+            known.add(base)
         extra = {key: property_text(value) for key, value in (properties or {}).get(device, {}).items()}
-        settings[device] = {**changed, **extra}
-    return Profiler(plugins, settings)
+        settings[device] = {**_changed_properties(core, fresh, base), **extra}
+    return settings
+
+
+def remember_properties(core: ov.Core, device: str, properties: Mapping[str, Any]) -> None:
+    """Note properties that were set on ``core``: some of them a plugin takes but never tells again."""
+    noted: dict[str, dict[str, str]] = core.__dict__.setdefault(_NOTED, {})
+    noted.setdefault(device, {}).update({str(key): property_text(value) for key, value in properties.items()})
 
 
 def _changed_properties(core: ov.Core, fresh: ov.Core, device: str) -> dict[str, str]:
-    """Writable properties of a device that differ from those of a new Core."""
+    """Writable properties of a device that differ from those of a new Core, or were seen being set."""
     changed = {}
     names = [
         key for key, access in core.get_property(device, "SUPPORTED_PROPERTIES").items() if access == "RW"
@@ -200,7 +225,8 @@ def _changed_properties(core: ov.Core, fresh: ov.Core, device: str) -> dict[str,
             continue  # write-only in practice, or unknown to this plugin
         if value != default:
             changed[key] = property_text(value)
-    return changed
+    noted = core.__dict__.get(_NOTED, {}).get(device, {})
+    return {**noted, **changed}
 
 
 def fingerprint(core: ov.Core, devices: Sequence[str]) -> str:

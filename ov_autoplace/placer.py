@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -21,10 +21,18 @@ import openvino as ov
 
 from ov_autoplace.arena import Arena, Contest, predicted
 from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.profiled import profile_session
 from ov_autoplace.cost.profiling import ProfilingSession
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
-from ov_autoplace.devices import core_with_extra_devices, device_properties, resolve_devices
+from ov_autoplace.cost.transfers import TransferFit, measure_transfers
+from ov_autoplace.devices import (
+    core_with_extra_devices,
+    device_properties,
+    device_settings,
+    fingerprint,
+    resolve_devices,
+)
 from ov_autoplace.errors import OptionError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import ComputationGraph
@@ -40,6 +48,7 @@ from ov_autoplace.support import supported_ops
 __all__ = ["Placer", "place"]
 
 _log = logging.getLogger("ov_autoplace")
+_measured_transfers: dict[str, TransferFit] = {}
 _PHASES = (("extract", "prepare", "profile", "solve", "measure"), ("extract", "estimate", "solve"))
 
 
@@ -109,7 +118,8 @@ class Placer:
             )
         with session:
             with self._phase("profile"):
-                profile = session.profile(graph, supported, options.pin, self._target())
+                transfers = self._transfers(session, properties)
+                profile = profile_session(session, graph, supported, options.pin, transfers)
             with self._phase("solve"):
                 proposals = propose(profile.table, source)
             with self._phase("measure"):
@@ -123,6 +133,19 @@ class Placer:
         if set(self._devices) <= set(self._core.available_devices):
             supported = supported_ops(self._core, model, graph.names, self._devices)
         return analytic_table(coarsen(graph, pins=self._options.pin), target, self._devices, supported)
+
+    def _transfers(
+        self, session: ProfilingSession, properties: Mapping[str, Mapping[str, Any]]
+    ) -> TransferFit:
+        """The target profile's transfer costs, else measured ones, once per process and device settings."""
+        target = self._target()
+        if target is not None:
+            return target.transfers
+        settings = device_settings(self._core, self._devices, properties)
+        key = repr((fingerprint(self._core, self._devices), settings))
+        if key not in _measured_transfers:
+            _measured_transfers[key] = measure_transfers(session.profiler, self._devices)
+        return _measured_transfers[key]
 
     def _target(self) -> Target | None:
         return Target.load(self._options.target) if self._options.target is not None else None

@@ -6,6 +6,7 @@ import pytest
 from ov_autoplace.devices import (
     core_with_extra_devices,
     device_properties,
+    device_settings,
     plugin_library,
     profiler_for,
     property_text,
@@ -91,3 +92,16 @@ def test_the_profiler_sees_the_callers_devices_and_their_settings(unequal_pair, 
     executable = profiler.compile(str(tmp_path / "m.xml"), "XCPU")
     assert executable.execution_devices == ["XCPU"]
     assert len(executable.run(3)) == 3
+
+
+def test_properties_that_a_plugin_never_tells_again_are_copied_too(unequal_pair):
+    with pytest.raises(RuntimeError):
+        unequal_pair.get_property("XCPU", "SNIPPETS_MODE")
+    settings = device_settings(unequal_pair, ["XCPU", "CPU"], {"CPU": {"NUM_STREAMS": 1}})
+    assert settings["XCPU"] == {
+        "INFERENCE_NUM_THREADS": "1",
+        "INFERENCE_PRECISION_HINT": "f32",
+        "EXCLUSIVE_ASYNC_REQUESTS": "NO",
+        "SNIPPETS_MODE": "DISABLE",
+    }
+    assert settings["CPU"]["NUM_STREAMS"] == "1"

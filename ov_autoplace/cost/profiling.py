@@ -74,7 +74,7 @@ class ProfilingSession:
         self.profiler: Profiler = profiler_for(core, devices, properties)
         self.model, _ = with_static_shapes(model, shapes)
         make_names_unique(self.model)
-        self._seed = seed
+        self.seed = seed
         self._input_high = input_ranges(self.model)
         self._compiled: dict[tuple[str, bool], Executable] = {}
         self._resources = ExitStack()
@@ -167,7 +167,7 @@ class ProfilingSession:
                 {"PERF_COUNT": "YES"} if count_nodes else {},
                 None if device_of is None else dict(device_of),
                 self._input_high,
-                self._seed,
+                self.seed,
             )
         except ProfilerError as cause:
             raise ProfilingError(

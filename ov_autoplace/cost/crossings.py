@@ -1,0 +1,89 @@
+"""What crossing devices costs inside one particular model, on top of a bare hand-over.
+
+A cut between two convolutions loses the blocked memory layout and the low precision that flow between them on
+one device: each side of the cut gets a Reorder that no small model of another kind shows. How much
+that is depends on the plugin, the layouts and the model, so it is measured where it happens: a few
+placements of the model itself are run, and what they take longer than predicted is fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.simulator import problem_of
+
+__all__ = ["probe_assignments", "with_crossing_costs"]
+
+# Subgraphs of the probes: few large cuts and many tell the cost of a hand-over from the cost of a byte.
+_SEGMENTS = (3, 9, 6)
+
+
+def probe_assignments(op_seconds: FloatArray, seed: int = 0) -> tuple[IntArray, ...]:
+    """Placements that cross devices often: contiguous runs of groups on alternating devices.
+
+    Args:
+        op_seconds: ``float64[G, D]`` in topological order of the groups; ``inf`` = cannot run there, then
+            the first device that can takes its place.
+        seed: Of the places of the cuts.
+
+    Returns:
+        ``int32[G]`` each; none when there is one group or one device.
+    """
+    G, D = op_seconds.shape
+    if G < 2 or D < 2:
+        return ()
+    random = np.random.default_rng(seed)
+    supported = np.isfinite(op_seconds)
+    probes = []
+    for probe, segments in enumerate(_SEGMENTS):
+        cuts = np.sort(random.choice(np.arange(1, G), size=min(segments - 1, G - 1), replace=False))
+        wanted = (np.searchsorted(cuts, np.arange(G), side="right") + probe) % D
+        chosen = np.where(supported[np.arange(G), wanted], wanted, supported.argmax(axis=1))
+        probes.append(frozen_array(chosen, np.int32))
+    return tuple(probes)
+
+
+def with_crossing_costs(
+    table: CostTable, assignments: Sequence[IntArray], seconds: Sequence[float]
+) -> CostTable:
+    """The table with transfers that explain the measured placements.
+
+    One cost per hand-over and one per byte are added for all pairs of devices: the non-negative
+    least-squares fit of the relative errors. Nothing is ever subtracted: a probe that was lucky changes
+    nothing.
+
+    Args:
+        table: With op times and bare transfers.
+        assignments: Placements that were run, ``int32[G]`` each.
+        seconds: Their latencies.
+    """
+    from scipy.optimize import nnls
+
+    if not assignments:
+        return table
+    shape = table.transfer_latency.shape
+    ones, zeros = np.ones(shape), np.zeros(shape)
+    # Transfer time is linear in its costs, so unit costs count hand-overs and bytes.
+    counting = replace(table, transfer_latency=ones, transfer_seconds_per_byte=zeros)
+    weighing = replace(table, transfer_latency=zeros, transfer_seconds_per_byte=ones)
+    rows, missing = [], []
+    for assignment, measured in zip(assignments, seconds, strict=True):
+        hand_overs = problem_of(counting).breakdown(assignment).transfer_seconds
+        moved = problem_of(weighing).breakdown(assignment).transfer_seconds
+        predicted = problem_of(table).breakdown(assignment).latency_seconds
+        rows.append([hand_overs / measured, moved / measured])
+        missing.append((measured - predicted) / measured)
+    # Bytes are millions where hand-overs are few: scaled columns keep the solver's tolerance meaningful.
+    scale = np.maximum(np.abs(rows).max(axis=0), np.finfo(float).tiny)
+    solution, _ = nnls(np.array(rows) / scale, np.array(missing))
+    per_hand_over, per_byte = solution / scale
+    return replace(
+        table,
+        transfer_latency=frozen_array(table.transfer_latency + per_hand_over, np.float64),
+        transfer_seconds_per_byte=frozen_array(table.transfer_seconds_per_byte + per_byte, np.float64),
+    )

@@ -1,0 +1,216 @@
+"""The profiled cost table: a model is compiled once per device and its nodes are timed there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace.cost.assemble import assemble_table
+from ov_autoplace.cost.attribution import Attribution, attribute
+from ov_autoplace.cost.crossings import probe_assignments, with_crossing_costs
+from ov_autoplace.cost.profiling import ProfilingSession
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import TransferFit, measure_transfers
+from ov_autoplace.errors import ProfilingError
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
+from ov_autoplace.graph.extract import extract
+
+if TYPE_CHECKING:
+    from ov_autoplace._core import Executable
+
+__all__ = ["Profile", "profile", "profile_session"]
+
+_log = logging.getLogger("ov_autoplace")
+
+# Time to spend on running each device's model, and the fewest and most inferences of one measurement.
+_SECONDS = 0.3
+_MIN_RUNS, _MAX_RUNS = 5, 300
+# Devices are timed in turns, so that a slow second of the machine hits them all.
+_ROUNDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What profiling a model on D devices gives.
+
+    Attributes:
+        table: Costs of the groups of ``coarse``.
+        coarse: The groups; what any device fuses is one group.
+        samples: Latencies of the whole model on each device alone, ``float64[n]`` in seconds; devices
+            that cannot run all of it are missing.
+    """
+
+    table: CostTable
+    coarse: CoarseGraph
+    samples: Mapping[str, FloatArray]
+
+
+def profile(
+    model: ov.Model,
+    devices: str | Sequence[str] | None = None,
+    core: ov.Core | None = None,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    properties: Mapping[str, Any] | None = None,
+    pins: Mapping[str, str] | None = None,
+    transfers: TransferFit | None = None,
+    seed: int = 0,
+) -> CostTable:
+    """Measure what every group of ops costs on every device.
+
+    Args:
+        model: Any model; it is not modified.
+        devices: Device names, ``"GPU,CPU"`` or a sequence; all of the Core's when ``None``.
+        core: Where the devices are registered; a new Core when ``None``.
+        shapes: Shape by input name, for dynamic models.
+        properties: OpenVINO properties, as for ``compile_model``.
+        pins: Device by pattern of op names; see :func:`ov_autoplace.graph.coarsen.coarsen`.
+        transfers: Costs of launches and hand-overs, for example of a :class:`Target`; measured when ``None``.
+        seed: Of the input data.
+
+    Raises:
+        DeviceError: A device does not exist.
+        ModelError: An op runs on none of the devices.
+        ProfilingError: A device fails on the model.
+    """
+    from ov_autoplace.devices import core_with_extra_devices, device_properties, resolve_devices
+    from ov_autoplace.support import supported_ops
+
+    core = core or core_with_extra_devices()
+    devices = resolve_devices(core, devices)
+    settings = device_properties(core, devices, properties)
+    with ProfilingSession(core, model, devices, settings, shapes, seed) as session:
+        graph = extract(session.model)
+        supported = supported_ops(core, session.model, graph.names, devices, settings)
+        return profile_session(session, graph, supported, pins, transfers).table
+
+
+def profile_session(
+    session: ProfilingSession,
+    graph: ComputationGraph,
+    supported: BoolArray,
+    pins: Mapping[str, str] | None = None,
+    transfers: TransferFit | None = None,
+) -> Profile:
+    """Profile the model of an open session; the session keeps the compiled models for later races.
+
+    Args:
+        session: The model and its devices.
+        graph: The graph of ``session.model``, N ops.
+        supported: Which op can run on which device, ``bool[N, D]``.
+        pins: Device by pattern of op names.
+        transfers: Costs of launches and hand-overs; measured when ``None``.
+
+    Raises:
+        ProfilingError: A device fails on the model.
+    """
+    devices = session.devices
+    if transfers is None:
+        transfers = measure_transfers(session.profiler, devices)
+    transfers = transfers.for_devices(devices)
+    columns = [_profile_device(session, graph, supported, d) for d in range(len(devices))]
+    coarse = coarsen(graph, fused=[group for column in columns for group in column.fused], pins=pins)
+    raw_seconds = _group_seconds(coarse, supported, [column.op_seconds for column in columns])
+
+    timed = {
+        device: session.compile_device(device) for d, device in enumerate(devices) if supported[:, d].all()
+    }
+    probes = []
+    for assignment in probe_assignments(raw_seconds, seed=session.seed):
+        try:
+            timed[f"probe {len(probes)}"] = session.compile_placement(_device_of(coarse, assignment, devices))
+        except ProfilingError as cause:
+            _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
+        else:
+            probes.append(assignment)
+    samples = _time_in_turns(timed)
+
+    calibrated = [
+        _calibrated(column, float(np.median(samples[device])) - float(launch) if device in samples else None)
+        for device, column, launch in zip(devices, columns, transfers.launch_seconds, strict=True)
+    ]
+    table = assemble_table(
+        coarse, devices, _group_seconds(coarse, supported, calibrated), transfers, source="profiled"
+    )
+    probed = [float(np.median(samples.pop(f"probe {i}"))) for i in range(len(probes))]
+    return Profile(with_crossing_costs(table, probes, probed), coarse, samples)
+
+
+def _group_seconds(coarse: CoarseGraph, supported: BoolArray, op_seconds: Sequence[FloatArray]) -> FloatArray:
+    """Times of groups from times of ops, ``float64[G, D]``; ``inf`` where a member cannot run."""
+    result = np.empty((len(coarse), len(op_seconds)))
+    for d, seconds in enumerate(op_seconds):
+        result[:, d] = np.bincount(coarse.group_of, weights=seconds, minlength=len(coarse))
+        result[coarse.group_of[~supported[:, d]], d] = np.inf
+    return frozen_array(result, np.float64)
+
+
+def _device_of(coarse: CoarseGraph, assignment: IntArray, devices: Sequence[str]) -> dict[str, str]:
+    """Device of every op by friendly name."""
+    chosen = assignment[coarse.group_of].tolist()
+    return {name: devices[d] for name, d in zip(coarse.ops.names, chosen, strict=True)}
+
+
+def _profile_device(
+    session: ProfilingSession, graph: ComputationGraph, supported: BoolArray, d: int
+) -> Attribution:
+    """Node times of the ops that device ``d`` supports; others run on the first device that can."""
+    chosen = np.where(supported[:, d], d, supported.argmax(axis=1))
+    device_of = {name: session.devices[c] for name, c in zip(graph.names, chosen.tolist(), strict=True)}
+    executable = session.compile_placement(device_of, count_nodes=True)
+    # A node's time is its mean over all inferences, the slow first ones included, in whole microseconds.
+    # The difference of two such sums leaves the slow ones out.
+    warmup = 2
+    once = float(executable.run(warmup, warmup=0).min())
+    before = np.array([node.seconds for node in executable.node_times()])
+    runs = int(np.clip(_SECONDS / once, _MIN_RUNS, _MAX_RUNS))
+    executable.run(runs, warmup=0)
+    nodes = executable.node_times()
+    after = np.array([node.seconds for node in nodes])
+    seconds = np.maximum(((warmup + runs) * after - warmup * before) / runs, 0.0)
+
+    here = _subgraphs_of_device(nodes, device_of, session.devices[d])
+    kept = [i for i, node in enumerate(nodes) if node.subgraph in here]
+    return attribute(graph, [nodes[i] for i in kept], seconds[kept])
+
+
+def _subgraphs_of_device(nodes: Sequence[Any], device_of: Mapping[str, str], device: str) -> set[int]:
+    """Submodels that ran on ``device``, told by the ops that their nodes list."""
+    return {node.subgraph for node in nodes for name in node.original_names if device_of.get(name) == device}
+
+
+def _time_in_turns(executables: Mapping[str, Executable]) -> dict[str, FloatArray]:
+    """Latencies of each executable; the machine is shared, so they take turns."""
+    runs = {}
+    for device, executable in executables.items():
+        once = float(executable.run(2, warmup=1).min())
+        runs[device] = int(np.clip(_SECONDS / once, _MIN_RUNS, _MAX_RUNS))
+    parts: dict[str, list[FloatArray]] = {device: [] for device in executables}
+    for _ in range(_ROUNDS):
+        for device, executable in executables.items():
+            parts[device].append(executable.run(-(-runs[device] // _ROUNDS), warmup=1))
+    return {device: frozen_array(np.concatenate(found), np.float64) for device, found in parts.items()}
+
+
+def _calibrated(column: Attribution, target: float | None) -> FloatArray:
+    """Op times that add up to ``target`` seconds, ``float64[N]``.
+
+    Node times are cut off to whole microseconds and leave out the dispatch between nodes. Both are the same
+    for every node whatever its size, so what is missing is spread evenly over the nodes that were run.
+    Where nodes add up to too much (counting slows them down), all shrink by the same factor.
+    """
+    total = float(column.op_seconds.sum())
+    count = int(column.nodes_run.sum())
+    if target is None or count == 0:
+        return column.op_seconds
+    target = max(target, 0.0)
+    if target < total:
+        return column.op_seconds * (target / total)
+    return column.op_seconds + column.nodes_run * ((target - total) / count)

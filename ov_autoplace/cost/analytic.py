@@ -128,4 +128,4 @@ def _bytes_exchanged(coarse: CoarseGraph) -> FloatArray:
     size = np.where(coarse.tensor_is_constant, 0.0, graph.tensor_bytes)
     written = np.bincount(graph.tensor_producer, weights=size, minlength=len(graph))
     read = np.bincount(graph.tensor_consumers, weights=size[graph.edge_tensor], minlength=len(graph))
-    return written + read
+    return np.asarray(written + read, dtype=np.float64)

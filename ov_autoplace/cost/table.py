@@ -109,7 +109,7 @@ class CostTable:
 
     def to_dnn_partitioning(self, path: str | Path) -> None:
         """Write the table in the dnn-partitioning format, as far as that format can say it."""
-        from ov_autoplace.cost.dnn_partitioning import save_dnn_partitioning
+        from ov_autoplace.cost.dnn_partitioning_export import save_dnn_partitioning
 
         save_dnn_partitioning(self, path)
 

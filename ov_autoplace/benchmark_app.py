@@ -14,9 +14,13 @@ def run(arguments: Sequence[str]) -> None:
     Args:
         arguments: Its command line, without the program's name.
     """
+    import openvino.tools.benchmark.benchmark as runner
     import openvino.tools.benchmark.main as benchmark
     from openvino.tools.benchmark.utils import utils
 
+    from ov_autoplace.devices import core_with_extra_devices
+
+    runner.Core = core_with_extra_devices
     # For these names benchmark_app hands options such as the precision on to the real devices.
     if "AUTOPLACE" not in utils.meta_plugins:
         utils.meta_plugins.append("AUTOPLACE")

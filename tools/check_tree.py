@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+import subprocess
 import sys
 from importlib import import_module, metadata
 from pathlib import Path
@@ -18,13 +19,16 @@ _LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 
 
 def generated_stub() -> str:
-    """The stub that the installed extension asks for."""
+    """The stub that the installed extension asks for, formatted like our own sources."""
     from nanobind.stubgen import StubGen
 
     generator = StubGen(import_module("ov_autoplace._core"), include_docstrings=True, quiet=True)
     generator.put(generator.module)
-    text: str = generator.get()
-    return text
+    formatter = [Path(sys.executable).with_name("ruff"), "format", "--stdin-filename", STUB.name, "-"]
+    done = subprocess.run(
+        formatter, input=generator.get(), capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return done.stdout
 
 
 def stub_problems() -> list[str]:

@@ -1,0 +1,343 @@
+"""
+C++ core of ov_autoplace: simulator, HETERO's partition rules, graph helpers, profiler.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
+
+class Breakdown:
+    """The parts of one placement's simulated latency."""
+
+    @property
+    def latency_seconds(self) -> float: ...
+    @property
+    def op_seconds(self) -> float: ...
+    @property
+    def launch_seconds(self) -> float: ...
+    @property
+    def transfer_seconds(self) -> float: ...
+    @property
+    def subgraphs(self) -> int: ...
+    @property
+    def device_seconds(
+        self,
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """Op and launch seconds of each device, ``float64[D]``."""
+
+    @property
+    def subgraph_of(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)]:
+        """Subgraph of each group in order of first appearance, ``int32[G]``."""
+
+class Problem:
+    """An immutable copy of a cost table, prepared for simulating placements."""
+
+    def __init__(
+        self,
+        op_seconds: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        tensor_producer: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tensor_bytes: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tensor_offsets: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tensor_consumers: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tensor_is_constant: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        is_parameter: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        transfer_latency: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        transfer_seconds_per_byte: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        launch_seconds: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """
+        The arrays of a ``CostTable``; ``is_parameter`` (``bool[G]``) marks groups that are a Parameter only.
+
+        Raises:
+            ValueError: The arrays do not fit together, or groups are not in topological order.
+        """
+
+    @property
+    def groups(self) -> int: ...
+    @property
+    def devices(self) -> int: ...
+    def simulate(
+        self,
+        assignment: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> float:
+        """
+        Seconds of one inference when group g runs on device ``assignment[g]`` (``int32[G]``).
+        """
+
+    def simulate_batch(
+        self,
+        assignments: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        threads: int = 0,
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+        """
+        Seconds of each of B assignments (``int32[B, G]``), ``float64[B]``; ``threads`` 0 = one per core.
+        """
+
+    def breakdown(
+        self,
+        assignment: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> Breakdown:
+        """The parts of one placement's latency."""
+
+class PartitionGraph:
+    """
+    A graph of ops, prepared for being cut into HETERO's subgraphs many times.
+    """
+
+    def __init__(
+        self,
+        kinds: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        tensor_producer: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tensor_offsets: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tensor_consumers: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """
+        Args:
+            kinds: ``uint8[N]`` in topological order: 0 op, 1 Parameter, 2 Constant, 3 Result.
+            tensor_producer: Op that makes each tensor, ``int32[T]``.
+            tensor_offsets, tensor_consumers: CSR of consuming ops, one entry per input port.
+
+        Raises:
+            ValueError: The arrays do not fit together or are not in topological order.
+        """
+
+    def partition(
+        self,
+        devices: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> tuple[int, Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C")]]:
+        """
+        Number of submodels and, per op, the first op of its subgraph, for ``devices`` (``int32[N]``).
+        """
+
+def connected_labels(
+    n: int,
+    pairs: Annotated[NDArray[numpy.int32], dict(shape=(None, 2), order="C", device="cpu", writable=False)],
+) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C")]:
+    """
+    Dense set number of each of n nodes, ``int32[n]``, after joining ``pairs`` (``int32[K, 2]``).
+
+    Sets are numbered in order of first appearance.
+    """
+
+def merge_cycles(
+    labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    edges: Annotated[NDArray[numpy.int32], dict(shape=(None, 2), order="C", device="cpu", writable=False)],
+) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C")]:
+    """
+    Joins classes of nodes until the graph contracted by ``labels`` (``int32[n]``) has no cycle.
+
+    The result, ``int32[n]``, is dense and numbers the classes in a topological order of the contracted
+    graph, ties broken by the smallest member. ``edges`` is ``int32[K, 2]``.
+    """
+
+def is_acyclic(
+    n: int,
+    edges: Annotated[NDArray[numpy.int32], dict(shape=(None, 2), order="C", device="cpu", writable=False)],
+) -> bool:
+    """
+    Whether a graph of n nodes and directed ``edges`` (``int32[K, 2]``) has no cycle.
+    """
+
+def is_convex(
+    n: int,
+    edges: Annotated[NDArray[numpy.int32], dict(shape=(None, 2), order="C", device="cpu", writable=False)],
+    members: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)],
+) -> bool:
+    """
+    Whether no path of the graph leaves ``members`` (``bool[n]``) and comes back into them.
+    """
+
+class ProfilerError(RuntimeError):
+    pass
+
+class RaceEntry:
+    """What one candidate of a race did."""
+
+    @property
+    def samples(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """Seconds per inference in each round that it ran in, float64[n]."""
+
+    @property
+    def dropped(self) -> str:
+        """Why it left the race; empty if it stayed to the end."""
+
+    @property
+    def dropped_seconds(self) -> float:
+        """When it left, in seconds from the start."""
+
+class RaceResult:
+    """Outcome of a race."""
+
+    @property
+    def entries(self) -> list[RaceEntry]:
+        """One RaceEntry per candidate, in the order given."""
+
+    @property
+    def best(self) -> int:
+        """Candidate with the lowest median of those that stayed."""
+
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def seconds(self) -> float:
+        """How long the race took."""
+
+    @property
+    def stopped(self) -> str:
+        """What ended it: 'budget', 'one left' or 'max rounds'."""
+
+def race_samplers(
+    samplers: Sequence[Callable[[], float]],
+    budget_seconds: float,
+    *,
+    min_rounds: int = 5,
+    max_rounds: int = 1000,
+    confidence: float = 0.99,
+    margin: float = 0.0,
+    seed: int = 0,
+) -> RaceResult:
+    """
+    Races callables, each of which runs its candidate once and returns its seconds.
+    """
+
+def log_evidence_slower(losses: int, wins: int) -> float:
+    """
+    Logarithm of the e-value of 'slower in more than half of the rounds' after so many losses and wins.
+    """
+
+class NodeTime:
+    """One node of a compiled model, as the device ran it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def subgraph(self) -> int:
+        """Index of HETERO's submodel; 0 on a plain device."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def exec_type(self) -> str:
+        """Kernel and precision, in the plugin's words."""
+
+    @property
+    def status(self) -> str:
+        """EXECUTED, NOT_RUN or OPTIMIZED_OUT."""
+
+    @property
+    def original_names(self) -> list[str]:
+        """Ops of the model that the node stands for."""
+
+    @property
+    def consumers(self) -> list[str]:
+        """Names of the nodes that read its results."""
+
+    @property
+    def layout(self) -> str:
+        """Memory layout of the first result, in the plugin's words."""
+
+    @property
+    def precision(self) -> str:
+        """Element type of the first result."""
+
+    @property
+    def seconds(self) -> float:
+        """Mean over all inferences so far, cold ones included."""
+
+class Executable:
+    """A compiled model with valid inputs, ready to be timed."""
+
+    def run(
+        self, runs: int, warmup: int = 1, asynchronous: bool = False, inferences: int = 1
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """
+        Seconds per inference of each run, float64[runs]; a run is the mean of `inferences` inferences.
+        """
+
+    def node_times(self) -> list[NodeTime]:
+        """NodeTime of every node; all zero unless compiled with PERF_COUNT."""
+
+    @property
+    def subgraphs(self) -> int:
+        """Number of submodels that HETERO made, else 1."""
+
+    @property
+    def compile_seconds(self) -> float: ...
+    @property
+    def execution_devices(self) -> list[str]: ...
+
+class Profiler:
+    """Compiles and times models on an ov::Core of its own."""
+
+    def __init__(
+        self, plugins: Sequence[tuple[str, str]], device_properties: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        """
+        Registers (device name, plugin library) pairs that are not known yet and sets each device's properties.
+        """
+
+    def compile(
+        self,
+        xml_path: str,
+        device: str,
+        properties: Mapping[str, str] = {},
+        affinities: Mapping[str, str] | None = None,
+        input_high: Mapping[str, int] = {},
+        seed: int = 0,
+    ) -> Executable:
+        """
+        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs.
+        """
+
+    @staticmethod
+    def race(
+        executables: Sequence[Executable],
+        budget_seconds: float,
+        *,
+        min_rounds: int = 5,
+        max_rounds: int = 1000,
+        confidence: float = 0.99,
+        margin: float = 0.0,
+        seed: int = 0,
+        min_sample_seconds: float = 0.0002,
+        progress: Callable[[int, int, float], None] | None = None,
+    ) -> RaceResult:
+        """
+        Runs the executables in turns and drops those that are certainly slower; `progress` is called with (rounds, candidates left, seconds) now and then.
+        """

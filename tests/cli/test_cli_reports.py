@@ -1,0 +1,154 @@
+"""The commands that only report: devices, calibrate, bench, explain, benchmark_app."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import openvino as ov
+import pytest
+
+from command_line import EXTRA_DEVICES, Command
+from ov_autoplace import Target
+from ov_autoplace.cost import calibrate
+from ov_autoplace.devices import core_with_extra_devices
+
+DEVICES = ("-d", "XCPU,CPU")
+QUICK = (*DEVICES, "--time-budget-ms", "50")
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A target profile of XCPU and CPU whose numbers are assumed, which is quick."""
+    monkeypatch.setenv("AUTOPLACE_EXTRA_DEVICES", EXTRA_DEVICES)
+    path = tmp_path / "here.json"
+    Target.generic(core_with_extra_devices(), ("XCPU", "CPU")).save(path)
+    return path
+
+
+def test_devices_lists_what_the_core_has(cli: Command) -> None:
+    report = cli("devices", "--json").json()
+
+    assert {d["name"] for d in report["devices"]} == {"XCPU", *ov.Core().available_devices}
+    cpu = next(d for d in report["devices"] if d["name"] == "CPU")
+    assert cpu["full_name"] == ov.Core().get_property("CPU", "FULL_DEVICE_NAME")
+    assert "FP32" in cpu["precisions"]
+
+
+def test_devices_shows_the_rates_of_a_target(cli: Command, profile: Path) -> None:
+    rates = cli("devices", "--target", profile, "--json").json()["target"]
+
+    assert rates["measured"] is False
+    assert {r["device"] for r in rates["rates"]} == {"XCPU", "CPU"}
+    assert {"matmul", "convolution", "copy"} <= {r["op_class"] for r in rates["rates"]}
+    assert "nothing was measured" in cli("devices", "--target", profile).out
+
+
+def test_calibrate_writes_what_was_measured_and_annotate_takes_it(
+    cli: Command, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def measure(core: ov.Core, devices: tuple[str, ...], *, progress: Any, **options: Any) -> Target:
+        progress(1, 2, "half of it")
+        asked.append((devices, options))
+        return Target.generic(core, devices)
+
+    monkeypatch.setattr(calibrate, "calibrate", measure)
+    path = tmp_path / "measured.json"
+    config = '{"PERFORMANCE_HINT": "LATENCY"}'
+
+    outcome = cli("calibrate", "-o", path, "--quick", "--config", config, *DEVICES, "--json")
+
+    assert outcome.json()["target"] == str(path)
+    assert asked == [(("XCPU", "CPU"), {"properties": {"PERFORMANCE_HINT": "LATENCY"}, "quick": True})]
+    report = cli("annotate", model, "--mode", "zero-shot", "--target", path, "--json").json()
+    assert report["devices"] == ["XCPU", "CPU"]
+
+
+def test_bench_has_a_row_for_every_way_of_running(cli: Command, model: Path) -> None:
+    report = cli("bench", model, *QUICK, "--seconds", "0.3", "--json").json()
+
+    rows = {row["name"]: row for row in report["rows"]}
+    assert list(rows) == ["XCPU", "CPU", "AUTO", "HETERO", "AUTOPLACE"]
+    # Runs are interleaved and nobody is dropped: all have as many samples, up to the last round.
+    samples = [row["samples"] for row in rows.values()]
+    assert min(samples) > 0
+    assert max(samples) - min(samples) <= 1
+    for row in rows.values():
+        low, high = row["ci95_ms"]
+        assert 0 < low <= row["median_ms"] <= high
+        assert row["subgraphs"] == 1
+    assert rows["XCPU"]["predicted_ms"] > 0
+    assert rows["AUTO"]["predicted_ms"] is None
+
+
+def test_bench_runs_an_annotated_model_as_it_is_annotated(cli: Command, model: Path) -> None:
+    pins = ("--pin", "first=XCPU", "--pin", "second=CPU")
+    annotated = cli("annotate", model, *DEVICES, *pins, "--mode", "zero-shot", "--json").json()[
+        "annotated_model"
+    ]
+
+    report = cli("bench", annotated, *DEVICES, "--seconds", "0.2", "--json").json()
+
+    assert {row["name"]: row["subgraphs"] for row in report["rows"]}["AUTOPLACE"] == 2
+    assert "annotated" in report["decision"]
+
+
+def test_explain_adds_up(cli: Command, model: Path) -> None:
+    pins = ("--pin", "first=XCPU", "--pin", "second=CPU")
+    report = cli("explain", model, *DEVICES, *pins, "--mode", "zero-shot", "--json").json()
+
+    ops = len(ov.Core().read_model(model).get_ops())
+    assert [s["device"] for s in report["subgraphs"]] == ["XCPU", "CPU"]
+    assert sum(s["ops"] for s in report["subgraphs"]) == ops
+    (cut,) = report["cuts"]
+    assert (cut["source_device"], cut["target_device"]) == ("XCPU", "CPU")
+    assert cut["bytes"] == 4 * 16 * 16 * 4  # channels, height, width, bytes of f32
+    assert cut["seconds"] == pytest.approx(report["transfer_ms"] / 1e3)
+
+
+def test_explain_shows_the_ops_that_were_asked_for(cli: Command, model: Path) -> None:
+    report = cli("explain", model, *DEVICES, "--mode", "zero-shot", "--op", "rel*", "--json").json()
+    everything = cli("explain", model, *DEVICES, "--mode", "zero-shot", "--op", "*", "--json").json()
+
+    assert len(report["groups"]) == 1
+    assert report["groups"][0] in everything["groups"]
+    assert set(report["groups"][0]["seconds"]) == {"XCPU", "CPU"}
+    assert report["groups"][0]["reason"]
+
+
+def test_explain_takes_an_affinity_file(cli: Command, model: Path, tmp_path: Path) -> None:
+    given = {op.get_friendly_name(): "CPU" for op in ov.Core().read_model(model).get_ops()}
+    (tmp_path / "given.json").write_text(json.dumps(given))
+
+    outcome = cli("explain", model, *DEVICES, "--affinity", tmp_path / "given.json", "--mode", "zero-shot")
+
+    assert outcome.code == 0, outcome.err
+    assert "given.json" in outcome.out
+
+
+def test_benchmark_app_runs_on_autoplace(cli: Command, model: Path) -> None:
+    pins = ("--pin", "first=XCPU", "--pin", "second=CPU")
+    report = cli("annotate", model, *DEVICES, *pins, "--mode", "zero-shot", "--json").json()
+
+    # benchmark_app refuses a precision for virtual devices that it does not know.
+    arguments = ("-d", "AUTOPLACE:XCPU,CPU", "-niter", "2", "-infer_precision", "f32")
+    command = [
+        sys.executable,
+        "-m",
+        "ov_autoplace",
+        "benchmark_app",
+        "-m",
+        report["annotated_model"],
+        *arguments,
+    ]
+    # It configures the logging of the whole process, so it gets one of its own.
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "EXECUTION_DEVICES: ['XCPU', 'CPU']" in done.stdout
+    assert "Median" in done.stdout

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import openvino as ov
+
 from ov_autoplace.errors import OptionError
 
 __all__ = ["MODES", "PREFIX", "PROPERTY_NAMES", "PlacerOptions", "Progress", "split_config"]
@@ -78,7 +80,8 @@ def split_config(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict
     own, rest = {}, {}
     for key, value in (config or {}).items():
         if not str(key).startswith(PREFIX):
-            rest[key] = value
+            # The functions of openvino.properties wrap what they are given.
+            rest[key] = value.value if isinstance(value, ov.OVAny) else value
         elif key in PROPERTY_NAMES:
             own[key[len(PREFIX) :].lower()] = value
         else:

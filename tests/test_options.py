@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import openvino as ov
 import pytest
 
 from ov_autoplace.errors import OptionError
@@ -72,3 +73,11 @@ def test_values_may_come_as_text_as_properties_do():
     assert options.shapes == {"x": [1, 3, 8, 8]}
     assert options.seed == 7
     assert options.target is None
+
+
+def test_properties_that_openvino_wrapped_are_unwrapped():
+    wrapped = dict([ov.properties.device.properties({"CPU": {"NUM_STREAMS": 2}})])
+
+    _, properties = split_config(wrapped)
+
+    assert properties == {"DEVICE_PROPERTIES": {"CPU": {"NUM_STREAMS": 2}}}

@@ -7,7 +7,7 @@ import openvino as ov
 import pytest
 
 import zoo
-from models import random_inputs
+from model_checks import random_inputs
 from zoo.builder import NetworkBuilder
 
 

@@ -1,0 +1,85 @@
+"""Running models to compare their outputs: input data, random placements, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import openvino as ov
+from numpy.typing import NDArray
+
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.extract import extract
+
+__all__ = ["open_shapes", "outputs_of", "random_inputs", "random_regions", "relative_error"]
+
+
+def random_inputs(model: ov.Model, seed: int, default_size: int = 4) -> dict[str | int, NDArray]:
+    """Random data for each input: normal, or 0 and 1 for integers, which every index input takes.
+
+    Args:
+        model: Whose inputs.
+        seed: Of the data.
+        default_size: Stands for each dynamic dimension.
+
+    Returns:
+        By tensor name, or by position for an input without one.
+    """
+    random = np.random.default_rng(seed)
+    inputs: dict[str | int, NDArray] = {}
+    for i, port in enumerate(model.inputs):
+        shape = [d.get_length() if d.is_static else default_size for d in port.partial_shape]
+        dtype = port.element_type.to_dtype()
+        if np.issubdtype(dtype, np.floating):
+            data = random.standard_normal(shape, dtype=np.float32).astype(dtype)
+        else:
+            data = random.integers(0, 2, shape).astype(dtype)
+        inputs[port.any_name if port.names else i] = data
+    return inputs
+
+
+def open_shapes(model: ov.Model, inputs: Mapping[str | int, NDArray]) -> dict[str, list[int]]:
+    """The shapes in ``inputs`` of those inputs that the model leaves open."""
+    return {
+        port.any_name: list(inputs[port.any_name].shape)
+        for port in model.inputs
+        if port.partial_shape.is_dynamic
+    }
+
+
+def outputs_of(compiled: ov.CompiledModel, inputs: Mapping[str | int, NDArray]) -> list[NDArray]:
+    """All outputs of one inference, computed by a new request (so that states are fresh)."""
+    answer = compiled.create_infer_request().infer(inputs)
+    return [answer[output].copy() for output in compiled.outputs]
+
+
+def relative_error(actual: Sequence[NDArray], expected: Sequence[NDArray]) -> float:
+    """Largest difference by the largest value of the same output; infinite where shapes differ."""
+    if [a.shape for a in actual] != [e.shape for e in expected]:
+        return float("inf")
+    tiny = np.finfo(np.float32).tiny
+    errors = [np.abs(a - e).max() / max(np.abs(e).max(), tiny) for a, e in zip(actual, expected, strict=True)]
+    return float(np.max(errors))  # unlike max(), it lets NaN through
+
+
+def random_regions(
+    model: ov.Model,
+    devices: Sequence[str],
+    regions: int,
+    seed: int,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> dict[str, str]:
+    """Devices by turns for the co-location groups, cut at random into runs of the topological order.
+
+    Returns:
+        Device by op friendly name.
+    """
+    random = np.random.default_rng(seed)
+    groups = coarsen(extract(model, shapes)).members
+    count = min(regions - 1, len(groups) - 1)
+    cuts = np.sort(random.choice(np.arange(1, len(groups)), size=count, replace=False))
+    return {
+        op: devices[np.searchsorted(cuts, g, side="right") % len(devices)]
+        for g, ops in enumerate(groups)
+        for op in ops
+    }

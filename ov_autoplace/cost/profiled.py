@@ -122,7 +122,7 @@ def profile_session(
     timed = {
         device: session.compile_device(device) for d, device in enumerate(devices) if supported[:, d].all()
     }
-    probes = []
+    probes: list[IntArray] = []
     for assignment in probe_assignments(raw_seconds, seed=session.seed):
         try:
             timed[f"probe {len(probes)}"] = session.compile_placement(_device_of(coarse, assignment, devices))

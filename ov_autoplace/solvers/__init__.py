@@ -1,7 +1,7 @@
 """Solvers: pure functions from a cost table and constraints to a placement."""
 
 from ov_autoplace.solvers.constraints import Constraints
-from ov_autoplace.solvers.registry import OBJECTIVES, SOLVERS, solve
+from ov_autoplace.solvers.registry import SOLVERS, solve
 from ov_autoplace.solvers.solver import Solver, SolverAnswer, SolverOptions
 
-__all__ = ["OBJECTIVES", "SOLVERS", "Constraints", "Solver", "SolverAnswer", "SolverOptions", "solve"]
+__all__ = ["SOLVERS", "Constraints", "Solver", "SolverAnswer", "SolverOptions", "solve"]

@@ -19,9 +19,8 @@ from ov_autoplace.solvers.units import UnitGraph
 __all__ = ["solve_auto"]
 
 _ENUMERATED_PLACEMENTS = 4096
-_ENUMERATED_OPS = 100_000
 _STARTS = 3
-_STARTS_UP_TO = 2_000
+_STARTS_UP_TO = 200
 
 
 def solve_auto(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
@@ -40,13 +39,14 @@ def solve_auto(table: CostTable, constraints: Constraints, options: SolverOption
         best = _enumerate(table, evaluator)
         return evaluator.answer(best, float(evaluator.latencies([best])[0]))
     if len(units.usable_devices) <= 2:
-        proposals, relaxed_bound = cut_proposals(table, units)
-        proposals += evaluator.singles().values()
+        proposals, bound = cut_proposals(evaluator)
     else:
         proposals = expansion_proposals(evaluator, options)
-        relaxed_bound = isolating_bound(units)
-    bound = evaluator.bound(relaxed_bound)
-    order = np.argsort(evaluator.latencies(proposals), kind="stable")
+        bound = evaluator.bound(isolating_bound(units))
+    latencies = evaluator.latencies(proposals)
+    if latencies.min() <= bound * (1 + 1e-9):
+        return evaluator.answer(evaluator.best(proposals), bound)
+    order = np.argsort(latencies, kind="stable")
     starts = [proposals[i] for i in order[: _STARTS if len(table) <= _STARTS_UP_TO else 1]]
     improved = [improve(evaluator, start, options, enough=bound) for start in starts]
     return evaluator.answer(evaluator.best(improved), bound)
@@ -69,4 +69,4 @@ def _enumerate(table: CostTable, evaluator: Evaluator) -> IntArray:
                 f"no placement on {', '.join(table.devices)} keeps within the memory limits of "
                 f"{', '.join(f'{limit:.0f}' for limit in units.memory_capacity)} bytes"
             )
-    return devices[int(np.argmin(evaluator.latencies(devices)))]
+    return evaluator.best(np.concatenate([*(s[None] for s in evaluator.singles().values()), devices]))

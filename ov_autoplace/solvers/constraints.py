@@ -115,9 +115,7 @@ def _units(table: CostTable) -> IntArray:
     tails = [np.repeat(table.tensor_producer, lengths)[glued]]
     if table.colocation is not None:
         in_class = np.flatnonzero(table.colocation >= 0)
-        _, first, label = np.unique(
-            table.colocation[in_class], return_index=True, return_inverse=True
-        )
+        _, first, label = np.unique(table.colocation[in_class], return_index=True, return_inverse=True)
         heads.append(in_class)
         tails.append(in_class[first[label]])
     head, tail = np.concatenate(heads), np.concatenate(tails)

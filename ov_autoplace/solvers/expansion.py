@@ -8,7 +8,7 @@ from ov_autoplace._arrays import IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.greedy import greedy_assignment
-from ov_autoplace.solvers.memory import limited_move
+from ov_autoplace.solvers.memory import fill_in_order, limited_move
 from ov_autoplace.solvers.moves import all_moves, share_out
 from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
 from ov_autoplace.solvers.units import UnitGraph
@@ -17,6 +17,7 @@ __all__ = ["expansion_proposals", "isolating_bound", "solve_expansion"]
 
 _LAUNCH_SHARES = (0.0, 1.0)
 _ROUNDS = 6
+_UNITS_CUT = 60_000  # over all moves of one descent: what bounds its time
 
 
 def solve_expansion(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
@@ -38,6 +39,9 @@ def expansion_proposals(evaluator: Evaluator, options: SolverOptions) -> list[In
     starts = [greedy_assignment(evaluator.table, units)]
     if singles:
         starts.insert(0, evaluator.best(singles))
+    filled = fill_in_order(units) if units.has_memory_limits else None
+    if filled is not None:
+        starts.append(filled)
     proposals = {a.tobytes(): a for a in (*singles, *starts)}
     for share in _LAUNCH_SHARES:
         priced = units.with_launches(share)
@@ -67,7 +71,8 @@ def _descend(units: UnitGraph, device: IntArray, options: SolverOptions) -> IntA
     has_limits = units.has_memory_limits
     value = units.relaxed_seconds(device)
     unchanged = 0
-    for step in range(_ROUNDS * len(moves)):
+    most = max(len(moves), min(_ROUNDS * len(moves), _UNITS_CUT // len(units)))
+    for step in range(most):
         if unchanged == len(moves) or options.expired:
             break
         move = moves[step % len(moves)]

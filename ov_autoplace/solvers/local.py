@@ -18,10 +18,10 @@ from ov_autoplace.solvers.units import UnitGraph
 
 __all__ = ["improve", "solve_local"]
 
-# Groups simulated per search, in all; with a time limit the limit is meant to end the search first.
-_WORK = 400_000
-_WORK_WITH_TIME_LIMIT = 200 * _WORK
-_MIN_EVALUATIONS, _MAX_EVALUATIONS = 24, 4_000
+# Groups visited by the simulator in one search; with a time limit, that is meant to end the search first.
+_WORK = 150_000
+_WORK_WITH_TIME_LIMIT = 1000 * _WORK
+_MIN_EVALUATIONS, _MAX_EVALUATIONS = 8, 2_000
 _BATCH = 64
 _SMALL_BATCH = 8
 _STALE_BATCHES = 12
@@ -41,9 +41,7 @@ def solve_local(table: CostTable, constraints: Constraints, options: SolverOptio
     return evaluator.answer(improve(evaluator, evaluator.best(starts), options))
 
 
-def improve(
-    evaluator: Evaluator, start: IntArray, options: SolverOptions, enough: float = 0.0
-) -> IntArray:
+def improve(evaluator: Evaluator, start: IntArray, options: SolverOptions, enough: float = 0.0) -> IntArray:
     """Move whole subgraphs, single units and runs of units as long as that makes the placement faster.
 
     Args:
@@ -57,19 +55,21 @@ def improve(
     """
     units = evaluator.units
     rng = np.random.default_rng(options.seed)
-    work = _WORK if options.deadline is None else _WORK_WITH_TIME_LIMIT
-    budget = int(np.clip(work // max(1, len(units.unit_of)), _MIN_EVALUATIONS, work // 100))
-    size = _BATCH if budget >= 4 * _BATCH else _SMALL_BATCH
+    has_limit = options.deadline is not None
+    work = _WORK_WITH_TIME_LIMIT if has_limit else _WORK
     current, value = start, float(evaluator.latencies([start])[0])
+    # What is left is counted as a share, since the work of a simulation changes with the placement.
+    left, share = 1.0, _share(evaluator, current, work)
     stale = 0
     moves = _neighbours(evaluator, current, rng)
-    while budget > 0 and stale < _STALE_BATCHES and value > enough * (1 + 1e-9) and not options.expired:
-        batch = [m for m in islice(moves, min(size, budget)) if _is_allowed(units, current, m)]
+    while left > 0 and stale < _STALE_BATCHES and value > enough * (1 + 1e-9) and not options.expired:
+        size = _BATCH if left >= 4 * _BATCH * share else _SMALL_BATCH
+        batch = [m for m in islice(moves, size) if _is_allowed(units, current, m)]
         stale += 1
+        left -= len(batch) * share
         if not batch:
             continue
         latencies = evaluator.latencies([_applied(current, [m]) for m in batch])
-        budget -= len(batch)
         better = np.flatnonzero(latencies < value * (1 - 1e-9))
         if not len(better):
             continue
@@ -79,12 +79,19 @@ def improve(
         together = [_applied(current, ranked[:k]) for k in counts]
         together = [a for a in together if units.fits(a)]
         latencies = np.append(evaluator.latencies(together) if together else [], latencies.min())
-        budget -= len(together)
+        left -= len(together) * share
         winner = int(np.argmin(latencies))
         current = together[winner] if winner < len(together) else _applied(current, ranked[:1])
         value, stale = float(latencies[winner]), 0
+        share = _share(evaluator, current, work)
         moves = _neighbours(evaluator, current, rng)
     return current
+
+
+def _share(evaluator: Evaluator, device: IntArray, work: int) -> float:
+    """Share of all the work that one evaluation near ``device`` takes."""
+    evaluations = work / max(1, evaluator.work(device))
+    return 1.0 / float(np.clip(evaluations, _MIN_EVALUATIONS, _MAX_EVALUATIONS * work // _WORK))
 
 
 def _applied(device: IntArray, moves: list[_MoveOf]) -> IntArray:

@@ -10,7 +10,7 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.solvers.moves import Move, Moved
 from ov_autoplace.solvers.units import UnitGraph
 
-__all__ = ["first_fit", "limited_move"]
+__all__ = ["fill_in_order", "first_fit", "limited_move"]
 
 _PACKING_STEPS = 20_000
 _PRICE_STEPS = 12
@@ -90,6 +90,29 @@ def repair(units: UnitGraph, device: IntArray) -> IntArray | None:
                 room[[full, to]] += units.memory_bytes[u] * np.array([1, -1])
                 device[u] = to
     return device if units.fits(device) else None
+
+
+def fill_in_order(units: UnitGraph) -> IntArray | None:
+    """Fill the fastest device with units in topological order, then the next: few units end up apart.
+
+    Returns:
+        ``int32[U]``, or ``None`` when a unit fits nowhere any more.
+    """
+    allowed = np.isfinite(units.op_seconds)
+    seconds = np.where(allowed, units.op_seconds, units.op_seconds.max(where=allowed, initial=0.0))
+    order = np.argsort(seconds.sum(axis=0), kind="stable").tolist()
+    room = (units.memory_capacity * (1 + 1e-12)).tolist()
+    device = np.empty(len(units), dtype=np.int32)
+    filling = 0  # position in ``order``: devices before it are full
+    for u, size in enumerate(units.memory_bytes.tolist()):
+        takes = [i for i, d in enumerate(order) if allowed[u, d] and size <= room[d]]
+        if not takes:
+            return None
+        chosen = next((i for i in takes if i >= filling), takes[0])
+        filling = max(filling, chosen if allowed[u, order[filling]] else filling)
+        room[order[chosen]] -= size
+        device[u] = order[chosen]
+    return device
 
 
 def first_fit(table: CostTable, units: UnitGraph) -> IntArray:

@@ -15,12 +15,10 @@ from ov_autoplace.solvers.units import UnitGraph
 
 __all__ = ["cut_proposals", "solve_mincut"]
 
-# How much of a launch to charge with each transfer. None: the relaxed objective itself, whose minimum
-# is the proven bound. One: exact for a chain, where each hand-over begins one subgraph. A subgraph that
-# receives several tensors makes the truth lie between.
-_LAUNCH_SHARES = (0.0, 0.5, 1.0)
-_LAUNCH_SHARES_OF_LARGE = (0.0, 1.0)
+# Close enough to the proven bound to spare a large graph, where a cut takes long, all further cuts.
+_CLOSE_ENOUGH = {"small": 1 + 1e-9, "large": 1.02}
 _LARGE = 10_000
+_MOST_WORK = 3_000_000
 
 
 def solve_mincut(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
@@ -30,37 +28,55 @@ def solve_mincut(table: CostTable, constraints: Constraints, options: SolverOpti
         OptionError: More than two devices can be used.
         PlacementError: Nothing that fits into memory was found.
     """
-    units = UnitGraph.of(table, constraints)
-    if len(units.usable_devices) > 2:
-        raise OptionError(
-            f"the solver 'mincut' places on two devices, but {', '.join(table.devices)} can all be used; "
-            "use 'expansion' or 'auto'"
-        )
-    evaluator = Evaluator(table, units, options.objective)
-    proposals, relaxed_bound = cut_proposals(table, units)
-    best = evaluator.best([*evaluator.singles().values(), *proposals])
-    return evaluator.answer(best, evaluator.bound(relaxed_bound))
+    evaluator = Evaluator(table, UnitGraph.of(table, constraints), options.objective)
+    proposals, bound = cut_proposals(evaluator)
+    return evaluator.answer(evaluator.best(proposals), bound)
 
 
-def cut_proposals(table: CostTable, units: UnitGraph) -> tuple[list[IntArray], float]:
-    """Assignments of units from minimum cuts on at most two devices.
+def cut_proposals(evaluator: Evaluator) -> tuple[list[IntArray], float]:
+    """Single devices, and placements from minimum cuts on two devices.
+
+    The first cut minimises the relaxed objective: its value is the bound. Cuts that also charge a launch
+    with each transfer are exact for chains, where each hand-over begins one subgraph. Cuts that forbid
+    the way back give placements without cyclic subgraphs, which HETERO would have to split.
 
     Returns:
-        Distinct assignments that fit into memory, and a proven lower bound of the relaxed objective.
+        Distinct assignments of units that fit into memory, and a proven lower bound of the latency.
+
+    Raises:
+        OptionError: More than two devices can be used.
+        PlacementError: Nothing that fits into memory was found.
     """
+    units = evaluator.units
     usable = units.usable_devices
+    if len(usable) > 2:
+        names = ", ".join(evaluator.table.devices[d] for d in usable)
+        raise OptionError(
+            f"the solver 'mincut' places on two devices, but {names} can all be used; use 'expansion' or 'auto'"
+        )
     first, second = usable[0], usable[-1]
-    has_limits = units.has_memory_limits
-    start = first_fit(table, units) if has_limits else None
-    proposals: dict[bytes, IntArray] = {}
-    bound = 0.0
-    for share in _LAUNCH_SHARES if len(units) < _LARGE else _LAUNCH_SHARES_OF_LARGE:
-        priced = units.with_launches(share)
+    start = first_fit(evaluator.table, units) if units.has_memory_limits else None
+    proposals = {a.tobytes(): a for a in evaluator.singles().values()}
+
+    def cut(priced: UnitGraph) -> float:
         if start is None:
             moved = share_out(priced, first, second)
         else:
             moved = limited_move(priced, start, partial(swap, first=first, second=second))
-        if share == 0.0:
-            bound = moved.lower_bound
-        proposals.update({a.tobytes(): a for a in moved.assignments})
+        for a in moved.assignments:
+            if not proposals or evaluator.work(a) <= _MOST_WORK:
+                proposals.setdefault(a.tobytes(), a)
+        return moved.lower_bound
+
+    bound = evaluator.bound(cut(units))
+    found = list(proposals.values())
+    is_large = len(units) >= _LARGE
+    if evaluator.latencies(found).min() > bound * _CLOSE_ENOUGH["large" if is_large else "small"]:
+        launching = units.with_launches(1.0)
+        is_cyclic = any(evaluator.work(a) > len(units.unit_of) for a in found)
+        if not is_large or not is_cyclic:
+            cut(launching)
+        if is_cyclic:
+            cut(launching.one_way(first, second))
+            cut(launching.one_way(second, first))
     return list(proposals.values()), bound

@@ -85,12 +85,10 @@ def minimum_cut(source_price: FloatArray, sink_price: FloatArray, stars: list[St
     # The flow cannot exceed what leaves the source or enters the sink: that sets the scale, and any
     # capacity above it is never filled and as good as infinite.
     upper = min(float(price[tail == source].sum()), float(price[head == sink].sum()))
-    flow, residual = _saturate(tail, head, price, nodes, source, sink, upper)
-    from_source = _reachable(residual, source)[:n]
-    to_sink = _reachable(residual.T.tocsr(), sink)[:n]
+    flow, from_source, to_sink = _solve(tail, head, price, nodes, source, sink, upper)
     return Cut(
-        smallest=from_source,
-        largest=~to_sink,
+        smallest=from_source[:n],
+        largest=~to_sink[:n],
         lower_bound=float(lower.sum()) + flow,
     )
 
@@ -129,10 +127,16 @@ def _add_star(
     return nodes
 
 
-def _saturate(
-    tail: NDArray[Any], head: NDArray[Any], price: FloatArray, nodes: int, source: int, sink: int, upper: float
-) -> tuple[float, Any]:
-    """Send the maximum flow: its value (rounded down) and the residual network, a CSR matrix."""
+def _solve(
+    tail: NDArray[Any],
+    head: NDArray[Any],
+    price: FloatArray,
+    nodes: int,
+    source: int,
+    sink: int,
+    upper: float,
+) -> tuple[float, BoolArray, BoolArray]:
+    """Maximum flow: its value (rounded down), what the source still reaches, what still reaches the sink."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import maximum_flow
 
@@ -142,14 +146,14 @@ def _saturate(
     network.sort_indices()
     if scale == 0.0:
         network.eliminate_zeros()
-        return 0.0, network
+        return 0.0, _reachable(network, source), _reachable(network.T.tocsr(), sink)
     # Rounded down, so that the flow never exceeds the true minimum and the bound stays a bound.
     capacity = np.minimum(np.floor(network.data * scale), _LARGEST_CAPACITY).astype(np.int32)
     network = csr_matrix((capacity, network.indices, network.indptr), shape=network.shape)
     sent = maximum_flow(network, source, sink, method="dinic")
     residual = csr_matrix((capacity - sent.flow.data, network.indices, network.indptr), shape=network.shape)
     residual.eliminate_zeros()
-    return sent.flow_value / scale, residual
+    return sent.flow_value / scale, _reachable(residual, source), _reachable(residual.T.tocsr(), sink)
 
 
 def _reachable(network: Any, start: int) -> BoolArray:

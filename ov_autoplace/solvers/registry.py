@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.simulator import simulate
+from ov_autoplace.simulator import OBJECTIVES, simulate
 from ov_autoplace.solvers.auto import solve_auto
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.expansion import solve_expansion
@@ -20,9 +20,7 @@ from ov_autoplace.solvers.mincut import solve_mincut
 from ov_autoplace.solvers.single import solve_single
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
-__all__ = ["OBJECTIVES", "SOLVERS", "solve"]
-
-OBJECTIVES = ("hetero",)
+__all__ = ["SOLVERS", "solve"]
 
 SOLVERS: dict[str, Solver] = {
     "single": solve_single,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ov_autoplace import _core
 from ov_autoplace._arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.simulator import simulate_batch
@@ -75,9 +76,23 @@ class Evaluator:
             batch = batch[:, self.units.unit_of]
         return simulate_batch(self.table, np.ascontiguousarray(batch), self.objective)
 
-    def best(self, devices: Sequence[IntArray]) -> IntArray:
-        """The fastest of several assignments; the first of equals."""
-        return devices[int(np.argmin(self.latencies(devices)))]
+    def best(self, devices: Sequence[IntArray] | IntArray) -> IntArray:
+        """The fastest of several assignments; of those that are equal up to rounding, the first."""
+        latencies = self.latencies(devices)
+        return devices[int(np.argmax(latencies <= latencies.min() * (1 + 1e-9)))]
+
+    def work(self, device: IntArray) -> int:
+        """What simulating an assignment takes, in groups visited.
+
+        HETERO cuts subgraphs that depend on each other in a cycle, one at a time, and so must the simulator:
+        a placement with thousands of them takes seconds to simulate and is useless besides.
+        """
+        units = self.units
+        edges = np.stack([np.repeat(units.producer, np.diff(units.offsets)), units.consumers], axis=1)
+        crosses = device[edges[:, 0]] != device[edges[:, 1]]
+        pieces = _core.connected_labels(len(units), np.ascontiguousarray(edges[~crosses]))
+        acyclic = _core.merge_cycles(pieces, np.ascontiguousarray(edges[crosses]))
+        return len(units.unit_of) * (1 + int(pieces.max()) - int(acyclic.max()))
 
     def singles(self) -> dict[int, IntArray]:
         """The allowed placements on one device, by device."""

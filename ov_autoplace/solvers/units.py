@@ -111,6 +111,13 @@ class UnitGraph:
         """The same units with ``share`` launches of the receiving device on top of every transfer."""
         return replace(self, transfer_latency=self.transfer_latency + share * self.launch_seconds)
 
+    def one_way(self, sender: int, receiver: int) -> UnitGraph:
+        """The same units, with transfers back from ``receiver`` to ``sender`` dearer than any placement."""
+        seconds = np.where(np.isfinite(self.op_seconds), self.op_seconds, 0.0)
+        latency = self.transfer_latency.copy()
+        latency[receiver, sender] += seconds.max(axis=1).sum() + self.transfer_latency.sum()
+        return replace(self, transfer_latency=latency)
+
     def with_memory_price(self, device: int, seconds_per_byte: float) -> UnitGraph:
         """The same units, paying for the memory that they hold on ``device``."""
         op_seconds = self.op_seconds.copy()
@@ -150,7 +157,9 @@ class UnitGraph:
         tensor, receiver = pair // self.num_devices, pair % self.num_devices
         sender = sender[tensor]
         rate = self.transfer_seconds_per_byte[sender, receiver]
-        return total + float((self.transfer_latency[sender, receiver] + rate * self.tensor_bytes[tensor]).sum())
+        return total + float(
+            (self.transfer_latency[sender, receiver] + rate * self.tensor_bytes[tensor]).sum()
+        )
 
     def memory_of(self, device: IntArray) -> FloatArray:
         """Bytes that an assignment holds on each device, ``float64[D]``."""

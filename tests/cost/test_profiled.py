@@ -1,0 +1,200 @@
+"""Profiled cost tables: whose time is whose, and that the columns add up to what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as opset
+
+import zoo
+from ov_autoplace.cost.attribution import attribute
+from ov_autoplace.cost.crossings import probe_assignments, with_crossing_costs
+from ov_autoplace.cost.profiled import profile, profile_session
+from ov_autoplace.cost.profiling import ProfilingSession
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.devices import device_properties
+from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.simulator import simulate
+
+PAIR = ("XCPU", "CPU")
+# Made up, so that no test waits for a measurement of it.
+TRANSFERS = TransferFit(PAIR, np.full((2, 2), 5e-6), np.full((2, 2), 1e-10), np.array([1e-6, 2e-6]))
+
+
+@dataclass
+class Node:
+    """A node of a compiled model, as much of it as the attribution reads."""
+
+    name: str
+    original_names: list[str] = field(default_factory=list)
+    consumers: list[str] = field(default_factory=list)
+    type: str = "Some"
+    layout: str = "abcd"
+
+
+def conv_relu_softmax() -> ComputationGraph:
+    data = opset.parameter([1, 4, 8, 8], np.float32, name="data")
+    kernel = opset.constant(np.ones((4, 4, 3, 3), np.float32), name="kernel")
+    conv = opset.convolution(data, kernel, [1, 1], [1, 1], [1, 1], [1, 1], name="conv")
+    half = opset.constant(np.array(0.5, np.float32), name="half")
+    scaled = opset.multiply(conv, half, name="scale")
+    relu = opset.relu(scaled, name="relu")
+    out = opset.result(opset.softmax(relu, 1, name="softmax"), name="out")
+    return extract(ov.Model([out], [data], "small"))
+
+
+def test_times_go_to_the_heaviest_op_of_a_fused_node_and_reorders_to_the_node_that_they_feed() -> None:
+    graph = conv_relu_softmax()
+    nodes = [
+        Node("data", ["data"], ["in_reorder"], type="Parameter"),
+        Node("in_reorder", [], ["conv"], type="Reorder"),
+        Node("conv", ["conv", "relu"], ["mid_reorder"]),
+        Node("mid_reorder", [], ["softmax"], type="Reorder"),
+        Node("softmax", ["softmax"], ["out_reorder"]),
+        Node("out_reorder", [], ["out"], type="Reorder"),
+        Node("out", ["out"], [], type="Result"),
+        Node("relu", [], [], layout=""),  # what is left of a node that was fused away
+    ]
+    seconds = np.array([0.0, 1.0, 10.0, 2.0, 20.0, 4.0, 0.0, 0.0])
+    answer = attribute(graph, nodes, seconds)
+    found = {graph.names[i]: answer.op_seconds[i] for i in np.flatnonzero(answer.op_seconds)}
+    assert found == {"conv": 11.0, "softmax": 26.0}
+    assert {graph.names[i]: answer.nodes_run[i] for i in np.flatnonzero(answer.nodes_run)} == {
+        "conv": 2,
+        "softmax": 3,
+    }
+    assert answer.unassigned_seconds == 0
+
+
+def test_an_op_that_no_node_lists_joins_the_group_of_its_readers() -> None:
+    """The Multiply is folded into the weights: nobody lists it, and relu, its only reader, is conv's."""
+    graph = conv_relu_softmax()
+    nodes = [Node("conv", ["conv", "relu"], ["softmax"]), Node("softmax", ["softmax"])]
+    (group,) = attribute(graph, nodes, np.zeros(2)).fused
+    assert set(group) == {"conv", "scale", "relu"}
+
+
+def test_time_that_belongs_to_no_op_is_reported() -> None:
+    graph = conv_relu_softmax()
+    answer = attribute(graph, [Node("mystery", ["no such op"])], np.array([3.0]))
+    assert answer.unassigned_seconds == 3.0
+    assert answer.op_seconds.sum() == 0
+
+
+def chain_table(groups: int = 12) -> CostTable:
+    """A chain of groups; 1 ms each on the first device and 0.5 ms on the second."""
+    tensors = groups - 1
+    return CostTable(
+        devices=PAIR,
+        names=tuple(f"g{i}" for i in range(groups)),
+        op_seconds=np.tile([1e-3, 0.5e-3], (groups, 1)),
+        tensor_producer=np.arange(tensors, dtype=np.int32),
+        tensor_bytes=np.random.default_rng(0).integers(1, 1000, tensors) * 1024.0,
+        tensor_offsets=np.arange(tensors + 1, dtype=np.int32),
+        tensor_consumers=np.arange(1, groups, dtype=np.int32),
+        tensor_is_constant=np.zeros(tensors, bool),
+        tensor_uncuttable=np.zeros(tensors, bool),
+        transfer_latency=np.full((2, 2), 5e-6),
+        transfer_seconds_per_byte=np.full((2, 2), 1e-10),
+        launch_seconds=np.array([1e-6, 2e-6]),
+        memory_bytes=np.zeros(groups),
+        memory_capacity=np.full(2, np.inf),
+    )
+
+
+def test_crossing_costs_are_found_from_placements_that_pay_them() -> None:
+    table = chain_table()
+    truth = replace(
+        table, transfer_latency=np.full((2, 2), 25e-6), transfer_seconds_per_byte=np.full((2, 2), 4e-10)
+    )
+    probes = probe_assignments(table.op_seconds)
+    seconds = [simulate(truth, probe).latency_seconds for probe in probes]
+    fitted = with_crossing_costs(table, probes, seconds)
+    np.testing.assert_allclose(fitted.transfer_latency, truth.transfer_latency, rtol=1e-6)
+    np.testing.assert_allclose(fitted.transfer_seconds_per_byte, truth.transfer_seconds_per_byte, rtol=1e-6)
+    np.testing.assert_array_equal(fitted.op_seconds, table.op_seconds)
+
+
+def test_crossing_costs_are_never_lowered() -> None:
+    table = chain_table()
+    probes = probe_assignments(table.op_seconds)
+    seconds = [0.9 * simulate(table, probe).latency_seconds for probe in probes]
+    fitted = with_crossing_costs(table, probes, seconds)
+    np.testing.assert_allclose(fitted.transfer_latency, table.transfer_latency)
+    assert with_crossing_costs(table, [], []) is table
+
+
+def test_probes_cross_devices_and_respect_what_a_device_supports() -> None:
+    op_seconds = np.ones((30, 3))
+    op_seconds[10:15, 1] = np.inf
+    probes = probe_assignments(op_seconds, seed=3)
+    assert len(probes) >= 2
+    for probe in probes:
+        assert set(probe.tolist()) == {0, 1, 2}
+        assert np.all(np.isfinite(op_seconds[np.arange(30), probe]))
+    assert [p.tolist() for p in probes] == [p.tolist() for p in probe_assignments(op_seconds, seed=3)]
+    assert probe_assignments(np.ones((30, 1))) == ()
+    assert probe_assignments(np.ones((1, 2))) == ()
+
+
+@pytest.mark.parametrize("name", ["inception_v3", "bert_base", "decoder", "control_flow"])
+def test_columns_add_up_to_the_latency_of_each_device(unequal_pair: ov.Core, name: str) -> None:
+    model = zoo.build(name)
+    before = [op.get_friendly_name() for op in model.get_ordered_ops()]
+    with ProfilingSession(unequal_pair, model, PAIR, device_properties(unequal_pair, PAIR)) as session:
+        graph = extract(session.model)
+        supported = np.ones((len(graph), 2), bool)
+        answer = profile_session(session, graph, supported, transfers=TRANSFERS)
+    table = answer.table
+    assert table.source == "profiled"
+    assert set(answer.samples) == set(PAIR)
+    for d, device in enumerate(PAIR):
+        alone = simulate(table, np.full(len(table), d, np.int32))
+        assert alone.latency_seconds == pytest.approx(float(np.median(answer.samples[device])), rel=1e-6)
+        assert np.all(table.op_seconds[:, d] >= 0)
+    # Every op of the model is in exactly one group.
+    members = [op for group in table.members or () for op in group]
+    assert sorted(members) == sorted(before)
+    assert [op.get_friendly_name() for op in model.get_ordered_ops()] == before
+
+
+def test_the_heavy_matmul_is_the_heavy_group(unequal_pair: ov.Core) -> None:
+    data = opset.parameter([64, 64], np.float32, name="data")
+    node = data
+    for i, width in enumerate((64, 4096, 64)):
+        rows = node.get_output_shape(0)[1]
+        weights = np.random.default_rng(i).standard_normal((rows, width), dtype=np.float32)
+        node = opset.matmul(node, opset.constant(weights), False, False, name=f"matmul{i}")
+    for i in range(4):
+        weights = np.random.default_rng(i).standard_normal((64, 64), dtype=np.float32)
+        node = opset.relu(opset.matmul(node, opset.constant(weights), False, False, name=f"light{i}"))
+    model = ov.Model([opset.result(node, name="out")], [data], "uneven")
+    table = profile(model, PAIR, unequal_pair, transfers=TRANSFERS)
+    group_of = {op: g for g, ops in enumerate(table.members or ()) for op in ops}
+    for d in range(2):
+        heavy = table.op_seconds[group_of["matmul1"], d] + table.op_seconds[group_of["matmul2"], d]
+        assert heavy > 0.5 * table.op_seconds[:, d].sum()
+
+
+def test_ops_that_a_device_does_not_support_are_infinite_there(unequal_pair: ov.Core) -> None:
+    model = zoo.build("mobilenet_v2")
+    with ProfilingSession(unequal_pair, model, PAIR, device_properties(unequal_pair, PAIR)) as session:
+        graph = extract(session.model)
+        supported = np.ones((len(graph), 2), bool)
+        supported[:, 0] = [op_type != "GroupConvolution" for op_type in graph.op_types]
+        answer = profile_session(session, graph, supported, transfers=TRANSFERS)
+    table = answer.table
+    assert set(answer.samples) == {"CPU"}
+    refused = {
+        g for g, op in zip(answer.coarse.group_of, graph.op_types, strict=True) if op == "GroupConvolution"
+    }
+    assert refused
+    assert set(np.flatnonzero(np.isinf(table.op_seconds[:, 0]))) == refused
+    assert np.isfinite(table.op_seconds[:, 1]).all()
+    rest = [g for g in range(len(table)) if g not in refused]
+    assert table.op_seconds[rest, 0].sum() > 0

@@ -1,9 +1,7 @@
 #include "ov_autoplace/partition.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <numeric>
 
 namespace ov_autoplace {
 namespace {
@@ -19,35 +17,26 @@ constexpr std::size_t wide_row(std::int32_t row) { return static_cast<std::size_
 
 Partitioner::Partitioner(const PartitionGraph& graph)
     : m_graph(graph),
-      m_boundary(graph.input_sources.size()),
       m_root(graph.size()),
+      m_boundary(graph.input_sources.size()),
       m_circle(graph.size()),
       m_waits(graph.size()),
       m_out_begin(graph.size()),
       m_out_end(graph.size()),
-      m_bit(graph.size()),
       m_flag(graph.size()),
       m_order(graph.size()),
       m_low(graph.size()),
-      m_group(graph.size()),
-      m_out_target(graph.input_sources.size()),
-      m_row(graph.size()),
+      m_next(graph.size()),
+      m_component(graph.size()),
+      m_bit(graph.size()),
+      m_outer_entry(graph.size()),
+      m_entry(graph.size()),
       m_fed_back(graph.size()),
-      m_entry(graph.size()) {}
+      m_entered(graph.size()),
+      m_row(graph.size()) {}
 
 std::int32_t Partitioner::partition(const std::int32_t* devices) {
-    const std::int32_t n = m_graph.size();
-    for (std::int32_t node = 0; node < n; ++node) {
-        const bool follows = m_graph.kinds[node] == NodeKind::result;
-        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-            m_boundary[e] = !follows && devices[m_graph.input_sources[e]] != devices[node];
-        }
-    }
-    m_arena.resize(n);
-    std::iota(m_arena.begin(), m_arena.end(), 0);
-    m_next_id = 1;
-    m_stuck.clear();
-    m_work.assign(1, Circle{0, m_arena.size(), 0, 0});
+    start(devices);
     while (!m_work.empty()) {
         const Circle circle = m_work.back();
         m_work.pop_back();
@@ -60,12 +49,32 @@ std::int32_t Partitioner::partition(const std::int32_t* devices) {
             } else if (found.subgraphs > 1) {
                 m_stuck.push_back(found);
             } else {
-                m_circle[m_root[m_arena[found.begin]]] = -1;  // a boundary inside one subgraph harms nobody
+                m_circle[m_root[m_nodes[found.nodes_begin]]] =
+                    -1;  // a boundary inside one subgraph is harmless
             }
         }
     }
     if (!m_stuck.empty()) isolate_nodes(m_stuck);
     return count_submodels();
+}
+
+// Rule 1, and the whole graph as the first circle.
+void Partitioner::start(const std::int32_t* devices) {
+    m_nodes.resize(m_graph.size());
+    m_edges.resize(m_graph.input_sources.size());
+    for (std::int32_t node = 0; node < m_graph.size(); ++node) {
+        m_nodes[node] = node;
+        const bool follows = m_graph.kinds[node] == NodeKind::result;
+        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
+            const std::int32_t source = m_graph.input_sources[e];
+            m_boundary[e] = !follows && devices[source] != devices[node];
+            m_edges[e] = Edge{source, node, e, m_boundary[e]};
+        }
+    }
+    std::fill(m_outer_entry.begin(), m_outer_entry.end(), Entry::none);
+    m_next_id = 1;
+    m_stuck.clear();
+    m_work.assign(1, Circle{0, m_nodes.size(), 0, m_edges.size(), 0, 0});
 }
 
 // Joins the circle's nodes over the edges that are no boundaries. All such edges stay inside the circle.
@@ -74,19 +83,15 @@ void Partitioner::connect(const Circle& circle) {
         while (m_root[node] != node) node = m_root[node] = m_root[m_root[node]];
         return node;
     };
-    for (std::size_t i = circle.begin; i < circle.end; ++i) {
-        const std::int32_t node = m_arena[i];
-        std::int32_t root = m_root[node] = node;
-        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-            if (m_boundary[e]) continue;
-            const std::int32_t other = find(m_graph.input_sources[e]);
-            m_root[std::max(root, other)] = std::min(root, other);
-            root = std::min(root, other);
-        }
+    for (std::size_t i = circle.nodes_begin; i < circle.nodes_end; ++i) m_root[m_nodes[i]] = m_nodes[i];
+    for (std::size_t i = circle.edges_begin; i < circle.edges_end; ++i) {
+        const Edge& edge = m_edges[i];
+        const std::int32_t a = find(edge.node), b = edge.boundary ? a : find(edge.source);
+        m_root[std::max(a, b)] = std::min(a, b);
     }
     m_roots.clear();
-    for (std::size_t i = circle.begin; i < circle.end; ++i) {
-        const std::int32_t node = m_arena[i];
+    for (std::size_t i = circle.nodes_begin; i < circle.nodes_end; ++i) {
+        const std::int32_t node = m_nodes[i];
         m_root[node] = m_root[m_root[node]];  // a parent is smaller, so it points at its root already
         if (m_root[node] == node) {
             m_roots.push_back(node);
@@ -108,35 +113,30 @@ bool Partitioner::peel(const Circle& within) {
     for (const std::int32_t root : m_roots) {
         m_waits[root] = m_out_end[root] = 0;
         m_flag[root] = 0;
-        m_group[root] = -1;
+        m_component[root] = -1;
     }
-    const auto for_each_boundary = [&](const auto& visit) {
-        for (std::size_t i = within.begin; i < within.end; ++i) {
-            const std::int32_t node = m_arena[i];
-            for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-                if (!m_boundary[e]) continue;
-                const std::int32_t from = m_root[m_graph.input_sources[e]];
-                if (m_circle[from] == within.id) visit(from, m_root[node]);
-            }
-        }
-    };
-    for_each_boundary([&](std::int32_t from, std::int32_t to) {
-        if (from == to) {
-            m_flag[to] = 1;
-        } else {
-            ++m_out_end[from];
-            ++m_waits[to];
-        }
-    });
+    m_crossings.resize(std::max(m_crossings.size(), within.edges_end - within.edges_begin));
+    std::size_t crossings = 0;
+    for (std::size_t i = within.edges_begin; i < within.edges_end; ++i) {
+        const std::int32_t from = m_root[m_edges[i].source], to = m_root[m_edges[i].node];
+        m_crossings[crossings] = {from, to};
+        crossings += from != to;
+        m_flag[to] |= m_edges[i].boundary & (from == to);
+    }
+    for (std::size_t i = 0; i < crossings; ++i) {
+        ++m_out_end[m_crossings[i].first];
+        ++m_waits[m_crossings[i].second];
+    }
     std::int32_t begin = 0;
     for (const std::int32_t root : m_roots) {
         m_out_begin[root] = begin;
         begin += m_out_end[root];
         m_out_end[root] = m_out_begin[root];
     }
-    for_each_boundary([&](std::int32_t from, std::int32_t to) {
-        if (from != to) m_out_target[m_out_end[from]++] = to;
-    });
+    m_out_target.resize(std::max(m_out_target.size(), crossings));
+    for (std::size_t i = 0; i < crossings; ++i)
+        m_out_target[m_out_end[m_crossings[i].first]++] = m_crossings[i].second;
+
     m_queue.clear();
     for (const std::int32_t root : m_roots) {
         if (m_waits[root] == 0) m_queue.push_back(root);
@@ -146,11 +146,11 @@ bool Partitioner::peel(const Circle& within) {
             if (--m_waits[m_out_target[k]] == 0) m_queue.push_back(m_out_target[k]);
         }
     }
-    m_group_size.clear();
+    m_component_size.clear();
     return m_queue.size() == m_roots.size();
 }
 
-// Tarjan's algorithm over the subgraphs that peel() left: fills m_group and m_group_size.
+// Tarjan's algorithm over the subgraphs that peel() left: fills m_component and m_component_size.
 void Partitioner::find_strong_components() {
     for (const std::int32_t root : m_roots) m_order[root] = -1;
     std::int32_t visited = 0;
@@ -161,14 +161,14 @@ void Partitioner::find_strong_components() {
             const std::int32_t root = m_path.back();
             if (m_order[root] < 0) {
                 m_order[root] = m_low[root] = visited++;
-                m_bit[root] = m_out_begin[root];
+                m_next[root] = m_out_begin[root];
                 m_open.push_back(root);
             }
-            if (m_bit[root] < m_out_end[root]) {
-                const std::int32_t next = m_out_target[m_bit[root]++];
+            if (m_next[root] < m_out_end[root]) {
+                const std::int32_t next = m_out_target[m_next[root]++];
                 if (m_order[next] < 0) {
                     m_path.push_back(next);
-                } else if (m_group[next] < 0) {
+                } else if (m_component[next] < 0) {
                     m_low[root] = std::min(m_low[root], m_order[next]);
                 }
                 continue;
@@ -176,55 +176,77 @@ void Partitioner::find_strong_components() {
             m_path.pop_back();
             if (!m_path.empty()) m_low[m_path.back()] = std::min(m_low[m_path.back()], m_low[root]);
             if (m_low[root] != m_order[root]) continue;
-            const auto group = static_cast<std::int32_t>(m_group_size.size());
+            const auto component = static_cast<std::int32_t>(m_component_size.size());
             std::int32_t size = 0, member = -1;
             do {
                 member = m_open.back();
                 m_open.pop_back();
-                m_group[member] = group;
+                m_component[member] = component;
                 ++size;
             } while (member != root);
-            m_group_size.push_back(size);
+            m_component_size.push_back(size);
         }
     }
 }
 
 void Partitioner::keep_circles(const Circle& within, bool with_loops, std::vector<Circle>& found) {
     const std::size_t first = found.size();
-    // The circle of a strong component gets its number when its first subgraph is met: ascending nodes.
-    std::vector<std::int32_t>& number_of_group = m_queue;
-    number_of_group.assign(m_group_size.size(), -1);
-    bool any = false;
+    std::vector<std::int32_t>& id_of_component = m_queue;
+    id_of_component.assign(m_component_size.size(), -1);
     for (const std::int32_t root : m_roots) {
-        m_circle[root] = -1;
-        const std::int32_t group = m_group[root];
-        const std::int32_t subgraphs = group < 0 ? 1 : m_group_size[group];
-        if (subgraphs == 1 && !(with_loops && m_flag[root])) continue;
-        any = true;
-        if (group >= 0 && number_of_group[group] >= 0) {
-            m_circle[root] = number_of_group[group];
-            continue;
+        const std::int32_t component = m_component[root];
+        const std::int32_t subgraphs = component < 0 ? 1 : m_component_size[component];
+        if (subgraphs == 1 && !(with_loops && m_flag[root])) {
+            m_circle[root] = -1;
+        } else if (component >= 0 && id_of_component[component] >= 0) {
+            m_circle[root] = id_of_component[component];
+        } else {
+            m_circle[root] = m_next_id++;
+            if (component >= 0) id_of_component[component] = m_circle[root];
+            found.push_back(Circle{0, 0, 0, 0, m_circle[root], subgraphs});
         }
-        m_circle[root] = m_next_id++;
-        if (group >= 0) number_of_group[group] = m_circle[root];
-        found.push_back(Circle{0, 0, m_circle[root], subgraphs});
     }
-    if (!any) return;
-    const std::int32_t first_id = found[first].id;
-    for (std::size_t i = within.begin; i < within.end; ++i) {
-        const std::int32_t circle = m_circle[m_root[m_arena[i]]];
-        if (circle >= 0) ++found[first + circle - first_id].end;
+    if (found.size() > first) copy_circles(within, &found[first], found.size() - first);
+}
+
+// Gives circles with ascending ids their nodes and edges; what enters them from outside is noted at the
+// nodes.
+void Partitioner::copy_circles(const Circle& within, Circle* circles, std::size_t count) {
+    const std::int32_t first_id = circles[0].id;
+    for (std::size_t i = within.nodes_begin; i < within.nodes_end; ++i) {
+        const std::int32_t id = m_circle[m_root[m_nodes[i]]];
+        if (id >= 0) ++circles[id - first_id].nodes_end;
     }
-    std::size_t begin = m_arena.size();
-    for (std::size_t c = first; c < found.size(); ++c) {
-        found[c].begin = begin;
-        begin += found[c].end;
-        found[c].end = found[c].begin;
+    for (std::size_t i = within.edges_begin; i < within.edges_end; ++i) {
+        const Edge edge = m_edges[i];
+        const std::int32_t id = m_circle[m_root[edge.node]];
+        if (id < 0) continue;
+        if (m_circle[m_root[edge.source]] == id) {
+            ++circles[id - first_id].edges_end;
+        } else {
+            m_outer_entry[edge.node] = std::max(m_outer_entry[edge.node], entry_from(edge.source));
+        }
     }
-    m_arena.resize(begin);
-    for (std::size_t i = within.begin; i < within.end; ++i) {
-        const std::int32_t circle = m_circle[m_root[m_arena[i]]];
-        if (circle >= 0) m_arena[found[first + circle - first_id].end++] = m_arena[i];
+    std::size_t nodes = m_nodes.size(), edges = m_edges.size();
+    for (std::size_t c = 0; c < count; ++c) {
+        circles[c].nodes_begin = nodes;
+        nodes += circles[c].nodes_end;
+        circles[c].nodes_end = circles[c].nodes_begin;
+        circles[c].edges_begin = edges;
+        edges += circles[c].edges_end;
+        circles[c].edges_end = circles[c].edges_begin;
+    }
+    m_nodes.resize(nodes);
+    m_edges.resize(edges);
+    for (std::size_t i = within.nodes_begin; i < within.nodes_end; ++i) {
+        const std::int32_t id = m_circle[m_root[m_nodes[i]]];
+        if (id >= 0) m_nodes[circles[id - first_id].nodes_end++] = m_nodes[i];
+    }
+    for (std::size_t i = within.edges_begin; i < within.edges_end; ++i) {
+        const Edge edge = m_edges[i];
+        const std::int32_t id = m_circle[m_root[edge.node]];
+        if (id >= 0 && m_circle[m_root[edge.source]] == id)
+            m_edges[circles[id - first_id].edges_end++] = edge;
     }
 }
 
@@ -236,67 +258,59 @@ void Partitioner::keep_circles(const Circle& within, bool with_loops, std::vecto
 // origin. Spared is a tensor with one reader whose maker depends on nothing but graph inputs, since cutting
 // it off would make a tiny subgraph.
 bool Partitioner::split_feedback(const Circle& circle) {
-    std::int32_t bits = 0;
-    for (std::size_t i = circle.begin; i < circle.end; ++i) {
-        const std::int32_t node = m_arena[i];
+    std::int32_t bits = 0, rows = 0;
+    for (std::size_t i = circle.nodes_begin; i < circle.nodes_end; ++i) {
+        const std::int32_t node = m_nodes[i];
+        m_row[node] = rows++;
         if (m_root[node] == node) m_bit[node] = bits++;
     }
     circle.subgraphs <= bits_per_word ? mark_feedback<1>(circle) : mark_feedback<wide_words>(circle);
     mark_entries(circle);
 
-    // The decisions of one round all rest on the boundaries at its start.
     m_cuts.clear();
     m_candidates.clear();
-    for (std::size_t i = circle.begin; i < circle.end; ++i) {
-        const std::int32_t node = m_arena[i];
-        if (!m_fed_back[node]) continue;
-        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-            const std::int32_t source = m_graph.input_sources[e];
-            if (m_boundary[e] || m_fed_back[source]) continue;
-            const bool spared = m_graph.input_is_private[e] && !m_graph.is_graph_input(source) &&
-                                m_entry[source] != Entry::from_ops;
-            if (spared) continue;
-            if (m_entry[source] == Entry::none) {
-                m_candidates.push_back({e, node});
-            } else {
-                // What enters above `source` also enters above `node`: shared.
-                m_cuts.push_back(e);
-            }
-        }
+    for (std::size_t i = circle.edges_begin; i < circle.edges_end; ++i) {
+        const Edge& edge = m_edges[i];
+        if (edge.boundary | !m_fed_back[edge.node] | m_fed_back[edge.source]) continue;
+        const Entry entry = m_entry[edge.source];
+        const bool spared = m_graph.input_is_private[edge.index] && !m_graph.is_graph_input(edge.source) &&
+                            entry != Entry::from_ops;
+        if (spared) continue;
+        // What enters above the source also enters above the node, so it is shared.
+        (entry == Entry::none ? m_candidates : m_cuts).push_back(i);
     }
     if (!m_candidates.empty()) find_shared_origins(circle);
-    for (const std::int32_t e : m_cuts) m_boundary[e] = 1;
+    // Only now, because all decisions of one round rest on the boundaries at its start.
+    for (const std::size_t i : m_cuts) m_edges[i].boundary = m_boundary[m_edges[i].index] = 1;
     return !m_cuts.empty();
 }
 
 // m_fed_back: one bit per subgraph travels along the edges, raised where a boundary leaves the subgraph.
 template <int Words>
 void Partitioner::mark_feedback(const Circle& circle) {
-    using Row = std::array<std::uint64_t, Words>;
-    const std::size_t nodes = circle.end - circle.begin;
-    if (m_bits.size() < nodes * Words) m_bits.resize(nodes * Words);
-    const auto row_of = [&](std::int32_t row) { return &m_bits[static_cast<std::size_t>(row) * Words]; };
-    for (std::size_t i = 0; i < nodes; ++i) m_row[m_arena[circle.begin + i]] = static_cast<std::int32_t>(i);
-
-    for (std::int32_t first = 0; first < circle.subgraphs; first += Words * bits_per_word) {
-        for (std::size_t i = 0; i < nodes; ++i) {
-            const std::int32_t node = m_arena[circle.begin + i];
-            Row row{};
-            for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-                const std::int32_t source = m_graph.input_sources[e], root = m_root[source];
-                if (m_circle[root] != circle.id) continue;
-                const std::uint64_t* above = row_of(m_row[source]);
-                for (int w = 0; w < Words; ++w) row[w] |= above[w];
-                const std::int32_t bit = m_bit[root] - first;
-                if (m_boundary[e] && bit >= 0 && bit < Words * bits_per_word) {
-                    row[bit / bits_per_word] |= std::uint64_t{1} << (bit % bits_per_word);
-                }
+    constexpr std::int32_t bits_per_pass = Words * bits_per_word;
+    const std::size_t size = (circle.nodes_end - circle.nodes_begin) * Words;
+    m_bits.resize(std::max(m_bits.size(), size));
+    for (std::int32_t first = 0; first < circle.subgraphs; first += bits_per_pass) {
+        std::fill_n(m_bits.begin(), size, 0);
+        for (std::size_t i = circle.edges_begin; i < circle.edges_end; ++i) {
+            const Edge& edge = m_edges[i];
+            const std::uint64_t* above = &m_bits[static_cast<std::size_t>(m_row[edge.source]) * Words];
+            std::uint64_t* row = &m_bits[static_cast<std::size_t>(m_row[edge.node]) * Words];
+            for (int w = 0; w < Words; ++w) row[w] |= above[w];
+            const std::int32_t bit = m_bit[m_root[edge.source]] - first;
+            if (Words == 1) {
+                row[0] |= static_cast<std::uint64_t>(edge.boundary) << bit;
+            } else if (edge.boundary && bit >= 0 && bit < bits_per_pass) {
+                row[bit / bits_per_word] |= std::uint64_t{1} << (bit % bits_per_word);
             }
-            std::copy(row.begin(), row.end(), row_of(static_cast<std::int32_t>(i)));
-            const std::int32_t own = m_bit[m_root[node]] - first;
-            if (own >= 0 && own < Words * bits_per_word) {
-                m_fed_back[node] = row[own / bits_per_word] >> (own % bits_per_word) & 1;
-            }
+        }
+        for (std::size_t i = circle.nodes_begin; i < circle.nodes_end; ++i) {
+            const std::int32_t node = m_nodes[i], own = m_bit[m_root[node]] - first;
+            if (own < 0 || own >= bits_per_pass) continue;
+            const std::uint64_t word =
+                m_bits[static_cast<std::size_t>(m_row[node]) * Words + own / bits_per_word];
+            m_fed_back[node] = word >> (own % bits_per_word) & 1;
         }
     }
 }
@@ -304,74 +318,65 @@ void Partitioner::mark_feedback(const Circle& circle) {
 // m_entry, exact for the nodes that are not fed back: everything of their subgraph that is above them
 // reaches them without leaving the subgraph.
 void Partitioner::mark_entries(const Circle& circle) {
-    for (std::size_t i = circle.begin; i < circle.end; ++i) {
-        const std::int32_t node = m_arena[i];
-        Entry entry = Entry::none;
-        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-            const std::int32_t source = m_graph.input_sources[e];
-            if (!m_boundary[e]) {
-                entry = std::max(entry, m_entry[source]);
-            } else if (m_root[source] != m_root[node]) {
-                entry = std::max(entry,
-                                 m_graph.is_graph_input(source) ? Entry::from_graph_inputs : Entry::from_ops);
-            }
-        }
-        m_entry[node] = entry;
+    for (std::size_t i = circle.nodes_begin; i < circle.nodes_end; ++i) {
+        const std::int32_t node = m_nodes[i];
+        m_entry[node] = m_outer_entry[node];
+        m_entered[node] = m_outer_entry[node] != Entry::none;
+    }
+    for (std::size_t i = circle.edges_begin; i < circle.edges_end; ++i) {
+        const Edge& edge = m_edges[i];
+        const bool enters = m_root[edge.source] != m_root[edge.node];
+        const Entry inner = edge.boundary ? Entry::none : m_entry[edge.source];
+        const Entry entry = enters ? entry_from(edge.source) : inner;
+        m_entry[edge.node] = std::max(m_entry[edge.node], entry);
+        m_entered[edge.node] |= enters;
     }
 }
 
 // Decides the candidates, edges with no entry above their source: cut where an origin above the source
-// reaches the head also by a detour, that is through a boundary or through a node at which one enters.
+// reaches the edge's end also by a detour, that is through a boundary or a node at which one enters.
 void Partitioner::find_shared_origins(const Circle& circle) {
-    constexpr std::int32_t bits_per_pass = wide_words * bits_per_word;
-    const std::size_t nodes = circle.end - circle.begin;
-    m_bits.resize(std::max(m_bits.size(), nodes * wide_words));
-    m_marked_bits.resize(std::max(m_marked_bits.size(), nodes * wide_words));
-    for (std::size_t i = circle.begin; i < circle.end; ++i) m_flag[m_root[m_arena[i]]] = 0;
-    for (const Candidate& candidate : m_candidates) m_flag[m_root[candidate.head]] = 1;
+    for (std::size_t i = circle.nodes_begin; i < circle.nodes_end; ++i) m_flag[m_root[m_nodes[i]]] = 0;
+    for (const std::size_t i : m_candidates) m_flag[m_root[m_edges[i].node]] = 1;
     std::int32_t origins = 0;
-    for (std::size_t i = circle.begin; i < circle.end; ++i) {
-        const std::int32_t node = m_arena[i];
-        // From here on bits belong to origins, so m_bit is per node.
+    for (std::size_t i = circle.nodes_begin; i < circle.nodes_end; ++i) {
+        const std::int32_t node = m_nodes[i];
         m_bit[node] = m_graph.is_origin[node] && m_flag[m_root[node]] ? origins++ : -1;
     }
-    for (std::int32_t first = 0; first < origins; first += bits_per_pass) {
+    for (std::int32_t first = 0; first < origins; first += wide_words * bits_per_word) {
         propagate_origins(circle, first);
-        for (const Candidate& candidate : m_candidates) {
-            const std::size_t above = wide_row(m_row[m_graph.input_sources[candidate.edge]]);
-            const std::size_t detour = wide_row(m_row[candidate.head]);
+        for (const std::size_t i : m_candidates) {
+            const std::size_t above = wide_row(m_row[m_edges[i].source]),
+                              end = wide_row(m_row[m_edges[i].node]);
+            const std::uint64_t* detour = m_entered[m_edges[i].node] ? &m_bits[end] : &m_marked_bits[end];
             bool shared = false;
-            for (int w = 0; w < wide_words; ++w)
-                shared = shared || (m_bits[above + w] & m_marked_bits[detour + w]);
-            if (shared) m_cuts.push_back(candidate.edge);
+            for (int w = 0; w < wide_words; ++w) shared |= (m_bits[above + w] & detour[w]) != 0;
+            if (shared) m_cuts.push_back(i);
         }
     }
 }
 
+// m_bits: the origins above each node; m_marked_bits: those that reach it by a detour. The marked bits of a
+// node at which a boundary enters are all its bits.
 void Partitioner::propagate_origins(const Circle& circle, std::int32_t first_bit) {
-    for (std::size_t i = circle.begin; i < circle.end; ++i) {
-        const std::int32_t node = m_arena[i];
-        std::array<std::uint64_t, wide_words> all{}, marked{};
-        bool entered = false;
-        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-            const std::int32_t source = m_graph.input_sources[e], root = m_root[source];
-            const bool boundary = m_boundary[e];
-            entered = entered || (boundary && root != m_root[node]);
-            if (m_circle[root] != circle.id) continue;
-            const std::size_t above = wide_row(m_row[source]);
-            for (int w = 0; w < wide_words; ++w) {
-                all[w] |= m_bits[above + w];
-                marked[w] |= boundary ? m_bits[above + w] : m_marked_bits[above + w];
-            }
-        }
-        const std::int32_t bit = m_bit[node] - first_bit;
-        if (m_bit[node] >= 0 && bit >= 0 && bit < wide_words * bits_per_word) {
-            all[bit / bits_per_word] |= std::uint64_t{1} << (bit % bits_per_word);
-        }
-        const std::size_t row = wide_row(m_row[node]);
+    const std::size_t size = wide_row(static_cast<std::int32_t>(circle.nodes_end - circle.nodes_begin));
+    m_bits.resize(std::max(m_bits.size(), size));
+    m_marked_bits.resize(std::max(m_marked_bits.size(), size));
+    std::fill_n(m_bits.begin(), size, 0);
+    std::fill_n(m_marked_bits.begin(), size, 0);
+    for (std::size_t i = circle.nodes_begin; i < circle.nodes_end; ++i) {
+        const std::int32_t bit = m_bit[m_nodes[i]] - first_bit;
+        if (m_bit[m_nodes[i]] < 0 || bit < 0 || bit >= wide_words * bits_per_word) continue;
+        m_bits[wide_row(m_row[m_nodes[i]]) + bit / bits_per_word] |= std::uint64_t{1}
+                                                                     << (bit % bits_per_word);
+    }
+    for (std::size_t i = circle.edges_begin; i < circle.edges_end; ++i) {
+        const Edge& edge = m_edges[i];
+        const std::size_t above = wide_row(m_row[edge.source]), row = wide_row(m_row[edge.node]);
+        const bool all = edge.boundary || m_entered[edge.source];
         for (int w = 0; w < wide_words; ++w) {
-            m_bits[row + w] = all[w];
-            m_marked_bits[row + w] = entered ? all[w] : marked[w];
+            m_bits[row + w] |= m_bits[above + w];
+            m_marked_bits[row + w] |= all ? m_bits[above + w] : m_marked_bits[above + w];
         }
     }
 }
@@ -382,8 +387,8 @@ void Partitioner::isolate_nodes(std::vector<Circle>& circles) {
         std::uint64_t best_rank = std::numeric_limits<std::uint64_t>::max();
         std::size_t best_circle = 0;
         for (std::size_t c = 0; c < circles.size(); ++c) {
-            for (std::size_t i = circles[c].begin; i < circles[c].end; ++i) {
-                const std::uint64_t rank = isolation_rank(m_arena[i]);
+            for (std::size_t i = circles[c].nodes_begin; i < circles[c].nodes_end; ++i) {
+                const std::uint64_t rank = isolation_rank(m_nodes[i]);
                 if (rank < best_rank) {
                     best_rank = rank;
                     best_circle = c;
@@ -391,10 +396,10 @@ void Partitioner::isolate_nodes(std::vector<Circle>& circles) {
             }
         }
         const auto node = static_cast<std::int32_t>(best_rank & 0xFFFFFFFF);
-        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-            m_boundary[e] = 1;  // inputs from other subgraphs are boundaries already
-        }
         const Circle changed = circles[best_circle];
+        for (std::size_t i = changed.edges_begin; i < changed.edges_end; ++i) {
+            if (m_edges[i].node == node) m_edges[i].boundary = m_boundary[m_edges[i].index] = 1;
+        }
         circles.erase(circles.begin() + static_cast<std::ptrdiff_t>(best_circle));
         connect(changed);
         find_circles(changed, false, circles);

@@ -12,7 +12,9 @@
 // wait for each other, because nothing outside a circle can change what happens in it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "ov_autoplace/partition_graph.hpp"
@@ -32,22 +34,30 @@ public:
     const std::vector<std::int32_t>& roots() const { return m_root; }
 
 private:
-    // A circle: nodes (ascending, in m_arena) of subgraphs that wait for each other, or of one subgraph
-    // with a boundary inside. The first "circle" of a partition is the whole graph.
+    // A circle: subgraphs that wait for each other, or one subgraph with a boundary inside. The first
+    // "circle" of a partition is the whole graph. Its nodes and the edges between them are ranges of m_nodes
+    // and m_edges; nodes ascend, edges stand by ascending consumer.
     struct Circle {
-        std::size_t begin = 0;
-        std::size_t end = 0;
+        std::size_t nodes_begin = 0, nodes_end = 0;
+        std::size_t edges_begin = 0, edges_end = 0;
         std::int32_t id = 0;
         std::int32_t subgraphs = 0;
     };
+    struct Edge {
+        std::int32_t source, node;
+        std::int32_t index;     // in the graph
+        std::int32_t boundary;  // 0 or 1
+    };
     // How boundaries enter a node's subgraph at the node or above it.
-    enum class Entry : std::uint8_t { none, from_graph_inputs, from_ops };
+    enum Entry : std::uint8_t { none, from_graph_inputs, from_ops };
 
+    void start(const std::int32_t* devices);
     void connect(const Circle& circle);
     void find_circles(const Circle& within, bool with_loops, std::vector<Circle>& found);
     bool peel(const Circle& within);
     void find_strong_components();
     void keep_circles(const Circle& within, bool with_loops, std::vector<Circle>& found);
+    void copy_circles(const Circle& within, Circle* circles, std::size_t count);
 
     bool split_feedback(const Circle& circle);
     template <int Words>
@@ -60,34 +70,39 @@ private:
     std::uint64_t isolation_rank(std::int32_t node) const;
     std::int32_t count_submodels();
 
+    Entry entry_from(std::int32_t source) const {
+        return m_graph.is_graph_input(source) ? from_graph_inputs : from_ops;
+    }
+
     const PartitionGraph& m_graph;
-    std::vector<std::uint8_t> m_boundary;  // per edge
     std::vector<std::int32_t> m_root;      // per node: smallest node of its subgraph
-    std::vector<std::int32_t> m_arena;     // node lists of the circles
+    std::vector<std::uint8_t> m_boundary;  // per edge of the graph
+    std::vector<std::int32_t> m_nodes;
+    std::vector<Edge> m_edges;
     std::vector<Circle> m_work, m_found, m_stuck;
     std::int32_t m_next_id = 0;
 
     // Per subgraph, at the index of its root.
     std::vector<std::int32_t> m_circle;  // id of the circle that holds it, or -1
-    std::vector<std::int32_t> m_waits;   // boundary edges from subgraphs that are not peeled off
+    std::vector<std::int32_t> m_waits;   // boundaries from subgraphs that are not peeled off
     std::vector<std::int32_t> m_out_begin, m_out_end;
-    std::vector<std::int32_t> m_bit;
     std::vector<std::uint8_t> m_flag;
-    std::vector<std::int32_t> m_order, m_low, m_group;
-    std::vector<std::int32_t> m_out_target;  // per boundary edge: root of the receiving subgraph
-    std::vector<std::int32_t> m_roots, m_queue, m_path, m_open;
-    std::vector<std::int32_t> m_group_size;
+    std::vector<std::int32_t> m_order, m_low, m_next, m_component;
+    std::vector<std::int32_t> m_bit;  // also per node, once bits stand for origins
+
+    // Scratch of the search for circles.
+    std::vector<std::pair<std::int32_t, std::int32_t>> m_crossings;  // boundaries between roots
+    std::vector<std::int32_t> m_out_target;
+    std::vector<std::int32_t> m_roots, m_queue, m_path, m_open, m_component_size;
 
     // Per node, valid inside the circle being split.
-    std::vector<std::int32_t> m_row;
-    std::vector<std::uint8_t> m_fed_back;  // depends on its own subgraph through a boundary
+    std::vector<Entry> m_outer_entry;  // through edges that come from outside the circle
     std::vector<Entry> m_entry;
+    std::vector<std::uint8_t> m_fed_back;  // depends on its own subgraph through a boundary
+    std::vector<std::uint8_t> m_entered;   // a boundary from another subgraph ends here
+    std::vector<std::int32_t> m_row;       // position in the circle
     std::vector<std::uint64_t> m_bits, m_marked_bits;
-    struct Candidate {
-        std::int32_t edge, head;
-    };
-    std::vector<Candidate> m_candidates;
-    std::vector<std::int32_t> m_cuts;  // edges
+    std::vector<std::size_t> m_candidates, m_cuts;  // positions in m_edges
 };
 
 }  // namespace ov_autoplace

@@ -21,6 +21,14 @@ def command(*arguments: str) -> None:
     subprocess.run([sys.executable, "-m", "ov_autoplace", *arguments], check=True)
 
 
+def first_convolution(path: Path) -> str:
+    """Name of the first convolution of a model."""
+    import openvino as ov
+
+    ops = ov.Core().read_model(path).get_ordered_ops()
+    return next(op.get_friendly_name() for op in ops if "Convolution" in op.get_type_name())
+
+
 def run(annotated: Path, original: Path) -> None:
     """Compile the annotated model on AUTOPLACE and compare what it answers with the plain CPU."""
     import numpy as np
@@ -36,16 +44,17 @@ def run(annotated: Path, original: Path) -> None:
     image = random.standard_normal(tuple(compiled.inputs[0].shape), dtype=np.float32)
     answer, expected = compiled([image])[0], reference([image])[0]
     difference = np.abs(answer - expected).max() / np.abs(expected).max()
+    precision = core.get_property("CPU", "INFERENCE_PRECISION_HINT").to_string()
     used = ", ".join(compiled.get_property("EXECUTION_DEVICES"))
-    print(f"\n{annotated.name} ran on {used} (OpenVINO {ov.__version__});")
-    print(f"largest difference from plain CPU: {difference:.1e} of the largest output")
+    print(
+        f"\n{annotated} ran on {used} (OpenVINO {ov.__version__.split('-')[0]}, which computes in {precision} here)."
+    )
+    print(f"Largest difference from plain CPU: {difference:.1e} of the largest output.")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--network", default="mobilenet_v2", help="a network of tools/zoo with one float input"
-    )
+    parser.add_argument("--network", default="mobilenet_v2", help="a network of tools/zoo for images")
     parser.add_argument("--folder", type=Path, default=Path(), help="where the files go")
     arguments = parser.parse_args()
     os.environ["AUTOPLACE_EXTRA_DEVICES"] = EXTRA_DEVICES
@@ -54,6 +63,8 @@ def main() -> None:
 
     import zoo
 
+    pinned = arguments.folder / "pinned"
+    pinned.mkdir(parents=True, exist_ok=True)
     path = arguments.folder / f"{arguments.network}.xml"
     ov.save_model(zoo.build(arguments.network, "full"), path, compress_to_fp16=False)
     print(f"{path}: {arguments.network} with random weights, the size of its publication.")
@@ -64,6 +75,11 @@ def main() -> None:
     command("annotate", str(path), "-d", DEVICES)
     command("bench", str(path), "-d", DEVICES, "--seconds", "5")
     run(path.with_name(f"{path.stem}.autoplace.xml"), path)
+
+    print("\nA device that is slower at everything is best left alone. To see both at work, pin an op to it:")
+    pin = f"{first_convolution(path)}=XCPU"
+    command("annotate", str(path), "-d", DEVICES, "--pin", pin, "--mode", "zero-shot", "-o", str(pinned))
+    run(pinned / f"{path.stem}.autoplace.xml", path)
 
 
 if __name__ == "__main__":

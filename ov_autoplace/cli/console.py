@@ -59,13 +59,15 @@ def print_sentence(sentence: str) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table; columns whose heading ends in a unit or that hold numbers are aligned right.
+    """Print a table; a column that is empty in all rows is left out.
 
     Args:
         title: Plain text, as all cells are: nothing in it is taken for markup.
         columns: Headings; a leading ``>`` aligns the column right.
         rows: Cells; ``None`` prints as a dash.
     """
+    kept = [i for i in range(len(columns)) if not rows or any(row[i] not in (None, "") for row in rows)]
+    columns, rows = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
     table = Table(title=escape(title), title_justify="left", title_style="bold")
     for column in columns:
         right = column.startswith(">")

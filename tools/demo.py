@@ -46,9 +46,7 @@ def run(annotated: Path, original: Path) -> None:
     difference = np.abs(answer - expected).max() / np.abs(expected).max()
     precision = core.get_property("CPU", "INFERENCE_PRECISION_HINT").to_string()
     used = ", ".join(compiled.get_property("EXECUTION_DEVICES"))
-    print(
-        f"\n{annotated} ran on {used} (OpenVINO {ov.__version__.split('-')[0]}, which computes in {precision} here)."
-    )
+    print(f"\n{annotated} ran on {used} (computing in {precision}, OpenVINO {ov.__version__.split('-')[0]}).")
     print(f"Largest difference from plain CPU: {difference:.1e} of the largest output.")
 
 
@@ -68,15 +66,13 @@ def main() -> None:
     path = arguments.folder / f"{arguments.network}.xml"
     ov.save_model(zoo.build(arguments.network, "full"), path, compress_to_fp16=False)
     print(f"{path}: {arguments.network} with random weights, the size of its publication.")
-    print(
-        "XCPU is no second device: it is the CPU plugin once more, on one thread. On a machine with a GPU or"
-    )
-    print("NPU, leave AUTOPLACE_EXTRA_DEVICES away and name your own devices.")
+    print("XCPU is no second device: it is the CPU plugin once more, on one thread. On a machine with a GPU")
+    print("or NPU, leave AUTOPLACE_EXTRA_DEVICES away and name your own devices.")
     command("annotate", str(path), "-d", DEVICES)
     command("bench", str(path), "-d", DEVICES, "--seconds", "5")
     run(path.with_name(f"{path.stem}.autoplace.xml"), path)
 
-    print("\nA device that is slower at everything is best left alone. To see both at work, pin an op to it:")
+    print("\nWhere mixing does not pay, one device is the answer. To see two at work, pin an op to XCPU:")
     pin = f"{first_convolution(path)}=XCPU"
     command("annotate", str(path), "-d", DEVICES, "--pin", pin, "--mode", "zero-shot", "-o", str(pinned))
     run(pinned / f"{path.stem}.autoplace.xml", path)

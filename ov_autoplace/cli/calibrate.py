@@ -23,7 +23,7 @@ def calibrate(
     as_json: arguments.Json = False,
 ) -> None:
     """Measure this machine once: a target profile that other commands take as --target."""
-    from ov_autoplace.cost import calibrate as calibration
+    from ov_autoplace.cost.calibrate import calibrate as measure
     from ov_autoplace.devices import core_with_extra_devices, resolve_devices
     from ov_autoplace.files import staged_folder
 
@@ -33,7 +33,7 @@ def calibrate(
     with staged_folder(output.parent):
         pass  # refuse a folder that cannot be written now, not after minutes of measuring
     with progress_bar() as progress:
-        target = calibration.calibrate(core, names, properties=properties, progress=progress, quick=quick)
+        target = measure(core, names, properties=properties, progress=progress, quick=quick)
     target.save(output)
     if as_json:
         print_json({"target": str(output), "devices": list(names), "quick": quick})

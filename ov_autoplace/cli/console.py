@@ -68,13 +68,15 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     """
     kept = [i for i in range(len(columns)) if not rows or any(row[i] not in (None, "") for row in rows)]
     columns, rows = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
-    table = Table(title=escape(title), title_justify="left", title_style="bold")
+    table = Table()
     for column in columns:
         right = column.startswith(">")
         table.add_column(escape(column.lstrip(">")), justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*("-" if cell is None else escape(str(cell)) for cell in row))
-    _stdout().print(table)
+    console = _stdout()
+    console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
+    console.print(table)
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ class Request:
         known = resolve_devices(self.core, devices)
         if placement is None or not set(placement.devices) <= set(known):
             return None
-        return self._decided(placement, "annotated", f"{self.path} is annotated so")
+        return self._decided(placement, "annotated", f"taken from the annotation of {self.path}")
 
     def cost_table(
         self, placement: Placement, devices: str | Sequence[str] | None, options: dict[str, Any]

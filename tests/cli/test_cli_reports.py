@@ -95,7 +95,7 @@ def test_bench_runs_an_annotated_model_as_it_is_annotated(cli: Command, model: P
     report = cli("bench", annotated, *DEVICES, "--seconds", "0.2", "--json").json()
 
     assert {row["name"]: row["subgraphs"] for row in report["rows"]}["AUTOPLACE"] == 2
-    assert "annotated" in report["decision"]
+    assert "annotation" in report["decision"]
 
 
 def test_explain_adds_up(cli: Command, model: Path) -> None:

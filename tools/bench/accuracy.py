@@ -1,0 +1,180 @@
+"""Predicted against measured latency of random placements on two unequal devices.
+
+    python tools/bench/accuracy.py [--models resnet50 unet ...] [--placements 17] [--size full] [--verbose]
+
+Each model is profiled, then placed at random (1 to 12 contiguous runs of groups on alternating devices),
+compiled on HETERO and run interleaved by the C++ profiler. The prediction knows nothing of these runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from common import machine_line, print_table, unequal_pair
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+import zoo
+from ov_autoplace.cost.profiled import profile_session
+from ov_autoplace.cost.profiling import ProfilingSession
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import measure_transfers
+from ov_autoplace.devices import device_properties, profiler_for
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.simulator import simulate
+from ov_autoplace.support import supported_ops
+
+DEVICES = ("XCPU", "CPU")
+MODELS = ("inception_v3", "resnet50", "bert_base", "mobilenet_v2", "unet", "wavenet")
+MOST_SEGMENTS = 12
+# Compiled placements hold their weights: so many live at a time.
+BATCH = 6
+SECONDS = 0.25  # of running per placement
+ROUNDS = 6
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One placement: seconds and number of subgraphs, predicted and real."""
+
+    predicted: float
+    measured: float
+    predicted_subgraphs: int
+    subgraphs: int
+
+    @property
+    def error(self) -> float:
+        """Relative error of the prediction, with its sign."""
+        return self.predicted / self.measured - 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=zoo.NAMES, metavar="MODEL")
+    parser.add_argument("--size", choices=("small", "full"), default="full")
+    parser.add_argument("--placements", type=int, default=17, help="of each model")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--verbose", action="store_true", help="print every placement")
+    arguments = parser.parse_args()
+
+    core = unequal_pair()
+    properties = device_properties(core, DEVICES)
+    transfers = measure_transfers(profiler_for(core, DEVICES, properties), DEVICES)
+    rows, errors = [], []
+    for name in arguments.models:
+        start = time.perf_counter()
+        model = zoo.build(name, arguments.size)
+        with ProfilingSession(core, model, DEVICES, properties) as session:
+            graph = extract(session.model)
+            supported = supported_ops(core, session.model, graph.names, DEVICES, properties)
+            table = profile_session(session, graph, supported, transfers=transfers).table
+            random = np.random.default_rng(arguments.seed)
+            assignments = [random_assignment(len(table), random) for _ in range(arguments.placements)]
+            trials = measure(session, table, assignments)
+        if arguments.verbose:
+            print_trials(name, trials)
+        errors += [trial.error for trial in trials]
+        rows.append(summary(name, trials, time.perf_counter() - start))
+    print(machine_line())
+    columns = (
+        "model",
+        "placements",
+        "latency ms",
+        "median error",
+        "p90",
+        "bias",
+        "Spearman",
+        "subgraphs right",
+        "s",
+    )
+    print_table("Predicted against measured latency", columns, rows)
+    print(f"all {len(errors)} placements: median absolute error {np.median(np.abs(errors)):.1%}")
+
+
+def random_assignment(groups: int, random: np.random.Generator) -> NDArray[np.int32]:
+    """Contiguous runs of groups, in topological order, on alternating devices."""
+    segments = int(random.integers(1, min(MOST_SEGMENTS, groups) + 1))
+    cuts = np.sort(random.choice(np.arange(1, groups), size=segments - 1, replace=False))
+    first = int(random.integers(len(DEVICES)))
+    runs = np.searchsorted(cuts, np.arange(groups), side="right")
+    return ((runs + first) % len(DEVICES)).astype(np.int32)
+
+
+def measure(
+    session: ProfilingSession, table: CostTable, assignments: Sequence[NDArray[np.int32]]
+) -> list[Trial]:
+    """Compile and run placements in turns, a batch at a time."""
+    trials = []
+    for begin in range(0, len(assignments), BATCH):
+        batch = assignments[begin : begin + BATCH]
+        executables = [
+            session.compile_placement(Placement.of_groups(table, assignment).to_dict())
+            for assignment in batch
+        ]
+        runs = [
+            int(np.clip(SECONDS / ROUNDS / executable.run(2, warmup=2).min(), 2, 200))
+            for executable in executables
+        ]
+        samples: list[list[NDArray[np.float64]]] = [[] for _ in batch]
+        for _ in range(ROUNDS):
+            for found, executable, count in zip(samples, executables, runs, strict=True):
+                found.append(executable.run(count, warmup=1))
+        for assignment, executable, found in zip(batch, executables, samples, strict=True):
+            schedule = simulate(table, assignment)
+            trials.append(
+                Trial(
+                    schedule.latency_seconds,
+                    float(np.median(np.concatenate(found))),
+                    schedule.subgraphs,
+                    executable.subgraphs,
+                )
+            )
+    return trials
+
+
+def summary(name: str, trials: Sequence[Trial], seconds: float) -> tuple[str, ...]:
+    """One row of the table."""
+    errors = np.array([trial.error for trial in trials])
+    predicted = [trial.predicted for trial in trials]
+    measured = [trial.measured for trial in trials]
+    right = np.mean([trial.predicted_subgraphs == trial.subgraphs for trial in trials])
+    return (
+        name,
+        str(len(trials)),
+        f"{min(measured) * 1e3:.3f} to {max(measured) * 1e3:.3f}",
+        f"{np.median(np.abs(errors)):.1%}",
+        f"{np.quantile(np.abs(errors), 0.9):.1%}",
+        f"{np.median(errors):+.1%}",
+        f"{spearmanr(predicted, measured).statistic:.3f}",
+        f"{right:.0%}",
+        f"{seconds:.0f}",
+    )
+
+
+def print_trials(name: str, trials: Sequence[Trial]) -> None:
+    """Every placement, by error."""
+    print_table(
+        f"{name}: milliseconds",
+        ("predicted", "measured", "error", "subgraphs predicted", "real"),
+        [
+            (
+                f"{trial.predicted * 1e3:.3f}",
+                f"{trial.measured * 1e3:.3f}",
+                f"{trial.error:+.1%}",
+                trial.predicted_subgraphs,
+                trial.subgraphs,
+            )
+            for trial in sorted(trials, key=lambda trial: trial.error)
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
+from ov_autoplace.partition import subgraphs_of
 
 __all__ = ["open_shapes", "outputs_of", "random_inputs", "random_regions", "relative_error"]
 
@@ -71,15 +72,34 @@ def random_regions(
 ) -> dict[str, str]:
     """Devices by turns for the co-location groups, cut at random into runs of the topological order.
 
+    HETERO cuts regions that depend on each other through another region into smaller ones. Cuts that
+    would part the ReadValue of a state from its Assign are drawn again: the state would be lost.
+
     Returns:
         Device by op friendly name.
+
+    Raises:
+        ValueError: No draw keeps the states whole.
     """
     random = np.random.default_rng(seed)
     groups = coarsen(extract(model, shapes)).members
     count = min(regions - 1, len(groups) - 1)
-    cuts = np.sort(random.choice(np.arange(1, len(groups)), size=count, replace=False))
-    return {
-        op: devices[np.searchsorted(cuts, g, side="right") % len(devices)]
-        for g, ops in enumerate(groups)
-        for op in ops
-    }
+    for _ in range(100):
+        cuts = np.sort(random.choice(np.arange(1, len(groups)), size=count, replace=False))
+        device_of = {
+            op: devices[np.searchsorted(cuts, g, side="right") % len(devices)]
+            for g, ops in enumerate(groups)
+            for op in ops
+        }
+        if _states_are_whole(model, device_of):
+            return device_of
+    raise ValueError(f"no placement of {model.friendly_name} in {regions} regions keeps its states whole")
+
+
+def _states_are_whole(model: ov.Model, device_of: Mapping[str, str]) -> bool:
+    states = [op for op in model.get_ops() if op.get_type_name() in ("ReadValue", "Assign")]
+    subgraph_of = subgraphs_of(model, device_of) if states else {}
+    places: dict[str, set[int]] = {}
+    for op in states:
+        places.setdefault(op.get_attributes()["variable_id"], set()).add(subgraph_of[op.friendly_name])
+    return all(len(subgraphs) == 1 for subgraphs in places.values())

@@ -43,9 +43,7 @@ class Graph:
         return sum(inputs.count(tensor) for inputs in self.inputs)
 
     def readers(self, node: int) -> int:
-        return sum(
-            self.sources(v).count(node) for v in range(len(self.kinds)) if self.kinds[v] != RESULT
-        )
+        return sum(self.sources(v).count(node) for v in range(len(self.kinds)) if self.kinds[v] != RESULT)
 
 
 Input = tuple[int, int]  # node and port
@@ -66,7 +64,9 @@ def feedback_cuts(graph: Graph, cut: set[Input]) -> set[Input]:
     n = len(graph.kinds)
     label = components(graph, cut)
     # Beside the cuts, every node where dependencies begin counts as entering its own subgraph.
-    origins = {(v, -1) for v in range(n) if graph.is_input(v) or (graph.kinds[v] == GROUP and not graph.inputs[v])}
+    origins = {
+        (v, -1) for v in range(n) if graph.is_input(v) or (graph.kinds[v] == GROUP and not graph.inputs[v])
+    }
 
     def producer(mark: Input) -> int:
         return graph.producer[graph.inputs[mark[0]][mark[1]]]
@@ -155,6 +155,11 @@ def node_to_isolate(graph: Graph, cut: set[Input], label: list[int], circles: se
 
 def partition(graph: Graph, devices: Sequence[int]) -> list[int]:
     """Subgraph of each node, named by its smallest node."""
+    return partition_with_isolations(graph, devices)[0]
+
+
+def partition_with_isolations(graph: Graph, devices: Sequence[int]) -> tuple[list[int], int]:
+    """:func:`partition`, and how many nodes rule 3 cut off."""
     cut = {
         (v, port)
         for v in range(len(graph.kinds))
@@ -164,11 +169,13 @@ def partition(graph: Graph, devices: Sequence[int]) -> list[int]:
     while more := feedback_cuts(graph, cut) - cut:
         cut |= more
     label = components(graph, cut)
+    isolated = 0
     while circles := in_circles(graph, cut, label):
         v = node_to_isolate(graph, cut, label, circles)
         cut |= {(v, port) for port in range(len(graph.inputs[v]))}
         label = components(graph, cut)
-    return label
+        isolated += 1
+    return label, isolated
 
 
 def submodels(graph: Graph, label: Sequence[int]) -> int:

@@ -1,0 +1,196 @@
+"""Subgraph counts, against the real HETERO and against the plain rules in ``reference_hetero``."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import openvino as ov
+import openvino.opset13 as ops
+import pytest
+
+import reference_hetero as reference
+from conftest import CPU_PLUGIN
+from ov_autoplace import _core
+from ov_autoplace.errors import PlacementError
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.partition import count_graph_subgraphs, count_subgraphs, subgraphs_of
+from ov_autoplace.placement.annotation import set_affinities
+from ov_autoplace.placement.placement import Placement
+from random_models import random_model
+
+DEVICES = ("CPU", "XCPU")
+
+
+@pytest.fixture(scope="module")
+def core() -> ov.Core:
+    core = ov.Core()
+    core.register_plugin(str(CPU_PLUGIN), "XCPU")
+    for device in DEVICES:
+        # Without its snippets, which crash on some tiny graphs (and take most of the compile time).
+        core.set_property(device, {"SNIPPETS_MODE": "DISABLE", "INFERENCE_NUM_THREADS": 1})
+    return core
+
+
+def hetero_count(core: ov.Core, model: ov.Model, device_of: dict[str, str]) -> int:
+    set_affinities(model, device_of)
+    return int(core.compile_model(model, "HETERO").get_property("HETERO_NUMBER_OF_SUBMODELS"))
+
+
+def random_placement(random: np.random.Generator, model: ov.Model, style: str) -> dict[str, str]:
+    """Devices drawn op by op (``scattered``) or in runs along the order of the ops (``runs``)."""
+    change = 0.5 if style == "scattered" else 0.15
+    device, device_of = 0, {}
+    for op in model.get_ordered_ops():
+        device ^= int(random.random() < change)
+        device_of[op.get_friendly_name()] = DEVICES[device]
+    return device_of
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_count_is_that_of_the_real_hetero(core: ov.Core, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    model = random_model(seed, size=int(random.integers(4, 16)), shared_constants=seed % 4)
+    for style in ("scattered", "runs") * 4:
+        device_of = random_placement(random, model, style)
+        assert count_subgraphs(model, device_of) == hetero_count(core, model, device_of), (style, device_of)
+
+
+# Placements of random_model(seed, ...) that need HETERO's last resort, cutting off one node at a time.
+@pytest.mark.parametrize("seed", [3, 7, 11])
+def test_count_is_that_of_the_real_hetero_where_subgraphs_wait_in_circles(core: ov.Core, seed: int) -> None:
+    model = random_model(seed, size=25, shared_constants=3)
+    graph = extract(model)
+    random = np.random.default_rng(seed)
+    for _ in range(1000):
+        device_of = random_placement(random, model, "scattered")
+        devices = [DEVICES.index(device_of[name]) for name in graph.names]
+        if isolations(reference_graph(model), devices) > 1:
+            break
+    else:
+        pytest.fail("no placement of this model needs the last resort")
+    assert count_subgraphs(model, device_of) == hetero_count(core, model, device_of), device_of
+
+
+def reference_graph(model: ov.Model) -> reference.Graph:
+    graph = extract(model)
+    kinds = graph.is_parameter * 1 + graph.is_constant * 2 + graph.is_result * 3
+    readers = np.split(graph.tensor_consumers, graph.tensor_offsets[1:-1])
+    return reference.Graph.of(kinds.tolist(), graph.tensor_producer.tolist(), [r.tolist() for r in readers])
+
+
+def isolations(graph: reference.Graph, devices: list[int]) -> int:
+    """How many nodes the reference cuts off singly."""
+    return reference.partition_with_isolations(graph, devices)[1]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_subgraphs_are_those_of_the_plain_rules(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    model = random_model(seed, size=int(random.integers(2, 30)), shared_constants=seed % 5, locality=10)
+    graph = reference_graph(model)
+    names = [op.get_friendly_name() for op in model.get_ordered_ops()]
+    for style in ("scattered", "runs") * 3:
+        device_of = random_placement(random, model, style)
+        labels = reference.partition(graph, [DEVICES.index(device_of[name]) for name in names])
+        found = subgraphs_of(model, device_of)
+        assert partition_of(found.values()) == partition_of(labels), device_of
+        assert count_subgraphs(model, device_of) == reference.submodels(graph, labels)
+
+
+def partition_of(labels) -> list[int]:
+    labels = list(labels)
+    return [labels.index(label) for label in labels]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_many_subgraphs_on_one_circle_do_not_change_the_answer(seed: int) -> None:
+    # Two long chains that cross all the time: far more subgraphs than one word has bits.
+    random = np.random.default_rng(seed)
+    length = 250
+    producer = list(range(2 * length - 2))
+    readers = [[t + 2] + ([t + 3] if t % 2 == 0 and t + 3 < 2 * length else []) for t in producer]
+    kinds = [reference.GROUP] * (2 * length)
+    devices = random.integers(2, size=2 * length).astype(np.int32)
+    graph = _core.PartitionGraph(
+        np.array(kinds, np.uint8),
+        np.array(producer, np.int32),
+        np.cumsum([0, *map(len, readers)]).astype(np.int32),
+        np.array(list(itertools.chain(*readers)), np.int32),
+    )
+    _, roots = graph.partition(devices)
+    assert roots.tolist() == reference.partition(
+        reference.Graph.of(kinds, producer, readers), devices.tolist()
+    )
+
+
+def test_one_device_is_one_subgraph_and_constants_alone_make_none() -> None:
+    model = random_model(0, size=6, shared_constants=1)
+    device_of = {op.get_friendly_name(): "CPU" for op in model.get_ops()}
+    assert count_subgraphs(model, device_of) == 1
+    moved = device_of | {
+        op.get_friendly_name(): "GPU" for op in model.get_ops() if op.get_type_name() == "Constant"
+    }
+    assert count_subgraphs(model, moved) == 1
+    numbers = subgraphs_of(model, moved)
+    assert {numbers[name] for name, device in moved.items() if device == "CPU"} == {0}
+    assert 0 not in {numbers[name] for name, device in moved.items() if device == "GPU"}
+
+
+def test_results_follow_their_producer() -> None:
+    parameter = ops.parameter([1], name="in")
+    result = ops.result(ops.relu(parameter, name="relu"), name="out")
+    model = ov.Model([result], [parameter])
+    assert count_subgraphs(model, {"in": "CPU", "relu": "CPU", "out": "GPU"}) == 1
+    assert count_subgraphs(model, {"in": "GPU", "relu": "CPU", "out": "CPU"}) == 2
+
+
+def test_count_of_an_extracted_graph_is_that_of_its_model() -> None:
+    model = random_model(5, size=20)
+    graph = extract(model)
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        device = random.integers(3, size=len(graph)).astype(np.int32)
+        placement = Placement(("A", "B", "C"), graph.names, device)
+        assert count_graph_subgraphs(graph, device) == count_subgraphs(model, placement)
+
+
+def test_ops_with_the_same_name_are_told_apart() -> None:
+    parameter = ops.parameter([1], name="x")
+    first = ops.relu(parameter, name="twin")
+    second = ops.sigmoid(first, name="twin")
+    model = ov.Model([ops.result(second, name="out")], [parameter])
+    assert subgraphs_of(model, {"x": "A", "twin": "A", "twin_1": "B", "out": "B"}) == {
+        "x": 0,
+        "twin": 0,
+        "twin_1": 1,
+        "out": 1,
+    }
+
+
+def test_a_placement_that_does_not_fit_the_model_is_refused() -> None:
+    model = random_model(1, size=3)
+    device_of = {op.get_friendly_name(): "CPU" for op in model.get_ops()}
+    with pytest.raises(PlacementError, match="no op 'stranger'"):
+        count_subgraphs(model, device_of | {"stranger": "CPU"})
+    del device_of["op1"]
+    with pytest.raises(PlacementError, match="the first is 'op1'"):
+        subgraphs_of(model, device_of)
+    with pytest.raises(PlacementError, match="the graph has"):
+        count_graph_subgraphs(extract(model), np.zeros(2, np.int32))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "producer", "offsets", "consumers", "message"),
+    [
+        ([0, 0], [1], [0, 1], [0], "topological order"),
+        ([0, 0], [0], [0, 1], [2], "topological order"),
+        ([0, 0], [2], [0, 0], [], "made by node 2"),
+        ([0, 0], [0], [0, 2], [1], "tensor_offsets"),
+        ([9, 0], [0], [0, 1], [1], "no node kind"),
+    ],
+)
+def test_inconsistent_graphs_are_refused(kinds, producer, offsets, consumers, message: str) -> None:
+    arrays = (np.array(values, np.int32) for values in (producer, offsets, consumers))
+    with pytest.raises(ValueError, match=message):
+        _core.PartitionGraph(np.array(kinds, np.uint8), *arrays)

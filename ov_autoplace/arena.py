@@ -29,10 +29,16 @@ __all__ = ["MINIMAL_GAIN", "Arena", "Contest", "Entrant", "predicted", "verdict"
 MINIMAL_GAIN = 0.01
 """A mix of devices must be measured faster than the best single device by this much to be chosen."""
 
+_CONVINCING_ROUNDS = 6
+"""Fewer paired samples than this give no 95 % interval of a median, so they cannot prove a gain."""
+
 _DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
 _FINALISTS = 3
 # A prediction this much above the best single device's is not worth compiling.
 _HOPELESS = 1.15
+# Without a budget from the caller a race of slow models may last longer than the default, so that it has this
+# many rounds, but never longer than so many seconds.
+_ROUNDS, _LONGEST_RACE = 12, 30.0
 # How many perturbed cost tables TUNE solves for one round of proposals.
 _TRIALS = 8
 # Single devices this close to the best one are raced with it, instead of trusting the profile run.
@@ -170,6 +176,9 @@ class Arena:
             return None
         if len(runnable) == 1 and len(runnable[0][0].samples):
             return runnable[0][0]
+        if self._options.time_budget_ms is None:
+            once = sum(entrant.proposal.predicted_seconds for entrant, _ in runnable)
+            budget = max(budget, min(_ROUNDS * once, _LONGEST_RACE))
         result = self._session.race(
             [executable for _, executable in runnable], budget, seed=self._options.seed
         )
@@ -232,6 +241,13 @@ def verdict(entrants: list[Entrant], reference: Entrant | None, champion: Entran
         return Contest(champion, reason, everybody)
     ratio = paired_ratio(champion.samples, reference.samples)
     spread = f"95 % interval {ratio.low:.3f} to {ratio.high:.3f} of its time"
+    rounds = min(len(champion.samples), len(reference.samples))
+    if rounds < _CONVINCING_ROUNDS:
+        reason = (
+            f"{reference.name}: {champion.name} looked faster, but the time budget allowed only "
+            f"{rounds} paired runs, and fewer than {_CONVINCING_ROUNDS} prove nothing"
+        )
+        return Contest(reference, reason, everybody)
     if ratio.high < 1 and ratio.median <= 1 - MINIMAL_GAIN:
         gain = 100 * (1 - ratio.median)
         reason = f"{champion.name} was measured {gain:.1f} % faster than {reference.name} ({spread})"

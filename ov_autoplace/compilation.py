@@ -10,6 +10,7 @@ import openvino as ov
 
 from ov_autoplace.decision_cache import DecisionCache
 from ov_autoplace.devices import device_properties
+from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
@@ -46,6 +47,7 @@ def compile_placed(
     make_names_unique(model)
     device_of = _annotation(core, model, devices, explicit)
     if device_of is None:
+        fold_static_shapes(model)
         device_of = _placed(core, model, devices, options)
     used = [d for d in dict.fromkeys([*devices, *device_of.values()]) if d in set(device_of.values())]
     if len(used) == 1:

@@ -37,8 +37,10 @@ from ov_autoplace.errors import OptionError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.options import PlacerOptions
+from ov_autoplace.placement.annotation import completed
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.proposals import ProposalSource, propose
@@ -100,8 +102,11 @@ class Placer:
         self._seconds = {}
         options = self._options
         with self._phase("extract"):
-            model = model.clone()
-            make_names_unique(model)
+            whole = model.clone()
+            make_names_unique(whole)
+            # What is folded away is placed too, with its neighbours, so that the answer covers every op.
+            model = whole.clone()
+            fold_static_shapes(model)
             graph = extract(model, options.shapes)
         source = ProposalSource(options.memory_limit, options.pin, options.seed)
         if options.mode == "ZERO_SHOT":
@@ -109,7 +114,7 @@ class Placer:
                 table = self._estimate(model, graph)
             with self._phase("solve"):
                 contest = predicted(propose(table, source))
-            return self._answer(table, contest)
+            return self._answer(whole, table, contest)
         properties = device_properties(self._core, self._devices, options.properties)
         with self._phase("prepare"):
             supported = supported_ops(self._core, model, graph.names, self._devices, properties)
@@ -124,7 +129,7 @@ class Placer:
                 proposals = propose(profile.table, source)
             with self._phase("measure"):
                 contest = Arena(session, profile, source, options).run(proposals)
-        return self._answer(profile.table, contest)
+        return self._answer(whole, profile.table, contest)
 
     def _estimate(self, model: ov.Model, graph: ComputationGraph) -> CostTable:
         """The analytic cost table, from a target profile or from what the devices say of themselves."""
@@ -150,7 +155,7 @@ class Placer:
     def _target(self) -> Target | None:
         return Target.load(self._options.target) if self._options.target is not None else None
 
-    def _answer(self, table: CostTable, contest: Contest) -> Placement:
+    def _answer(self, model: ov.Model, table: CostTable, contest: Contest) -> Placement:
         candidates = tuple(
             Candidate(
                 name=entrant.name,
@@ -171,8 +176,12 @@ class Placer:
             table=table,
         )
         _log.info("%s", decision)
+        placement = Placement.of_groups(table, winner.assignment, solver=winner.name)
+        device_of = placement.to_dict()
+        if len(device_of) != len(model.get_ops()):
+            placement = replace(Placement.from_dict(completed(model, device_of)), solver=winner.name)
         return replace(
-            Placement.of_groups(table, winner.assignment, solver=winner.name),
+            placement,
             latency_seconds=winner.predicted_seconds,
             lower_bound_seconds=winner.lower_bound_seconds,
             decision=decision,

@@ -66,7 +66,7 @@ def propose(table: CostTable, source: ProposalSource) -> list[Proposal]:
     """
     constraints = Constraints.of(table, source.memory_limits, source.pins)
     seen: set[bytes] = set()
-    proposals = []
+    proposals: list[Proposal] = []
     for name, assignment, bound in _assignments(table, constraints, source):
         assignment = assignment.astype(np.int32)
         if assignment.tobytes() in seen:

@@ -39,6 +39,15 @@ def test_a_gain_that_noise_could_explain_is_no_gain():
     assert verdict([single, mix], reference=single, champion=mix).winner is single
 
 
+def test_a_handful_of_runs_proves_no_gain():
+    single = _entrant("CPU", [1, 1], 1.0, factor=1.0)
+    mix = _entrant("mincut", [0, 1], 0.5, factor=0.5)
+    mix.samples, single.samples = mix.samples[:5], single.samples[:5]
+    contest = verdict([single, mix], reference=single, champion=mix)
+    assert contest.winner is single
+    assert "only 5 paired runs" in contest.reason
+
+
 def test_when_no_device_runs_the_model_alone_the_fastest_mix_wins():
     slow = _entrant("greedy", [1, 0], 2.0, factor=2.0)
     fast = _entrant("mincut", [0, 1], 1.0, factor=1.0)

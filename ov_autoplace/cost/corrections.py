@@ -65,4 +65,5 @@ def corrected_table(table: CostTable, observations: Sequence[Observation]) -> Co
 def _seconds_by_device(table: CostTable, assignment: IntArray) -> FloatArray:
     """Sum of op times on each device, ``float64[D]``."""
     chosen = table.op_seconds[np.arange(len(table)), assignment]
-    return np.bincount(assignment, weights=chosen, minlength=table.num_devices)
+    by_device = np.bincount(assignment, weights=chosen, minlength=table.num_devices)
+    return np.asarray(by_device, dtype=np.float64)

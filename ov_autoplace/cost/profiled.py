@@ -21,6 +21,8 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.names import make_names_unique
 
 if TYPE_CHECKING:
     from ov_autoplace._core import Executable
@@ -86,6 +88,10 @@ def profile(
     core = core or core_with_extra_devices()
     devices = resolve_devices(core, devices)
     settings = device_properties(core, devices, properties)
+    # As `place` and `annotate` do: a table of groups that may be cut everywhere.
+    model = model.clone()
+    make_names_unique(model)
+    fold_static_shapes(model)
     with ProfilingSession(core, model, devices, settings, shapes, seed) as session:
         graph = extract(session.model)
         supported = supported_ops(core, session.model, graph.names, devices, settings)

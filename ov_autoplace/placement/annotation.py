@@ -17,6 +17,7 @@ import openvino as ov
 
 from ov_autoplace.errors import OutputError, PlacementError
 from ov_autoplace.files import staged_folder
+from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.placement import Placement
 
@@ -26,6 +27,7 @@ __all__ = [
     "AnnotatedFiles",
     "annotate",
     "annotated_placement",
+    "completed",
     "save_annotated",
     "set_affinities",
 ]
@@ -55,10 +57,16 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
     from ov_autoplace._version import __version__
 
     placement = placement if isinstance(placement, Placement) else Placement.from_dict(placement)
-    make_names_unique(model)
     device_of = placement.to_dict()
+    make_names_unique(model)
+    known = [op.get_friendly_name() for op in model.get_ops()]
+    _check_known(device_of, known)
+    clone = model.clone()
+    fold_static_shapes(clone)
+    _check_complete(device_of, [op.get_friendly_name() for op in clone.get_ops()])
+    fold_static_shapes(model)
     set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY))
-    count = Counter(device_of.values())
+    count = Counter(device_of[op.get_friendly_name()] for op in model.get_ops())
     summary = {
         "version": __version__,
         "devices": ",".join(d for d in placement.devices if count[d]),
@@ -77,27 +85,33 @@ def set_affinities(
     """Write each op's device under ``keys``; the model's names must be unique.
 
     Raises:
-        PlacementError: As :func:`annotate`; the model is left as it was.
+        PlacementError: An op without a device; the model is left as it was.
     """
     ops = model.get_ops()
     names = [op.get_friendly_name() for op in ops]
+    _check_complete(device_of, names)
+    for op, name in zip(ops, names, strict=True):
+        rt_info = op.get_rt_info()
+        for key in keys:
+            rt_info[key] = device_of[name]
+
+
+def _check_complete(device_of: Mapping[str, str], names: list[str]) -> None:
     missing = [name for name in names if name not in device_of]
     if missing:
         raise PlacementError(
             f"{len(missing)} of {len(names)} ops have no device, the first is {missing[0]!r}; "
             "every op needs one, Constants, Parameters and Results too"
         )
-    if len(device_of) != len(names):
-        known = set(names)
-        unknown = [name for name in device_of if name not in known]
+
+
+def _check_known(device_of: Mapping[str, str], names: list[str]) -> None:
+    unknown = sorted(set(device_of) - set(names))
+    if unknown:
         raise PlacementError(
             f"{len(unknown)} placed ops are not in the model, the first is {unknown[0]!r}; "
             "was the placement made for another model?"
         )
-    for op, name in zip(ops, names, strict=True):
-        rt_info = op.get_rt_info()
-        for key in keys:
-            rt_info[key] = device_of[name]
 
 
 def annotated_placement(model: ov.Model) -> Placement | None:
@@ -122,12 +136,21 @@ def annotated_placement(model: ov.Model) -> Placement | None:
             device_of[op.get_friendly_name()] = device
     if not device_of:
         return None
-    _fill_gaps(ops, device_of)
-    return Placement.from_dict({name: device_of[name] for name in (op.get_friendly_name() for op in ops)})
+    return Placement.from_dict(completed(model, device_of))
 
 
-def _fill_gaps(ops: list[ov.Node], device_of: dict[str, str]) -> None:
-    """Give ops without a device that of a producer, else of a consumer, else the most frequent one."""
+def completed(model: ov.Model, known: Mapping[str, str]) -> dict[str, str]:
+    """A device for every op: that of a producer, else of a consumer, else the most frequent one.
+
+    Args:
+        model: Its friendly names must be unique.
+        known: Devices of at least one op.
+
+    Returns:
+        Device by op name, in topological order.
+    """
+    device_of = dict(known)
+    ops = model.get_ordered_ops()
     for op in ops:
         name = op.get_friendly_name()
         if name not in device_of:
@@ -141,6 +164,7 @@ def _fill_gaps(ops: list[ov.Node], device_of: dict[str, str]) -> None:
         if name not in device_of:
             targets = (t.get_node().get_friendly_name() for o in op.outputs() for t in o.get_target_inputs())
             device_of[name] = next((device_of[t] for t in targets if t in device_of), most)
+    return {name: device_of[name] for name in (op.get_friendly_name() for op in ops)}
 
 
 def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, stem: str) -> AnnotatedFiles:
@@ -170,14 +194,14 @@ def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, st
                 f"cannot write {folder / xml}: {str(cause).strip().splitlines()[-1]}"
             ) from cause
         placement.save(stage / affinities)
-        _check_complete(stage / xml)
+        _check_readable(stage / xml)
         # The weights first: whoever sees the .xml finds its .bin.
         for name in (weights, affinities, xml):
             os.replace(stage / name, folder / name)
     return AnnotatedFiles(folder / xml, folder / affinities)
 
 
-def _check_complete(xml: Path) -> None:
+def _check_readable(xml: Path) -> None:
     """Read an IR back: the serializer does not report a full disk, a cut-short file does not read."""
     try:
         ov.Core().read_model(xml)

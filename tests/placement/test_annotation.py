@@ -83,6 +83,23 @@ def test_an_op_that_the_model_does_not_have_is_named():
         annotate(model, {**_mixed(model).to_dict(), "stranger": "CPU"})
 
 
+def test_shape_computations_that_hetero_would_cut_off_become_constants(unequal_pair):
+    x = ops.parameter([2, 6], np.float32, name="x")
+    pattern = ops.concat([ops.shape_of(x, name="shape"), np.int64([1])], 0, name="pattern")
+    reshaped = ops.reshape(ops.relu(x, name="first"), pattern, False, name="reshaped")
+    model = ov.Model([ops.result(ops.exp(reshaped, name="last"), name="y")], [x])
+    on_cpu = ("shape", "pattern", "last", "y")
+    device_of = {
+        name: "CPU" if name in on_cpu else "XCPU"
+        for name in (op.get_friendly_name() for op in model.get_ops())
+    }
+    annotate(model, device_of)
+    assert "ShapeOf" not in {op.get_type_name() for op in model.get_ops()}
+    data = np.ones((2, 6), np.float32)
+    result = unequal_pair.compile_model(model, "HETERO:XCPU,CPU")(data)[0]
+    np.testing.assert_allclose(result, np.exp(data)[..., None], rtol=1e-5)
+
+
 def test_duplicate_names_are_renamed_when_annotating():
     x = ops.parameter([1, 4], np.float32, name="x")
     first = ops.relu(x)

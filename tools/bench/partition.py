@@ -1,6 +1,6 @@
 """Whether ``count_subgraphs`` equals the real ``HETERO_NUMBER_OF_SUBMODELS``, on random placements.
 
-    python tools/bench/partition.py [model ...] [--placements 120] [--random-models 4] [--seed 0]
+    python tools/bench/partition.py [model ...] [--placements 80] [--random-models 6] [--seed 0]
 
 Every placement is compiled on HETERO with CPU and its alias XCPU. Placements of zoo models are legal ones:
 whole co-location groups move, so that HETERO can compile them. Random models (``tests/random_models.py``) are
@@ -84,7 +84,7 @@ def compare(
     core: ov.Core,
     model: ov.Model,
     group_of: IntArray,
-    placements: int,
+    tries: int,
     random: np.random.Generator,
     name: str,
 ) -> tuple[int, int, int, int, float, int, str, str]:
@@ -92,7 +92,7 @@ def compare(
     names = [op.get_friendly_name() for op in model.get_ordered_ops()]
     groups = int(group_of.max()) + 1
     counts, equal, count_seconds, compile_seconds = [], 0, [], []
-    for i in track(range(placements), description=name, transient=True):
+    for i in track(range(tries), description=name, transient=True):
         change = 0.5 if i % 2 else random.uniform(0.02, 0.3)
         device = np.cumsum(random.random(groups) < change) % 2
         device_of = {op: DEVICES[device[g]] for op, g in zip(names, group_of.tolist(), strict=True)}
@@ -108,7 +108,7 @@ def compare(
         else:
             print(f"{name}, placement {i}: counted {counts[-1]}, HETERO made {real}")
     milliseconds = (f"{np.median(s) * 1e3:.3g}" for s in (count_seconds, compile_seconds))
-    return len(names), groups, placements, equal, float(np.median(counts)), max(counts), *milliseconds
+    return len(names), groups, tries, equal, float(np.median(counts)), max(counts), *milliseconds
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
     python tools/bench/simulator.py [--groups 783 50000] [--zoo] [--batch 10000] [--repeats 300] [--seed 0]
 
-Tables: random ones of the given sizes (each group feeds one to three of the next eight, some of them twice),
-and the co-location groups of zoo models at full size. Placements: one device, two halves, runs of about fifty
-and about ten groups, and every group drawn independently, which is the worst case: hundreds of subgraphs, most
-of them in circles. The Python simulator is the one that the tests compare with (``tests/reference_hetero.py``).
+Tables: random ones of the given sizes (each group feeds one to three of the next eight, some of them
+twice), and the co-location groups of zoo models at full size. Placements: one device, two halves, runs of
+about fifty and about ten groups, and every group drawn independently, which is the worst case: hundreds of
+subgraphs, most of them in circles. The Python simulator is the one that the tests compare with
+(``tests/reference_hetero.py``).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from zoo import NAMES, build
 sys.path.insert(0, str(ROOT / "tests"))
 import reference_hetero
 
-Draw = Callable[[np.random.Generator, int], IntArray]
+CATALOGUE = ROOT / "ov_autoplace" / "targets"
 # Share of groups that stand on another device than the one before.
 CHANGES = {"runs of 50": 0.02, "runs of 10": 0.1, "independent": 0.5}
 # The Python simulator is quadratic and worse.
@@ -64,7 +65,9 @@ def main() -> None:
 
 def zoo_table(name: str) -> CostTable:
     devices = ("GPU", "CPU")
-    return analytic_table(coarsen(extract(build(name, "full"))), Target.load("laptop-igpu"), devices)
+    return analytic_table(
+        coarsen(extract(build(name, "full"))), Target.load(CATALOGUE / "core-ultra-7-155h.json"), devices
+    )
 
 
 def draw(random: np.random.Generator, style: str, groups: int) -> IntArray:

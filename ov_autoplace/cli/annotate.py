@@ -62,7 +62,8 @@ def annotate(
     seconds = {"read": request.seconds, **decision.seconds, "write": time.perf_counter() - start}
     report: dict[str, Any] = {
         "model": str(model),
-        "devices": list(placement.devices),
+        # A placement may use fewer devices than were considered.
+        "devices": list(decision.table.devices if decision.table is not None else placement.devices),
         "mode": decision.mode,
         "predicted_ms": {
             c.name: c.predicted_seconds * 1e3 for c in decision.candidates if c.predicted_seconds is not None

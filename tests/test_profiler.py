@@ -169,27 +169,25 @@ def test_what_cannot_be_timed_is_refused_in_words(profiler: _core.Profiler, tmp_
 
 
 def test_threads_set_on_a_device_are_in_force_inside_hetero(profiler: _core.Profiler, tmp_path: Path) -> None:
-    """One thread means that one core is busy: processor time does not exceed wall-clock time."""
-    data = opset.parameter([512, 512], np.float32, name="data0")
+    """One thread keeps one core busy: XCPU does all the work, so processor time is about wall-clock time."""
+    data = opset.parameter([512, 512], np.float32, name="data")
     node = data
     for i in range(4):
         weights = np.random.default_rng(i).standard_normal((512, 512), dtype=np.float32)
-        node = opset.matmul(
-            node, opset.constant(weights, name=f"weights{i}"), False, False, name=f"matmul{i}"
-        )
-    model = ov.Model([opset.result(node, name="out0")], [data], "matmuls")
+        node = opset.matmul(node, opset.constant(weights), False, False)
+    tail = opset.relu(opset.reduce_max(node, np.array([0, 1]), name="reduced"), name="tail")
+    out = opset.result(tail, name="out")
+    model = ov.Model([out], [data], "matmuls")
     path = str(save_ir(model, tmp_path))
-    # CPU runs the last Result only, so that there are two submodels and all work is XCPU's.
-    device_of = {op.get_friendly_name(): "XCPU" for op in model.get_ops()}
-    device_of["matmul3"] = device_of["weights3"] = device_of["out0"] = "CPU"
-    executable = profiler.compile(path, "HETERO:XCPU,CPU", {"PERF_COUNT": "YES"}, device_of)
+    device_of = {op.get_friendly_name(): "XCPU" for op in model.get_ops()} | {"tail": "CPU", "out": "CPU"}
+    executable = profiler.compile(path, "HETERO:XCPU,CPU", affinities=device_of)
     assert executable.subgraphs == 2
     before = os.times()
     seconds = executable.run(60).sum()
     after = os.times()
     used = (after.user - before.user) + (after.system - before.system)
-    # With the shared executor in force all four products run on two threads, 2.0; now one of four does, 1.25.
-    assert used / seconds < 1.6
+    # HETERO's shared executor would run the products on every core. A busy machine only lowers the ratio.
+    assert used / seconds < 1.5
 
 
 def test_ctrl_c_interrupts_a_long_run(profiler: _core.Profiler, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ _log = logging.getLogger("ov_autoplace")
 # Time to spend on running each device's model, and the fewest and most inferences of one measurement.
 _SECONDS = 0.3
 _MIN_RUNS, _MAX_RUNS = 5, 300
+_LONG = 0.02  # an inference that is its own warm-up
 # Devices are timed in turns, so that a slow second of the machine hits them all.
 _ROUNDS = 5
 
@@ -194,14 +195,16 @@ def _subgraphs_of_device(nodes: Sequence[Any], device_of: Mapping[str, str], dev
 
 def _time_in_turns(executables: Mapping[str, Executable]) -> dict[str, FloatArray]:
     """Latencies of each executable; the machine is shared, so they take turns."""
-    runs = {}
+    runs, warmup = {}, {}
     for device, executable in executables.items():
         once = float(executable.run(2, warmup=1).min())
         runs[device] = int(np.clip(_SECONDS / once, _MIN_RUNS, _MAX_RUNS))
+        # Refilling the caches and waking the threads after another's turn is lost in a long inference.
+        warmup[device] = int(once < _LONG)
     parts: dict[str, list[FloatArray]] = {device: [] for device in executables}
     for _ in range(_ROUNDS):
         for device, executable in executables.items():
-            parts[device].append(executable.run(-(-runs[device] // _ROUNDS), warmup=1))
+            parts[device].append(executable.run(-(-runs[device] // _ROUNDS), warmup=warmup[device]))
     return {device: frozen_array(np.concatenate(found), np.float64) for device, found in parts.items()}
 
 

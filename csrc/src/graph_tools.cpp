@@ -49,9 +49,72 @@ std::vector<std::int32_t> in_degrees(const Adjacency& graph) {
     return degrees;
 }
 
-}  // namespace
+// Disjoint sets over 0..n-1; the representative of a set is its smallest member.
+class DisjointSets {
+public:
+    explicit DisjointSets(std::int32_t n) : m_parent(n) { std::iota(m_parent.begin(), m_parent.end(), 0); }
 
-DisjointSets::DisjointSets(std::int32_t n) : m_parent(n) { std::iota(m_parent.begin(), m_parent.end(), 0); }
+    std::int32_t find(std::int32_t node) {
+        while (m_parent[node] != node) {
+            m_parent[node] = m_parent[m_parent[node]];
+            node = m_parent[node];
+        }
+        return node;
+    }
+    void unite(std::int32_t a, std::int32_t b) {
+        a = find(a);
+        b = find(b);
+        m_parent[std::max(a, b)] = std::min(a, b);
+    }
+
+private:
+    std::vector<std::int32_t> m_parent;
+};
+
+// Strongly connected components, numbered in reverse topological order: Tarjan, "Depth-first search and
+// linear graph algorithms" (1972).
+std::vector<std::int32_t> strong_components(const Adjacency& graph) {
+    const auto& [offsets, targets] = graph;
+    const auto n = static_cast<std::int32_t>(offsets.size()) - 1;
+    constexpr std::int32_t unseen = -1;
+    std::vector<std::int32_t> order(n, unseen), low(n), component(n, unseen),
+        next(offsets.begin(), offsets.end() - 1);
+    std::vector<std::int32_t> path, open;
+    std::int32_t visited = 0, count = 0;
+    for (std::int32_t start = 0; start < n; ++start) {
+        if (order[start] != unseen) continue;
+        path.push_back(start);
+        while (!path.empty()) {
+            const std::int32_t node = path.back();
+            if (order[node] == unseen) {
+                order[node] = low[node] = visited++;
+                open.push_back(node);
+            }
+            if (next[node] < offsets[node + 1]) {
+                const std::int32_t target = targets[next[node]++];
+                if (order[target] == unseen) {
+                    path.push_back(target);
+                } else if (component[target] == unseen) {
+                    low[node] = std::min(low[node], order[target]);
+                }
+                continue;
+            }
+            path.pop_back();
+            if (!path.empty()) low[path.back()] = std::min(low[path.back()], low[node]);
+            if (low[node] != order[node]) continue;
+            std::int32_t member = unseen;
+            do {
+                member = open.back();
+                open.pop_back();
+                component[member] = count;
+            } while (member != node);
+            ++count;
+        }
+    }
+    return component;
+}
+
+}  // namespace
 
 std::vector<std::int32_t> connected_labels(std::int32_t n, const EdgeList& pairs) {
     check_nodes(n, pairs);
@@ -80,7 +143,7 @@ std::vector<std::int32_t> merge_cycles(const std::vector<std::int32_t>& labels, 
     }
     const auto class_of = [&](std::int32_t node) { return labels[node]; };
     const Adjacency contracted = successors(classes, edges, class_of);
-    const std::vector<std::int32_t> component = strong_components(contracted.offsets, contracted.targets);
+    const std::vector<std::int32_t> component = strong_components(contracted);
     const auto component_of = [&](std::int32_t node) { return component[labels[node]]; };
 
     std::vector<std::int32_t> smallest(classes, n);
@@ -155,48 +218,6 @@ bool is_convex(std::int32_t n, const EdgeList& edges, const bool* members) {
         }
     }
     return true;
-}
-
-// Tarjan, "Depth-first search and linear graph algorithms" (1972), with an explicit stack.
-std::vector<std::int32_t> strong_components(const std::vector<std::int32_t>& offsets,
-                                            const std::vector<std::int32_t>& targets) {
-    const auto n = static_cast<std::int32_t>(offsets.size()) - 1;
-    constexpr std::int32_t unseen = -1;
-    std::vector<std::int32_t> order(n, unseen), low(n), component(n, unseen),
-        next(offsets.begin(), offsets.end() - 1);
-    std::vector<std::int32_t> path, open;
-    std::int32_t visited = 0, count = 0;
-    for (std::int32_t start = 0; start < n; ++start) {
-        if (order[start] != unseen) continue;
-        path.push_back(start);
-        while (!path.empty()) {
-            const std::int32_t node = path.back();
-            if (order[node] == unseen) {
-                order[node] = low[node] = visited++;
-                open.push_back(node);
-            }
-            if (next[node] < offsets[node + 1]) {
-                const std::int32_t target = targets[next[node]++];
-                if (order[target] == unseen) {
-                    path.push_back(target);
-                } else if (component[target] == unseen) {
-                    low[node] = std::min(low[node], order[target]);
-                }
-                continue;
-            }
-            path.pop_back();
-            if (!path.empty()) low[path.back()] = std::min(low[path.back()], low[node]);
-            if (low[node] != order[node]) continue;
-            std::int32_t member = unseen;
-            do {
-                member = open.back();
-                open.pop_back();
-                component[member] = count;
-            } while (member != node);
-            ++count;
-        }
-    }
-    return component;
 }
 
 }  // namespace ov_autoplace

@@ -99,7 +99,7 @@ def _pinned(table: CostTable, pins: Mapping[str, str]) -> BoolArray:
         pinned_to[hits] = d
     is_pinned = pinned_to >= 0
     only = pinned_to[:, None] == np.arange(table.num_devices)
-    allowed = table.supported & (only | ~is_pinned[:, None])
+    allowed: BoolArray = table.supported & (only | ~is_pinned[:, None])
     for g in np.flatnonzero(~allowed.any(axis=1))[:1]:
         device = table.devices[pinned_to[g]]
         raise PlacementError(f"group {table.names[g]!r} is pinned to {device}, which cannot run it")
@@ -116,8 +116,8 @@ def _units(table: CostTable) -> IntArray:
     if table.colocation is not None:
         in_class = np.flatnonzero(table.colocation >= 0)
         _, first, label = np.unique(table.colocation[in_class], return_index=True, return_inverse=True)
-        heads.append(in_class)
-        tails.append(in_class[first[label]])
+        heads.append(in_class.astype(np.int32))
+        tails.append(in_class[first[label]].astype(np.int32))
     head, tail = np.concatenate(heads), np.concatenate(tails)
     if not len(head):
         return np.arange(G, dtype=np.int32)

@@ -16,6 +16,8 @@ from ov_autoplace.solvers.units import UnitGraph
 __all__ = ["expansion_proposals", "isolating_bound", "solve_expansion"]
 
 _LAUNCH_SHARES = (0.0, 1.0)
+_LAUNCH_SHARES_WITH_LIMITS = (1.0,)
+_STARTS = 2
 _ROUNDS = 6
 _UNITS_CUT = 60_000  # over all moves of one descent: what bounds its time
 
@@ -36,17 +38,17 @@ def expansion_proposals(evaluator: Evaluator, options: SolverOptions) -> list[In
     """The starting points (single devices, greedy) and where descents from them end; at least one."""
     units = evaluator.units
     singles = list(evaluator.singles().values())
-    starts = [greedy_assignment(evaluator.table, units)]
-    if singles:
-        starts.insert(0, evaluator.best(singles))
-    filled = fill_in_order(units) if units.has_memory_limits else None
-    if filled is not None:
+    starts = [*singles, greedy_assignment(evaluator.table, units)]
+    has_limits = units.has_memory_limits
+    if has_limits and (filled := fill_in_order(units)) is not None:
         starts.append(filled)
-    proposals = {a.tobytes(): a for a in (*singles, *starts)}
-    for share in _LAUNCH_SHARES:
+    proposals = {a.tobytes(): a for a in starts}
+    starts = list(proposals.values())
+    order = np.argsort(evaluator.latencies(starts), kind="stable")[:_STARTS]
+    for share in _LAUNCH_SHARES_WITH_LIMITS if has_limits else _LAUNCH_SHARES:
         priced = units.with_launches(share)
-        for start in starts:
-            end = _descend(priced, start, options)
+        for i in order:
+            end = _descend(priced, starts[i], options)
             proposals[end.tobytes()] = end
     return list(proposals.values())
 

@@ -26,7 +26,7 @@ _BATCH = 64
 _SMALL_BATCH = 8
 _STALE_BATCHES = 12
 
-_MoveOf = tuple[IntArray, IntArray]  # units, and the device that each of them changes to
+_Move = tuple[IntArray, IntArray]  # units, and the device that each of them changes to
 
 
 def solve_local(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
@@ -94,75 +94,75 @@ def _share(evaluator: Evaluator, device: IntArray, work: int) -> float:
     return 1.0 / float(np.clip(evaluations, _MIN_EVALUATIONS, _MAX_EVALUATIONS * work // _WORK))
 
 
-def _applied(device: IntArray, moves: list[_MoveOf]) -> IntArray:
+def _applied(device: IntArray, moves: list[_Move]) -> IntArray:
     """A copy with the moves made; where several touch a unit, the first one counts."""
-    changed = device.copy()
+    changed: IntArray = device.copy()
     for members, target in reversed(moves):
         changed[members] = target
     return changed
 
 
-def _is_allowed(units: UnitGraph, device: IntArray, move: _MoveOf) -> bool:
+def _is_allowed(units: UnitGraph, device: IntArray, move: _Move) -> bool:
     members, target = move
     changes = bool((device[members] != target).any())
     return changes and (not units.has_memory_limits or units.fits(_applied(device, [move])))
 
 
-def _neighbours(evaluator: Evaluator, device: IntArray, rng: np.random.Generator) -> Iterator[_MoveOf]:
+def _neighbours(evaluator: Evaluator, device: IntArray, rng: np.random.Generator) -> Iterator[_Move]:
     """Moves worth trying, most promising first; without an end."""
     units = evaluator.units
     may_run = np.isfinite(units.op_seconds)
     yield from _subgraph_moves(evaluator, device, may_run)
     yield from _boundary_moves(units, device, may_run, rng)
     while True:
-        yield _run_move(units, device, may_run, rng)
+        yield _run_move(units, may_run, rng)
         yield _exchange_move(units, device, may_run, rng)
 
 
-def _subgraph_moves(evaluator: Evaluator, device: IntArray, may_run: BoolArray) -> Iterator[_MoveOf]:
+def _subgraph_moves(evaluator: Evaluator, device: IntArray, may_run: BoolArray) -> Iterator[_Move]:
     """Every subgraph to every other device as a whole, small subgraphs first."""
     units, table = evaluator.units, evaluator.table
     placement = Placement.of_groups(table, device[units.unit_of])
     subgraph_of = simulate(table, placement, evaluator.objective).subgraph_of
-    order = np.argsort(subgraph_of, kind="stable")
-    pieces = np.split(units.unit_of[order], np.flatnonzero(np.diff(subgraph_of[order])) + 1)
-    for piece in sorted(pieces, key=len)[:_MAX_EVALUATIONS]:
+    by_piece = units.unit_of[np.argsort(subgraph_of, kind="stable")]
+    ends = np.cumsum(np.bincount(subgraph_of))
+    starts = np.concatenate([[0], ends[:-1]])
+    for i in np.argsort(ends - starts, kind="stable"):
+        piece = by_piece[starts[i] : ends[i]]
         for target in units.usable_devices:
-            members = np.unique(piece[may_run[piece, target]])
+            members = np.unique(piece[may_run[piece, target]]).astype(np.int32)
             if len(members) and device[members[0]] != target:
                 yield members, np.full(len(members), target, dtype=np.int32)
 
 
 def _boundary_moves(
     units: UnitGraph, device: IntArray, may_run: BoolArray, rng: np.random.Generator
-) -> Iterator[_MoveOf]:
+) -> Iterator[_Move]:
     """Each unit at a device boundary to the device on the other side, in random order."""
     producer = np.repeat(units.producer, np.diff(units.offsets))
     crosses = device[producer] != device[units.consumers]
     ends = np.concatenate([producer[crosses], units.consumers[crosses]])
     other_side = np.concatenate([device[units.consumers[crosses]], device[producer[crosses]]])
     pair = np.unique(ends.astype(np.int64) * units.num_devices + other_side)
-    unit, target = pair // units.num_devices, (pair % units.num_devices).astype(np.int32)
+    unit, target = np.divmod(pair, units.num_devices)
     possible = np.flatnonzero(may_run[unit, target])
     for i in rng.permutation(possible):
-        yield unit[i : i + 1], target[i : i + 1]
+        yield unit[i : i + 1].astype(np.int32), target[i : i + 1].astype(np.int32)
 
 
-def _run_move(units: UnitGraph, device: IntArray, may_run: BoolArray, rng: np.random.Generator) -> _MoveOf:
+def _run_move(units: UnitGraph, may_run: BoolArray, rng: np.random.Generator) -> _Move:
     """A run of units in topological order to one device."""
     length = int(2.0 ** rng.uniform(0.0, np.log2(len(units) + 1)))
     first = int(rng.integers(len(units) - length + 1))
     target = rng.choice(units.usable_devices)
-    members = np.arange(first, first + length)
+    members = np.arange(first, first + length, dtype=np.int32)
     members = members[may_run[members, target]]
     return members, np.full(len(members), target, dtype=np.int32)
 
 
-def _exchange_move(
-    units: UnitGraph, device: IntArray, may_run: BoolArray, rng: np.random.Generator
-) -> _MoveOf:
+def _exchange_move(units: UnitGraph, device: IntArray, may_run: BoolArray, rng: np.random.Generator) -> _Move:
     """Two units change places: the only small move when memory is full."""
-    pair = rng.integers(len(units), size=2)
+    pair = rng.integers(len(units), size=2, dtype=np.int32)
     target = device[pair[::-1]]
     possible = may_run[pair, target]
     return pair[possible], target[possible]

@@ -71,7 +71,7 @@ def limited_move(units: UnitGraph, device: IntArray, move: Move) -> Moved:
 
 def repair(units: UnitGraph, device: IntArray) -> IntArray | None:
     """Move units off overfull devices, those first that lose least time per byte; ``None`` = it failed."""
-    device = device.copy()
+    device = np.array(device)
     room = units.memory_capacity - units.memory_of(device)
     for _ in range(units.num_devices):
         full = int(np.argmin(room))
@@ -93,7 +93,9 @@ def repair(units: UnitGraph, device: IntArray) -> IntArray | None:
 
 
 def fill_in_order(units: UnitGraph) -> IntArray | None:
-    """Fill the fastest device with units in topological order, then the next: few units end up apart.
+    """Fill the fastest device with units in topological order, then the next: few tensors are cut.
+
+    A unit stands where its last group does; one without inputs (a weight) just before its first reader.
 
     Returns:
         ``int32[U]``, or ``None`` when a unit fits nowhere any more.
@@ -104,7 +106,14 @@ def fill_in_order(units: UnitGraph) -> IntArray | None:
     room = (units.memory_capacity * (1 + 1e-12)).tolist()
     device = np.empty(len(units), dtype=np.int32)
     filling = 0  # position in ``order``: devices before it are full
-    for u, size in enumerate(units.memory_bytes.tolist()):
+    position = np.zeros(len(units))
+    np.maximum.at(position, units.unit_of, np.arange(len(units.unit_of)))
+    first_reader = np.full(len(units), np.inf)
+    np.minimum.at(first_reader, np.repeat(units.producer, np.diff(units.offsets)), position[units.consumers])
+    has_no_input = np.bincount(units.consumers, minlength=len(units)) == 0
+    position = np.where(has_no_input & np.isfinite(first_reader), first_reader - 0.5, position)
+    for u in np.argsort(position, kind="stable").tolist():
+        size = units.memory_bytes[u]
         takes = [i for i, d in enumerate(order) if allowed[u, d] and size <= room[d]]
         if not takes:
             return None
@@ -121,7 +130,7 @@ def first_fit(table: CostTable, units: UnitGraph) -> IntArray:
     Raises:
         PlacementError: None was found; the sentence says whether none exists.
     """
-    fastest = np.argmin(units.op_seconds, axis=1).astype(np.int32)
+    fastest: IntArray = np.argmin(units.op_seconds, axis=1).astype(np.int32)
     if units.fits(fastest):
         return fastest
     allowed = np.isfinite(units.op_seconds)

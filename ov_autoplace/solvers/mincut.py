@@ -15,10 +15,13 @@ from ov_autoplace.solvers.units import UnitGraph
 
 __all__ = ["cut_proposals", "solve_mincut"]
 
-# Close enough to the proven bound to spare a large graph, where a cut takes long, all further cuts.
-_CLOSE_ENOUGH = {"small": 1 + 1e-9, "large": 1.02}
+# A large graph, where a cut takes long, is spared further cuts when it is this close to the bound.
 _LARGE = 10_000
+_CLOSE_ENOUGH = 1.02
 _MOST_WORK = 3_000_000
+# Cyclic subgraphs make HETERO cut, and transfer, more than the cut counted. In trials on random graphs this
+# factor helped most where transfers are dear.
+_DEAR = 4.0
 
 
 def solve_mincut(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
@@ -37,8 +40,9 @@ def cut_proposals(evaluator: Evaluator) -> tuple[list[IntArray], float]:
     """Single devices, and placements from minimum cuts on two devices.
 
     The first cut minimises the relaxed objective: its value is the bound. Cuts that also charge a launch
-    with each transfer are exact for chains, where each hand-over begins one subgraph. Cuts that forbid
-    the way back give placements without cyclic subgraphs, which HETERO would have to split.
+    with each transfer are exact for chains, where each hand-over begins one subgraph. Where subgraphs
+    depend on each other in a cycle, which HETERO has to split, two more kinds follow: with dearer
+    transfers, and without a way back, which leaves no cycle.
 
     Returns:
         Distinct assignments of units that fit into memory, and a proven lower bound of the latency.
@@ -52,7 +56,8 @@ def cut_proposals(evaluator: Evaluator) -> tuple[list[IntArray], float]:
     if len(usable) > 2:
         names = ", ".join(evaluator.table.devices[d] for d in usable)
         raise OptionError(
-            f"the solver 'mincut' places on two devices, but {names} can all be used; use 'expansion' or 'auto'"
+            f"the solver 'mincut' places on two devices, but {names} can all be used; "
+            "use 'expansion' or 'auto'"
         )
     first, second = usable[0], usable[-1]
     start = first_fit(evaluator.table, units) if units.has_memory_limits else None
@@ -69,14 +74,13 @@ def cut_proposals(evaluator: Evaluator) -> tuple[list[IntArray], float]:
         return moved.lower_bound
 
     bound = evaluator.bound(cut(units))
-    found = list(proposals.values())
     is_large = len(units) >= _LARGE
-    if evaluator.latencies(found).min() > bound * _CLOSE_ENOUGH["large" if is_large else "small"]:
+    found = list(proposals.values())
+    if evaluator.latencies(found).min() > bound * (_CLOSE_ENOUGH if is_large else 1 + 1e-9):
         launching = units.with_launches(1.0)
-        is_cyclic = any(evaluator.work(a) > len(units.unit_of) for a in found)
-        if not is_large or not is_cyclic:
-            cut(launching)
-        if is_cyclic:
+        cut(launching)
+        if any(evaluator.work(a) > len(units.unit_of) for a in proposals.values()) and not is_large:
+            cut(launching.with_transfers_times(_DEAR))
             cut(launching.one_way(first, second))
             cut(launching.one_way(second, first))
     return list(proposals.values()), bound

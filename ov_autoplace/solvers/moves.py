@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ov_autoplace._arrays import FloatArray, IntArray
 from ov_autoplace.solvers.network import SINK, SOURCE, Stars, minimum_cut
@@ -44,7 +45,8 @@ Move = Callable[[UnitGraph, IntArray], Moved]
 def all_moves(devices: list[int]) -> list[Move]:
     """Expansions to every device, then swaps of every pair."""
     pairs = [(a, b) for i, a in enumerate(devices) for b in devices[i + 1 :]]
-    return [partial(expand, target=d) for d in devices] + [partial(swap, first=a, second=b) for a, b in pairs]
+    moves: list[Move] = [partial(expand, target=d) for d in devices]
+    return moves + [partial(swap, first=a, second=b) for a, b in pairs]
 
 
 def expand(units: UnitGraph, device: IntArray, *, target: int) -> Moved:
@@ -120,7 +122,7 @@ def _tensor_prices(
     units: UnitGraph,
     stay: IntArray,
     change: IntArray,
-    node: IntArray,
+    node: NDArray[np.integer],
     stay_price: FloatArray,
     change_price: FloatArray,
 ) -> list[Stars]:
@@ -181,7 +183,9 @@ def _tensor_prices(
     return stars
 
 
-def _prices(units: UnitGraph, tensor: IntArray, sender: IntArray, receiver: IntArray) -> FloatArray:
+def _prices(
+    units: UnitGraph, tensor: NDArray[np.integer], sender: IntArray, receiver: NDArray[np.integer]
+) -> FloatArray:
     """Seconds to move tensors between given devices; nothing on one device."""
     rate = units.transfer_seconds_per_byte[sender, receiver]
     seconds = units.transfer_latency[sender, receiver] + rate * units.tensor_bytes[tensor]

@@ -149,11 +149,11 @@ def _solve(
         return 0.0, _reachable(network, source), _reachable(network.T.tocsr(), sink)
     # Rounded down, so that the flow never exceeds the true minimum and the bound stays a bound.
     capacity = np.minimum(np.floor(network.data * scale), _LARGEST_CAPACITY).astype(np.int32)
-    network = csr_matrix((capacity, network.indices, network.indptr), shape=network.shape)
+    network.data = capacity
     sent = maximum_flow(network, source, sink, method="dinic")
-    residual = csr_matrix((capacity - sent.flow.data, network.indices, network.indptr), shape=network.shape)
-    residual.eliminate_zeros()
-    return sent.flow_value / scale, _reachable(residual, source), _reachable(residual.T.tocsr(), sink)
+    network.data = capacity - sent.flow.data  # the same arcs in the same order
+    network.eliminate_zeros()
+    return sent.flow_value / scale, _reachable(network, source), _reachable(network.T.tocsr(), sink)
 
 
 def _reachable(network: Any, start: int) -> BoolArray:

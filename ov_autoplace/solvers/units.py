@@ -63,7 +63,7 @@ class UnitGraph:
         units = int(unit_of.max(initial=-1)) + 1
         if units < len(unit_of):
             op_seconds = np.stack([np.bincount(unit_of, column, units) for column in op_seconds.T], axis=1)
-            memory = np.bincount(unit_of, memory, units)
+            memory = np.bincount(unit_of, memory, units).astype(np.float64)
             producer = unit_of[producer]
             tensor = np.repeat(np.arange(len(producer)), lengths)
             pair = np.unique(tensor * units + unit_of[consumers])
@@ -95,12 +95,12 @@ class UnitGraph:
     @property
     def num_devices(self) -> int:
         """Number of devices, D."""
-        return self.op_seconds.shape[1]
+        return int(self.op_seconds.shape[1])
 
     @property
     def usable_devices(self) -> list[int]:
         """Devices that at least one unit may run on."""
-        return np.flatnonzero(np.isfinite(self.op_seconds).any(axis=0)).tolist()
+        return [int(d) for d in np.flatnonzero(np.isfinite(self.op_seconds).any(axis=0))]
 
     @property
     def has_memory_limits(self) -> bool:
@@ -110,6 +110,14 @@ class UnitGraph:
     def with_launches(self, share: float) -> UnitGraph:
         """The same units with ``share`` launches of the receiving device on top of every transfer."""
         return replace(self, transfer_latency=self.transfer_latency + share * self.launch_seconds)
+
+    def with_transfers_times(self, factor: float) -> UnitGraph:
+        """The same units with dearer transfers, so that fewer are made."""
+        return replace(
+            self,
+            transfer_latency=self.transfer_latency * factor,
+            transfer_seconds_per_byte=self.transfer_seconds_per_byte * factor,
+        )
 
     def one_way(self, sender: int, receiver: int) -> UnitGraph:
         """The same units, with transfers back from ``receiver`` to ``sender`` dearer than any placement."""
@@ -163,7 +171,7 @@ class UnitGraph:
 
     def memory_of(self, device: IntArray) -> FloatArray:
         """Bytes that an assignment holds on each device, ``float64[D]``."""
-        return np.bincount(device, self.memory_bytes, self.num_devices)
+        return np.bincount(device, self.memory_bytes, self.num_devices).astype(np.float64)
 
     def fits(self, device: IntArray) -> bool:
         """Whether no device holds more than its capacity (sums are compared up to rounding)."""

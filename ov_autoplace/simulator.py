@@ -6,8 +6,9 @@ HETERO runs the subgraphs of one request strictly one after another, so
 
 where a transfer of b bytes from device p to device q takes ``transfer_latency[p, q] +
 transfer_seconds_per_byte[p, q] * b`` seconds. Which groups share a subgraph follows HETERO's own rules
-(:mod:`ov_autoplace.partition`) on the graph of groups. A constant shared by several groups is never
-transferred, but it takes part in those rules like any op.
+(:mod:`ov_autoplace.partition`) on the ops of the model that the table was made from, or on the groups
+themselves where the table knows no ops. A constant is never transferred, but it takes part in those
+rules like any op.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from ov_autoplace import _core
 from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.wiring import wiring_of_groups
 from ov_autoplace.errors import CostTableError, OptionError, PlacementError
 from ov_autoplace.placement.placement import Placement, Schedule
 
@@ -39,14 +41,15 @@ def problem_of(table: CostTable) -> _core.Problem:
     problem = _problems.get(table)
     if problem is None:
         try:
+            wiring = table.wiring or wiring_of_groups(table)
             problem = _problems[table] = _core.Problem(
                 table.op_seconds,
-                table.tensor_producer,
-                table.tensor_bytes,
-                table.tensor_offsets,
-                table.tensor_consumers,
-                table.tensor_is_constant,
-                _parameter_groups(table),
+                wiring.node_group,
+                wiring.node_kind,
+                wiring.tensor_producer,
+                wiring.tensor_bytes,
+                wiring.tensor_offsets,
+                wiring.tensor_consumers,
                 table.transfer_latency,
                 table.transfer_seconds_per_byte,
                 table.launch_seconds,
@@ -141,13 +144,6 @@ def _device_indices(values: ArrayLike) -> IntArray:
     if not np.issubdtype(array.dtype, np.integer):
         raise PlacementError(f"a placement holds device indices, not values of type {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.int32)
-
-
-def _parameter_groups(table: CostTable) -> NDArray[np.bool_]:
-    """Groups that hold a Parameter and no other op: for HETERO they are inputs, not ops."""
-    if table.op_types is None:
-        return np.zeros(len(table), dtype=np.bool_)
-    return np.array([op_type == "Parameter" for op_type in table.op_types], dtype=np.bool_)
 
 
 def _check_objective(objective: str) -> None:

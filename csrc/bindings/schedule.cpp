@@ -9,8 +9,16 @@ using namespace ov_autoplace::bindings;
 
 namespace {
 
-std::vector<std::uint8_t> flags(const Vector<bool>& array) {
-    return std::vector<std::uint8_t>(array.data(), array.data() + array.shape(0));
+std::vector<NodeKind> kinds(const Vector<std::int32_t>& array) {
+    std::vector<NodeKind> result;
+    for (std::size_t i = 0; i < array.shape(0); ++i) {
+        const std::int32_t kind = array(i);
+        if (kind < 0 || kind > static_cast<std::int32_t>(NodeKind::group)) {
+            throw nb::value_error(("node_kind holds " + std::to_string(kind)).c_str());
+        }
+        result.push_back(static_cast<NodeKind>(kind));
+    }
+    return result;
 }
 
 std::vector<double> flat(const Matrix<double>& array) {
@@ -41,39 +49,38 @@ void init_schedule(nb::module_& m) {
             "Op and launch seconds of each device, ``float64[D]``.")
         .def_prop_ro(
             "subgraph_of", [](const Breakdown& self) { return view(self.subgraph_of); },
-            "Subgraph of each group in order of first appearance, ``int32[G]``.");
+            "Subgraph of each group (of its first op), ``int32[G]``.");
 
     nb::class_<Problem>(m, "Problem",
                         "An immutable copy of a cost table, prepared for simulating placements.")
         .def(
             "__init__",
-            [](Problem* self, const Matrix<double>& op_seconds, const Vector<std::int32_t>& tensor_producer,
+            [](Problem* self, const Matrix<double>& op_seconds, const Vector<std::int32_t>& node_group,
+               const Vector<std::int32_t>& node_kind, const Vector<std::int32_t>& tensor_producer,
                const Vector<double>& tensor_bytes, const Vector<std::int32_t>& tensor_offsets,
-               const Vector<std::int32_t>& tensor_consumers, const Vector<bool>& tensor_is_constant,
-               const Vector<bool>& is_parameter, const Matrix<double>& transfer_latency,
+               const Vector<std::int32_t>& tensor_consumers, const Matrix<double>& transfer_latency,
                const Matrix<double>& transfer_seconds_per_byte, const Vector<double>& launch_seconds) {
                 CostArrays costs;
                 costs.groups = static_cast<std::int32_t>(op_seconds.shape(0));
                 costs.devices = static_cast<std::int32_t>(op_seconds.shape(1));
                 costs.op_seconds = flat(op_seconds);
+                costs.node_group = to_vector(node_group);
+                costs.node_kind = kinds(node_kind);
                 costs.tensor_producer = to_vector(tensor_producer);
                 costs.tensor_bytes = to_vector(tensor_bytes);
                 costs.tensor_offsets = to_vector(tensor_offsets);
                 costs.tensor_consumers = to_vector(tensor_consumers);
-                costs.tensor_is_constant = flags(tensor_is_constant);
-                costs.is_parameter = flags(is_parameter);
                 costs.transfer_latency = flat(transfer_latency);
                 costs.transfer_seconds_per_byte = flat(transfer_seconds_per_byte);
                 costs.launch_seconds = to_vector(launch_seconds);
                 new (self) Problem(std::move(costs));
             },
-            "op_seconds"_a, "tensor_producer"_a, "tensor_bytes"_a, "tensor_offsets"_a, "tensor_consumers"_a,
-            "tensor_is_constant"_a, "is_parameter"_a, "transfer_latency"_a, "transfer_seconds_per_byte"_a,
+            "op_seconds"_a, "node_group"_a, "node_kind"_a, "tensor_producer"_a, "tensor_bytes"_a,
+            "tensor_offsets"_a, "tensor_consumers"_a, "transfer_latency"_a, "transfer_seconds_per_byte"_a,
             "launch_seconds"_a,
-            "The arrays of a ``CostTable``; ``is_parameter`` (``bool[G]``) marks groups that are a Parameter "
-            "only.\n\n"
+            "The arrays of a ``CostTable`` and of its ``Wiring``.\n\n"
             "Raises:\n"
-            "    ValueError: The arrays do not fit together, or groups are not in topological order.")
+            "    ValueError: The arrays do not fit together, or nodes are not in topological order.")
         .def_prop_ro("groups", &Problem::groups)
         .def_prop_ro("devices", &Problem::devices)
         .def(

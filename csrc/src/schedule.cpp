@@ -24,21 +24,15 @@ void check_sizes(const CostArrays& costs) {
     const std::size_t tensors = costs.tensor_producer.size();
     if (costs.devices < 1) throw std::invalid_argument("a cost table needs at least one device");
     check_size(costs.op_seconds.size(), groups * devices, "op_seconds");
+    check_size(costs.node_kind.size(), costs.node_group.size(), "node_kind");
     check_size(costs.tensor_bytes.size(), tensors, "tensor_bytes");
     check_size(costs.tensor_offsets.size(), tensors + 1, "tensor_offsets");
-    check_size(costs.tensor_is_constant.size(), tensors, "tensor_is_constant");
-    check_size(costs.is_parameter.size(), groups, "is_parameter");
     check_size(costs.transfer_latency.size(), devices * devices, "transfer_latency");
     check_size(costs.transfer_seconds_per_byte.size(), devices * devices, "transfer_seconds_per_byte");
     check_size(costs.launch_seconds.size(), devices, "launch_seconds");
-    if (costs.tensor_offsets.front() != 0 ||
-        static_cast<std::size_t>(costs.tensor_offsets.back()) != costs.tensor_consumers.size() ||
-        !std::is_sorted(costs.tensor_offsets.begin(), costs.tensor_offsets.end())) {
-        throw std::invalid_argument("tensor_offsets must rise from 0 to the number of consumers");
-    }
-    for (const std::int32_t producer : costs.tensor_producer) {
-        if (producer < 0 || producer >= costs.groups) {
-            throw std::invalid_argument("tensor_producer names group " + std::to_string(producer) +
+    for (const std::int32_t group : costs.node_group) {
+        if (group < 0 || group >= costs.groups) {
+            throw std::invalid_argument("node_group names group " + std::to_string(group) +
                                         "; the table has " + std::to_string(costs.groups));
         }
     }
@@ -55,32 +49,29 @@ struct Problem::Workspace {
     std::vector<std::int32_t> last_seen;  // per subgraph: the tensor that it received last
 };
 
-// A shared constant is a node of its own, as it is for HETERO: it stands on its group's device, joins its
-// readers there, and readers elsewhere have a boundary towards it that is never paid for.
 Problem::Problem(CostArrays costs) : m_costs(std::move(costs)) {
     check_sizes(m_costs);
-    std::vector<std::int32_t> producer, offsets{0}, consumers;
+    m_graph = PartitionGraph(m_costs.node_kind, m_costs.tensor_producer, m_costs.tensor_offsets,
+                             m_costs.tensor_consumers);
     const auto tensors = static_cast<std::int32_t>(m_costs.tensor_producer.size());
     for (std::int32_t t = 0; t < tensors; ++t) {
-        (m_costs.tensor_is_constant[t] ? m_constants : m_moving)
-            .push_back(m_costs.tensor_is_constant[t] ? m_costs.tensor_producer[t] : t);
+        if (m_graph.kinds[m_costs.tensor_producer[t]] != NodeKind::constant) m_moving.push_back(t);
     }
-    const auto shift = static_cast<std::int32_t>(m_constants.size());
-    std::int32_t constant = 0;
-    for (std::int32_t t = 0; t < tensors; ++t) {
-        const std::int32_t owner = shift + m_costs.tensor_producer[t];
-        producer.push_back(m_costs.tensor_is_constant[t] ? constant++ : owner);
-        if (m_costs.tensor_is_constant[t]) consumers.push_back(owner);
-        for (std::int32_t e = m_costs.tensor_offsets[t]; e < m_costs.tensor_offsets[t + 1]; ++e) {
-            consumers.push_back(shift + m_costs.tensor_consumers[e]);
+    // The first op; a group without any is as good as its first node.
+    constexpr std::int32_t unknown = -1;
+    m_representative.assign(m_costs.groups, unknown);
+    for (const bool ops_only : {true, false}) {
+        for (std::int32_t node = 0; node < m_graph.size(); ++node) {
+            std::int32_t& representative = m_representative[m_costs.node_group[node]];
+            const bool is_op = m_graph.kinds[node] == NodeKind::op || m_graph.kinds[node] == NodeKind::group;
+            if (representative == unknown && (is_op || !ops_only)) representative = node;
         }
-        offsets.push_back(static_cast<std::int32_t>(consumers.size()));
     }
-    std::vector<NodeKind> kinds(shift, NodeKind::constant);
     for (std::int32_t g = 0; g < m_costs.groups; ++g) {
-        kinds.push_back(m_costs.is_parameter[g] ? NodeKind::parameter : NodeKind::group);
+        if (m_representative[g] == unknown) {
+            throw std::invalid_argument("group " + std::to_string(g) + " has no node");
+        }
     }
-    m_graph = PartitionGraph(std::move(kinds), producer, offsets, consumers);
 }
 
 Problem::~Problem() = default;
@@ -96,11 +87,12 @@ void Problem::check(const std::int32_t* assignment) const {
 }
 
 double Problem::evaluate(const std::int32_t* assignment, Workspace& workspace, Breakdown* breakdown) const {
-    const auto shift = static_cast<std::int32_t>(m_constants.size());
-    for (std::int32_t c = 0; c < shift; ++c) workspace.devices[c] = assignment[m_constants[c]];
-    std::copy(assignment, assignment + m_costs.groups, workspace.devices.begin() + shift);
-    const std::int32_t subgraphs = workspace.partitioner.partition(workspace.devices.data());
-    const std::int32_t* root = workspace.partitioner.roots().data() + shift;
+    for (std::int32_t node = 0; node < m_graph.size(); ++node) {
+        workspace.devices[node] = assignment[m_costs.node_group[node]];
+    }
+    const std::int32_t* device = workspace.devices.data();
+    const std::int32_t subgraphs = workspace.partitioner.partition(device);
+    const std::int32_t* root = workspace.partitioner.roots().data();
 
     constexpr std::int32_t unseen = -1;
     std::fill(workspace.last_seen.begin(), workspace.last_seen.end(), unseen);
@@ -111,27 +103,32 @@ double Problem::evaluate(const std::int32_t* assignment, Workspace& workspace, B
             const std::int32_t consumer = m_costs.tensor_consumers[e];
             if (root[consumer] == root[producer] || workspace.last_seen[root[consumer]] == t) continue;
             workspace.last_seen[root[consumer]] = t;
-            const std::int32_t pair = assignment[producer] * m_costs.devices + assignment[consumer];
+            const std::int32_t pair = device[producer] * m_costs.devices + device[consumer];
             transfers += m_costs.transfer_latency[pair] +
                          m_costs.transfer_seconds_per_byte[pair] * m_costs.tensor_bytes[t];
         }
     }
-    // From here on last_seen holds the dense number of each subgraph.
+    // From here on last_seen holds the dense number of each subgraph. Subgraphs of constants only are not
+    // run.
     std::fill(workspace.last_seen.begin(), workspace.last_seen.end(), unseen);
     double ops = 0, launches = 0;
     std::int32_t count = 0;
+    for (std::int32_t node = 0; node < m_graph.size(); ++node) {
+        if (m_graph.kinds[node] == NodeKind::constant || workspace.last_seen[root[node]] != unseen) continue;
+        workspace.last_seen[root[node]] = count++;
+        launches += m_costs.launch_seconds[device[node]];
+        if (breakdown) breakdown->device_seconds[device[node]] += m_costs.launch_seconds[device[node]];
+    }
     for (std::int32_t g = 0; g < m_costs.groups; ++g) {
-        const std::int32_t device = assignment[g];
-        const double seconds = m_costs.op_seconds[static_cast<std::size_t>(g) * m_costs.devices + device];
+        const double seconds =
+            m_costs.op_seconds[static_cast<std::size_t>(g) * m_costs.devices + assignment[g]];
         ops += seconds;
-        const bool first = workspace.last_seen[root[g]] == unseen;
-        if (first) {
-            workspace.last_seen[root[g]] = count++;
-            launches += m_costs.launch_seconds[device];
-        }
         if (breakdown) {
-            breakdown->device_seconds[device] += seconds + (first ? m_costs.launch_seconds[device] : 0.0);
-            breakdown->subgraph_of[g] = workspace.last_seen[root[g]];
+            breakdown->device_seconds[assignment[g]] += seconds;
+            // A group of constants that no subgraph keeps runs nowhere: it gets a number of its own.
+            std::int32_t& number = workspace.last_seen[root[m_representative[g]]];
+            if (number == unseen) number = count++;
+            breakdown->subgraph_of[g] = number;
         }
     }
     if (breakdown) {

@@ -9,6 +9,7 @@ import numpy as np
 from ov_autoplace._arrays import FloatArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.cost.wiring import wiring_of_ops
 from ov_autoplace.graph.computation_graph import CoarseGraph
 
 __all__ = ["assemble_table"]
@@ -66,4 +67,5 @@ def assemble_table(
         op_types=graph.op_types,
         members=coarse.members,
         source=source,
+        wiring=wiring_of_ops(coarse),
     )

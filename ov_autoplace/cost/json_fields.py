@@ -79,6 +79,12 @@ class Record:
         """A list of integers of ``low .. high``."""
         return [self._integer(key, value, low, high) for value in self.items(key)]
 
+    def integer_lists(self, key: str, low: int, high: int) -> list[list[int]]:
+        """A list of lists of integers of ``low .. high``."""
+        return [
+            Record({key: row}, self.where, self.error).integers(key, low, high) for row in self.items(key)
+        ]
+
     def number(self, key: str, null: float | None = None) -> float:
         """A finite number that is not negative; ``null`` is what a JSON null stands for, if for anything."""
         return self._number(key, self.fields.get(key), null)

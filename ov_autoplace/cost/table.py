@@ -10,6 +10,7 @@ import numpy as np
 
 from ov_autoplace._arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace.cost.validation import check_table, checked_arrays
+from ov_autoplace.cost.wiring import Wiring
 
 __all__ = ["CostTable"]
 
@@ -42,6 +43,8 @@ class CostTable:
         op_types: Op type of each group's heaviest op, or ``None`` when the source has none.
         members: Op friendly names of each group, or ``None`` when a group is one op.
         source: Where the times come from: ``analytic``, ``profiled``, ``measured`` or ``imported``.
+        wiring: The ops behind the groups, for counting subgraphs exactly as HETERO does; ``None`` takes
+            each group as one op.
 
     Raises:
         CostTableError: On construction, when a field contradicts this description.
@@ -65,6 +68,7 @@ class CostTable:
     op_types: tuple[str, ...] | None = None
     members: tuple[tuple[str, ...], ...] | None = None
     source: str = "imported"
+    wiring: Wiring | None = None
 
     def __post_init__(self) -> None:
         for field, array in checked_arrays(self).items():

@@ -9,7 +9,10 @@ Schema (version 1)::
      "groups": [{"name": str, "op_seconds": [number | null, ...], "memory_bytes": number,
                  "op_type": str?, "colocation": int?, "members": [str, ...]?}, ...],
      "tensors": [{"producer": group index, "bytes": number, "consumers": [group index, ...],
-                  "constant": true?, "uncuttable": true?}, ...]}
+                  "constant": true?, "uncuttable": true?}, ...],
+     "wiring": {"node_group": [int, ...], "node_kind": [int, ...],
+                "tensor_producer": [int, ...], "tensor_bytes": [number, ...],
+                "tensor_consumers": [[int, ...], ...]}?}
 
 A null is an infinity: of ``op_seconds`` "cannot run there", of ``memory_capacity`` "not limited".
 ``op_type``, ``colocation`` and ``members`` stand on every group or on none. Sizes follow from the lists
@@ -21,6 +24,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +34,7 @@ from numpy.typing import DTypeLike, NDArray
 from ov_autoplace._arrays import csr_from_lists
 from ov_autoplace.cost.json_fields import Record, naming
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.wiring import Wiring
 from ov_autoplace.errors import CostTableError
 from ov_autoplace.files import read_json, write_text_atomically
 
@@ -57,6 +62,8 @@ def save_table(table: CostTable, path: str | Path) -> None:
     }
     sections = {"devices": _devices(table), "groups": _groups(table), "tensors": _tensors(table)}
     parts = [f"{json.dumps(key)}: {_dumps(value)}" for key, value in head.items()]
+    if table.wiring is not None:
+        parts.append(f'"wiring": {_dumps(_wiring(table.wiring))}')
     for key, items in sections.items():
         lines = ",\n  ".join(map(_dumps, items))
         parts.append(f"{json.dumps(key)}: [\n  {lines}\n ]" if lines else f"{json.dumps(key)}: []")
@@ -100,6 +107,7 @@ def load_table(path: str | Path) -> CostTable:
             op_types=_on_all(groups, "op_type", lambda g: g.text("op_type")),
             members=_on_all(groups, "members", lambda g: g.texts("members")),
             source=top.text("source"),
+            wiring=_read_wiring(top.record("wiring")) if "wiring" in top else None,
         )
 
 
@@ -141,6 +149,30 @@ def _tensors(table: CostTable) -> Iterable[dict[str, Any]]:
         if table.tensor_uncuttable[t]:
             tensor["uncuttable"] = True
         yield tensor
+
+
+def _wiring(wiring: Wiring) -> dict[str, Any]:
+    offsets, consumers = wiring.tensor_offsets.tolist(), wiring.tensor_consumers.tolist()
+    return {
+        "node_group": wiring.node_group.tolist(),
+        "node_kind": wiring.node_kind.tolist(),
+        "tensor_producer": wiring.tensor_producer.tolist(),
+        "tensor_bytes": wiring.tensor_bytes.tolist(),
+        "tensor_consumers": [consumers[begin:end] for begin, end in pairwise(offsets)],
+    }
+
+
+def _read_wiring(record: Record) -> Wiring:
+    offsets, consumers = csr_from_lists(record.integer_lists("tensor_consumers", 0, _MAX_ID))
+    producers = record.integers("tensor_producer", 0, _MAX_ID)
+    return Wiring(
+        node_group=_array(record.integers("node_group", 0, _MAX_ID), np.int32),
+        node_kind=_array(record.integers("node_kind", 0, _MAX_ID), np.int32),
+        tensor_producer=_array(producers, np.int32),
+        tensor_bytes=_array(record.numbers("tensor_bytes", len(producers)), np.float64),
+        tensor_offsets=offsets,
+        tensor_consumers=consumers,
+    )
 
 
 def _on_all(groups: list[Record], key: str, read: Callable[[Record], _Field]) -> tuple[_Field, ...] | None:

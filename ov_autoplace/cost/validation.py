@@ -65,6 +65,10 @@ def check_table(table: CostTable) -> None:
     if table.members is not None:
         _unique("member ops", [op for ops in table.members for op in ops])
     _check_tensors(table)
+    if table.wiring is not None:
+        groups = table.wiring.node_group
+        if len(groups) and not 0 <= groups.min() <= groups.max() < len(table.names):
+            raise CostTableError(f"the wiring names group {groups.max()}; the table has {len(table.names)}")
 
 
 def _check_tensors(table: CostTable) -> None:

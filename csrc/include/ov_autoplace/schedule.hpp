@@ -14,17 +14,18 @@
 
 namespace ov_autoplace {
 
-// A cost table's arrays, as the Python class CostTable describes them. Matrices are row-major.
+// A cost table's arrays, as the Python classes CostTable and Wiring describe them. Costs are known per group;
+// HETERO cuts nodes, each of which belongs to a group. Matrices are row-major.
 struct CostArrays {
     std::int32_t groups = 0;
     std::int32_t devices = 0;
-    std::vector<double> op_seconds;  // [G, D]
+    std::vector<double> op_seconds;        // [G, D]
+    std::vector<std::int32_t> node_group;  // [N]
+    std::vector<NodeKind> node_kind;       // [N]
     std::vector<std::int32_t> tensor_producer;
     std::vector<double> tensor_bytes;
     std::vector<std::int32_t> tensor_offsets;
     std::vector<std::int32_t> tensor_consumers;
-    std::vector<std::uint8_t> tensor_is_constant;
-    std::vector<std::uint8_t> is_parameter;         // [G]: the group is a Parameter and nothing else
     std::vector<double> transfer_latency;           // [D, D]
     std::vector<double> transfer_seconds_per_byte;  // [D, D]
     std::vector<double> launch_seconds;             // [D]
@@ -71,9 +72,9 @@ private:
     void return_workspace(std::unique_ptr<Workspace> workspace) const;
 
     CostArrays m_costs;
-    std::vector<std::int32_t> m_constants;  // group that holds each constant tensor
-    std::vector<std::int32_t> m_moving;     // tensors that are no constants
-    PartitionGraph m_graph;                 // the constants, then the groups
+    std::vector<std::int32_t> m_moving;          // tensors that are no constants
+    std::vector<std::int32_t> m_representative;  // per group: the node whose subgraph counts as the group's
+    PartitionGraph m_graph;
     mutable std::mutex m_mutex;
     mutable std::vector<std::unique_ptr<Workspace>> m_idle;
 };

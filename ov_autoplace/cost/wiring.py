@@ -1,0 +1,107 @@
+"""What HETERO sees of a placed model: nodes, the tensors between them, and the group of each node.
+
+Costs are known per group, but HETERO cuts ops. Where a placement makes subgraphs wait for each other, which
+edges it cuts depends on the ops inside the groups; a weight's decompression chain may be cut off its own
+convolution, for example. A table that was made from a model therefore keeps the model's wiring, and a
+table that was not is wired group by group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace.errors import CostTableError
+from ov_autoplace.graph.computation_graph import CoarseGraph
+
+if TYPE_CHECKING:
+    from ov_autoplace.cost.table import CostTable
+
+__all__ = ["Wiring", "wiring_of_groups", "wiring_of_ops"]
+
+# The kinds of the C++ core's NodeKind.
+_PARAMETER, _CONSTANT, _RESULT, _GROUP = 1, 2, 3, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Wiring:
+    """N nodes in topological order that exchange T tensors.
+
+    Attributes:
+        node_group: Group of each node, ``int32[N]``.
+        node_kind: 0 = op, 1 = Parameter, 2 = Constant, 3 = Result, 4 = a whole group, ``int32[N]``.
+        tensor_producer: Node that makes each tensor, ``int32[T]``.
+        tensor_bytes: Bytes of each tensor, ``float64[T]``; those of a Constant are never handed over.
+        tensor_offsets, tensor_consumers: CSR of consuming nodes, ``int32[T + 1]``, ``int32[E]``, one entry
+            per input port.
+    """
+
+    node_group: IntArray
+    node_kind: IntArray
+    tensor_producer: IntArray
+    tensor_bytes: FloatArray
+    tensor_offsets: IntArray
+    tensor_consumers: IntArray
+
+    def __post_init__(self) -> None:
+        for name in ("node_group", "node_kind", "tensor_producer", "tensor_offsets", "tensor_consumers"):
+            object.__setattr__(self, name, frozen_array(getattr(self, name), np.int32))
+        object.__setattr__(self, "tensor_bytes", frozen_array(self.tensor_bytes, np.float64))
+        if len(self.node_group) != len(self.node_kind):
+            raise CostTableError(
+                f"the wiring has {len(self.node_group)} nodes with a group, "
+                f"but {len(self.node_kind)} with a kind"
+            )
+        if len(self.tensor_bytes) != len(self.tensor_producer) or (
+            len(self.tensor_offsets) != len(self.tensor_producer) + 1
+        ):
+            raise CostTableError(
+                "the wiring's tensors need one producer, one size and one range of consumers each"
+            )
+        if len(self.node_kind) and not 0 <= self.node_kind.min() <= self.node_kind.max() <= _GROUP:
+            raise CostTableError(f"the wiring's node kinds must lie between 0 and {_GROUP}")
+
+
+def wiring_of_ops(coarse: CoarseGraph) -> Wiring:
+    """The wiring of a model's ops, as exact as HETERO itself."""
+    ops = coarse.ops
+    kind = ops.is_parameter * _PARAMETER + ops.is_constant * _CONSTANT + ops.is_result * _RESULT
+    return Wiring(
+        node_group=coarse.group_of,
+        node_kind=kind.astype(np.int32),
+        tensor_producer=ops.tensor_producer,
+        tensor_bytes=ops.tensor_bytes,
+        tensor_offsets=ops.tensor_offsets,
+        tensor_consumers=ops.tensor_consumers,
+    )
+
+
+def wiring_of_groups(table: CostTable) -> Wiring:
+    """The wiring of a table that knows no ops: a node per group, and one per shared constant.
+
+    A shared constant stands on its group's device, as it does for HETERO, joins its readers there, and
+    readers elsewhere have a boundary towards it that is never paid for.
+    """
+    G = len(table)
+    constant = np.flatnonzero(table.tensor_is_constant).astype(np.int32)
+    shift = len(constant)
+    alone = np.zeros(G, dtype=np.bool_)
+    if table.op_types is not None:
+        alone = np.array([op_type == "Parameter" for op_type in table.op_types], dtype=np.bool_)
+    owner = table.tensor_producer + shift
+    producer = owner.copy()
+    producer[constant] = np.arange(shift)
+    # The group that holds a shared constant reads it too: one more consumer, before the others.
+    consumers = np.insert(table.tensor_consumers + shift, table.tensor_offsets[constant], owner[constant])
+    offsets = table.tensor_offsets + np.concatenate(([0], np.cumsum(table.tensor_is_constant)))
+    return Wiring(
+        node_group=np.concatenate((table.tensor_producer[constant], np.arange(G))),
+        node_kind=np.concatenate((np.full(shift, _CONSTANT), np.where(alone, _PARAMETER, _GROUP))),
+        tensor_producer=producer,
+        tensor_bytes=table.tensor_bytes,
+        tensor_offsets=offsets,
+        tensor_consumers=consumers,
+    )

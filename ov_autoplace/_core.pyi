@@ -29,7 +29,7 @@ class Breakdown:
 
     @property
     def subgraph_of(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)]:
-        """Subgraph of each group in order of first appearance, ``int32[G]``."""
+        """Subgraph of each group (of its first op), ``int32[G]``."""
 
 class Problem:
     """An immutable copy of a cost table, prepared for simulating placements."""
@@ -38,6 +38,12 @@ class Problem:
         self,
         op_seconds: Annotated[
             NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        node_group: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        node_kind: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
         tensor_producer: Annotated[
             NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -51,12 +57,6 @@ class Problem:
         tensor_consumers: Annotated[
             NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
-        tensor_is_constant: Annotated[
-            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        is_parameter: Annotated[
-            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
         transfer_latency: Annotated[
             NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
@@ -68,10 +68,10 @@ class Problem:
         ],
     ) -> None:
         """
-        The arrays of a ``CostTable``; ``is_parameter`` (``bool[G]``) marks groups that are a Parameter only.
+        The arrays of a ``CostTable`` and of its ``Wiring``.
 
         Raises:
-            ValueError: The arrays do not fit together, or groups are not in topological order.
+            ValueError: The arrays do not fit together, or nodes are not in topological order.
         """
 
     @property

@@ -1,16 +1,20 @@
-"""What the tests of the command line share: running it, and a small model."""
+"""What the tests of the command line share: running it, and a small model; a plugin of tests/conftest.py."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import openvino as ov
+import pytest
 from openvino import opset13 as ops
 
-__all__ = ["EXTRA_DEVICES", "Command", "Outcome", "two_layers"]
+from ov_autoplace.cli import main
+
+__all__ = ["EXTRA_DEVICES", "Command", "Outcome", "cli", "small_ir", "two_layers"]
 
 EXTRA_DEVICES = "XCPU=CPU,INFERENCE_NUM_THREADS=1"
 
@@ -46,3 +50,26 @@ def two_layers(shape: list[int] | ov.PartialShape) -> ov.Model:
     first = ops.convolution(x, kernels[0], **same, name="first")
     second = ops.convolution(ops.relu(first, name="relu"), kernels[1], **same, name="second")
     return ov.Model([ops.result(second, name="answer")], [x], "two_layers")
+
+
+@pytest.fixture
+def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command line in this process; XCPU is there beside CPU."""
+    monkeypatch.setenv("AUTOPLACE_EXTRA_DEVICES", EXTRA_DEVICES)
+
+    def run(*arguments: object) -> Outcome:
+        capfd.readouterr()
+        code = main([str(argument) for argument in arguments])
+        return Outcome(code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def small_ir(tmp_path: Path) -> Path:
+    """A small IR in a folder that holds nothing else."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    path = folder / "net.xml"
+    ov.save_model(two_layers([1, 3, 16, 16]), path, compress_to_fp16=False)
+    return path

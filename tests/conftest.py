@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 for folder in (ROOT / "tools", ROOT / "tests"):
     sys.path.insert(0, str(folder))
 
+pytest_plugins = ["command_line"]
+
 CPU_PLUGIN = Path(ov.__file__).parent / "libs" / "libopenvino_intel_cpu_plugin.so"
 
 # HETERO runs CPU submodels on one shared executor unless told otherwise, and then the thread counts

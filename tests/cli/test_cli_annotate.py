@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import openvino as ov
 import pytest
+from openvino import opset13 as ops
 
 from command_line import Command
 from ov_autoplace.devices import core_with_extra_devices
@@ -30,13 +31,13 @@ KEYS = {
 }
 
 
-def test_the_report_describes_the_files_beside_each_other(cli: Command, model: Path) -> None:
-    report = cli("annotate", model, *QUICK, "--json").json()
+def test_the_report_describes_the_files_beside_each_other(cli: Command, small_ir: Path) -> None:
+    report = cli("annotate", small_ir, *QUICK, "--json").json()
 
     assert set(report) >= KEYS
     assert report["devices"] == ["XCPU", "CPU"]
     assert report["mode"] == "PROFILE"
-    assert {p.name for p in model.parent.iterdir()} == {
+    assert {p.name for p in small_ir.parent.iterdir()} == {
         "net.xml",
         "net.bin",
         "net.autoplace.xml",
@@ -44,23 +45,23 @@ def test_the_report_describes_the_files_beside_each_other(cli: Command, model: P
         "net.affinity.json",
     }
     affinities = json.loads(Path(report["affinity_file"]).read_text())
-    assert set(affinities) == {op.get_friendly_name() for op in ov.Core().read_model(model).get_ops()}
+    assert set(affinities) == {op.get_friendly_name() for op in ov.Core().read_model(small_ir).get_ops()}
     assert sum(report["ops_per_device"].values()) == len(affinities)
     assert {"XCPU", "CPU"} <= set(report["predicted_ms"])
     assert report["chosen"] in report["measured_ms"]
     assert all(seconds >= 0 for seconds in report["seconds"].values())
 
 
-def test_zero_shot_measures_nothing(cli: Command, model: Path) -> None:
-    report = cli("annotate", model, *DEVICES, "--mode", "zero-shot", "--json").json()
+def test_zero_shot_measures_nothing(cli: Command, small_ir: Path) -> None:
+    report = cli("annotate", small_ir, *DEVICES, "--mode", "zero-shot", "--json").json()
 
     assert report["mode"] == "ZERO_SHOT"
     assert report["measured_ms"] == {}
     assert set(report["predicted_ms"]) >= {"XCPU", "CPU"}
 
 
-def test_a_pin_is_honoured_in_the_files_and_in_what_runs(cli: Command, model: Path) -> None:
-    report = cli("annotate", model, *QUICK, "--pin", "first=XCPU", "--pin", "second=CPU", "--json").json()
+def test_a_pin_is_honoured_in_the_files_and_in_what_runs(cli: Command, small_ir: Path) -> None:
+    report = cli("annotate", small_ir, *QUICK, "--pin", "first=XCPU", "--pin", "second=CPU", "--json").json()
 
     affinities = json.loads(Path(report["affinity_file"]).read_text())
     assert affinities["first"] == "XCPU"
@@ -70,27 +71,27 @@ def test_a_pin_is_honoured_in_the_files_and_in_what_runs(cli: Command, model: Pa
     assert int(compiled.get_property("HETERO_NUMBER_OF_SUBMODELS")) == report["subgraphs"] == 2
 
 
-def test_the_annotated_model_answers_as_the_original(cli: Command, model: Path) -> None:
-    report = cli("annotate", model, *QUICK, "--pin", "first=XCPU", "--pin", "second=CPU", "--json").json()
+def test_the_annotated_model_answers_as_the_original(cli: Command, small_ir: Path) -> None:
+    report = cli("annotate", small_ir, *QUICK, "--pin", "first=XCPU", "--pin", "second=CPU", "--json").json()
     core = core_with_extra_devices()
     exact = {"INFERENCE_PRECISION_HINT": "f32"}
     image = np.random.default_rng(11).standard_normal((1, 3, 16, 16), dtype=np.float32)
 
-    expected = core.compile_model(model, "CPU", exact)([image])[0]
+    expected = core.compile_model(small_ir, "CPU", exact)([image])[0]
     answer = core.compile_model(report["annotated_model"], "AUTOPLACE:XCPU,CPU", exact)([image])[0]
 
     np.testing.assert_allclose(answer, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_given_affinity_file_is_applied_as_it_is(cli: Command, model: Path, tmp_path: Path) -> None:
-    given = {op.get_friendly_name(): "CPU" for op in ov.Core().read_model(model).get_ops()}
+def test_a_given_affinity_file_is_applied_as_it_is(cli: Command, small_ir: Path, tmp_path: Path) -> None:
+    given = {op.get_friendly_name(): "CPU" for op in ov.Core().read_model(small_ir).get_ops()}
     given |= dict.fromkeys(("image", "first", "relu", "weights3"), "XCPU")
     (tmp_path / "given.json").write_text(json.dumps(given))
     out = tmp_path / "out"
     out.mkdir()
 
     report = cli(
-        "annotate", model, *DEVICES, "--affinity", tmp_path / "given.json", "-o", out, "--json"
+        "annotate", small_ir, *DEVICES, "--affinity", tmp_path / "given.json", "-o", out, "--json"
     ).json()
 
     assert json.loads((out / "net.affinity.json").read_text()) == given
@@ -99,26 +100,26 @@ def test_a_given_affinity_file_is_applied_as_it_is(cli: Command, model: Path, tm
     assert "given.json" in report["decision"]
 
 
-def test_annotating_twice_replaces_the_files(cli: Command, model: Path) -> None:
-    first = cli("annotate", model, *DEVICES, "--mode", "zero-shot", "--json").json()
+def test_annotating_twice_replaces_the_files(cli: Command, small_ir: Path) -> None:
+    first = cli("annotate", small_ir, *DEVICES, "--mode", "zero-shot", "--json").json()
     again = cli("annotate", first["annotated_model"], *DEVICES, "--mode", "zero-shot", "--json").json()
 
     assert again["annotated_model"] == first["annotated_model"]
     assert again["affinity_file"] == first["affinity_file"]
 
 
-def test_openvino_properties_reach_the_devices(cli: Command, model: Path, tmp_path: Path) -> None:
+def test_openvino_properties_reach_the_devices(cli: Command, small_ir: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"DEVICE_PROPERTIES": {"CPU": {"NO_SUCH_PROPERTY": 1}}}))
 
-    outcome = cli("annotate", model, *QUICK, "--config", config)
+    outcome = cli("annotate", small_ir, *QUICK, "--config", config)
 
     assert outcome.code != 0
     assert "NO_SUCH_PROPERTY" in outcome.err
 
 
-def test_the_table_marks_the_winner_and_says_why(cli: Command, model: Path) -> None:
-    outcome = cli("annotate", model, *QUICK)
+def test_the_table_marks_the_winner_and_says_why(cli: Command, small_ir: Path) -> None:
+    outcome = cli("annotate", small_ir, *QUICK)
 
     assert outcome.code == 0, outcome.err
     assert outcome.out.count("*") == 2
@@ -128,8 +129,6 @@ def test_the_table_marks_the_winner_and_says_why(cli: Command, model: Path) -> N
 
 @pytest.mark.parametrize("option", ["--pin", "--shape"])
 def test_names_may_hold_equals_signs(cli: Command, tmp_path: Path, option: str) -> None:
-    from openvino import opset13 as ops
-
     x = ops.parameter(ov.PartialShape([-1, 4]), name="a=b")
     path = tmp_path / "net.xml"
     ov.save_model(ov.Model([ops.result(ops.relu(x), name="r")], [x], "net"), path)

@@ -48,7 +48,7 @@ def test_devices_shows_the_rates_of_a_target(cli: Command, profile: Path) -> Non
 
 
 def test_calibrate_writes_what_was_measured_and_annotate_takes_it(
-    cli: Command, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Command, small_ir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 
@@ -65,12 +65,12 @@ def test_calibrate_writes_what_was_measured_and_annotate_takes_it(
 
     assert outcome.json()["target"] == str(path)
     assert asked == [(("XCPU", "CPU"), {"properties": {"PERFORMANCE_HINT": "LATENCY"}, "quick": True})]
-    report = cli("annotate", model, "--mode", "zero-shot", "--target", path, "--json").json()
+    report = cli("annotate", small_ir, "--mode", "zero-shot", "--target", path, "--json").json()
     assert report["devices"] == ["XCPU", "CPU"]
 
 
-def test_bench_has_a_row_for_every_way_of_running(cli: Command, model: Path) -> None:
-    report = cli("bench", model, *QUICK, "--seconds", "0.3", "--json").json()
+def test_bench_has_a_row_for_every_way_of_running(cli: Command, small_ir: Path) -> None:
+    report = cli("bench", small_ir, *QUICK, "--seconds", "0.3", "--json").json()
 
     rows = {row["name"]: row for row in report["rows"]}
     assert list(rows) == ["XCPU", "CPU", "AUTO", "HETERO", "AUTOPLACE"]
@@ -86,9 +86,9 @@ def test_bench_has_a_row_for_every_way_of_running(cli: Command, model: Path) -> 
     assert rows["AUTO"]["predicted_ms"] is None
 
 
-def test_bench_runs_an_annotated_model_as_it_is_annotated(cli: Command, model: Path) -> None:
+def test_bench_runs_an_annotated_model_as_it_is_annotated(cli: Command, small_ir: Path) -> None:
     pins = ("--pin", "first=XCPU", "--pin", "second=CPU")
-    annotated = cli("annotate", model, *DEVICES, *pins, "--mode", "zero-shot", "--json").json()[
+    annotated = cli("annotate", small_ir, *DEVICES, *pins, "--mode", "zero-shot", "--json").json()[
         "annotated_model"
     ]
 
@@ -98,11 +98,11 @@ def test_bench_runs_an_annotated_model_as_it_is_annotated(cli: Command, model: P
     assert "annotation" in report["decision"]
 
 
-def test_explain_adds_up(cli: Command, model: Path) -> None:
+def test_explain_adds_up(cli: Command, small_ir: Path) -> None:
     pins = ("--pin", "first=XCPU", "--pin", "second=CPU")
-    report = cli("explain", model, *DEVICES, *pins, "--mode", "zero-shot", "--json").json()
+    report = cli("explain", small_ir, *DEVICES, *pins, "--mode", "zero-shot", "--json").json()
 
-    ops = len(ov.Core().read_model(model).get_ops())
+    ops = len(ov.Core().read_model(small_ir).get_ops())
     assert [s["device"] for s in report["subgraphs"]] == ["XCPU", "CPU"]
     assert sum(s["ops"] for s in report["subgraphs"]) == ops
     (cut,) = report["cuts"]
@@ -111,9 +111,9 @@ def test_explain_adds_up(cli: Command, model: Path) -> None:
     assert cut["seconds"] == pytest.approx(report["transfer_ms"] / 1e3)
 
 
-def test_explain_shows_the_ops_that_were_asked_for(cli: Command, model: Path) -> None:
-    report = cli("explain", model, *DEVICES, "--mode", "zero-shot", "--op", "rel*", "--json").json()
-    everything = cli("explain", model, *DEVICES, "--mode", "zero-shot", "--op", "*", "--json").json()
+def test_explain_shows_the_ops_that_were_asked_for(cli: Command, small_ir: Path) -> None:
+    report = cli("explain", small_ir, *DEVICES, "--mode", "zero-shot", "--op", "rel*", "--json").json()
+    everything = cli("explain", small_ir, *DEVICES, "--mode", "zero-shot", "--op", "*", "--json").json()
 
     assert len(report["groups"]) == 1
     assert report["groups"][0] in everything["groups"]
@@ -121,19 +121,19 @@ def test_explain_shows_the_ops_that_were_asked_for(cli: Command, model: Path) ->
     assert report["groups"][0]["reason"]
 
 
-def test_explain_takes_an_affinity_file(cli: Command, model: Path, tmp_path: Path) -> None:
-    given = {op.get_friendly_name(): "CPU" for op in ov.Core().read_model(model).get_ops()}
+def test_explain_takes_an_affinity_file(cli: Command, small_ir: Path, tmp_path: Path) -> None:
+    given = {op.get_friendly_name(): "CPU" for op in ov.Core().read_model(small_ir).get_ops()}
     (tmp_path / "given.json").write_text(json.dumps(given))
 
-    outcome = cli("explain", model, *DEVICES, "--affinity", tmp_path / "given.json", "--mode", "zero-shot")
+    outcome = cli("explain", small_ir, *DEVICES, "--affinity", tmp_path / "given.json", "--mode", "zero-shot")
 
     assert outcome.code == 0, outcome.err
     assert "given.json" in outcome.out
 
 
-def test_benchmark_app_runs_on_autoplace(cli: Command, model: Path) -> None:
+def test_benchmark_app_runs_on_autoplace(cli: Command, small_ir: Path) -> None:
     pins = ("--pin", "first=XCPU", "--pin", "second=CPU")
-    report = cli("annotate", model, *DEVICES, *pins, "--mode", "zero-shot", "--json").json()
+    report = cli("annotate", small_ir, *DEVICES, *pins, "--mode", "zero-shot", "--json").json()
 
     # benchmark_app refuses a precision for virtual devices that it does not know.
     arguments = ("-d", "AUTOPLACE:XCPU,CPU", "-niter", "2", "-infer_precision", "f32")

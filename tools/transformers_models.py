@@ -58,6 +58,7 @@ def _converted(network: torch.nn.Module, inputs: dict[str, torch.Tensor], output
     model = _traced(Fields(), tuple(inputs.values()))
     for port, (name, value) in zip(model.inputs, inputs.items(), strict=True):
         port.set_names({name})
+        port.get_node().set_friendly_name(name)
         port.get_node().set_partial_shape(ov.PartialShape(list(value.shape)))
     for port, name in zip(model.outputs, outputs, strict=True):
         port.set_names({name})
@@ -166,6 +167,7 @@ def _gpt2(small: bool) -> ov.Model:
     names = ["input_ids", "attention_mask", *(f"past.{state}" for state in states)]
     for port, name, value in zip(model.inputs, names, example, strict=True):
         port.set_names({name})
+        port.get_node().set_friendly_name(name)
         shape = ov.PartialShape(list(value.shape))
         shape[1 if value.dim() == 2 else 2] = -1
         port.get_node().set_partial_shape(shape)

@@ -7,6 +7,7 @@ that the hand-overs are exercised on every model.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 
 import openvino as ov
@@ -59,6 +60,7 @@ def main() -> None:
     for name, model in chosen_models(arguments.models):
         error, cells = check(model, arguments.mode)
         errors.append(error)
+        print(name, *cells, file=sys.stderr, flush=True)  # the table comes at the end, after minutes
         rows.append([name, *cells, "yes" if error <= BAR else "NO"])
     print(machine_line())
     within = sum(error <= BAR for error in errors)

@@ -17,7 +17,8 @@ __all__ = ["expansion_proposals", "isolating_bound", "solve_expansion"]
 
 _LAUNCH_SHARES = (0.0, 1.0)
 _LAUNCH_SHARES_WITH_LIMITS = (1.0,)
-_STARTS = 2
+_STARTS_OF_LARGE = 2
+_LARGE = 200
 _ROUNDS = 6
 _UNITS_CUT = 60_000  # over all moves of one descent: what bounds its time
 
@@ -38,13 +39,18 @@ def expansion_proposals(evaluator: Evaluator, options: SolverOptions) -> list[In
     """The starting points (single devices, greedy) and where descents from them end; at least one."""
     units = evaluator.units
     singles = list(evaluator.singles().values())
+    fastest = np.argmin(units.op_seconds, axis=1).astype(np.int32)
     starts = [*singles, greedy_assignment(evaluator.table, units)]
+    if units.fits(fastest):
+        starts.append(fastest)
     has_limits = units.has_memory_limits
     if has_limits and (filled := fill_in_order(units)) is not None:
         starts.append(filled)
     proposals = {a.tobytes(): a for a in starts}
     starts = list(proposals.values())
-    order = np.argsort(evaluator.latencies(starts), kind="stable")[:_STARTS]
+    order = np.argsort(evaluator.latencies(starts), kind="stable")
+    if len(units) > _LARGE:
+        order = order[:_STARTS_OF_LARGE]
     for share in _LAUNCH_SHARES_WITH_LIMITS if has_limits else _LAUNCH_SHARES:
         priced = units.with_launches(share)
         for i in order:

@@ -1,0 +1,127 @@
+"""Every solver against all legal placements of small random tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from random_tables import legal_assignments, random_table
+
+import reference_hetero as reference
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import PlacementError
+from ov_autoplace.simulator import simulate_batch
+from ov_autoplace.solvers import SOLVERS, solve
+from ov_autoplace.solvers import auto as auto_module
+
+TOLERANCE = 1 + 1e-9
+SOLVERS_BY_DEVICES = {
+    2: ["single", "greedy", "mincut", "expansion", "local", "auto"],
+    3: ["single", "greedy", "expansion", "local", "auto"],
+}
+
+
+def latencies_in_plain_python(table: CostTable, assignments: np.ndarray) -> np.ndarray:
+    return np.array([reference.latency_seconds(table, a.tolist())[0] for a in assignments])
+
+
+def check_answer(table: CostTable, solver: str, legal: np.ndarray, latencies: np.ndarray) -> float | None:
+    """Latency over optimum of a solver's answer, ``None`` when it found no placement."""
+    optimum = latencies.min()
+    try:
+        placement = solve(table, solver)
+    except PlacementError:
+        assert solver in ("single", "greedy", "local", "mincut", "expansion")
+        return None
+    matches = np.flatnonzero((legal == placement.assignment).all(axis=1))
+    assert len(matches) == 1, "the answer breaks a constraint"
+    assert placement.latency_seconds == pytest.approx(latencies[matches[0]], rel=1e-12)
+    if placement.lower_bound_seconds is not None:
+        assert placement.lower_bound_seconds <= optimum * TOLERANCE
+    return placement.latency_seconds / optimum
+
+
+@pytest.mark.parametrize(("devices", "groups"), [(2, 7), (3, 5)])
+@pytest.mark.parametrize("seed", range(40))
+def test_answers_are_legal_and_bounds_hold_in_plain_python(seed: int, devices: int, groups: int) -> None:
+    table = random_table(seed, groups, devices)
+    legal = legal_assignments(table)
+    if not len(legal):
+        for solver in SOLVERS_BY_DEVICES[devices]:
+            with pytest.raises(PlacementError):
+                solve(table, solver)
+        return
+    latencies = latencies_in_plain_python(table, legal)
+    for solver in SOLVERS_BY_DEVICES[devices]:
+        ratio = check_answer(table, solver, legal, latencies)
+        if solver == "auto":
+            # So few placements are all tried: the answer is the optimum and proves it.
+            assert ratio == pytest.approx(1.0, rel=1e-9)
+            assert solve(table).lower_bound_seconds == pytest.approx(latencies.min(), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("devices", "groups", "seeds", "equal_at_least", "worst"),
+    [(2, 13, 60, 0.95, 1.1), (3, 8, 40, 0.95, 1.2)],
+)
+def test_auto_without_enumeration_is_nearly_always_optimal(
+    monkeypatch: pytest.MonkeyPatch,
+    devices: int,
+    groups: int,
+    seeds: int,
+    equal_at_least: float,
+    worst: float,
+) -> None:
+    monkeypatch.setattr(auto_module, "_ENUMERATED_PLACEMENTS", 1)
+    ratios = []
+    for seed in range(1000, 1000 + seeds):
+        table = random_table(seed, groups, devices, constrained=seed % 2 == 0)
+        legal = legal_assignments(table)
+        if not len(legal):
+            continue
+        # The C++ simulator has its own tests against the plain one, which would take minutes here.
+        ratios.append(check_answer(table, "auto", legal, simulate_batch(table, legal)))
+    print(f"{devices} devices: {np.isclose(ratios, 1.0).mean():.3f} optimal, worst {max(ratios):.4f}")
+    assert len(ratios) > seeds / 2
+    assert np.isclose(ratios, 1.0).mean() >= equal_at_least
+    assert max(ratios) <= worst
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("devices", [2, 3])
+def test_auto_is_never_slower_than_a_single_device_on_larger_tables(seed: int, devices: int) -> None:
+    table = random_table(seed, groups=150, devices=devices, constrained=False)
+    single, auto = solve(table, "single"), solve(table, "auto")
+    assert auto.latency_seconds <= single.latency_seconds * TOLERANCE
+    assert auto.lower_bound_seconds <= auto.latency_seconds
+
+
+def test_two_devices_without_launches_or_cycles_are_solved_to_proven_optimality() -> None:
+    """A chain: no cycles, one consumer per tensor, so the relaxed objective is the true one."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        table = chain(rng, groups=200)
+        placement = solve(table, "mincut")
+        assert placement.latency_seconds == pytest.approx(chain_optimum(table), rel=1e-9)
+        assert placement.lower_bound_seconds == pytest.approx(placement.latency_seconds, rel=1e-6)
+
+
+def chain(rng: np.random.Generator, groups: int) -> CostTable:
+    from random_tables import make_table
+
+    op_seconds = rng.lognormal(0, 1, (groups, 2))
+    tensors = [(g, float(rng.lognormal(0, 1)), [g + 1]) for g in range(groups - 1)]
+    return make_table(op_seconds, tensors, transfer_latency=np.array([[0, 0.3], [0.1, 0]]))
+
+
+def chain_optimum(table: CostTable) -> float:
+    """Dynamic programming along the chain: the best latency that ends on each device."""
+    best = table.op_seconds[0].copy()
+    for g in range(1, len(table)):
+        move = table.transfer_latency + table.transfer_seconds_per_byte * table.tensor_bytes[g - 1]
+        np.fill_diagonal(move, 0.0)
+        best = (best[:, None] + move).min(axis=0) + table.op_seconds[g]
+    return float(best.min())
+
+
+def test_every_registered_solver_is_compared_with_enumeration() -> None:
+    assert set(SOLVERS) == set(SOLVERS_BY_DEVICES[2])

@@ -1,0 +1,159 @@
+"""Pins, memory limits, co-location and unsupported ops: honoured, or refused in one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from random_tables import legal_assignments, make_table, random_table
+
+from ov_autoplace.errors import OptionError, PlacementError
+from ov_autoplace.solvers import SOLVERS, Constraints, solve
+
+CHAIN = [(0, 1.0, [1]), (1, 1.0, [2])]
+FAST_FIRST = [[1, 9], [1, 9], [1, 9]]
+ALL = sorted(SOLVERS)
+
+
+@pytest.mark.parametrize("solver", [s for s in ALL if s != "single"])
+def test_a_pinned_group_stands_where_it_is_pinned(solver: str) -> None:
+    placement = solve(make_table(FAST_FIRST, CHAIN), solver, pins={"group1": "DEV1"})
+    assert placement.to_dict()["group1"] == "DEV1"
+
+
+def test_a_pin_that_everything_matches_leaves_one_device() -> None:
+    assert solve(make_table(FAST_FIRST, CHAIN), "single", pins={"group*": "DEV1"}).assignment.tolist() == [
+        1,
+        1,
+        1,
+    ]
+
+
+def test_a_pin_matches_ops_inside_a_group_and_a_later_pin_wins() -> None:
+    table = make_table(FAST_FIRST, CHAIN, members=(("stem/conv",), ("block/add", "block/relu"), ("head",)))
+    placement = solve(table, pins={"*": "DEV0", "block/r*": "DEV1"})
+    assert placement.to_dict() == {
+        "stem/conv": "DEV0",
+        "block/add": "DEV1",
+        "block/relu": "DEV1",
+        "head": "DEV0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"pins": {"group1": "DEV7"}}, "a pin names 'DEV7', but the devices are DEV0, DEV1"),
+        ({"pins": {"gruop1": "DEV1"}}, "the pin 'gruop1' matches no op"),
+        ({"memory_limits": {"GPU": 1e9}}, "a memory limit names 'GPU'"),
+        ({"memory_limits": {"DEV0": -1}}, "the memory limit of DEV0 is -1"),
+        ({"memory_limits": {"DEV0": float("nan")}}, "the memory limit of DEV0 is nan"),
+        ({"solver": "mincutt"}, "unknown solver 'mincutt'; did you mean 'mincut'?"),
+        ({"objective": "heterro"}, "unknown objective 'heterro'; did you mean 'hetero'?"),
+        ({"time_limit": 0}, "the time limit is 0"),
+    ],
+)
+def test_a_bad_argument_is_named(arguments: dict, sentence: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        solve(make_table(FAST_FIRST, CHAIN), **arguments)
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "arguments", "sentence"),
+    [
+        (
+            make_table([[np.inf, 1], [1, 1]]),
+            {"pins": {"group0": "DEV0"}},
+            "group 'group0' is pinned to DEV0, which cannot run it",
+        ),
+        (make_table([[np.inf, np.inf], [1, 1]]), {}, "group 'group0' can run on none of DEV0, DEV1"),
+        (
+            make_table([[np.inf, 1], [1, np.inf]], colocation=[0, 0]),
+            {},
+            "groups 'group0', 'group1' must share a device",
+        ),
+        (
+            make_table([[np.inf, 1], [1, np.inf]], [(0, 1.0, [1])], tensor_uncuttable=np.array([True])),
+            {},
+            "groups 'group0', 'group1' must share a device",
+        ),
+        (
+            make_table([[np.inf, 1], [1, np.inf]]),
+            {"solver": "single"},
+            "no single device can take every group: DEV0 may not run 'group0'; DEV1 may not run 'group1'",
+        ),
+        (
+            make_table([[1, 1]] * 20, memory_bytes=np.full(20, 10.0)),
+            {"memory_limits": {"DEV0": 50, "DEV1": 60}},
+            "the groups need 200 bytes of memory, but DEV0, DEV1 may hold 110 together",
+        ),
+        (
+            make_table([[1, 1]] * 20, memory_bytes=np.r_[70.0, np.full(19, 1.0)]),
+            {"memory_limits": {"DEV0": 50, "DEV1": 60}},
+            "group 'group0', with what must share its device, needs 70 bytes",
+        ),
+    ],
+)
+def test_what_cannot_be_met_is_said_in_one_sentence(table, arguments: dict, sentence: str) -> None:
+    with pytest.raises(PlacementError) as raised:
+        solve(table, **arguments)
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_mincut_refuses_three_devices_and_says_what_to_use() -> None:
+    with pytest.raises(OptionError, match="use 'expansion' or 'auto'"):
+        solve(make_table([[1, 2, 3]] * 4), "mincut")
+
+
+def test_mincut_takes_three_devices_of_which_one_can_run_nothing() -> None:
+    table = make_table([[1, np.inf, 9], [9, np.inf, 1]], [(0, 1.0, [1])])
+    assert solve(table, "mincut").assignment.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_memory_limits_and_pins_together_are_honoured_by_every_solver(seed: int) -> None:
+    devices = 2 + seed % 2
+    table = random_table(seed, groups=6, devices=devices, constrained=False)
+    limits = {d: 0.6 * float(table.memory_bytes.sum()) for d in table.devices}
+    pins = {"group2": "DEV1"}
+    limited = make_limited(table, limits)
+    legal = legal_assignments(limited, pins).tolist()
+    assert legal, f"seed {seed} is not a test"
+    for solver in ALL:
+        if solver == "single" or (solver == "mincut" and devices > 2):
+            continue
+        placement = solve(table, solver, memory_limits=limits, pins=pins)
+        assert placement.assignment.tolist() in legal
+
+
+def make_limited(table, limits):
+    from dataclasses import replace
+
+    return replace(table, memory_capacity=np.array([limits[d] for d in table.devices]))
+
+
+@pytest.mark.parametrize("solver", [s for s in ALL if s not in ("single", "mincut")])
+def test_a_tight_packing_is_found(solver: str) -> None:
+    # 7 + 5 | 6 + 6 | 8 + 4 is the only way up to order; filling the fastest device first fails.
+    sizes = np.array([4.0, 5.0, 6.0, 6.0, 7.0, 8.0])
+    table = make_table(np.tile([1.0, 2.0, 3.0], (6, 1)), memory_bytes=sizes, memory_capacity=np.full(3, 12.0))
+    placement = solve(table, solver)
+    assert np.bincount(placement.assignment, sizes).tolist() == [12.0, 12.0, 12.0]
+
+
+def test_the_smaller_of_table_capacity_and_user_limit_holds() -> None:
+    table = make_table(FAST_FIRST, CHAIN, memory_bytes=np.ones(3), memory_capacity=np.array([2.0, np.inf]))
+    assert Constraints.of(table, {"DEV0": 1e9}).memory_capacity.tolist() == [2.0, np.inf]
+    assert Constraints.of(table, {"DEV0": 1.0, "DEV1": 3.0}).memory_capacity.tolist() == [1.0, 3.0]
+
+
+def test_units_join_classes_and_uncuttable_tensors_transitively() -> None:
+    table = make_table(
+        [[1, 1]] * 5,
+        [(0, 1.0, [1, 3]), (3, 1.0, [4])],
+        tensor_uncuttable=np.array([False, True]),
+        colocation=[0, -1, 0, 0, -1],
+    )
+    assert Constraints.of(table).unit_of.tolist() == [0, 1, 0, 0, 0]

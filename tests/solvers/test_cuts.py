@@ -1,0 +1,114 @@
+"""Minimum cuts, swaps and expansions against enumeration of the relaxed objective, in plain Python."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_tables import legal_assignments, make_table, random_table, relaxed_seconds
+
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import PlacementError
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.moves import expand, share_out, swap
+from ov_autoplace.solvers.units import UnitGraph
+
+
+def unlimited(table: CostTable) -> CostTable:
+    return replace(table, memory_capacity=np.full(table.num_devices, np.inf))
+
+
+def units_of(table: CostTable) -> UnitGraph:
+    return UnitGraph.of(table, Constraints.of(table))
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_cut_is_the_enumerated_optimum_of_the_relaxed_objective(seed: int) -> None:
+    table = unlimited(random_table(seed, groups=8, devices=2))
+    legal = legal_assignments(table)
+    if not len(legal):
+        with pytest.raises(PlacementError):
+            Constraints.of(table)
+        return
+    optimum = min(relaxed_seconds(table, a) for a in legal)
+    units = units_of(table)
+    moved = share_out(units, 0, 1)
+    for assignment in moved.assignments:
+        found = assignment[units.unit_of]
+        assert found.tolist() in legal.tolist()
+        assert relaxed_seconds(table, found) == pytest.approx(optimum, rel=1e-7)
+    assert moved.lower_bound <= optimum * (1 + 1e-12)
+    assert moved.lower_bound == pytest.approx(optimum, rel=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_swaps_are_optimal_and_expansions_never_make_it_worse(seed: int) -> None:
+    table = unlimited(random_table(seed, groups=6, devices=3))
+    legal = legal_assignments(table)
+    if not len(legal):
+        return
+    units = units_of(table)
+    start = legal[np.random.default_rng(seed).integers(len(legal))]
+    device = np.empty(len(units), dtype=np.int32)
+    device[units.unit_of] = start
+    before = relaxed_seconds(table, start)
+    for first, second in [(0, 1), (0, 2), (2, 1)]:
+        active = (start == first) | (start == second)
+        in_pair = (legal == first) | (legal == second)
+        reachable = legal[np.where(active, in_pair, legal == start).all(axis=1)]
+        optimum = min(relaxed_seconds(table, a) for a in reachable)
+        for assignment in swap(units, device, first=first, second=second).assignments:
+            assert relaxed_seconds(table, assignment[units.unit_of]) == pytest.approx(optimum, rel=1e-7)
+    for target in range(3):
+        for assignment in expand(units, device, target=target).assignments:
+            found = assignment[units.unit_of]
+            assert ((found == start) | (found == target)).all()
+            assert relaxed_seconds(table, found) <= before * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_expansion_is_optimal_where_transfers_obey_the_triangle_inequality(seed: int) -> None:
+    table = unlimited(random_table(seed, groups=6, devices=3, constrained=False))
+    table = replace(
+        table,
+        transfer_latency=np.full((3, 3), table.transfer_latency[0, 1]),
+        transfer_seconds_per_byte=np.full((3, 3), table.transfer_seconds_per_byte[0, 1]),
+    )
+    every = legal_assignments(table)
+    units = units_of(table)
+    start = every[np.random.default_rng(seed).integers(len(every))]
+    for target in range(3):
+        reachable = every[((every == start) | (every == target)).all(axis=1)]
+        optimum = min(relaxed_seconds(table, a) for a in reachable)
+        moved = expand(units, start, target=target)
+        assert relaxed_seconds(table, moved.assignments[0]) == pytest.approx(optimum, rel=1e-7)
+
+
+def test_a_tensor_with_many_consumers_is_charged_once_per_device() -> None:
+    # The producer gains 5 s on DEV0, each of four consumers 2 s on DEV1; moving the tensor costs 7 s.
+    table = make_table([[1, 6], [3, 1], [3, 1], [3, 1], [3, 1]], [(0, 7.0, [1, 2, 3, 4])])
+    moved = share_out(units_of(table), 0, 1)
+    # Split: 1 + 4 + 7 = 12. All on DEV0: 13. All on DEV1: 10.
+    assert moved.lower_bound == pytest.approx(10.0)
+    table = replace(table, op_seconds=np.array([[1.0, 60.0], [3, 1], [3, 1], [3, 1], [3, 1]]))
+    moved = share_out(units_of(table), 0, 1)
+    assert moved.assignments[0].tolist() == [0, 1, 1, 1, 1]
+    assert moved.lower_bound == pytest.approx(12.0)
+
+
+@pytest.mark.parametrize("dear", [1e3, 1e9, 1e15])
+def test_prices_of_very_different_size_leave_the_bound_valid_and_the_cut_exact(dear: float) -> None:
+    table = make_table(
+        [[1.0, 5.0], [5.0, 1.0], [1e-3, 2e-3]],
+        [(0, dear, [2]), (1, 1.0, [2])],
+    )
+    moved = share_out(units_of(table), 0, 1)
+    assert moved.assignments[0].tolist() == [0, 1, 0]
+    assert moved.lower_bound <= 3.001
+    assert moved.lower_bound == pytest.approx(3.001, rel=1e-6)
+
+
+def test_equal_devices_without_transfers_are_no_special_case() -> None:
+    moved = share_out(units_of(make_table([[1, 1], [2, 2]])), 0, 1)
+    assert moved.lower_bound == pytest.approx(3.0)

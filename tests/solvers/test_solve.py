@@ -1,0 +1,97 @@
+"""What ``solve`` promises beyond good placements: determinism, time limits, an open registry."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from random_tables import make_table, random_table
+
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import OptionError
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.simulator import simulate
+from ov_autoplace.solvers import SOLVERS, SolverAnswer, solve
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_the_same_call_gives_the_same_placement(solver: str) -> None:
+    table = random_table(5, groups=60, devices=2, constrained=False)
+    first, second = (solve(table, solver, seed=7) for _ in range(2))
+    assert first.assignment.tolist() == second.assignment.tolist()
+    assert first.latency_seconds == second.latency_seconds
+    assert first.solver == solver
+
+
+@pytest.mark.parametrize("devices", [2, 3])
+def test_latency_is_what_the_simulator_says(devices: int) -> None:
+    table = random_table(11, groups=40, devices=devices, constrained=False)
+    placement = solve(table)
+    assert placement.latency_seconds == simulate(table, placement).latency_seconds
+
+
+def test_more_time_never_makes_the_answer_worse() -> None:
+    table = random_table(2, groups=80, devices=2, constrained=False)
+    assert solve(table, "local", time_limit=1.0).latency_seconds <= solve(table, "local").latency_seconds
+
+
+def test_a_time_limit_ends_the_search() -> None:
+    table = random_table(2, groups=400, devices=3, constrained=False)
+    begin = time.monotonic()
+    solve(table, "local", time_limit=0.05)
+    # Not a measurement: without the limit's effect this search would run for minutes.
+    assert time.monotonic() - begin < 20
+
+
+def test_local_search_mends_what_the_cut_cannot_see() -> None:
+    """Branches that gain on DEV1, but not enough for a launch each; the relaxed objective knows no launch."""
+    op_seconds = [[1, 9], *[[3, 1]] * 6, [1, 9]]
+    tensors = [(0, 0.1, [1, 2, 3, 4, 5, 6]), *[(g, 0.1, [7]) for g in range(1, 7)]]
+    table = make_table(op_seconds, tensors, launch_seconds=[0.0, 5.0])
+    assert solve(table, "local").latency_seconds == pytest.approx(20.0)  # all on DEV0
+    assert solve(table, "local").latency_seconds == solve(table).latency_seconds
+
+
+def test_equally_fast_answers_go_to_the_single_device() -> None:
+    table = make_table([[1, 1]] * 6, [(g, 0.0, [g + 1]) for g in range(5)])
+    assert solve(table).assignment.tolist() == [0] * 6
+
+
+def test_a_new_solver_plugs_into_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    def last_device(table: CostTable, constraints, options) -> SolverAnswer:
+        return SolverAnswer(np.full(len(table), table.num_devices - 1, dtype=np.int32))
+
+    monkeypatch.setitem(SOLVERS, "last", last_device)
+    placement = solve(make_table([[1, 2], [1, 2]]), "last")
+    assert placement.latency_seconds == pytest.approx(4.0)
+    assert placement.lower_bound_seconds is None
+    assert placement.to_dict() == {"group0": "DEV1", "group1": "DEV1"}
+
+
+def test_one_device_and_one_group_are_solved_and_no_group_is_refused() -> None:
+    for solver in SOLVERS:
+        assert solve(make_table([[2.0]]), solver).latency_seconds == pytest.approx(2.0)
+    with pytest.raises(OptionError, match="no groups"):
+        solve(make_table(np.empty((0, 2))))
+
+
+def test_the_greedy_solver_counts_a_tensor_that_has_arrived_once() -> None:
+    # group0 on DEV0; its tensor costs 1.5 to move; two readers gain 1 each on DEV1, so neither goes alone,
+    # but a third reader that gains 2 goes, and a fourth that gains 1 follows for nothing.
+    table = make_table(
+        [[1, 9], [2, 1], [2, 1], [3, 1], [2, 1]], [(0, 1.5, [1, 2, 3, 4])], memory_bytes=np.zeros(5)
+    )
+    assert solve(table, "greedy").assignment.tolist() == [0, 0, 0, 1, 1]
+
+
+def test_a_large_graph_with_cyclic_subgraphs_is_not_simulated_for_ever() -> None:
+    """Random wiring makes the plain cut one big cycle of subgraphs; the answer must still beat one device."""
+    rng = np.random.default_rng(0)
+    G = 4000
+    tensors = [(int(rng.integers(c)), 1.0, [c]) for c in range(1, G)]
+    tensors += [(int(rng.integers(c)), 1.0, [c]) for c in range(1, G)]
+    table = make_table(rng.lognormal(0, 1.5, (G, 2)), tensors)
+    single, auto = solve(table, "single"), solve(table)
+    assert isinstance(auto, Placement)
+    assert auto.lower_bound_seconds <= auto.latency_seconds <= single.latency_seconds

@@ -60,7 +60,7 @@ def _is_weight(op: ov.Node) -> bool:
     """A ConstantOfShape of the file, which OpenVINO reads as a Broadcast of a scalar."""
     if op.get_type_name() != "Broadcast":
         return False
-    return op.input_value(1).get_node().friendly_name.endswith("__SHAPE")
+    return str(op.input_value(1).get_node().friendly_name).endswith("__SHAPE")
 
 
 def _values(weight: ov.Node, random: np.random.Generator) -> NDArray[np.float32]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import openvino as ov
@@ -15,7 +16,7 @@ from ov_autoplace.partition import subgraphs_of
 __all__ = ["open_shapes", "outputs_of", "random_inputs", "random_regions", "relative_error"]
 
 
-def random_inputs(model: ov.Model, seed: int, default_size: int = 4) -> dict[str | int, NDArray]:
+def random_inputs(model: ov.Model, seed: int, default_size: int = 4) -> dict[str | int, NDArray[Any]]:
     """Random data for each input: normal, or 0 and 1 for integers, which every index input takes.
 
     Args:
@@ -27,7 +28,7 @@ def random_inputs(model: ov.Model, seed: int, default_size: int = 4) -> dict[str
         By tensor name, or by position for an input without one.
     """
     random = np.random.default_rng(seed)
-    inputs: dict[str | int, NDArray] = {}
+    inputs: dict[str | int, NDArray[Any]] = {}
     for i, port in enumerate(model.inputs):
         shape = [d.get_length() if d.is_static else default_size for d in port.partial_shape]
         dtype = port.element_type.to_dtype()
@@ -39,7 +40,7 @@ def random_inputs(model: ov.Model, seed: int, default_size: int = 4) -> dict[str
     return inputs
 
 
-def open_shapes(model: ov.Model, inputs: Mapping[str | int, NDArray]) -> dict[str, list[int]]:
+def open_shapes(model: ov.Model, inputs: Mapping[str | int, NDArray[Any]]) -> dict[str, list[int]]:
     """The shapes in ``inputs`` of those inputs that the model leaves open."""
     return {
         port.any_name: list(inputs[port.any_name].shape)
@@ -48,13 +49,13 @@ def open_shapes(model: ov.Model, inputs: Mapping[str | int, NDArray]) -> dict[st
     }
 
 
-def outputs_of(compiled: ov.CompiledModel, inputs: Mapping[str | int, NDArray]) -> list[NDArray]:
+def outputs_of(compiled: ov.CompiledModel, inputs: Mapping[str | int, NDArray[Any]]) -> list[NDArray[Any]]:
     """All outputs of one inference, computed by a new request (so that states are fresh)."""
     answer = compiled.create_infer_request().infer(inputs)
     return [answer[output].copy() for output in compiled.outputs]
 
 
-def relative_error(actual: Sequence[NDArray], expected: Sequence[NDArray]) -> float:
+def relative_error(actual: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]]) -> float:
     """Largest difference by the largest value of the same output; infinite where shapes differ."""
     if [a.shape for a in actual] != [e.shape for e in expected]:
         return float("inf")

@@ -57,6 +57,12 @@ class Problem:
         tensor_consumers: Annotated[
             NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
+        bond_first: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        bond_second: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
         transfer_latency: Annotated[
             NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],

@@ -20,7 +20,7 @@ from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.names import unique_names
 from ov_autoplace.placement.placement import Placement
 
-__all__ = ["count_graph_subgraphs", "count_subgraphs", "subgraphs_of"]
+__all__ = ["count_graph_subgraphs", "count_subgraphs", "graph_subgraphs", "subgraphs_of"]
 
 # The core's node kinds; every other op is 0.
 _KINDS = {"Parameter": 1, "Constant": 2, "Result": 3}
@@ -70,6 +70,15 @@ def count_graph_subgraphs(graph: ComputationGraph, device: IntArray) -> int:
     Raises:
         PlacementError: ``device`` has another length than the graph.
     """
+    return _partition(graph, device)[0]
+
+
+def graph_subgraphs(graph: ComputationGraph, device: IntArray) -> IntArray:
+    """Subgraph of each op, named by its first op, ``int32[N]``; see :func:`count_graph_subgraphs`."""
+    return _partition(graph, device)[1]
+
+
+def _partition(graph: ComputationGraph, device: IntArray) -> tuple[int, IntArray]:
     if device.shape != (len(graph),):
         raise PlacementError(f"the graph has {len(graph)} ops, the placement {list(device.shape)}")
     prepared = _graphs.get(graph)
@@ -78,8 +87,7 @@ def count_graph_subgraphs(graph: ComputationGraph, device: IntArray) -> int:
         prepared = _graphs[graph] = _core.PartitionGraph(
             kinds.astype(np.uint8), graph.tensor_producer, graph.tensor_offsets, graph.tensor_consumers
         )
-    count, _ = prepared.partition(np.ascontiguousarray(device, dtype=np.int32))
-    return count
+    return prepared.partition(np.ascontiguousarray(device, dtype=np.int32))
 
 
 def _ops_and_names(model: ov.Model) -> tuple[list[ov.Node], list[str]]:

@@ -75,10 +75,13 @@ def propose(table: CostTable, source: ProposalSource) -> list[Proposal]:
             continue
         seen.add(assignment.tobytes())
         seconds = simulate(table, assignment).latency_seconds
+        if not np.isfinite(seconds):
+            continue  # HETERO would cut what must stay together, whatever the groups say
         proposals.append(Proposal(name, assignment, seconds, bound))
     if not proposals:
         raise PlacementError(
-            f"no placement on {', '.join(table.devices)} honours the pins and memory limits; loosen them"
+            f"no placement on {', '.join(table.devices)} was found that honours the pins and memory limits "
+            "and keeps each variable in one subgraph; loosen the pins or the limits"
         )
     return proposals
 

@@ -50,6 +50,8 @@ def problem_of(table: CostTable) -> _core.Problem:
                 wiring.tensor_bytes,
                 wiring.tensor_offsets,
                 wiring.tensor_consumers,
+                np.ascontiguousarray(wiring.bonds[:, 0]),
+                np.ascontiguousarray(wiring.bonds[:, 1]),
                 table.transfer_latency,
                 table.transfer_seconds_per_byte,
                 table.launch_seconds,
@@ -68,7 +70,8 @@ def simulate(table: CostTable, placement: Placement | ArrayLike, objective: str 
         objective: ``hetero``, the only one so far.
 
     Returns:
-        The schedule; its latency is ``inf`` when a group is placed where it cannot run.
+        The schedule; its latency is ``inf`` when a group is placed where it cannot run, or when HETERO would
+        cut what must stay in one subgraph (:attr:`Wiring.bonds`).
 
     Raises:
         OptionError: The objective does not exist.

@@ -58,7 +58,8 @@ void init_schedule(nb::module_& m) {
             [](Problem* self, const Matrix<double>& op_seconds, const Vector<std::int32_t>& node_group,
                const Vector<std::int32_t>& node_kind, const Vector<std::int32_t>& tensor_producer,
                const Vector<double>& tensor_bytes, const Vector<std::int32_t>& tensor_offsets,
-               const Vector<std::int32_t>& tensor_consumers, const Matrix<double>& transfer_latency,
+               const Vector<std::int32_t>& tensor_consumers, const Vector<std::int32_t>& bond_first,
+               const Vector<std::int32_t>& bond_second, const Matrix<double>& transfer_latency,
                const Matrix<double>& transfer_seconds_per_byte, const Vector<double>& launch_seconds) {
                 CostArrays costs;
                 costs.groups = static_cast<std::int32_t>(op_seconds.shape(0));
@@ -70,14 +71,16 @@ void init_schedule(nb::module_& m) {
                 costs.tensor_bytes = to_vector(tensor_bytes);
                 costs.tensor_offsets = to_vector(tensor_offsets);
                 costs.tensor_consumers = to_vector(tensor_consumers);
+                costs.bond_first = to_vector(bond_first);
+                costs.bond_second = to_vector(bond_second);
                 costs.transfer_latency = flat(transfer_latency);
                 costs.transfer_seconds_per_byte = flat(transfer_seconds_per_byte);
                 costs.launch_seconds = to_vector(launch_seconds);
                 new (self) Problem(std::move(costs));
             },
             "op_seconds"_a, "node_group"_a, "node_kind"_a, "tensor_producer"_a, "tensor_bytes"_a,
-            "tensor_offsets"_a, "tensor_consumers"_a, "transfer_latency"_a, "transfer_seconds_per_byte"_a,
-            "launch_seconds"_a,
+            "tensor_offsets"_a, "tensor_consumers"_a, "bond_first"_a, "bond_second"_a, "transfer_latency"_a,
+            "transfer_seconds_per_byte"_a, "launch_seconds"_a,
             "The arrays of a ``CostTable`` and of its ``Wiring``.\n\n"
             "Raises:\n"
             "    ValueError: The arrays do not fit together, or nodes are not in topological order.")

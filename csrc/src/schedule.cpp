@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -30,6 +31,14 @@ void check_sizes(const CostArrays& costs) {
     check_size(costs.transfer_latency.size(), devices * devices, "transfer_latency");
     check_size(costs.transfer_seconds_per_byte.size(), devices * devices, "transfer_seconds_per_byte");
     check_size(costs.launch_seconds.size(), devices, "launch_seconds");
+    check_size(costs.bond_second.size(), costs.bond_first.size(), "bond_second");
+    for (const auto* ends : {&costs.bond_first, &costs.bond_second}) {
+        for (const std::int32_t node : *ends) {
+            if (node < 0 || static_cast<std::size_t>(node) >= costs.node_group.size()) {
+                throw std::invalid_argument("a bond names node " + std::to_string(node));
+            }
+        }
+    }
     for (const std::int32_t group : costs.node_group) {
         if (group < 0 || group >= costs.groups) {
             throw std::invalid_argument("node_group names group " + std::to_string(group) +
@@ -97,6 +106,11 @@ double Problem::evaluate(const std::int32_t* assignment, Workspace& workspace, B
     constexpr std::int32_t unseen = -1;
     std::fill(workspace.last_seen.begin(), workspace.last_seen.end(), unseen);
     double transfers = 0;
+    for (std::size_t b = 0; b < m_costs.bond_first.size(); ++b) {
+        if (root[m_costs.bond_first[b]] != root[m_costs.bond_second[b]]) {
+            transfers = std::numeric_limits<double>::infinity();
+        }
+    }
     for (const std::int32_t t : m_moving) {
         const std::int32_t producer = m_costs.tensor_producer[t];
         for (std::int32_t e = m_costs.tensor_offsets[t]; e < m_costs.tensor_offsets[t + 1]; ++e) {

@@ -85,6 +85,14 @@ class Record:
             Record({key: row}, self.where, self.error).integers(key, low, high) for row in self.items(key)
         ]
 
+    def pairs(self, key: str, low: int, high: int) -> list[list[int]]:
+        """A list of pairs of integers of ``low .. high``."""
+        rows = self.integer_lists(key, low, high)
+        for row in rows:
+            if len(row) != 2:
+                raise self._wrong(key, "a list of pairs", row)
+        return rows
+
     def number(self, key: str, null: float | None = None) -> float:
         """A finite number that is not negative; ``null`` is what a JSON null stands for, if for anything."""
         return self._number(key, self.fields.get(key), null)

@@ -12,7 +12,7 @@ Schema (version 1)::
                   "constant": true?, "uncuttable": true?}, ...],
      "wiring": {"node_group": [int, ...], "node_kind": [int, ...],
                 "tensor_producer": [int, ...], "tensor_bytes": [number, ...],
-                "tensor_consumers": [[int, ...], ...]}?}
+                "tensor_consumers": [[int, ...], ...], "bonds": [[int, int], ...]}?}
 
 A null is an infinity: of ``op_seconds`` "cannot run there", of ``memory_capacity`` "not limited".
 ``op_type``, ``colocation`` and ``members`` stand on every group or on none. Sizes follow from the lists
@@ -159,6 +159,7 @@ def _wiring(wiring: Wiring) -> dict[str, Any]:
         "tensor_producer": wiring.tensor_producer.tolist(),
         "tensor_bytes": wiring.tensor_bytes.tolist(),
         "tensor_consumers": [consumers[begin:end] for begin, end in pairwise(offsets)],
+        "bonds": wiring.bonds.tolist(),
     }
 
 
@@ -172,6 +173,7 @@ def _read_wiring(record: Record) -> Wiring:
         tensor_bytes=_array(record.numbers("tensor_bytes", len(producers)), np.float64),
         tensor_offsets=offsets,
         tensor_consumers=consumers,
+        bonds=_array(record.pairs("bonds", 0, _MAX_ID), np.int32),
     )
 
 

@@ -9,13 +9,14 @@ table that was not is wired group by group.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.errors import CostTableError
-from ov_autoplace.graph.computation_graph import CoarseGraph
+from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
@@ -37,6 +38,9 @@ class Wiring:
         tensor_bytes: Bytes of each tensor, ``float64[T]``; those of a Constant are never handed over.
         tensor_offsets, tensor_consumers: CSR of consuming nodes, ``int32[T + 1]``, ``int32[E]``, one entry
             per input port.
+        bonds: Pairs of nodes that fail or go wrong in different subgraphs, ``int32[B, 2]``: the ReadValue
+            and the Assign of a variable, and the two ends of a link in a shape computation. That they share
+            a group is not enough, because HETERO may cut inside a group.
     """
 
     node_group: IntArray
@@ -45,11 +49,15 @@ class Wiring:
     tensor_bytes: FloatArray
     tensor_offsets: IntArray
     tensor_consumers: IntArray
+    bonds: IntArray
 
     def __post_init__(self) -> None:
         for name in ("node_group", "node_kind", "tensor_producer", "tensor_offsets", "tensor_consumers"):
             object.__setattr__(self, name, frozen_array(getattr(self, name), np.int32))
         object.__setattr__(self, "tensor_bytes", frozen_array(self.tensor_bytes, np.float64))
+        object.__setattr__(self, "bonds", frozen_array(self.bonds, np.int32).reshape(-1, 2))
+        if self.bonds.size and not 0 <= self.bonds.min() <= self.bonds.max() < len(self.node_group):
+            raise CostTableError(f"the wiring's bonds must name nodes below {len(self.node_group)}")
         if len(self.node_group) != len(self.node_kind):
             raise CostTableError(
                 f"the wiring has {len(self.node_group)} nodes with a group, "
@@ -76,7 +84,17 @@ def wiring_of_ops(coarse: CoarseGraph) -> Wiring:
         tensor_bytes=ops.tensor_bytes,
         tensor_offsets=ops.tensor_offsets,
         tensor_consumers=ops.tensor_consumers,
+        bonds=_bonds(ops),
     )
+
+
+def _bonds(ops: ComputationGraph) -> IntArray:
+    """The pairs of :attr:`Wiring.bonds` of a model's ops."""
+    of_variables = [pair for positions in ops.variables for pair in pairwise(sorted(positions))]
+    uncuttable = ops.tensor_uncuttable[ops.edge_tensor]
+    producers = ops.tensor_producer[ops.edge_tensor[uncuttable]]
+    of_shapes = np.stack((producers, ops.tensor_consumers[uncuttable]), axis=1)
+    return np.concatenate((np.array(of_variables, dtype=np.int32).reshape(-1, 2), of_shapes))
 
 
 def wiring_of_groups(table: CostTable) -> Wiring:
@@ -104,4 +122,5 @@ def wiring_of_groups(table: CostTable) -> Wiring:
         tensor_bytes=table.tensor_bytes,
         tensor_offsets=offsets,
         tensor_consumers=consumers,
+        bonds=np.empty((0, 2), dtype=np.int32),
     )

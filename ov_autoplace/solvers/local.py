@@ -18,7 +18,7 @@ from ov_autoplace.solvers.units import UnitGraph
 
 __all__ = ["improve", "solve_local"]
 
-# Groups visited by the simulator in one search; with a time limit, that is meant to end the search first.
+# Nodes visited by the simulator in one search; with a time limit, that is meant to end the search first.
 _WORK = 150_000
 _WORK_WITH_TIME_LIMIT = 1000 * _WORK
 _MIN_EVALUATIONS, _MAX_EVALUATIONS = 8, 2_000
@@ -38,7 +38,7 @@ def solve_local(table: CostTable, constraints: Constraints, options: SolverOptio
     units = UnitGraph.of(table, constraints)
     evaluator = Evaluator(table, units, options.objective)
     starts = [*evaluator.singles().values(), greedy_assignment(table, units)]
-    return evaluator.answer(improve(evaluator, evaluator.best(starts), options))
+    return evaluator.answer(improve(evaluator, evaluator.best(evaluator.affordable(starts)), options))
 
 
 def improve(evaluator: Evaluator, start: IntArray, options: SolverOptions, enough: float = 0.0) -> IntArray:

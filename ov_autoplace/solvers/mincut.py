@@ -18,7 +18,6 @@ __all__ = ["cut_proposals", "solve_mincut"]
 # A large graph, where a cut takes long, is spared further cuts when it is this close to the bound.
 _LARGE = 10_000
 _CLOSE_ENOUGH = 1.02
-_MOST_WORK = 3_000_000
 # Cyclic subgraphs make HETERO cut, and transfer, more than the cut counted. In trials on random graphs this
 # factor helped most where transfers are dear.
 _DEAR = 4.0
@@ -68,9 +67,8 @@ def cut_proposals(evaluator: Evaluator) -> tuple[list[IntArray], float]:
             moved = share_out(priced, first, second)
         else:
             moved = limited_move(priced, start, partial(swap, first=first, second=second))
-        for a in moved.assignments:
-            if not proposals or evaluator.work(a) <= _MOST_WORK:
-                proposals.setdefault(a.tobytes(), a)
+        found = [*proposals.values(), *moved.assignments]
+        proposals.update({a.tobytes(): a for a in evaluator.affordable(found)})
         return moved.lower_bound
 
     bound = evaluator.bound(cut(units))
@@ -79,7 +77,7 @@ def cut_proposals(evaluator: Evaluator) -> tuple[list[IntArray], float]:
     if evaluator.latencies(found).min() > bound * (_CLOSE_ENOUGH if is_large else 1 + 1e-9):
         launching = units.with_launches(1.0)
         cut(launching)
-        if any(evaluator.work(a) > len(units.unit_of) for a in proposals.values()) and not is_large:
+        if any(evaluator.work(a) > evaluator.nodes for a in proposals.values()) and not is_large:
             cut(launching.with_transfers_times(_DEAR))
             cut(launching.one_way(first, second))
             cut(launching.one_way(second, first))

@@ -53,6 +53,7 @@ class SolverAnswer:
 
 
 _REMEMBERED_BATCH = 8
+_MOST_WORK = 3_000_000  # nodes visited in one simulation: some tens of milliseconds
 
 Solver = Callable[[CostTable, Constraints, SolverOptions], SolverAnswer]
 
@@ -93,8 +94,14 @@ class Evaluator:
         latencies = self.latencies(devices)
         return devices[int(np.argmax(latencies <= latencies.min() * (1 + 1e-9)))]
 
+    @property
+    def nodes(self) -> int:
+        """Nodes that the simulator walks for one assignment."""
+        wiring = self.table.wiring
+        return len(self.table) if wiring is None else len(wiring.node_group)
+
     def work(self, device: IntArray) -> int:
-        """What simulating an assignment takes, in groups visited; the number of groups when it is acyclic.
+        """What simulating an assignment takes, in nodes visited; ``nodes`` when no subgraphs form a cycle.
 
         HETERO cuts subgraphs that depend on each other in a cycle, one at a time, and so must the simulator:
         a placement with thousands of them in one cycle takes seconds to simulate and is useless besides.
@@ -106,7 +113,14 @@ class Evaluator:
         cycle = _core.merge_cycles(piece, np.ascontiguousarray(edges[crosses]))
         _, first_of_piece = np.unique(piece, return_index=True)
         pieces = np.bincount(cycle[first_of_piece])
-        return len(units.unit_of) + int(((pieces - 1) * np.bincount(cycle)).sum())
+        visits_again = int(((pieces - 1) * np.bincount(cycle)).sum())
+        return self.nodes + visits_again * self.nodes // len(units)
+
+    def affordable(self, devices: Sequence[IntArray]) -> list[IntArray]:
+        """Those assignments that can be simulated in a moment; the first one when there are none."""
+        if self.nodes * len(self.units) <= _MOST_WORK:
+            return list(devices)
+        return [device for device in devices if self.work(device) <= _MOST_WORK] or [devices[0]]
 
     def singles(self) -> dict[int, IntArray]:
         """The allowed placements on one device, by device."""

@@ -13,7 +13,7 @@ from ov_autoplace.cost.wiring import wiring_of_groups
 from ov_autoplace.errors import CostTableError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.partition import count_graph_subgraphs
+from ov_autoplace.partition import count_graph_subgraphs, graph_subgraphs
 from ov_autoplace.simulator import simulate
 
 
@@ -95,3 +95,21 @@ def test_a_shared_constant_is_a_node_that_its_group_reads_first(table):
     assert wiring.tensor_producer.tolist() == [1, 0]
     assert wiring.tensor_consumers.tolist() == [2, 1, 2]
     assert simulate(made, np.array([0, 1])).latency_seconds == 3.0
+
+
+def test_a_placement_that_makes_hetero_part_a_variable_is_no_placement():
+    """Groups hold each variable together, but HETERO's cuts of cycles go through groups."""
+    coarse = coarsen(extract(zoo.build("decoder")))
+    target = Target.load("i9-12900k-flex-170")
+    table = analytic_table(coarse, target, target.device_names[:2])
+    assert len(table.wiring.bonds) >= len(coarse.ops.variables) > 0
+    random = np.random.default_rng(7)
+    parted = whole = 0
+    for _ in range(200):
+        assignment = random.integers(2, size=len(table)).astype(np.int32)
+        number = graph_subgraphs(coarse.ops, assignment[coarse.group_of])
+        split = any(len({number[i] for i in positions}) > 1 for positions in coarse.ops.variables)
+        assert np.isinf(simulate(table, assignment).latency_seconds) == split
+        parted, whole = parted + split, whole + (not split)
+    assert parted
+    assert whole

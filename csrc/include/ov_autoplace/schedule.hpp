@@ -26,6 +26,10 @@ struct CostArrays {
     std::vector<double> tensor_bytes;
     std::vector<std::int32_t> tensor_offsets;
     std::vector<std::int32_t> tensor_consumers;
+    // Nodes bond_first[b] and bond_second[b] must share a subgraph; a placement that parts them takes
+    // forever.
+    std::vector<std::int32_t> bond_first;
+    std::vector<std::int32_t> bond_second;
     std::vector<double> transfer_latency;           // [D, D]
     std::vector<double> transfer_seconds_per_byte;  // [D, D]
     std::vector<double> launch_seconds;             // [D]

@@ -8,7 +8,7 @@ import pytest
 
 import zoo
 from model_checks import random_inputs
-from zoo.builder import NetworkBuilder
+from networks.builder import NetworkBuilder
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ def _autoplace(core: ov.Core, path: Path, cache: Path, pins: dict[str, str]) -> 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", nargs="*", default=["inception_v3", "resnet50", "bert_base", "mobilenet"])
+    parser.add_argument("--models", nargs="*", default=["inception_v3", "resnet50", "bert_base", "mobilenet_v2"])
     parser.add_argument("--size", default="full", choices=("small", "full"))
     parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()

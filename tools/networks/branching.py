@@ -9,8 +9,8 @@ import numpy as np
 import openvino as ov
 from openvino import opset15 as ops
 
-from zoo.builder import NetworkBuilder, Node
-from zoo.cnn import ResNetConfig, residual_stages
+from networks.builder import NetworkBuilder, Node
+from networks.cnn import ResNetConfig, residual_stages
 
 __all__ = ["ControlFlowConfig", "TwoTowerConfig", "control_flow", "two_tower"]
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import openvino as ov
 
-from zoo import attention, branching, cnn, dense_prediction, sequence
+from networks import attention, branching, cnn, dense_prediction, sequence
 
 __all__ = ["NAMES", "build"]
 

@@ -9,8 +9,8 @@ import openvino as ov
 from numpy.typing import NDArray
 from openvino import opset15 as ops
 
-from zoo.builder import NetworkBuilder, Node
-from zoo.cnn import inverted_residuals, relu6
+from networks.builder import NetworkBuilder, Node
+from networks.cnn import inverted_residuals, relu6
 
 __all__ = ["SsdConfig", "UNetConfig", "ssdlite", "unet"]
 
@@ -71,7 +71,7 @@ class SsdConfig:
     """Sizes of a single shot detector (Liu et al. 2015, arXiv 1512.02325) on a MobileNet-V2.
 
     Attributes:
-        stages: Of the backbone, as in :class:`zoo.cnn.MobileNetConfig`.
+        stages: Of the backbone, as in :class:`networks.cnn.MobileNetConfig`.
         sources: Stages whose outputs are searched for objects.
         anchors: Prior boxes per position.
         kept: Boxes per class that non-maximum suppression leaves at most.

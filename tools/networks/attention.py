@@ -9,7 +9,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset15 as ops
 
-from zoo.builder import NetworkBuilder, Node
+from networks.builder import NetworkBuilder, Node
 
 __all__ = ["BertConfig", "DecoderConfig", "bert", "decoder"]
 

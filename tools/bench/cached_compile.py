@@ -41,7 +41,8 @@ def _autoplace(core: ov.Core, path: Path, cache: Path, pins: dict[str, str]) -> 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", nargs="*", default=["inception_v3", "resnet50", "bert_base", "mobilenet_v2"])
+    default = ["inception_v3", "resnet50", "bert_base", "mobilenet_v2"]
+    parser.add_argument("--models", nargs="*", default=default)
     parser.add_argument("--size", default="full", choices=("small", "full"))
     parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()
@@ -49,8 +50,11 @@ def main() -> None:
     for name in arguments.models:
         model = zoo.build(name, arguments.size)
         # A pin makes the placement a mixed one, so that both sides compile the same two devices.
-        heaviest = [op.get_friendly_name() for op in model.get_ordered_ops() if op.get_type_name() == "MatMul"
-                    or op.get_type_name() == "Convolution"]
+        heaviest = [
+            op.get_friendly_name()
+            for op in model.get_ordered_ops()
+            if op.get_type_name() in ("MatMul", "Convolution")
+        ]
         pins = {heaviest[0]: "XCPU", heaviest[-1]: "CPU"}
         core = unequal_pair()
         with tempfile.TemporaryDirectory() as folder:

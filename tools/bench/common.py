@@ -53,9 +53,8 @@ def machine_line() -> str:
     except (OSError, StopIteration):
         pass  # not Linux on x86: the platform's own word has to do
     cores = len(os.sched_getaffinity(0))
-    return (
-        f"{date.today()} | {model}, {cores} cores | Python {platform.python_version()} | OpenVINO {ov.__version__}"
-    )
+    python = platform.python_version()
+    return f"{date.today()} | {model}, {cores} cores | Python {python} | OpenVINO {ov.__version__}"
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

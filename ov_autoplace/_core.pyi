@@ -343,6 +343,7 @@ class Profiler:
         seed: int = 0,
         min_sample_seconds: float = 0.0002,
         progress: Callable[[int, int, float], None] | None = None,
+        names: Sequence[str] = [],
     ) -> RaceResult:
         """
         Runs the executables in turns and drops those that are certainly slower; `progress` is called with (rounds, candidates left, seconds) now and then.

@@ -180,7 +180,10 @@ class Arena:
             once = sum(entrant.proposal.predicted_seconds for entrant, _ in runnable)
             budget = max(budget, min(_ROUNDS * once, _LONGEST_RACE))
         result = self._session.race(
-            [executable for _, executable in runnable], budget, seed=self._options.seed
+            [executable for _, executable in runnable],
+            budget,
+            seed=self._options.seed,
+            names=[entrant.name for entrant, _ in runnable],
         )
         for (entrant, _), entry in zip(runnable, result.entries, strict=True):
             entrant.samples, entrant.dropped = entry.samples, entry.dropped

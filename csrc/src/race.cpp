@@ -58,6 +58,9 @@ void check(const RaceOptions& options, std::size_t candidates) {
     if (!(options.confidence > 0 && options.confidence < 1)) {
         throw std::invalid_argument("the confidence of a race must be between 0 and 1, both excluded");
     }
+    if (!options.names.empty() && options.names.size() != candidates) {
+        throw std::invalid_argument("a race needs one name per candidate, or none");
+    }
     if (!(options.margin >= 0)) {
         throw std::invalid_argument("the margin of a race must not be negative");
     }
@@ -155,7 +158,9 @@ private:
 
     std::string describe(std::size_t candidate, std::size_t best) const {
         std::ostringstream text;
-        text << std::fixed << std::setprecision(1) << "slower than candidate " << best << " by "
+        const std::vector<std::string>& names = m_options.names;
+        text << std::fixed << std::setprecision(1) << "slower than "
+             << (names.empty() ? "candidate " + std::to_string(best) : names[best]) << " by "
              << 100 * (median(samples(candidate)) / median(samples(best)) - 1) << " % after "
              << m_result.rounds << " rounds";
         return text.str();

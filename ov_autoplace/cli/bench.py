@@ -109,6 +109,7 @@ def _measure(
             seconds,
             min_rounds=_MOST_SAMPLES,  # nobody is dropped: the table shows them all
             max_rounds=_MOST_SAMPLES,
+            names=list(executables),
             progress=lambda rounds, _, spent: progress(
                 int(10 * spent), int(10 * seconds), f"measure, round {rounds}"
             ),

@@ -13,9 +13,10 @@ struct RaceOptions {
     double budget_seconds = 1.0;  // the race ends with the round in which the budget runs out
     std::size_t min_rounds = 5;   // nobody is dropped earlier
     std::size_t max_rounds = 1000;
-    double confidence = 0.99;  // probability that no candidate is dropped wrongly, over the whole race
-    double margin = 0.0;       // relative slowness that is worth dropping a candidate for
-    std::uint64_t seed = 0;    // of the order of the candidates in each round
+    double confidence = 0.99;        // probability that no candidate is dropped wrongly, over the whole race
+    double margin = 0.0;             // relative slowness that is worth dropping a candidate for
+    std::uint64_t seed = 0;          // of the order of the candidates in each round
+    std::vector<std::string> names;  // what to call the candidates; empty calls them by their numbers
 };
 
 struct RaceEntry {

@@ -25,6 +25,7 @@ _MIN_EVALUATIONS, _MAX_EVALUATIONS = 8, 2_000
 _BATCH = 64
 _SMALL_BATCH = 8
 _STALE_BATCHES = 12
+_LARGE = 5_000
 
 _Move = tuple[IntArray, IntArray]  # units, and the device that each of them changes to
 
@@ -53,7 +54,6 @@ def improve(evaluator: Evaluator, start: IntArray, options: SolverOptions, enoug
     Returns:
         An assignment at least as fast as ``start``.
     """
-    units = evaluator.units
     rng = np.random.default_rng(options.seed)
     has_limit = options.deadline is not None
     work = _WORK_WITH_TIME_LIMIT if has_limit else _WORK
@@ -62,9 +62,11 @@ def improve(evaluator: Evaluator, start: IntArray, options: SolverOptions, enoug
     left, share = 1.0, _share(evaluator, current, work)
     stale = 0
     moves = _neighbours(evaluator, current, rng)
+    # On a large graph one careless op can turn the whole model into one cycle of subgraphs.
+    most_work = evaluator.work(current) if evaluator.nodes >= _LARGE else None
     while left > 0 and stale < _STALE_BATCHES and value > enough * (1 + 1e-9) and not options.expired:
         size = _BATCH if left >= 4 * _BATCH * share else _SMALL_BATCH
-        batch = [m for m in islice(moves, size) if _is_allowed(units, current, m)]
+        batch = [m for m in islice(moves, size) if _is_worth_trying(evaluator, current, m, most_work)]
         stale += 1
         left -= len(batch) * share
         if not batch:
@@ -77,7 +79,7 @@ def improve(evaluator: Evaluator, start: IntArray, options: SolverOptions, enoug
         ranked = [batch[i] for i in better[np.argsort(latencies[better], kind="stable")]]
         counts = [k for k in (2, 4, 8, 16, 32, 64) if k < 2 * len(ranked)]
         together = [_applied(current, ranked[:k]) for k in counts]
-        together = [a for a in together if units.fits(a)]
+        together = [a for a in together if _is_possible(evaluator, a, most_work)]
         latencies = np.append(evaluator.latencies(together) if together else [], latencies.min())
         left -= len(together) * share
         winner = int(np.argmin(latencies))
@@ -102,10 +104,16 @@ def _applied(device: IntArray, moves: list[_Move]) -> IntArray:
     return changed
 
 
-def _is_allowed(units: UnitGraph, device: IntArray, move: _Move) -> bool:
+def _is_worth_trying(evaluator: Evaluator, device: IntArray, move: _Move, most_work: int | None) -> bool:
     members, target = move
     changes = bool((device[members] != target).any())
-    return changes and (not units.has_memory_limits or units.fits(_applied(device, [move])))
+    return changes and _is_possible(evaluator, _applied(device, [move]), most_work)
+
+
+def _is_possible(evaluator: Evaluator, device: IntArray, most_work: int | None) -> bool:
+    if evaluator.units.has_memory_limits and not evaluator.units.fits(device):
+        return False
+    return most_work is None or evaluator.work(device) <= most_work
 
 
 def _neighbours(evaluator: Evaluator, device: IntArray, rng: np.random.Generator) -> Iterator[_Move]:

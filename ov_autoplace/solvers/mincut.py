@@ -9,7 +9,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.memory import first_fit, limited_move
-from ov_autoplace.solvers.moves import share_out, swap
+from ov_autoplace.solvers.moves import Moved, share_out, swap
 from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
 from ov_autoplace.solvers.units import UnitGraph
 
@@ -60,25 +60,29 @@ def cut_proposals(evaluator: Evaluator) -> tuple[list[IntArray], float]:
         )
     first, second = usable[0], usable[-1]
     start = first_fit(evaluator.table, units) if units.has_memory_limits else None
-    proposals = {a.tobytes(): a for a in evaluator.singles().values()}
+    singles = list(evaluator.singles().values())
 
-    def cut(priced: UnitGraph) -> float:
+    def cut(priced: UnitGraph) -> Moved:
         if start is None:
-            moved = share_out(priced, first, second)
-        else:
-            moved = limited_move(priced, start, partial(swap, first=first, second=second))
-        found = [*proposals.values(), *moved.assignments]
-        proposals.update({a.tobytes(): a for a in evaluator.affordable(found)})
-        return moved.lower_bound
+            return share_out(priced, first, second)
+        return limited_move(priced, start, partial(swap, first=first, second=second))
 
-    bound = evaluator.bound(cut(units))
+    plain = cut(units)
+    found = [*singles, *plain.assignments]
+    bound = evaluator.bound(plain.lower_bound)
     is_large = len(units) >= _LARGE
-    found = list(proposals.values())
-    if evaluator.latencies(found).min() > bound * (_CLOSE_ENOUGH if is_large else 1 + 1e-9):
+    close_enough = bound * (_CLOSE_ENOUGH if is_large else 1 + 1e-9)
+    if evaluator.latencies(evaluator.affordable(found)).min() > close_enough:
         launching = units.with_launches(1.0)
-        cut(launching)
-        if any(evaluator.work(a) > evaluator.nodes for a in proposals.values()) and not is_large:
-            cut(launching.with_transfers_times(_DEAR))
-            cut(launching.one_way(first, second))
-            cut(launching.one_way(second, first))
-    return list(proposals.values()), bound
+        one_ways = [launching.one_way(first, second), launching.one_way(second, first)]
+        if is_large and not any(map(evaluator.is_affordable, plain.assignments)):
+            variants = one_ways
+        else:
+            found += cut(launching).assignments
+            variants = []
+            if not is_large and any(evaluator.work(a) > evaluator.nodes for a in found):
+                variants = [launching.with_transfers_times(_DEAR), *one_ways]
+        for variant in variants:
+            found += cut(variant).assignments
+    distinct = {a.tobytes(): a for a in found}
+    return evaluator.affordable(list(distinct.values())), bound

@@ -116,11 +116,13 @@ class Evaluator:
         visits_again = int(((pieces - 1) * np.bincount(cycle)).sum())
         return self.nodes + visits_again * self.nodes // len(units)
 
+    def is_affordable(self, device: IntArray) -> bool:
+        """Whether an assignment can be simulated in a moment."""
+        return self.nodes * len(self.units) <= _MOST_WORK or self.work(device) <= _MOST_WORK
+
     def affordable(self, devices: Sequence[IntArray]) -> list[IntArray]:
         """Those assignments that can be simulated in a moment; the first one when there are none."""
-        if self.nodes * len(self.units) <= _MOST_WORK:
-            return list(devices)
-        return [device for device in devices if self.work(device) <= _MOST_WORK] or [devices[0]]
+        return [device for device in devices if self.is_affordable(device)] or [devices[0]]
 
     def singles(self) -> dict[int, IntArray]:
         """The allowed placements on one device, by device."""

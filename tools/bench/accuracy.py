@@ -4,6 +4,11 @@
 
 Each model is profiled, then placed at random (1 to 12 contiguous runs of groups on alternating devices),
 compiled on HETERO and run interleaved by the C++ profiler. The prediction knows nothing of these runs.
+
+A shared machine is faster in one minute than in the next. Each round therefore also runs the whole model on
+each device alone, and what is measured in it is scaled by how much these two differ from their profile (the
+geometric mean): placements are compared relative to the single devices, not across minutes. The column
+"drift" is that factor's spread over rounds; "unscaled" is the median error without it.
 """
 
 from __future__ import annotations
@@ -34,16 +39,18 @@ MODELS = ("inception_v3", "resnet50", "bert_base", "mobilenet_v2", "unet", "wave
 MOST_SEGMENTS = 12
 # Compiled placements hold their weights: so many live at a time.
 BATCH = 6
-SECONDS = 0.25  # of running per placement
-ROUNDS = 6
+SECONDS = 0.3  # of running per placement
+ROUNDS = 12
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One placement: seconds and number of subgraphs, predicted and real."""
+    """One placement: seconds and number of subgraphs, predicted and real, and the machine's drift."""
 
     predicted: float
     measured: float
+    unscaled: float
+    drift: float
     predicted_subgraphs: int
     subgraphs: int
 
@@ -90,6 +97,8 @@ def main() -> None:
         "median error",
         "p90",
         "bias",
+        "unscaled",
+        "drift",
         "Spearman",
         "subgraphs right",
         "s",
@@ -111,29 +120,39 @@ def measure(
     session: ProfilingSession, table: CostTable, assignments: Sequence[NDArray[np.int32]]
 ) -> list[Trial]:
     """Compile and run placements in turns, a batch at a time."""
+    alone = [session.compile_device(device) for device in DEVICES]
+    profiled = np.array(
+        [simulate(table, np.full(len(table), d, np.int32)).latency_seconds for d in range(len(DEVICES))]
+    )
     trials = []
     for begin in range(0, len(assignments), BATCH):
         batch = assignments[begin : begin + BATCH]
-        executables = [
+        mixes = [
             session.compile_placement(Placement.of_groups(table, assignment).to_dict())
             for assignment in batch
         ]
+        executables = [*alone, *mixes]
         runs = [
-            int(np.clip(SECONDS / ROUNDS / executable.run(2, warmup=2).min(), 2, 200))
+            int(np.clip(SECONDS / ROUNDS / executable.run(2, warmup=2).min(), 1, 200))
             for executable in executables
         ]
-        samples: list[list[NDArray[np.float64]]] = [[] for _ in batch]
-        for _ in range(ROUNDS):
-            for found, executable, count in zip(samples, executables, runs, strict=True):
-                found.append(executable.run(count, warmup=1))
-        for assignment, executable, found in zip(batch, executables, samples, strict=True):
+        seconds = np.array(
+            [
+                [np.median(e.run(count, warmup=1)) for e, count in zip(executables, runs, strict=True)]
+                for _ in range(ROUNDS)
+            ]
+        )
+        drift = np.exp(np.log(seconds[:, : len(alone)] / profiled).mean(axis=1))
+        for assignment, executable, found in zip(batch, mixes, seconds[:, len(alone) :].T, strict=True):
             schedule = simulate(table, assignment)
             trials.append(
                 Trial(
-                    schedule.latency_seconds,
-                    float(np.median(np.concatenate(found))),
-                    schedule.subgraphs,
-                    executable.subgraphs,
+                    predicted=schedule.latency_seconds,
+                    measured=float(np.median(found / drift)),
+                    unscaled=float(np.median(found)),
+                    drift=float(np.median(drift)),
+                    predicted_subgraphs=schedule.subgraphs,
+                    subgraphs=executable.subgraphs,
                 )
             )
     return trials
@@ -152,6 +171,8 @@ def summary(name: str, trials: Sequence[Trial], seconds: float) -> tuple[str, ..
         f"{np.median(np.abs(errors)):.1%}",
         f"{np.quantile(np.abs(errors), 0.9):.1%}",
         f"{np.median(errors):+.1%}",
+        f"{np.median([abs(trial.predicted / trial.unscaled - 1) for trial in trials]):.1%}",
+        f"{min(trial.drift for trial in trials):.2f} to {max(trial.drift for trial in trials):.2f}",
         f"{spearmanr(predicted, measured).statistic:.3f}",
         f"{right:.0%}",
         f"{seconds:.0f}",

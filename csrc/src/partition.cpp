@@ -1,7 +1,6 @@
 #include "ov_autoplace/partition.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace ov_autoplace {
 namespace {
@@ -17,6 +16,7 @@ constexpr std::size_t wide_row(std::int32_t row) { return static_cast<std::size_
 
 Partitioner::Partitioner(const PartitionGraph& graph)
     : m_graph(graph),
+      m_isolation(graph),
       m_root(graph.size()),
       m_boundary(graph.input_sources.size()),
       m_circle(graph.size()),
@@ -37,6 +37,7 @@ Partitioner::Partitioner(const PartitionGraph& graph)
 
 std::int32_t Partitioner::partition(const std::int32_t* devices) {
     start(devices);
+    bool stuck = false;
     while (!m_work.empty()) {
         const Circle circle = m_work.back();
         m_work.pop_back();
@@ -47,14 +48,14 @@ std::int32_t Partitioner::partition(const std::int32_t* devices) {
             if (split_feedback(found)) {
                 m_work.push_back(found);
             } else if (found.subgraphs > 1) {
-                m_stuck.push_back(found);
+                stuck = true;
             } else {
                 m_circle[m_root[m_nodes[found.nodes_begin]]] =
                     -1;  // a boundary inside one subgraph is harmless
             }
         }
     }
-    if (!m_stuck.empty()) isolate_nodes(m_stuck);
+    if (stuck) m_isolation.run(m_root, m_circle, m_boundary);
     return count_submodels();
 }
 
@@ -73,7 +74,6 @@ void Partitioner::start(const std::int32_t* devices) {
     }
     std::fill(m_outer_entry.begin(), m_outer_entry.end(), Entry::none);
     m_next_id = 1;
-    m_stuck.clear();
     m_work.assign(1, Circle{0, m_nodes.size(), 0, m_edges.size(), 0, 0});
 }
 
@@ -229,56 +229,6 @@ void Partitioner::propagate_origins(const Circle& circle, std::int32_t first_bit
             m_marked_bits[row + w] |= all ? m_bits[above + w] : m_marked_bits[above + w];
         }
     }
-}
-
-// Rule 3: cuts single nodes off until no circle is left, the best ranked node of all circles first.
-void Partitioner::isolate_nodes(std::vector<Circle>& circles) {
-    while (!circles.empty()) {
-        std::uint64_t best_rank = std::numeric_limits<std::uint64_t>::max();
-        std::size_t best_circle = 0;
-        for (std::size_t c = 0; c < circles.size(); ++c) {
-            for (std::size_t i = circles[c].nodes_begin; i < circles[c].nodes_end; ++i) {
-                const std::uint64_t rank = isolation_rank(m_nodes[i]);
-                if (rank < best_rank) {
-                    best_rank = rank;
-                    best_circle = c;
-                }
-            }
-        }
-        const auto node = static_cast<std::int32_t>(best_rank & 0xFFFFFFFF);
-        const Circle changed = circles[best_circle];
-        for (std::size_t i = changed.edges_begin; i < changed.edges_end; ++i) {
-            if (m_edges[i].node == node) m_edges[i].boundary = m_boundary[m_edges[i].index] = 1;
-        }
-        circles.erase(circles.begin() + static_cast<std::ptrdiff_t>(best_circle));
-        connect(changed);
-        find_circles(changed, false, circles);
-    }
-}
-
-// Smaller is better; the node itself stands in the low 32 bits, and nodes without inner inputs come last.
-std::uint64_t Partitioner::isolation_rank(std::int32_t node) const {
-    std::uint64_t inner_inputs = 0;
-    bool enters_from_circle = false, shares_source = false, has_leaf_input = false;
-    for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-        const std::int32_t source = m_graph.input_sources[e];
-        if (m_boundary[e]) {
-            const std::int32_t root = m_root[source];
-            enters_from_circle = enters_from_circle || (root != m_root[node] && m_circle[root] >= 0);
-        } else {
-            ++inner_inputs;
-            shares_source = shares_source || m_graph.readers[source] > 1;
-            has_leaf_input = has_leaf_input || m_graph.is_leaf[source];
-        }
-    }
-    if (inner_inputs == 0) return std::numeric_limits<std::uint64_t>::max();
-    const bool is_linear = inner_inputs == 1 && m_graph.readers[node] <= 1;
-    std::uint64_t rank = !enters_from_circle;
-    rank = rank << 1 | std::uint64_t{!shares_source};
-    rank = rank << 1 | std::uint64_t{has_leaf_input};
-    rank = rank << 1 | std::uint64_t{is_linear};
-    rank = rank << 27 | inner_inputs;
-    return rank << 32 | static_cast<std::uint32_t>(node);
 }
 
 std::int32_t Partitioner::count_submodels() {

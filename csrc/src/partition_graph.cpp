@@ -45,6 +45,9 @@ PartitionGraph::PartitionGraph(std::vector<NodeKind> node_kinds,
       input_offsets(kinds.size() + 1),
       input_sources(tensor_consumers.size()),
       input_is_private(tensor_consumers.size()),
+      output_offsets(kinds.size() + 1),
+      output_readers(tensor_consumers.size()),
+      output_edges(tensor_consumers.size()),
       readers(kinds.size()),
       is_origin(kinds.size()),
       is_leaf(kinds.size()) {
@@ -58,6 +61,16 @@ PartitionGraph::PartitionGraph(std::vector<NodeKind> node_kinds,
             input_sources[edge] = tensor_producer[t];
             input_is_private[edge] = tensor_offsets[t + 1] - tensor_offsets[t] == 1;
             if (kinds[tensor_consumers[e]] != NodeKind::result) ++readers[tensor_producer[t]];
+        }
+    }
+    for (const std::int32_t source : input_sources) ++output_offsets[source + 1];
+    std::partial_sum(output_offsets.begin(), output_offsets.end(), output_offsets.begin());
+    next.assign(output_offsets.begin(), output_offsets.end() - 1);
+    for (std::int32_t node = 0; node < size(); ++node) {
+        for (std::int32_t e = input_offsets[node]; e < input_offsets[node + 1]; ++e) {
+            const std::int32_t output = next[input_sources[e]]++;
+            output_readers[output] = node;
+            output_edges[output] = e;
         }
     }
     for (std::int32_t node = 0; node < size(); ++node) {

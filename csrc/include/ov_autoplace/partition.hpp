@@ -6,7 +6,7 @@
 //   2. Where a subgraph depends on itself through a boundary, edges on the way back in become boundaries
 //      too, until nothing changes (split_feedback).
 //   3. While subgraphs still wait for each other in a circle, one node after the other is cut off from its
-//      inputs (isolate_nodes).
+//      inputs (Isolation).
 //   4. A subgraph of constants only makes no submodel: constants are copied, never handed over.
 // HETERO works on the whole model in every round. Here a round looks only at the circles of subgraphs that
 // wait for each other, because nothing outside a circle can change what happens in it.
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ov_autoplace/partition_graph.hpp"
+#include "ov_autoplace/partition_isolation.hpp"
 
 namespace ov_autoplace {
 
@@ -66,8 +67,6 @@ private:
     void find_shared_origins(const Circle& circle);
     void propagate_origins(const Circle& circle, std::int32_t first_bit);
 
-    void isolate_nodes(std::vector<Circle>& circles);
-    std::uint64_t isolation_rank(std::int32_t node) const;
     std::int32_t count_submodels();
 
     Entry entry_from(std::int32_t source) const {
@@ -75,11 +74,12 @@ private:
     }
 
     const PartitionGraph& m_graph;
+    Isolation m_isolation;
     std::vector<std::int32_t> m_root;      // per node: smallest node of its subgraph
     std::vector<std::uint8_t> m_boundary;  // per edge of the graph
     std::vector<std::int32_t> m_nodes;
     std::vector<Edge> m_edges;
-    std::vector<Circle> m_work, m_found, m_stuck;
+    std::vector<Circle> m_work, m_found;
     std::int32_t m_next_id = 0;
 
     // Per subgraph, at the index of its root.

@@ -34,6 +34,9 @@ struct PartitionGraph {
     std::vector<std::int32_t> input_offsets;     // CSR over nodes: incoming edges
     std::vector<std::int32_t> input_sources;     // producing node of each edge
     std::vector<std::uint8_t> input_is_private;  // per edge: nobody else reads that tensor
+    std::vector<std::int32_t> output_offsets;    // CSR over nodes: outgoing edges
+    std::vector<std::int32_t> output_readers;    // reading node of each outgoing edge
+    std::vector<std::int32_t> output_edges;      // its index among the incoming edges
     std::vector<std::int32_t> readers;           // per node: input ports that read it, Results not counted
     std::vector<std::uint8_t>
         is_origin;  // per node: dependencies begin here (graph input, group without inputs)

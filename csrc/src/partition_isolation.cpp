@@ -27,6 +27,8 @@ std::int32_t first_bit(const std::vector<std::uint64_t>& bits) {
 
 Isolation::Isolation(const PartitionGraph& graph)
     : m_graph(graph),
+      m_outputs{graph.output_offsets.data(), graph.output_readers.data()},
+      m_inputs{graph.input_offsets.data(), graph.input_sources.data()},
       m_part(graph.size()),
       m_position(graph.size()),
       m_begin(graph.size()),
@@ -35,12 +37,13 @@ Isolation::Isolation(const PartitionGraph& graph)
       m_slot(graph.size()),
       m_class(graph.size()),
       m_mark(graph.size()),
-      m_down_mark(graph.size()),
-      m_up_mark(graph.size()),
       m_order(graph.size()),
       m_low(graph.size()),
       m_next_member(graph.size()),
-      m_next_output(graph.size()) {}
+      m_next_edge(graph.size()) {
+    m_main.found_mark.resize(graph.size());
+    m_other.found_mark.resize(graph.size());
+}
 
 void Isolation::run(std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle,
                     std::vector<std::uint8_t>& boundary) {
@@ -107,8 +110,7 @@ void Isolation::collect_parts(const std::vector<std::int32_t>& root,
         m_members[m_position[node]] = node;
     }
     std::fill(m_mark.begin(), m_mark.end(), 0);
-    std::fill(m_down_mark.begin(), m_down_mark.end(), 0);
-    std::fill(m_up_mark.begin(), m_up_mark.end(), 0);
+    for (Front* front : {&m_main, &m_other}) std::fill(front->found_mark.begin(), front->found_mark.end(), 0);
     std::fill(m_order.begin(), m_order.end(), none);
     m_last_mark = m_visited = 0;
 }
@@ -247,112 +249,110 @@ void Isolation::move_out(const std::vector<std::int32_t>& nodes) {
 // was cut off, m_pending has the other pieces, each of which has an edge to the pivot.
 //
 // Every part of the circle still leads to the pivot, directly or through another piece. So the circle holds
-// if the pivot leads to all pieces; of a piece that it does not lead to, everything above that piece leaves
-// the circle, and what is read from there must be asked the same question.
+// if the pivot leads to all pieces. Of a piece that it does not lead to, everything above that piece leaves
+// the circle, and what is read from there must be asked the same question. Where the pivot's side ends first,
+// that side leaves, and the same is done upside down from the piece for what led to the pivot's side.
 void Isolation::renew_circles(std::int32_t pivot) {
     const std::int32_t circle = m_circle[pivot];
-    start(m_down, m_down_mark, pivot);
+    const Edges *ahead = &m_outputs, *back = &m_inputs;
+    start(m_main, pivot);
     bool shrunk = false;
     while (!m_pending.empty()) {
         const std::int32_t target = m_pending.back();
         m_pending.pop_back();
-        if (m_circle[target] != circle || m_down_mark[target] == m_down.mark) continue;
-        start(m_up, m_up_mark, target);
+        if (m_circle[target] != circle || m_main.found(target)) continue;
+        start(m_other, target);
         for (bool met = false; !met;) {
-            if (!advance_up(met)) {
-                take_ancestors(circle);
+            if (!advance(m_other, m_main, *back, met)) {
+                add_pending(m_other, circle, *ahead);
+                leave(m_other);
                 shrunk = true;
                 break;
             }
-            if (!met && !advance_down(met)) {
-                // All that the pivot leads to leads back to it: a circle. The rest hangs below m_pending.
-                const std::int32_t below = m_next_circle++;
-                for (const std::int32_t part : m_down.parts) m_circle[part] = below;
-                if (m_down.parts.size() == 1) retire(pivot);
+            if (met || advance(m_main, m_other, *ahead, met)) continue;
+            // All that the pivot leads to leads back to it.
+            const auto is_other = [&](std::int32_t part) {
+                return part != target && m_circle[part] == circle && !m_main.found(part);
+            };
+            if (std::any_of(m_pending.begin(), m_pending.end(), is_other)) {
+                leave(m_main);
                 m_pending.push_back(target);
-                find_circles(m_pending, circle);
+                find_circles(m_pending, circle, *ahead);
                 return;
             }
+            m_pending.clear();
+            add_pending(m_main, circle, *back);
+            leave(m_main);
+            pivot = target;
+            std::swap(m_main, m_other);
+            std::swap(ahead, back);
+            shrunk = true;
+            break;
         }
     }
-    if (!shrunk) return;
-    for (bool met = false; m_down.parts.size() == 1;) {
-        if (!advance_down(met)) {
-            retire(pivot);
-            return;
-        }
+    for (bool met = false; shrunk && m_main.parts.size() == 1;) {
+        if (advance(m_main, m_other, *ahead, met)) continue;
+        retire(pivot);
+        return;
     }
 }
 
-void Isolation::start(Front& front, std::vector<std::int32_t>& marks, std::int32_t part) {
+void Isolation::start(Front& front, std::int32_t part) {
     front.parts.assign(1, part);
     front.part = 0;
     front.member = m_begin[part];
-    front.mark = marks[part] = ++m_last_mark;
+    front.mark = front.found_mark[part] = ++m_last_mark;
 }
 
-// Follows the outputs of one more node; false when there is none.
-bool Isolation::advance_down(bool& met) {
-    while (m_down.member == m_end[m_down.parts[m_down.part]]) {
-        if (m_down.part + 1 == m_down.parts.size()) return false;
-        m_down.member = m_begin[m_down.parts[++m_down.part]];
+// Follows the edges of one more node; false when there is none.
+bool Isolation::advance(Front& front, const Front& other, const Edges& edges, bool& met) const {
+    while (front.member == m_end[front.parts[front.part]]) {
+        if (front.part + 1 == front.parts.size()) return false;
+        front.member = m_begin[front.parts[++front.part]];
     }
-    const std::int32_t node = m_members[m_down.member++], circle = m_circle[m_part[node]];
-    for (std::int32_t k = m_graph.output_offsets[node]; k < m_graph.output_offsets[node + 1]; ++k) {
-        const std::int32_t part = m_part[m_graph.output_readers[k]];
-        if (part == none || m_circle[part] != circle || m_down_mark[part] == m_down.mark) continue;
-        m_down_mark[part] = m_down.mark;
-        m_down.parts.push_back(part);
-        met |= m_up_mark[part] == m_up.mark;
+    const std::int32_t node = m_members[front.member++], circle = m_circle[m_part[node]];
+    for (std::int32_t k = edges.offsets[node]; k < edges.offsets[node + 1]; ++k) {
+        const std::int32_t part = m_part[edges.ends[k]];
+        if (part == none || m_circle[part] != circle || front.found(part)) continue;
+        front.found_mark[part] = front.mark;
+        front.parts.push_back(part);
+        met |= other.found(part);
     }
     return true;
 }
 
-// Follows the inputs of one more node; false when there is none.
-bool Isolation::advance_up(bool& met) {
-    while (m_up.member == m_end[m_up.parts[m_up.part]]) {
-        if (m_up.part + 1 == m_up.parts.size()) return false;
-        m_up.member = m_begin[m_up.parts[++m_up.part]];
-    }
-    const std::int32_t node = m_members[m_up.member++], circle = m_circle[m_part[node]];
-    for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-        const std::int32_t part = m_part[m_graph.input_sources[e]];
-        if (part == none || m_circle[part] != circle || m_up_mark[part] == m_up.mark) continue;
-        m_up_mark[part] = m_up.mark;
-        m_up.parts.push_back(part);
-        met |= m_down_mark[part] == m_down.mark;
-    }
-    return true;
-}
-
-// Takes what the search upwards found out of the circle.
-void Isolation::take_ancestors(std::int32_t circle) {
-    for (const std::int32_t above : m_up.parts) {
-        for (std::int32_t i = m_begin[above]; i < m_end[above]; ++i) {
+// Adds to m_pending what stays in the circle at the other end of edges of the parts that leave it.
+void Isolation::add_pending(const Front& left, std::int32_t circle, const Edges& edges) {
+    for (const std::int32_t part : left.parts) {
+        for (std::int32_t i = m_begin[part]; i < m_end[part]; ++i) {
             const std::int32_t node = m_members[i];
-            for (std::int32_t k = m_graph.output_offsets[node]; k < m_graph.output_offsets[node + 1]; ++k) {
-                const std::int32_t part = m_part[m_graph.output_readers[k]];
-                if (part != none && m_circle[part] == circle && m_up_mark[part] != m_up.mark)
-                    m_pending.push_back(part);
+            for (std::int32_t k = edges.offsets[node]; k < edges.offsets[node + 1]; ++k) {
+                const std::int32_t end = m_part[edges.ends[k]];
+                if (end != none && m_circle[end] == circle && !left.found(end)) m_pending.push_back(end);
             }
         }
     }
-    if (m_up.parts.size() == 1) {
-        retire(m_up.parts[0]);
-        return;
-    }
-    const std::int32_t taken = m_next_circle++;
-    for (const std::int32_t part : m_up.parts) m_circle[part] = taken;
-    find_circles(m_up.parts, taken);
 }
 
-// Tarjan's algorithm over the parts of a former circle at and below `starts`.
-void Isolation::find_circles(const std::vector<std::int32_t>& starts, std::int32_t circle) {
+// Takes what a search found out of its circle; circles may remain in there.
+void Isolation::leave(const Front& front) {
+    if (front.parts.size() == 1) {
+        retire(front.parts[0]);
+        return;
+    }
+    const std::int32_t circle = m_next_circle++;
+    for (const std::int32_t part : front.parts) m_circle[part] = circle;
+    find_circles(front.parts, circle, m_outputs);
+}
+
+// Tarjan's algorithm over the parts of a former circle that hang on `starts`.
+void Isolation::find_circles(const std::vector<std::int32_t>& starts, std::int32_t circle,
+                             const Edges& edges) {
     const std::int32_t first = m_visited;
     const auto enter = [&](std::int32_t part) {
         m_order[part] = m_low[part] = m_visited++;
         m_next_member[part] = m_begin[part];
-        m_next_output[part] = m_graph.output_offsets[m_members[m_begin[part]]];
+        m_next_edge[part] = edges.offsets[m_members[m_begin[part]]];
         m_path.push_back(part);
         m_stack.push_back(part);
     };
@@ -364,13 +364,13 @@ void Isolation::find_circles(const std::vector<std::int32_t>& starts, std::int32
             std::int32_t node = m_members[m_next_member[part]];
             bool entered = false;
             while (!entered) {
-                if (m_next_output[part] == m_graph.output_offsets[node + 1]) {
+                if (m_next_edge[part] == edges.offsets[node + 1]) {
                     if (++m_next_member[part] == m_end[part]) break;
                     node = m_members[m_next_member[part]];
-                    m_next_output[part] = m_graph.output_offsets[node];
+                    m_next_edge[part] = edges.offsets[node];
                     continue;
                 }
-                const std::int32_t next = m_part[m_graph.output_readers[m_next_output[part]++]];
+                const std::int32_t next = m_part[edges.ends[m_next_edge[part]++]];
                 if (next == none || m_circle[next] != circle) continue;
                 if (m_order[next] < first) {
                     enter(next);

@@ -26,12 +26,20 @@ public:
              std::vector<std::uint8_t>& boundary);
 
 private:
-    // A search that spreads over subgraphs, one member node per step.
+    // Edges seen from their one or their other end.
+    struct Edges {
+        const std::int32_t* offsets;
+        const std::int32_t* ends;
+    };
+    // A search that spreads over the parts of a circle, one member node per step.
     struct Front {
-        std::vector<std::int32_t> parts;
+        std::vector<std::int32_t> parts;       // found so far
+        std::vector<std::int32_t> found_mark;  // per part: equals `mark` if found
         std::size_t part = 0;
         std::int32_t member = 0;
         std::int32_t mark = 0;
+
+        bool found(std::int32_t at) const { return found_mark[at] == mark; }
     };
 
     void collect_parts(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle);
@@ -46,15 +54,16 @@ private:
     void move_out(const std::vector<std::int32_t>& nodes);
 
     void renew_circles(std::int32_t pivot);
-    bool advance_down(bool& met);
-    bool advance_up(bool& met);
-    void start(Front& front, std::vector<std::int32_t>& marks, std::int32_t part);
-    void take_ancestors(std::int32_t circle);
-    void find_circles(const std::vector<std::int32_t>& starts, std::int32_t circle);
+    void start(Front& front, std::int32_t part);
+    bool advance(Front& front, const Front& other, const Edges& edges, bool& met) const;
+    void leave(const Front& front);
+    void add_pending(const Front& left, std::int32_t circle, const Edges& edges);
+    void find_circles(const std::vector<std::int32_t>& starts, std::int32_t circle, const Edges& edges);
     void close_component(std::int32_t part);
     void retire(std::int32_t part);
 
     const PartitionGraph& m_graph;
+    const Edges m_outputs, m_inputs;
     std::vector<std::uint8_t>* m_boundary = nullptr;
 
     // Parts are the subgraphs that stood in a circle at the start, and what they split into. Part p has the
@@ -75,12 +84,11 @@ private:
     std::vector<std::int32_t> m_class, m_class_end;  // counting sort
 
     // Scratch.
-    std::vector<std::int32_t> m_mark;                  // per node
-    std::vector<std::int32_t> m_down_mark, m_up_mark;  // per part
+    std::vector<std::int32_t> m_mark;  // per node
     std::int32_t m_last_mark = 0;
     std::vector<std::int32_t> m_seeds, m_pending, m_sides[2];
-    Front m_down, m_up;
-    std::vector<std::int32_t> m_order, m_low, m_next_member, m_next_output;  // per part
+    Front m_main, m_other;
+    std::vector<std::int32_t> m_order, m_low, m_next_member, m_next_edge;  // per part
     std::vector<std::int32_t> m_path, m_stack;
     std::int32_t m_visited = 0;
 };

@@ -139,12 +139,36 @@ bool Partitioner::split_feedback(const Circle& circle) {
 template <int Words>
 void Partitioner::mark_feedback(const Circle& circle) {
     constexpr std::int32_t bits_per_pass = Words * bits_per_word;
-    const std::size_t size = (circle.nodes_end - circle.nodes_begin) * Words;
-    m_bits.resize(std::max(m_bits.size(), size));
-    for (std::int32_t first = 0; first < circle.subgraphs; first += bits_per_pass) {
-        std::fill_n(m_bits.begin(), size, 0);
-        for (std::size_t i = circle.edges_begin; i < circle.edges_end; ++i) {
+    const std::size_t rows = circle.nodes_end - circle.nodes_begin;
+    m_bits.resize(std::max(m_bits.size(), rows * Words));
+    // A bit matters from the first to the last node of its subgraph only. Bits ascend with the first node,
+    // so in a long graph a pass looks at a short stretch of it. One word serves all of a small circle.
+    m_pass_begin.assign((circle.subgraphs + bits_per_pass - 1) / bits_per_pass, rows);
+    m_pass_end.assign(m_pass_begin.size(), 0);
+    for (std::size_t row = 0; row < rows && Words > 1; ++row) {
+        const std::size_t pass = m_bit[m_root[m_nodes[circle.nodes_begin + row]]] / bits_per_pass;
+        m_pass_begin[pass] = std::min(m_pass_begin[pass], row);
+        m_pass_end[pass] = row + 1;
+    }
+    if (Words == 1) {
+        m_pass_begin[0] = 0;
+        m_pass_end[0] = rows;
+    }
+    for (std::size_t pass = 0; pass < m_pass_begin.size(); ++pass) {
+        const auto first = static_cast<std::int32_t>(pass) * bits_per_pass;
+        const auto first_row = static_cast<std::int32_t>(m_pass_begin[pass]);
+        const std::int32_t last_node = m_nodes[circle.nodes_begin + m_pass_end[pass] - 1];
+        const auto edges_begin =
+            std::lower_bound(m_edges.begin() + static_cast<std::ptrdiff_t>(circle.edges_begin),
+                             m_edges.begin() + static_cast<std::ptrdiff_t>(circle.edges_end),
+                             m_nodes[circle.nodes_begin + m_pass_begin[pass]],
+                             [](const Edge& edge, std::int32_t node) { return edge.node < node; });
+        std::fill(m_bits.begin() + static_cast<std::ptrdiff_t>(m_pass_begin[pass] * Words),
+                  m_bits.begin() + static_cast<std::ptrdiff_t>(m_pass_end[pass] * Words), 0);
+        for (auto i = static_cast<std::size_t>(edges_begin - m_edges.begin()); i < circle.edges_end; ++i) {
             const Edge& edge = m_edges[i];
+            if (edge.node > last_node) break;
+            if (Words > 1 && m_row[edge.source] < first_row) continue;
             const std::uint64_t* above = &m_bits[static_cast<std::size_t>(m_row[edge.source]) * Words];
             std::uint64_t* row = &m_bits[static_cast<std::size_t>(m_row[edge.node]) * Words];
             for (int w = 0; w < Words; ++w) row[w] |= above[w];
@@ -155,12 +179,10 @@ void Partitioner::mark_feedback(const Circle& circle) {
                 row[bit / bits_per_word] |= std::uint64_t{1} << (bit % bits_per_word);
             }
         }
-        for (std::size_t i = circle.nodes_begin; i < circle.nodes_end; ++i) {
-            const std::int32_t node = m_nodes[i], own = m_bit[m_root[node]] - first;
+        for (std::size_t r = m_pass_begin[pass]; r < m_pass_end[pass]; ++r) {
+            const std::int32_t node = m_nodes[circle.nodes_begin + r], own = m_bit[m_root[node]] - first;
             if (own < 0 || own >= bits_per_pass) continue;
-            const std::uint64_t word =
-                m_bits[static_cast<std::size_t>(m_row[node]) * Words + own / bits_per_word];
-            m_fed_back[node] = word >> (own % bits_per_word) & 1;
+            m_fed_back[node] = m_bits[r * Words + own / bits_per_word] >> (own % bits_per_word) & 1;
         }
     }
 }

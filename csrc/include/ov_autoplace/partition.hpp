@@ -102,7 +102,8 @@ private:
     std::vector<std::uint8_t> m_entered;   // a boundary from another subgraph ends here
     std::vector<std::int32_t> m_row;       // position in the circle
     std::vector<std::uint64_t> m_bits, m_marked_bits;
-    std::vector<std::size_t> m_candidates, m_cuts;  // positions in m_edges
+    std::vector<std::size_t> m_pass_begin, m_pass_end;  // rows that a pass of mark_feedback looks at
+    std::vector<std::size_t> m_candidates, m_cuts;      // positions in m_edges
 };
 
 }  // namespace ov_autoplace

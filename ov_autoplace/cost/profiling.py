@@ -100,6 +100,10 @@ class ProfilingSession:
         self._compiled.clear()
         self._resources.close()
 
+    def forget(self) -> None:
+        """Drop the compiled models: the next ones are compiled anew and lie elsewhere in memory."""
+        self._compiled.clear()
+
     def compile_device(self, device: str, *, count_nodes: bool = False) -> Executable:
         """The whole model on one device, compiled once per session.
 

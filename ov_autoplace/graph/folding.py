@@ -56,6 +56,8 @@ def _known_value(op: ov.Node) -> ov.Tensor | None:
     sources = [value.get_node() for value in op.input_values()]
     if any(source.get_type_name() != "Constant" for source in sources):
         return None
+    if kind == "Convert" and sources[0].get_output_element_type(0).is_real():
+        return None  # a compressed weight, however small, is no shape
     output = op.output(0)
     if output.get_partial_shape().is_dynamic:
         return None

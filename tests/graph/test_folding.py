@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import openvino as ov
+import pytest
 from openvino import opset13 as ops
 
 from ov_autoplace.graph.coarsen import coarsen
@@ -40,9 +41,10 @@ def test_names_that_remain_are_a_subset_of_those_before():
     assert {op.get_friendly_name() for op in model.get_ops()} < before
 
 
-def test_weights_stay_with_their_decompression():
+@pytest.mark.parametrize("columns", [2, 64])
+def test_weights_stay_with_their_decompression(columns):
     x = ops.parameter([1, 64], np.float32, name="x")
-    weights = ops.convert(ops.constant(np.ones((64, 64), np.float16)), np.float32, name="decompressed")
+    weights = ops.convert(ops.constant(np.ones((64, columns), np.float16)), np.float32, name="decompressed")
     model = ov.Model([ops.result(ops.matmul(x, weights, False, False))], [x])
     assert fold_static_shapes(model) == 0
 

@@ -18,6 +18,7 @@ from common import machine_line, print_table, unequal_pair
 
 import ov_autoplace
 import zoo
+from ov_autoplace.placement.annotation import completed
 from ov_autoplace.statistics import median_interval, paired_ratio
 
 
@@ -61,9 +62,8 @@ def main() -> None:
             path, affinities = Path(folder, "model.xml"), Path(folder, "affinity.json")
             ov.save_model(model, path, compress_to_fp16=False)
             _autoplace(core, path, Path(folder, "a"), pins)
-            placement = ov_autoplace.Placement.from_dict(
-                json.loads(next(Path(folder, "a").glob("autoplace-*.json")).read_text())["placement"]
-            )
+            stored = json.loads(next(Path(folder, "a").glob("autoplace-*.json")).read_text())
+            placement = ov_autoplace.Placement.from_dict(completed(model, stored["placement"]))
             placement.save(affinities)
             _hetero(core, path, affinities, Path(folder, "h"))
             ours, theirs = [], []

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import openvino as ov
 
 from ov_autoplace.arena import Arena, Contest, predicted
@@ -33,7 +34,7 @@ from ov_autoplace.devices import (
     fingerprint,
     resolve_devices,
 )
-from ov_autoplace.errors import OptionError
+from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
@@ -123,6 +124,15 @@ class Placer:
             )
         with session:
             with self._phase("profile"):
+                able = [
+                    d
+                    for d, every in zip(self._devices, np.all(supported, axis=0).tolist(), strict=True)
+                    if every
+                ]
+                failed = session.failures(able)
+            if failed:
+                return self._without(failed).place(whole)
+            with self._phase("profile"):
                 transfers = self._transfers(session, properties)
                 profile = profile_session(session, graph, supported, options.pin, transfers)
             with self._phase("solve"):
@@ -130,6 +140,19 @@ class Placer:
             with self._phase("measure"):
                 contest = Arena(session, profile, source, options).run(proposals)
         return self._answer(whole, profile.table, contest)
+
+    def _without(self, failed: Mapping[str, ProfilingError]) -> Placer:
+        """The same request on the devices that can compile the model, whatever they say they support.
+
+        Raises:
+            ProfilingError: None is left.
+        """
+        remaining = [device for device in self._devices if device not in failed]
+        for device, cause in failed.items():
+            if not remaining:
+                raise cause
+            _log.warning("%s is left out: %s", device, cause)
+        return Placer(self._core, remaining, self._options)
 
     def _estimate(self, model: ov.Model, graph: ComputationGraph) -> CostTable:
         """The analytic cost table, from a target profile or from what the devices say of themselves."""
@@ -197,4 +220,4 @@ class Placer:
         try:
             yield
         finally:
-            self._seconds[name] = time.perf_counter() - start
+            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start

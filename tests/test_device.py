@@ -14,7 +14,7 @@ import pytest
 from openvino import opset13 as ops
 
 import ov_autoplace
-from ov_autoplace.errors import DeviceError, ModelError, OptionError
+from ov_autoplace.errors import DeviceError, ModelError, OptionError, ProfilingError
 
 QUICK = {"AUTOPLACE_TIME_BUDGET_MS": 50}
 # Pinned to both devices, so that the answer is a mix whatever the measurements say.
@@ -272,3 +272,23 @@ def test_an_onnx_file_is_compiled(unequal_pair):
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     compiled = unequal_pair.compile_model(folder / "light_squeezenet.onnx", "AUTOPLACE:CPU")
     assert compiled.outputs
+
+
+def test_a_device_that_fails_on_the_model_is_left_out_with_a_warning(
+    unequal_pair, model, expected, monkeypatch, caplog
+):
+    from ov_autoplace.cost.profiling import ProfilingSession
+
+    compile_anywhere = ProfilingSession.compile_device
+
+    def compile_on_cpu(self, device, **options):
+        if device == "XCPU":
+            raise ProfilingError("the model cannot be timed on XCPU: out of resources")
+        return compile_anywhere(self, device, **options)
+
+    monkeypatch.setattr(ProfilingSession, "compile_device", compile_on_cpu)
+    with caplog.at_level(logging.WARNING, "ov_autoplace"):
+        compiled = unequal_pair.compile_model(model, PAIR, QUICK)
+    assert compiled.get_property("EXECUTION_DEVICES") == ["CPU"]
+    assert "XCPU is left out: the model cannot be timed on XCPU: out of resources" in caplog.text
+    _check(compiled, expected)

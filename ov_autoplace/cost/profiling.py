@@ -100,6 +100,16 @@ class ProfilingSession:
         self._compiled.clear()
         self._resources.close()
 
+    def failures(self, devices: Sequence[str]) -> dict[str, ProfilingError]:
+        """Try the whole model on each of ``devices``; what those that fail say, by device."""
+        failed = {}
+        for device in devices:
+            try:
+                self.compile_device(device)
+            except ProfilingError as cause:
+                failed[device] = cause
+        return failed
+
     def forget(self) -> None:
         """Drop the compiled models: the next ones are compiled anew and lie elsewhere in memory."""
         self._compiled.clear()

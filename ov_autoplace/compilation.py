@@ -19,7 +19,7 @@ __all__ = ["compile_placed", "single_device_config"]
 
 _log = logging.getLogger("ov_autoplace")
 
-# Marks that would only make OpenVINO's own cache key differ between equal placements.
+# The name under which the Core knows the HETERO plugin a second time; see `device.py`.
 _NATIVE_NAME = "AUTOPLACE"
 
 

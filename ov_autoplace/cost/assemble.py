@@ -65,6 +65,7 @@ def assemble_table(
         memory_bytes=graph.weight_bytes + graph.output_bytes,
         memory_capacity=np.full(D, np.inf) if memory_capacity is None else memory_capacity,
         op_types=graph.op_types,
+        output_shapes=graph.output_shapes,
         members=coarse.members,
         source=source,
         wiring=wiring_of_ops(coarse),

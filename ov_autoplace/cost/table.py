@@ -41,6 +41,8 @@ class CostTable:
         memory_capacity: Bytes per device, ``float64[D]``; ``inf`` = not limited.
         colocation: Class of each group, ``int32[G]``, -1 = none: groups of one class share a device.
         op_types: Op type of each group's heaviest op, or ``None`` when the source has none.
+        output_shapes: Shape of the first output of each group's heaviest op, -1 for a dimension that is
+            not known, or ``None`` when the source has none.
         members: Op friendly names of each group, or ``None`` when a group is one op.
         source: Where the times come from: ``analytic``, ``profiled``, ``measured`` or ``imported``.
         wiring: The ops behind the groups, for counting subgraphs exactly as HETERO does; ``None`` takes
@@ -69,6 +71,7 @@ class CostTable:
     members: tuple[tuple[str, ...], ...] | None = None
     source: str = "imported"
     wiring: Wiring | None = None
+    output_shapes: tuple[tuple[int, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         for field, array in checked_arrays(self).items():

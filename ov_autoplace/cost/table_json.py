@@ -7,7 +7,8 @@ Schema (version 1)::
      "transfer_latency": [[seconds, ...], ...],              D x D, from row to column
      "transfer_seconds_per_byte": [[seconds, ...], ...],     D x D
      "groups": [{"name": str, "op_seconds": [number | null, ...], "memory_bytes": number,
-                 "op_type": str?, "colocation": int?, "members": [str, ...]?}, ...],
+                 "op_type": str?, "output_shape": [int, ...]?, "colocation": int?,
+                 "members": [str, ...]?}, ...],
      "tensors": [{"producer": group index, "bytes": number, "consumers": [group index, ...],
                   "constant": true?, "uncuttable": true?}, ...],
      "wiring": {"node_group": [int, ...], "node_kind": [int, ...],
@@ -15,8 +16,8 @@ Schema (version 1)::
                 "tensor_consumers": [[int, ...], ...], "bonds": [[int, int], ...]}?}
 
 A null is an infinity: of ``op_seconds`` "cannot run there", of ``memory_capacity`` "not limited".
-``op_type``, ``colocation`` and ``members`` stand on every group or on none. Sizes follow from the lists
-themselves, so a file cannot ask for more memory than its own length. Numbers survive bit by bit.
+``op_type``, ``output_shape``, ``colocation`` and ``members`` stand on every group or on none. Sizes follow
+from the lists themselves, so a file cannot ask for more memory than its own length. Numbers survive bit by bit.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ __all__ = ["SCHEMA", "VERSION", "load_table", "save_table"]
 SCHEMA = "ov-autoplace/cost-table"
 VERSION = 1
 _MAX_ID = 2**31 - 2
+_MAX_DIM = 2**63 - 1
 
 _Field = TypeVar("_Field")
 
@@ -105,6 +107,9 @@ def load_table(path: str | Path) -> CostTable:
             ),
             colocation=None if classes is None else _array(classes, np.int64),
             op_types=_on_all(groups, "op_type", lambda g: g.text("op_type")),
+            output_shapes=_on_all(
+                groups, "output_shape", lambda g: tuple(g.integers("output_shape", -1, _MAX_DIM))
+            ),
             members=_on_all(groups, "members", lambda g: g.texts("members")),
             source=top.text("source"),
             wiring=_read_wiring(top.record("wiring")) if "wiring" in top else None,
@@ -129,6 +134,8 @@ def _groups(table: CostTable) -> Iterable[dict[str, Any]]:
         }
         if table.op_types is not None:
             group["op_type"] = table.op_types[g]
+        if table.output_shapes is not None:
+            group["output_shape"] = table.output_shapes[g]
         if table.colocation is not None:
             group["colocation"] = int(table.colocation[g])
         if table.members is not None:

@@ -57,7 +57,8 @@ def check_table(table: CostTable) -> None:
         raise CostTableError("a cost table needs at least one device")
     _unique("device names", table.devices)
     _unique("group names", table.names)
-    for field, values in (("op_types", table.op_types), ("members", table.members)):
+    for field in ("op_types", "output_shapes", "members"):
+        values = getattr(table, field)
         if values is not None and len(values) != len(table.names):
             raise CostTableError(
                 f"{field} must have one entry per group ({len(table.names)}), not {len(values)}"

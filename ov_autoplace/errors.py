@@ -6,6 +6,7 @@ command line leaves with: 2 when the user can mend it, 1 when the program failed
 
 __all__ = [
     "AutoplaceError",
+    "CheckpointError",
     "CostTableError",
     "DeviceError",
     "ModelError",
@@ -46,6 +47,10 @@ class CostTableError(AutoplaceError):
 
 class TargetError(AutoplaceError):
     """A target profile that cannot be used: not a profile, another schema, devices missing."""
+
+
+class CheckpointError(AutoplaceError):
+    """A policy checkpoint that cannot be used: damaged, foreign, newer, or for another number of devices."""
 
 
 class OutputError(AutoplaceError):

@@ -15,6 +15,7 @@ __all__ = [
     "PlacementError",
     "ProfilingError",
     "TargetError",
+    "TrainingError",
     "VersionMismatchError",
 ]
 
@@ -51,6 +52,10 @@ class TargetError(AutoplaceError):
 
 class CheckpointError(AutoplaceError):
     """A policy checkpoint that cannot be used: damaged, foreign, newer, or for another number of devices."""
+
+
+class TrainingError(AutoplaceError):
+    """Training that cannot start or go on: no graphs, damaged ones, or contradictory settings."""
 
 
 class OutputError(AutoplaceError):

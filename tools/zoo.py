@@ -2,6 +2,10 @@
 
 ``build(name)`` makes one. Every network comes small, for tests (milliseconds to build and to run),
 and full, with the dimensions of its publication; both sizes come from the same code.
+
+``build_scaled(family, num_ops, seed)`` makes one of any number of ops, up to 50,000, with sizes that the
+seed decides, so that a family is many different graphs. The learned policy is trained on graphs of
+:data:`TRAINING_FAMILIES` and judged on graphs of :data:`HELD_OUT_FAMILIES`.
 """
 
 from __future__ import annotations
@@ -9,24 +13,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import openvino as ov
+from numpy.typing import DTypeLike
 
 from networks import attention, branching, cnn, dense_prediction, sequence
+from networks.builder import NetworkBuilder, Weights
 
-__all__ = ["NAMES", "build"]
+__all__ = ["FAMILIES", "HELD_OUT_FAMILIES", "NAMES", "TRAINING_FAMILIES", "build", "build_scaled"]
 
 
 class _Network(NamedTuple):
-    """A builder and the dataclass of its sizes: ``config()`` is full, ``config.small()`` is small."""
+    """A builder and the dataclass of its sizes.
 
-    builder: Callable[[Any, int], ov.Model]
+    ``config()`` is full, ``config.small()`` is small and ``config.varied(depth, random)`` is random.
+    """
+
+    builder: Callable[[Any, NetworkBuilder], ov.Model]
     config: Any
+    weight_type: DTypeLike = np.float32
 
 
 _NETWORKS = {
-    "inception_v3": _Network(cnn.inception_v3, cnn.InceptionConfig),
-    "resnet50": _Network(cnn.resnet50, cnn.ResNetConfig),
-    "bert_base": _Network(attention.bert, attention.BertConfig),
+    "inception_v3": _Network(cnn.inception_v3, cnn.InceptionConfig, np.float16),
+    "resnet50": _Network(cnn.resnet50, cnn.ResNetConfig, np.float16),
+    "bert_base": _Network(attention.bert, attention.BertConfig, np.float16),
     "mobilenet_v2": _Network(cnn.mobilenet_v2, cnn.MobileNetConfig),
     "two_tower": _Network(branching.two_tower, branching.TwoTowerConfig),
     "wavenet": _Network(sequence.wavenet, sequence.WaveNetConfig),
@@ -39,14 +50,26 @@ _NETWORKS = {
 
 NAMES = tuple(_NETWORKS)
 
+TRAINING_FAMILIES = ("mobilenet", "two_tower", "wavenet", "decoder", "ssdlite")
+HELD_OUT_FAMILIES = ("inception_v3", "resnet", "bert", "unet")
+FAMILIES = TRAINING_FAMILIES + HELD_OUT_FAMILIES
 
-def build(name: str, size: Literal["small", "full"] = "small", seed: int = 0) -> ov.Model:
+# Families that are not called like the one network that the zoo names.
+_NETWORK_OF = {"bert": "bert_base", "mobilenet": "mobilenet_v2", "resnet": "resnet50"}
+
+_CLOSE = 0.05  # of the asked number of ops: near enough to stop looking
+
+
+def build(
+    name: str, size: Literal["small", "full"] = "small", seed: int = 0, weights: Weights = "random"
+) -> ov.Model:
     """One network of the zoo.
 
     Args:
         name: One of :data:`NAMES`.
         size: ``"small"`` for tests, ``"full"`` for the published dimensions.
         seed: Of the weights; the same seed gives the same bits.
+        weights: ``"untouched"`` has zeros for weights, which take no time and no memory.
 
     Raises:
         ValueError: There is no such network or size.
@@ -56,4 +79,51 @@ def build(name: str, size: Literal["small", "full"] = "small", seed: int = 0) ->
     if size not in ("small", "full"):
         raise ValueError(f"size is 'small' or 'full', not {size!r}")
     network = _NETWORKS[name]
-    return network.builder(network.config.small() if size == "small" else network.config(), seed)
+    config = network.config.small() if size == "small" else network.config()
+    return network.builder(config, NetworkBuilder(seed, network.weight_type, weights))
+
+
+def build_scaled(family: str, num_ops: int, seed: int = 0, weights: Weights = "untouched") -> ov.Model:
+    """A network of about ``num_ops`` ops whose other sizes are random.
+
+    The depth that gives the number of ops is searched for; a family cannot be smaller than its depth 1.
+
+    Args:
+        family: One of :data:`FAMILIES`.
+        num_ops: Constants included, as ``len(model.get_ops())`` counts.
+        seed: Of the sizes and the weights.
+        weights: See :func:`build`.
+
+    Raises:
+        ValueError: There is no such family.
+    """
+    if family not in FAMILIES:
+        raise ValueError(f"the zoo has no family {family!r}; it has {', '.join(FAMILIES)}")
+    network = _NETWORKS[_NETWORK_OF.get(family, family)]
+    halves = np.random.default_rng((seed, 1)).random() < 0.5
+
+    def model_of(depth: int) -> ov.Model:
+        config = network.config.varied(depth, np.random.default_rng(seed))
+        return network.builder(config, NetworkBuilder(seed, np.float16 if halves else np.float32, weights))
+
+    models = {1: model_of(1)}
+    depth, slope = 1, 0.0
+    for _ in range(8):
+        count = len(models[depth].get_ops())
+        if abs(count - num_ops) <= _CLOSE * num_ops:
+            break
+        points = [(d, len(model.get_ops())) for d, model in models.items()]
+        slope = _ops_per_depth(points)
+        depth = max(1, depth + round((num_ops - count) / slope))
+        if depth in models:
+            break
+        models[depth] = model_of(depth)
+    return min(models.values(), key=lambda model: abs(len(model.get_ops()) - num_ops))
+
+
+def _ops_per_depth(points: list[tuple[int, int]]) -> float:
+    """How many ops one more step of depth makes, from the last two (depth, ops); a guess from one."""
+    if len(points) == 1:
+        return max(1.0, points[0][1] / points[0][0])
+    (depth, ops), (other_depth, other_ops) = points[-2:]
+    return max(1.0, (ops - other_ops) / (depth - other_depth))

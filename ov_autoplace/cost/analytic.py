@@ -25,9 +25,12 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import DeviceProfile, Target
 from ov_autoplace.graph.computation_graph import CoarseGraph
 
-__all__ = ["analytic_table"]
+__all__ = ["WORK_CLASSES", "analytic_table", "busy_groups", "bytes_exchanged", "work_by_class"]
 
 _MATMUL, _CONVOLUTION, _DEPTHWISE, _ELEMENTWISE = "matmul", "convolution", "depthwise", "elementwise"
+
+WORK_CLASSES = (_MATMUL, _CONVOLUTION, _DEPTHWISE, _ELEMENTWISE)
+"""The classes of :data:`~ov_autoplace.cost.target.OP_CLASSES` that arithmetic falls into."""
 
 # Class of an op type, and the share of that class's rate it reaches. Types that are not listed compute
 # element by element. The shares are judgements, not measurements: attention spends part of its time in the
@@ -99,11 +102,9 @@ def _group_seconds(coarse: CoarseGraph, device: DeviceProfile) -> FloatArray:
     arithmetic = np.bincount(
         coarse.group_of, weights=_arithmetic_seconds(coarse, device), minlength=len(coarse)
     )
-    copy, weights, exchanged = device.rate("copy"), coarse.graph.weight_bytes, _bytes_exchanged(coarse)
+    copy, weights, exchanged = device.rate("copy"), coarse.graph.weight_bytes, bytes_exchanged(coarse)
     memory = weights / copy.at(weights.sum(keepdims=True)) + exchanged / copy.at(exchanged)
-    runs = np.array([op_type not in _FREE for op_type in coarse.ops.op_types], dtype=np.bool_)
-    busy = np.bincount(coarse.group_of, weights=runs, minlength=len(coarse)) > 0
-    return np.where(busy, np.maximum(arithmetic, memory) + device.op_overhead_seconds, 0.0)
+    return np.where(busy_groups(coarse), np.maximum(arithmetic, memory) + device.op_overhead_seconds, 0.0)
 
 
 def _arithmetic_seconds(coarse: CoarseGraph, device: DeviceProfile) -> FloatArray:
@@ -122,7 +123,27 @@ def _arithmetic_seconds(coarse: CoarseGraph, device: DeviceProfile) -> FloatArra
     return seconds
 
 
-def _bytes_exchanged(coarse: CoarseGraph) -> FloatArray:
+def work_by_class(coarse: CoarseGraph) -> FloatArray:
+    """Flop of each group by class of op, ``float64[G, 4]`` in the order of :data:`WORK_CLASSES`.
+
+    Each op's count is divided by the share of its class's rate that it reaches, so that dividing by the
+    rates of the classes gives the arithmetic seconds on any device whose rates do not depend on the size.
+    """
+    classes = [_CLASSES.get(op_type, (_ELEMENTWISE, 1.0)) for op_type in coarse.ops.op_types]
+    column = np.array([WORK_CLASSES.index(op_class) for op_class, _ in classes], dtype=np.int64)
+    share = np.array([share for _, share in classes])
+    cell = coarse.group_of * len(WORK_CLASSES) + column
+    work = np.bincount(cell, weights=coarse.ops.flops / share, minlength=len(coarse) * len(WORK_CLASSES))
+    return np.asarray(work.reshape(len(coarse), len(WORK_CLASSES)), dtype=np.float64)
+
+
+def busy_groups(coarse: CoarseGraph) -> BoolArray:
+    """Which groups take any time, ``bool[G]``: those with an op that does more than rename a tensor."""
+    runs = np.array([op_type not in _FREE for op_type in coarse.ops.op_types], dtype=np.bool_)
+    return np.asarray(np.bincount(coarse.group_of, weights=runs, minlength=len(coarse)) > 0)
+
+
+def bytes_exchanged(coarse: CoarseGraph) -> FloatArray:
     """Tensors read from and written to other groups, of each group, ``float64[G]``."""
     graph = coarse.graph
     size = np.where(coarse.tensor_is_constant, 0.0, graph.tensor_bytes)

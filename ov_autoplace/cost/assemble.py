@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray
+from ov_autoplace._arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.cost.wiring import wiring_of_ops
-from ov_autoplace.graph.computation_graph import CoarseGraph
+from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 
-__all__ = ["assemble_table"]
+__all__ = ["assemble_table", "tensor_readers"]
 
 
 def assemble_table(
@@ -41,14 +41,8 @@ def assemble_table(
     """
     graph = coarse.graph
     transfers = transfers.for_devices(devices)
-    G, D = len(graph), len(devices)
-    tensor = graph.edge_tensor.astype(np.int64)
-    pairs = np.unique(tensor * max(G, 1) + graph.tensor_consumers)
-    tensor_of_pair, consumers = np.divmod(pairs, max(G, 1))
-    outside = consumers != graph.tensor_producer[tensor_of_pair]
-    tensor_of_pair, consumers = tensor_of_pair[outside], consumers[outside]
-    offsets = np.zeros(len(graph.tensor_producer) + 1, dtype=np.int32)
-    np.cumsum(np.bincount(tensor_of_pair, minlength=len(offsets) - 1), out=offsets[1:])
+    D = len(devices)
+    offsets, consumers = tensor_readers(graph)
     return CostTable(
         devices=tuple(devices),
         names=graph.names,
@@ -56,7 +50,7 @@ def assemble_table(
         tensor_producer=graph.tensor_producer,
         tensor_bytes=graph.tensor_bytes,
         tensor_offsets=offsets,
-        tensor_consumers=consumers.astype(np.int32),
+        tensor_consumers=consumers,
         tensor_is_constant=coarse.tensor_is_constant,
         tensor_uncuttable=graph.tensor_uncuttable,
         transfer_latency=transfers.latency,
@@ -70,3 +64,14 @@ def assemble_table(
         source=source,
         wiring=wiring_of_ops(coarse),
     )
+
+
+def tensor_readers(graph: ComputationGraph) -> tuple[IntArray, IntArray]:
+    """Readers of each tensor, CSR ``int32[T + 1]`` and ``int32[E]``: each once, and never the producer."""
+    G = max(len(graph), 1)
+    pairs = np.unique(graph.edge_tensor.astype(np.int64) * G + graph.tensor_consumers)
+    tensor_of_pair, consumers = np.divmod(pairs, G)
+    outside = consumers != graph.tensor_producer[tensor_of_pair]
+    offsets = np.zeros(len(graph.tensor_producer) + 1, dtype=np.int32)
+    np.cumsum(np.bincount(tensor_of_pair[outside], minlength=len(offsets) - 1), out=offsets[1:])
+    return offsets, consumers[outside].astype(np.int32)

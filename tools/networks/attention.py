@@ -10,6 +10,7 @@ import openvino as ov
 from openvino import opset15 as ops
 
 from networks.builder import NetworkBuilder, Node
+from networks.variation import pick
 
 __all__ = ["BertConfig", "DecoderConfig", "bert", "decoder"]
 
@@ -30,14 +31,25 @@ class BertConfig:
         """Two narrow layers on eight tokens."""
         return cls(layers=2, width=32, heads=2, vocabulary=100, positions=16, tokens=8)
 
+    @classmethod
+    def varied(cls, depth: int, random: np.random.Generator) -> BertConfig:
+        """Random sizes of ``depth`` layers."""
+        heads = pick(random, (2, 4, 6, 8, 12, 16))
+        return cls(
+            layers=depth,
+            width=pick(random, (32, 64, 64, 64)) * heads,
+            heads=heads,
+            vocabulary=pick(random, (8000, 30522, 50265)),
+            tokens=pick(random, (16, 32, 64, 128, 256, 384, 512)),
+        )
 
-def bert(config: BertConfig, seed: int) -> ov.Model:
-    """BERT with pooler, with weights in f16.
+
+def bert(config: BertConfig, net: NetworkBuilder) -> ov.Model:
+    """BERT with pooler.
 
     The inputs stand for one sentence: ``input_ids`` below the vocabulary, ``attention_mask`` and
     ``token_type_ids`` of 0 and 1.
     """
-    net = NetworkBuilder(seed, np.float16)
     shape = (1, config.tokens)
     ids = net.input("input_ids", shape, np.int64)
     mask = net.input("attention_mask", shape, np.int64)
@@ -123,10 +135,21 @@ class DecoderConfig:
         """Two narrow layers that remember eight tokens."""
         return cls(layers=2, width=32, heads=2, vocabulary=100, context=8)
 
+    @classmethod
+    def varied(cls, depth: int, random: np.random.Generator) -> DecoderConfig:
+        """Random sizes of ``depth`` layers."""
+        heads = pick(random, (4, 6, 8, 12, 16, 20))
+        return cls(
+            layers=depth,
+            width=64 * heads,
+            heads=heads,
+            vocabulary=pick(random, (8000, 32000, 50257)),
+            context=pick(random, (32, 128, 256, 512, 1024, 2048)),
+        )
 
-def decoder(config: DecoderConfig, seed: int) -> ov.Model:
+
+def decoder(config: DecoderConfig, net: NetworkBuilder) -> ov.Model:
     """One step of a decoder: a token in, logits out, the cache moves on by one token in the state."""
-    net = NetworkBuilder(seed)
     token = net.input("token", (1, 1), np.int64)
     x: Node = net.embedding(token, config.vocabulary, config.width)
     sinks: list[ov.Node] = []
@@ -158,7 +181,7 @@ def _remember(net: NetworkBuilder, x: Node, context: int, variable: str, sinks: 
     """The last ``context`` values of ``x``, newest last; the first ones are zero."""
     batch, heads, _, width = x.output(0).get_shape()
     with net.scope(variable.rpartition(".")[2]), net.scope("cache"):
-        zeros = net.constant("zeros", np.zeros((batch, heads, context, width)), np.float32)
+        zeros = net.zeros("zeros", (batch, heads, context, width))
         past = net.named(ops.read_value(zeros, variable, ov.Type.f32, zeros.output(0).get_shape()), "read")
         recent = net.slice(past, 2, 1, context)
         present = net.named(ops.concat([recent, x], 2), "append")

@@ -11,6 +11,7 @@ from openvino import opset15 as ops
 
 from networks.builder import NetworkBuilder, Node
 from networks.cnn import ResNetConfig, residual_stages
+from networks.variation import pick
 
 __all__ = ["ControlFlowConfig", "TwoTowerConfig", "control_flow", "two_tower"]
 
@@ -37,14 +38,26 @@ class TwoTowerConfig:
         """The smallest image tower beside eight tokens."""
         return cls(ResNetConfig.small(), vocabulary=100, tokens=8, width=16, joint=16)
 
+    @classmethod
+    def varied(cls, depth: int, random: np.random.Generator) -> TwoTowerConfig:
+        """Random sizes of ``depth`` blocks of one tower and steps of the other together."""
+        image_share = random.uniform(0.1, 0.6)
+        blocks = max(1, round(image_share * depth))
+        return cls(
+            vocabulary=pick(random, (2000, 20000, 50000)),
+            tokens=max(1, depth - blocks),
+            width=pick(random, (64, 128, 256, 512, 1024)),
+            joint=pick(random, (128, 256, 512)),
+            image=ResNetConfig.varied(blocks, random),
+        )
 
-def two_tower(config: TwoTowerConfig, seed: int) -> ov.Model:
+
+def two_tower(config: TwoTowerConfig, net: NetworkBuilder) -> ov.Model:
     """A convolutional tower with few large ops beside a recurrent one with many tiny ops, joined at the end.
 
     The two towers suit different devices: the first is bound by arithmetic, the second by how fast
     a device gets from one op to the next.
     """
-    net = NetworkBuilder(seed)
     image: Node = net.input("image", (1, 3, config.image.image, config.image.image))
     ids = net.input("input_ids", (1, config.tokens), np.int64)
     with net.scope("image_tower"):
@@ -68,7 +81,7 @@ def _recurrent_state(net: NetworkBuilder, ids: Node, config: TwoTowerConfig) -> 
         gate: net.normal(f"{gate}.weight", (config.width, config.width), std) for gate in ("update", "state")
     }
     tokens = net.named(ops.split(text, net.constant("split.axis", 1), config.tokens), "split")
-    state: Node = net.constant("initial", np.zeros((1, config.width)), np.float32)
+    state: Node = net.zeros("initial", (1, config.width))
     for step in range(config.tokens):
         with net.scope("step"), net.scope(step):
             x = net.reshape(tokens.output(step), [1, config.width])
@@ -105,9 +118,8 @@ class ControlFlowConfig:
         return cls(width=16, rows=4, iterations=3)
 
 
-def control_flow(config: ControlFlowConfig, seed: int) -> ov.Model:
+def control_flow(config: ControlFlowConfig, net: NetworkBuilder) -> ov.Model:
     """A layer that a Loop repeats, then an If that picks one of two heads by the sign of the mean."""
-    net = NetworkBuilder(seed)
     shape = (config.rows, config.width)
     x: Node = net.input("data", shape)
     x = net.relu(net.dense(x, config.width, gain=2.0, name="before"), "before.relu")

@@ -5,18 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import openvino as ov
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from openvino import opset1
 from openvino import opset15 as ops
+from openvino.op import Constant
 
-__all__ = ["NetworkBuilder", "Node"]
+__all__ = ["NetworkBuilder", "Node", "Weights"]
 
 # What a layer reads and returns: an op (its first output is meant) or one output of an op.
 Node: TypeAlias = ov.Node | ov.Output
+
+Weights = Literal["random", "untouched"]
+"""Whether weights are drawn, or zeros in memory that nobody has touched and that therefore is not there."""
 
 
 class NetworkBuilder:
@@ -30,11 +35,14 @@ class NetworkBuilder:
         seed: Of the weights.
         weight_type: Weights are stored in this type; anything but ``float32`` adds a Convert behind
             each, the way a model converter compresses weights.
+        weights: ``"untouched"`` builds the same ops in milliseconds however many weights they have, for
+            whoever looks at the graph alone.
     """
 
-    def __init__(self, seed: int, weight_type: DTypeLike = np.float32) -> None:
+    def __init__(self, seed: int, weight_type: DTypeLike = np.float32, weights: Weights = "random") -> None:
         self._random = np.random.default_rng(seed)
         self._weight_type = np.dtype(weight_type)
+        self._weights = weights
         self._scopes: list[str] = []
         self._names: set[str] = set()
         self._parameters: list[ov.Node] = []
@@ -83,13 +91,21 @@ class NetworkBuilder:
 
     def stored(self, name: str, values: NDArray[np.float32]) -> ov.Node:
         """``values`` as the network stores them: a Constant and, when compressed, a Convert."""
+        return self._stored(name, ops.constant(values.astype(self._weight_type)))
+
+    def _stored(self, name: str, values: ov.Node) -> ov.Node:
         if self._weight_type == np.float32:
-            return self.named(ops.constant(values), name)
-        compressed = self.named(ops.constant(values.astype(self._weight_type)), f"{name}.compressed")
-        return self.named(ops.convert(compressed, "f32"), name)
+            return self.named(values, name)
+        return self.named(ops.convert(self.named(values, f"{name}.compressed"), "f32"), name)
+
+    def zeros(self, name: str, shape: Sequence[int]) -> ov.Node:
+        """Zeros in f32 that are no weight: the first state of something that remembers."""
+        return self.named(_untouched(shape, np.dtype(np.float32)), name)
 
     def normal(self, name: str, shape: Sequence[int], std: float, mean: float = 0.0) -> ov.Node:
         """Normally distributed weights."""
+        if self._weights == "untouched":
+            return self._stored(name, _untouched(shape, self._weight_type))
         values = self._random.standard_normal(tuple(shape), dtype=np.float32)
         values *= np.float32(std)
         values += np.float32(mean)
@@ -229,6 +245,19 @@ class NetworkBuilder:
             bounds = (self.constant(what, [value]) for what, value in (("begin", begin), ("end", end)))
             step, axes = self.constant("step", [1]), self.constant("axes", [axis])
             return self.named(ops.slice(x, *bounds, step, axes), "slice")
+
+
+def _untouched(shape: Sequence[int], dtype: np.dtype[Any]) -> ov.Node:
+    """Zeros over memory that all such constants share and nobody writes to."""
+    num_bytes = math.prod(shape) * dtype.itemsize
+    zeros = _zero_bytes(max(1, num_bytes - 1).bit_length())[:num_bytes]
+    return Constant(zeros.view(dtype).reshape(tuple(shape)), shared_memory=True)
+
+
+@cache
+def _zero_bytes(exponent: int) -> NDArray[np.uint8]:
+    """``2 ** exponent`` bytes; the system maps a page of a large one only when it is used."""
+    return np.zeros(1 << exponent, dtype=np.uint8)
 
 
 def _shape(x: Node) -> list[int]:

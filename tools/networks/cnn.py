@@ -10,6 +10,7 @@ import openvino as ov
 from openvino import opset15 as ops
 
 from networks.builder import NetworkBuilder, Node
+from networks.variation import pick, split_depth
 
 __all__ = [
     "InceptionConfig",
@@ -20,6 +21,7 @@ __all__ = [
     "mobilenet_v2",
     "residual_stages",
     "resnet50",
+    "varied_stages",
 ]
 
 # A residual branch that adds little keeps the sum's size over many blocks.
@@ -40,10 +42,19 @@ class ResNetConfig:
         """Two stages on thumbnails."""
         return cls(image=32, width=8, blocks=(1, 2), classes=10)
 
+    @classmethod
+    def varied(cls, depth: int, random: np.random.Generator) -> ResNetConfig:
+        """Random sizes of ``depth`` blocks."""
+        return cls(
+            image=pick(random, (96, 128, 160, 192, 224, 256, 320)),
+            width=pick(random, (16, 24, 32, 48, 64, 96)),
+            classes=pick(random, (10, 100, 365, 1000)),
+            blocks=split_depth(random, depth, int(random.integers(3, 5))),
+        )
 
-def resnet50(config: ResNetConfig, seed: int) -> ov.Model:
-    """ResNet-50 with weights in f16."""
-    net = NetworkBuilder(seed, np.float16)
+
+def resnet50(config: ResNetConfig, net: NetworkBuilder) -> ov.Model:
+    """A classifier of bottleneck blocks."""
     x: Node = net.input("image", (1, 3, config.image, config.image))
     x = net.conv_relu(x, config.width, 7, stride=2, padding=3, name="stem")
     x = net.max_pool(x, 3, 2, 1)
@@ -101,16 +112,39 @@ class MobileNetConfig:
         stages = ((1, 8, 1, 1), (4, 12, 2, 2), (4, 16, 1, 2))
         return cls(image=32, stem=8, stages=stages, head=32, classes=10)
 
+    @classmethod
+    def varied(cls, depth: int, random: np.random.Generator) -> MobileNetConfig:
+        """Random sizes of ``depth`` blocks."""
+        stem = 8 * int(random.integers(2, 7))
+        return cls(
+            image=pick(random, (96, 128, 160, 192, 224, 288)),
+            stem=stem,
+            head=pick(random, (256, 640, 1280, 1536)),
+            classes=pick(random, (10, 100, 365, 1000)),
+            stages=varied_stages(random, depth, stem),
+        )
 
-def mobilenet_v2(config: MobileNetConfig, seed: int) -> ov.Model:
+
+def mobilenet_v2(config: MobileNetConfig, net: NetworkBuilder) -> ov.Model:
     """MobileNet-V2: depthwise convolutions between narrow layers."""
-    net = NetworkBuilder(seed)
     x: Node = net.input("image", (1, 3, config.image, config.image))
     x = relu6(net, net.conv(x, config.stem, 3, stride=2, padding=1, name="stem"), "stem.relu6")
     x = inverted_residuals(net, x, config.stages)[-1]
     x = relu6(net, net.conv(x, config.head, 1, name="head"), "head.relu6")
     logits = net.dense(net.global_average(x), config.classes, name="classifier")
     return net.model("mobilenet_v2", {"logits": logits})
+
+
+def varied_stages(
+    random: np.random.Generator, depth: int, stem: int
+) -> tuple[tuple[int, int, int, int], ...]:
+    """Random stages of ``depth`` inverted residual blocks, as in :class:`MobileNetConfig`."""
+    strides = (1, 2, 2, 2, 1, 2, 1)
+    expansions = [1, *(pick(random, (3, 4, 6)) for _ in strides[1:])]
+    growth = random.uniform(1.1, 1.8, len(strides))
+    channels = (8 * np.maximum(1, np.round(stem / 16 * np.cumprod(growth)))).astype(int).tolist()
+    blocks = split_depth(random, depth, len(strides))
+    return tuple(zip(expansions, channels, blocks, strides, strict=False))
 
 
 def relu6(net: NetworkBuilder, x: Node, name: str = "relu6") -> Node:
@@ -151,7 +185,7 @@ class InceptionConfig:
     Attributes:
         image: Height and width of the image; at least 75.
         divisor: Divides all channel counts.
-        blocks: How many of the three, four and two blocks of equal resolution there are.
+        blocks: How many blocks there are of each of the three resolutions.
     """
 
     image: int = 299
@@ -164,10 +198,19 @@ class InceptionConfig:
         """One block of each kind, channels divided by 16."""
         return cls(image=75, divisor=16, blocks=(1, 1, 1), classes=10)
 
+    @classmethod
+    def varied(cls, depth: int, random: np.random.Generator) -> InceptionConfig:
+        """Random sizes of ``depth`` blocks, at least three."""
+        return cls(
+            image=pick(random, (149, 192, 224, 299, 331)),
+            divisor=pick(random, (1, 1, 2, 3, 4)),
+            classes=pick(random, (10, 100, 365, 1000)),
+            blocks=split_depth(random, max(3, depth), 3),  # type: ignore[arg-type]
+        )
 
-def inception_v3(config: InceptionConfig, seed: int) -> ov.Model:
-    """Inception-V3 without its auxiliary head, with weights in f16."""
-    net = NetworkBuilder(seed, np.float16)
+
+def inception_v3(config: InceptionConfig, net: NetworkBuilder) -> ov.Model:
+    """Inception-V3 without its auxiliary head."""
     blocks = _InceptionBlocks(net, config.divisor)
     x: Node = net.input("image", (1, 3, config.image, config.image))
     with net.scope("renormalize"):
@@ -180,14 +223,15 @@ def inception_v3(config: InceptionConfig, seed: int) -> ov.Model:
         x = blocks.conv(x, 80, 1, "conv4")
         x = blocks.conv(x, 192, 3, "conv5", padding=0)
         x = net.max_pool(x, 3, 2, name="pool2")
-    for i, pooled in enumerate((32, 64, 64)[: config.blocks[0]]):
+    for i in range(config.blocks[0]):
         with net.scope(f"mixed5.{i}"):
-            x = blocks.kernels_of_five(x, pooled)
+            x = blocks.kernels_of_five(x, 64 if i else 32)
     with net.scope("reduce6"):
         x = blocks.first_reduction(x)
-    for i, width in enumerate((128, 160, 160, 192)[: config.blocks[1]]):
+    widths = (128, 160, 160, 192)
+    for i in range(config.blocks[1]):
         with net.scope(f"mixed6.{i}"):
-            x = blocks.factorized_sevens(x, width)
+            x = blocks.factorized_sevens(x, widths[min(i, len(widths) - 1)])
     with net.scope("reduce7"):
         x = blocks.second_reduction(x)
     for i in range(config.blocks[2]):

@@ -10,18 +10,26 @@ from numpy.typing import NDArray
 from openvino import opset15 as ops
 
 from networks.builder import NetworkBuilder, Node
-from networks.cnn import inverted_residuals, relu6
+from networks.cnn import inverted_residuals, relu6, varied_stages
+from networks.variation import pick
 
 __all__ = ["SsdConfig", "UNetConfig", "ssdlite", "unet"]
 
 
 @dataclass(frozen=True)
 class UNetConfig:
-    """Sizes of a U-Net (Ronneberger et al. 2015, arXiv 1505.04597) that keeps the image size."""
+    """Sizes of a U-Net (Ronneberger et al. 2015, arXiv 1505.04597) that keeps the image size.
+
+    Attributes:
+        image: Height and width; a multiple of ``2 ** depth``.
+        depth: How often the resolution is halved.
+        convolutions: Of each resolution, on either path.
+    """
 
     image: int = 256
     width: int = 64
     depth: int = 4
+    convolutions: int = 2
     classes: int = 2
 
     @classmethod
@@ -29,30 +37,43 @@ class UNetConfig:
         """Two levels on thumbnails."""
         return cls(image=32, width=4, depth=2)
 
+    @classmethod
+    def varied(cls, depth: int, random: np.random.Generator) -> UNetConfig:
+        """Random sizes of about ``depth`` convolutions."""
+        levels = min(int(random.integers(2, 6)), max(1, depth // 4))
+        return cls(
+            image=pick(random, (64, 96, 128, 192, 256, 384)),
+            width=pick(random, (8, 16, 24, 32, 48, 64)),
+            classes=pick(random, (2, 5, 19, 150)),
+            depth=levels,
+            convolutions=max(1, round(depth / (2 * levels + 1))),
+        )
 
-def unet(config: UNetConfig, seed: int) -> ov.Model:
+
+def unet(config: UNetConfig, net: NetworkBuilder) -> ov.Model:
     """Contracting path, expanding path, and long connections between their equals."""
-    net = NetworkBuilder(seed)
     x: Node = net.input("image", (1, 3, config.image, config.image))
     skips = []
     for level in range(config.depth):
         with net.scope(f"down{level}"):
-            x = _double_conv(net, x, config.width << level)
+            x = _convolutions(net, x, config.width << level, config.convolutions)
             skips.append(x)
             x = net.max_pool(x, 2, 2)
     with net.scope("bottom"):
-        x = _double_conv(net, x, config.width << config.depth)
+        x = _convolutions(net, x, config.width << config.depth, config.convolutions)
     for level in reversed(range(config.depth)):
         with net.scope(f"up{level}"):
             x = _upsample(net, x, config.width << level)
             x = net.named(ops.concat([skips[level], x], 1), "concat")
-            x = _double_conv(net, x, config.width << level)
+            x = _convolutions(net, x, config.width << level, config.convolutions)
     logits = net.conv(x, config.classes, 1, gain=1.0, name="classifier")
     return net.model("unet", {"logits": logits})
 
 
-def _double_conv(net: NetworkBuilder, x: Node, channels: int) -> Node:
-    return net.conv_relu(net.conv_relu(x, channels, 3, name="conv1"), channels, 3, name="conv2")
+def _convolutions(net: NetworkBuilder, x: Node, channels: int, count: int) -> Node:
+    for i in range(count):
+        x = net.conv_relu(x, channels, 3, name=f"conv{i + 1}")
+    return x
 
 
 def _upsample(net: NetworkBuilder, x: Node, channels: int) -> Node:
@@ -102,10 +123,26 @@ class SsdConfig:
         stages = ((1, 8, 1, 1), (4, 12, 1, 2), (4, 16, 1, 2))
         return cls(image=64, stem=8, stages=stages, sources=(1, 2), anchors=2, classes=4, kept=5)
 
+    @classmethod
+    def varied(cls, depth: int, random: np.random.Generator) -> SsdConfig:
+        """Random sizes of ``depth`` blocks."""
+        stem = 8 * int(random.integers(2, 6))
+        searched, extra = int(random.integers(1, 4)), int(random.integers(0, 4))
+        stages = varied_stages(random, depth, stem)
+        tail = tuple((2, pick(random, (128, 256, 512)), 1, 2) for _ in range(3))
+        stages = (*stages, *tail[:extra])
+        return cls(
+            image=pick(random, (192, 256, 300, 320, 384, 512)),
+            stem=stem,
+            stages=stages,
+            sources=tuple(range(max(0, len(stages) - searched - extra), len(stages))),
+            anchors=pick(random, (3, 6, 9)),
+            classes=pick(random, (2, 21, 91)),
+        )
 
-def ssdlite(config: SsdConfig, seed: int) -> ov.Model:
+
+def ssdlite(config: SsdConfig, net: NetworkBuilder) -> ov.Model:
     """Boxes ``[1, B, 4]``, scores ``[1, classes, B]`` and what non-maximum suppression selects of them."""
-    net = NetworkBuilder(seed)
     x: Node = net.input("image", (1, 3, config.image, config.image))
     x = relu6(net, net.conv(x, config.stem, 3, stride=2, padding=1, name="stem"), "stem.relu6")
     with net.scope("backbone"):

@@ -10,6 +10,7 @@ import openvino as ov
 from openvino import opset15 as ops
 
 from networks.builder import NetworkBuilder, Node
+from networks.variation import pick
 
 __all__ = ["LstmConfig", "WaveNetConfig", "lstm_lm", "wavenet"]
 
@@ -39,10 +40,21 @@ class WaveNetConfig:
         """Two stacks of three layers on 64 samples."""
         return cls(stacks=2, layers=3, channels=8, skip_channels=16, levels=16, samples=64)
 
+    @classmethod
+    def varied(cls, depth: int, random: np.random.Generator) -> WaveNetConfig:
+        """Random sizes of about ``depth`` layers."""
+        layers = min(depth, int(random.integers(4, 11)))
+        return cls(
+            stacks=max(1, round(depth / layers)),
+            layers=layers,
+            channels=pick(random, (16, 32, 64, 128, 256)),
+            skip_channels=pick(random, (64, 128, 256, 512)),
+            samples=pick(random, (256, 1024, 2048, 4096, 8192)),
+        )
 
-def wavenet(config: WaveNetConfig, seed: int) -> ov.Model:
+
+def wavenet(config: WaveNetConfig, net: NetworkBuilder) -> ov.Model:
     """Causal convolutions with growing dilation, gates, residual and skip connections."""
-    net = NetworkBuilder(seed)
     x: Node = net.input("signal", (1, 1, config.samples))
     x = net.conv(x, config.channels, 2, causal=True, gain=1.0, name="causal")
     skips: list[Node] = []
@@ -88,9 +100,8 @@ class LstmConfig:
         return cls(layers=2, width=16, vocabulary=50, tokens=6)
 
 
-def lstm_lm(config: LstmConfig, seed: int) -> ov.Model:
+def lstm_lm(config: LstmConfig, net: NetworkBuilder) -> ov.Model:
     """Embedding, layers of LSTMSequence, projection to the vocabulary."""
-    net = NetworkBuilder(seed)
     ids = net.input("input_ids", (1, config.tokens), np.int64)
     x: Node = net.embedding(ids, config.vocabulary, config.width)
     lengths = net.constant("lengths", [config.tokens])
@@ -103,7 +114,7 @@ def lstm_lm(config: LstmConfig, seed: int) -> ov.Model:
 def lstm(net: NetworkBuilder, x: Node, lengths: Node) -> Node:
     """A forward LSTM with zero initial state: ``[N, T, C]`` to the same shape."""
     batch, _, width = x.output(0).get_shape()
-    zeros = net.constant("zeros", np.zeros((batch, 1, width)), np.float32)
+    zeros = net.zeros("zeros", (batch, 1, width))
     std = math.sqrt(1.0 / width)
     weights = [
         net.normal("input_weight", (1, 4 * width, width), std),

@@ -1,0 +1,199 @@
+"""What a model asks of any device, apart from devices: the raw material of training graphs."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace.cost.analytic import WORK_CLASSES, busy_groups, bytes_exchanged, work_by_class
+from ov_autoplace.cost.assemble import tensor_readers
+from ov_autoplace.errors import TrainingError
+from ov_autoplace.graph.computation_graph import CoarseGraph
+
+__all__ = ["Workload", "load_folder"]
+
+_SCHEMA = 1
+
+_DTYPES: dict[str, type] = {
+    "flops": np.float64,
+    "weight_bytes": np.float64,
+    "output_bytes": np.float64,
+    "exchanged_bytes": np.float64,
+    "busy": np.bool_,
+    "tensor_producer": np.int32,
+    "tensor_bytes": np.float64,
+    "tensor_offsets": np.int32,
+    "tensor_consumers": np.int32,
+    "tensor_is_constant": np.bool_,
+    "tensor_uncuttable": np.bool_,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workload:
+    """A graph of G groups in topological order that exchange T tensors, and its demands.
+
+    A cost table follows from it for any target in a few array operations.
+
+    Attributes:
+        name: What to call it.
+        family: Which kind of network it is; splits of the data are by family.
+        num_ops: Ops of the original model.
+        op_types: Op type of each group's heaviest op, length G.
+        output_shapes: Shape of that op's first output, length G; -1 marks a dimension that is not known.
+        flops: Work of each group by class of op, ``float64[G, 4]``, see
+            :func:`~ov_autoplace.cost.analytic.work_by_class`.
+        weight_bytes: Constant data that each group reads, ``float64[G]``.
+        output_bytes: Bytes over all outputs of the members, ``float64[G]``; with the weights, the memory
+            that a group fills.
+        exchanged_bytes: Bytes read from and written to other groups, ``float64[G]``.
+        busy: Which groups take time at all, ``bool[G]``.
+        tensor_producer, tensor_bytes, tensor_offsets, tensor_consumers, tensor_is_constant,
+            tensor_uncuttable: As in :class:`~ov_autoplace.cost.table.CostTable`.
+
+    Raises:
+        TrainingError: On construction, when the lengths contradict each other.
+    """
+
+    name: str
+    family: str
+    num_ops: int
+    op_types: tuple[str, ...]
+    output_shapes: tuple[tuple[int, ...], ...]
+    flops: FloatArray
+    weight_bytes: FloatArray
+    output_bytes: FloatArray
+    exchanged_bytes: FloatArray
+    busy: BoolArray
+    tensor_producer: IntArray
+    tensor_bytes: FloatArray
+    tensor_offsets: IntArray
+    tensor_consumers: IntArray
+    tensor_is_constant: BoolArray
+    tensor_uncuttable: BoolArray
+
+    def __post_init__(self) -> None:
+        for field, dtype in _DTYPES.items():
+            object.__setattr__(self, field, frozen_array(getattr(self, field), dtype))
+        self._check()
+
+    def __len__(self) -> int:
+        return len(self.op_types)
+
+    @classmethod
+    def of(cls, coarse: CoarseGraph, name: str, family: str) -> Workload:
+        """What the groups of a model ask of any device."""
+        graph = coarse.graph
+        offsets, consumers = tensor_readers(graph)
+        return cls(
+            name=name,
+            family=family,
+            num_ops=len(coarse.ops),
+            op_types=graph.op_types,
+            output_shapes=graph.output_shapes,
+            flops=work_by_class(coarse),
+            weight_bytes=graph.weight_bytes,
+            output_bytes=graph.output_bytes,
+            exchanged_bytes=bytes_exchanged(coarse),
+            busy=busy_groups(coarse),
+            tensor_producer=graph.tensor_producer,
+            tensor_bytes=graph.tensor_bytes,
+            tensor_offsets=offsets,
+            tensor_consumers=consumers,
+            tensor_is_constant=coarse.tensor_is_constant,
+            tensor_uncuttable=graph.tensor_uncuttable,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write one ``.npz`` file that holds no pickled objects.
+
+        Shapes stand behind each other with the number of dimensions of each beside.
+        """
+        arrays: dict[str, Any] = {field: getattr(self, field) for field in _DTYPES}
+        arrays["schema"] = np.array(_SCHEMA)
+        arrays["about"] = np.array([self.name, self.family])
+        arrays["num_ops"] = np.array(self.num_ops)
+        arrays["op_types"] = np.array(self.op_types, dtype=np.str_)
+        arrays["ranks"] = np.array([len(shape) for shape in self.output_shapes], dtype=np.int64)
+        arrays["dims"] = np.array([dim for shape in self.output_shapes for dim in shape], dtype=np.int64)
+        np.savez_compressed(path, **arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Workload:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            TrainingError: There is no such file, or it holds no workload.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                arrays = dict(stored)
+            return cls._of_arrays(arrays)
+        except TrainingError as cause:
+            raise TrainingError(f"{path} holds no workload: {cause}") from cause
+        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as cause:
+            raise TrainingError(
+                f"{path} holds no workload ({cause}); write it again with tools/workloads.py"
+            ) from cause
+
+    @classmethod
+    def _of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Workload:
+        if int(arrays["schema"]) != _SCHEMA:
+            raise TrainingError(f"its schema is {int(arrays['schema'])}, and this version reads {_SCHEMA}")
+        name, family = arrays["about"].tolist()
+        dims = np.split(arrays["dims"], np.cumsum(arrays["ranks"])[:-1])
+        return cls(
+            name=name,
+            family=family,
+            num_ops=int(arrays["num_ops"]),
+            op_types=tuple(arrays["op_types"].tolist()),
+            output_shapes=tuple(tuple(shape.tolist()) for shape in dims),
+            **{field: arrays[field] for field in _DTYPES},
+        )
+
+    def _check(self) -> None:
+        G, T = len(self.op_types), len(self.tensor_producer)
+        lengths = {
+            "output_shapes": G,
+            "flops": G,
+            "weight_bytes": G,
+            "output_bytes": G,
+            "exchanged_bytes": G,
+            "busy": G,
+            "tensor_bytes": T,
+            "tensor_offsets": T + 1,
+            "tensor_is_constant": T,
+            "tensor_uncuttable": T,
+        }
+        for field, length in lengths.items():
+            if len(getattr(self, field)) != length:
+                raise TrainingError(f"{field} has {len(getattr(self, field))} entries, and needs {length}")
+        if self.flops.shape != (G, len(WORK_CLASSES)):
+            raise TrainingError(f"flops has shape {self.flops.shape}, and needs {(G, len(WORK_CLASSES))}")
+        if self.tensor_offsets[-1] != len(self.tensor_consumers):
+            raise TrainingError("the ranges of the tensors' consumers do not end where the consumers do")
+        producers = np.repeat(self.tensor_producer, np.diff(self.tensor_offsets))
+        ordered = self.tensor_is_constant[np.repeat(np.arange(T), np.diff(self.tensor_offsets))]
+        ordered |= producers < self.tensor_consumers
+        inside = (self.tensor_consumers >= 0) & (self.tensor_consumers < G)
+        if not (ordered & inside).all():
+            raise TrainingError(f"tensors must go from earlier to later ones of {G} groups")
+
+
+def load_folder(folder: str | Path) -> list[Workload]:
+    """All workloads of a folder, by file name.
+
+    Raises:
+        TrainingError: The folder has none, or one cannot be read.
+    """
+    paths = sorted(Path(folder).glob("*.npz"))
+    if not paths:
+        raise TrainingError(f"{folder} holds no workloads; write some there with tools/workloads.py")
+    return [Workload.load(path) for path in paths]

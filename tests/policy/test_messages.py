@@ -1,0 +1,185 @@
+"""Message passing equals plain loops, in both implementations and after export to OpenVINO."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import openvino as ov
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from ov_autoplace.policy.messages import Topology, aggregate_edges, propagate  # noqa: E402
+
+pytestmark = pytest.mark.torch
+IMPLEMENTATIONS = ["bag", "dgl"]
+REDUCTIONS = ["sum", "mean", "max"]
+
+
+def random_topology(seed: int, nodes: int = 12, edges: int = 30) -> Topology:
+    """Nodes 0 and the last two receive nothing, so that empty rows are at both ends and in between."""
+    generator = torch.Generator().manual_seed(seed)
+    source = torch.randint(nodes, (edges,), generator=generator)
+    target = torch.randint(1, max(nodes - 2, 2), (edges,), generator=generator).sort().values
+    return Topology(source, target, nodes)
+
+
+def loop(topology: Topology, values: torch.Tensor, reduce: str) -> torch.Tensor:
+    """What each node receives, added up one edge after the other."""
+    result = torch.zeros(topology.num_nodes, *values.shape[1:], dtype=values.dtype)
+    for node in range(topology.num_nodes):
+        arriving = [values[e] for e in range(len(values)) if int(topology.target[e]) == node]
+        if arriving:
+            stacked = torch.stack(arriving)
+            result[node] = {"sum": stacked.sum(0), "mean": stacked.mean(0), "max": stacked.amax(0)}[reduce]
+    return result
+
+
+def normal(seed: int, *shape: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+@pytest.mark.parametrize("trailing", [(), (3,), (2, 3)])
+def test_edge_values_are_reduced_like_a_loop_does_including_gradients(implementation, reduce, trailing):
+    topology = random_topology(seed=1)
+    values, seen_by_loop = normal(2, 30, *trailing), normal(2, 30, *trailing)
+    received = aggregate_edges(topology, values, reduce, implementation)
+    expected = loop(topology, seen_by_loop, reduce)
+    assert received.shape == (12, *trailing)
+    torch.testing.assert_close(received, expected)
+    weights = normal(3, 12, *trailing).detach()
+    (received * weights).sum().backward()
+    (expected * weights).sum().backward()
+    torch.testing.assert_close(values.grad, seen_by_loop.grad)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+@pytest.mark.parametrize("trailing", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_node_states_are_propagated_like_a_loop_does_including_gradients(
+    implementation, reduce, trailing, weighted
+):
+    topology = random_topology(seed=4)
+    x, x_of_loop = normal(5, 12, *trailing), normal(5, 12, *trailing)
+    weight, weight_of_loop = (normal(6, 30), normal(6, 30)) if weighted else (None, None)
+    received = propagate(topology, x, weight, reduce, implementation)
+    sent = x_of_loop[topology.source]
+    if weight_of_loop is not None:
+        sent = sent * weight_of_loop.reshape(-1, *[1] * len(trailing))
+    expected = loop(topology, sent, reduce)
+    torch.testing.assert_close(received, expected)
+    factors = normal(7, 12, *trailing).detach()
+    (received * factors).sum().backward()
+    (expected * factors).sum().backward()
+    torch.testing.assert_close(x.grad, x_of_loop.grad)
+    if weight is not None:
+        torch.testing.assert_close(weight.grad, weight_of_loop.grad)
+
+
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+def test_both_implementations_agree_in_single_precision(reduce):
+    topology = random_topology(seed=8, nodes=200, edges=1_000)
+    x, weight = normal(9, 200, 16).detach().float(), normal(10, 1_000).detach().float()
+    by_bag = propagate(topology, x, weight, reduce, "bag")
+    by_dgl = propagate(topology, x, weight, reduce, "dgl")
+    torch.testing.assert_close(by_bag, by_dgl, atol=1e-5, rtol=1e-5)
+    values = x[topology.source]
+    torch.testing.assert_close(
+        aggregate_edges(topology, values, reduce, "bag"),
+        aggregate_edges(topology, values, reduce, "dgl"),
+        atol=1e-5,
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+@pytest.mark.parametrize("nodes", [0, 1, 4])
+def test_a_graph_without_edges_receives_zeros(implementation, reduce, nodes):
+    none = torch.zeros(0, dtype=torch.int64)
+    topology = Topology(none, none, nodes)
+    assert torch.equal(
+        propagate(topology, torch.ones(nodes, 3), None, reduce, implementation), torch.zeros(nodes, 3)
+    )
+    weighted = propagate(topology, torch.ones(nodes, 3), torch.ones(0), reduce, implementation)
+    assert torch.equal(weighted, torch.zeros(nodes, 3))
+    assert torch.equal(
+        aggregate_edges(topology, torch.ones(0, 2, 2), reduce, implementation), torch.zeros(nodes, 2, 2)
+    )
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_the_reversed_topology_carries_the_same_edges_backwards(implementation):
+    topology = random_topology(seed=11)
+    backwards = topology.reversed
+    order = topology.reversed_order
+    assert torch.equal(backwards.source, topology.target[order])
+    assert torch.equal(backwards.target, topology.source[order])
+    assert bool((backwards.target[1:] >= backwards.target[:-1]).all())
+    x, weight = normal(12, 12, 2).detach(), normal(13, 30).detach()
+    expected = torch.zeros(12, 2, dtype=torch.float64)
+    for e in range(30):
+        expected[topology.source[e]] += weight[e] * x[topology.target[e]]
+    received = propagate(backwards, x, weight[order], "sum", implementation)
+    torch.testing.assert_close(received, expected)
+    assert backwards.reversed is topology
+    assert torch.equal(order[backwards.reversed_order], torch.arange(30))
+
+
+def test_edges_in_another_order_are_refused():
+    with pytest.raises(ValueError, match="sorted by their target"):
+        Topology(torch.tensor([0, 1]), torch.tensor([2, 1]), 3)
+
+
+class ExportedMessages(torch.nn.Module):
+    """Every form of message passing that an exported network may use, one after the other."""
+
+    def forward(self, source, target, offsets, reversed_order, reversed_offsets, x, weight, values):
+        topology = Topology(
+            source,
+            target,
+            x.shape[0],
+            offsets=offsets,
+            reversed_order=reversed_order,
+            reversed_offsets=reversed_offsets,
+        )
+        return (
+            propagate(topology, x),
+            propagate(topology.reversed, x, weight[topology.reversed_order]),
+            propagate(topology, x, weight, "mean"),
+            aggregate_edges(topology, values, "sum"),
+            aggregate_edges(topology.reversed, values[topology.reversed_order], "mean"),
+        )
+
+
+def exported_inputs(seed: int, nodes: int, edges: int, devices: int) -> tuple[torch.Tensor, ...]:
+    topology = random_topology(seed, nodes, edges)
+    return (
+        topology.source,
+        topology.target,
+        topology.offsets,
+        topology.reversed_order,
+        topology.reversed.offsets,
+        normal(seed, nodes, devices, 3).detach().float(),
+        normal(seed + 1, edges).detach().float(),
+        normal(seed + 2, edges, devices).detach().float(),
+    )
+
+
+def test_openvino_computes_the_same_for_graphs_of_other_sizes_than_the_traced_one():
+    example = exported_inputs(seed=20, nodes=9, edges=14, devices=2)
+    network = ExportedMessages().eval()
+    traced = torch.jit.trace(network, example, check_trace=False)
+    compiled = ov.Core().compile_model(
+        ov.convert_model(traced, example_input=example), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
+    )
+    for nodes, edges, devices in ((9, 14, 2), (40, 90, 3), (7, 3, 2), (6, 0, 2)):
+        inputs = exported_inputs(21, nodes, edges, devices)
+        answers = compiled([value.numpy() for value in inputs])
+        for index, expected in enumerate(network(*inputs)):
+            assert math.isclose(float(np.abs(answers[index] - expected.numpy()).max()), 0.0, abs_tol=1e-5)

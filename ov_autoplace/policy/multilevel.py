@@ -1,0 +1,78 @@
+"""The encoder and placer of autoplace-base as one module: rounds over the levels, one answer per round."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ov_autoplace.policy.batch import GraphBatch
+from ov_autoplace.policy.config import NetworkConfig
+from ov_autoplace.policy.equivariant import Round
+from ov_autoplace.policy.features import PAIR_FEATURES
+from ov_autoplace.policy.vocabulary import OP_TYPES
+
+__all__ = ["MultilevelNetwork"]
+
+_OP_TYPE_WIDTH = 16
+_MASKED = -1e9
+
+
+class MultilevelNetwork(nn.Module):
+    """Scores of every pair of unit and device."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        hidden = config.hidden
+        self.op_type = nn.Embedding(len(OP_TYPES), _OP_TYPE_WIDTH) if config.op_types else None
+        width = len(PAIR_FEATURES) + 1 + (_OP_TYPE_WIDTH if config.op_types else 0)
+        self.embed = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
+        self.superposition = Modulation(len(PAIR_FEATURES) + 1, hidden) if config.superposition else None
+        self.rounds = nn.ModuleList(
+            Round(hidden, config.layers, config.coarse, config.feedback, config.cross_device)
+            for _ in range(config.rounds)
+        )
+
+    def forward(self, batch: GraphBatch) -> list[Tensor]:
+        """Scores after every round, each ``[N, D]``; forbidden devices have a very low one."""
+        D = batch.num_devices
+        graph_columns = batch.is_estimate[batch.graph_of].unsqueeze(1).expand(-1, D).unsqueeze(2)
+        columns = [batch.pair_features, graph_columns]
+        if self.op_type is not None:
+            columns.append(self.op_type(batch.op_type).unsqueeze(1).expand(-1, D, -1))
+        state = self.embed(torch.cat(columns, dim=2))
+        modulation = None
+        if self.superposition is not None:
+            modulation = self.superposition(batch)
+        forbidden = torch.where(batch.allowed, 0.0, _MASKED)
+        scores = forbidden
+        answers = []
+        for step in self.rounds:
+            state, delta = step(state, torch.softmax(scores, dim=1), batch.levels, modulation)
+            scores = delta + forbidden
+            answers.append(scores)
+        return answers
+
+
+class Modulation(nn.Module):
+    """Superposition (GDP, arXiv 1910.01578): a vector made from the graph multiplies the units' states.
+
+    It starts as all ones, so a network without it and one that has not trained it are the same.
+    """
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.condition = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
+        last = self.condition[2]
+        assert isinstance(last, nn.Linear)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        """Factors of each unit, ``[N, 1, H]``."""
+        pair = batch.pair_features.mean(dim=1)
+        units = torch.arange(pair.shape[0], device=pair.device)
+        mean = functional.embedding_bag(units, pair, batch.node_offsets[:-1], mode="mean")
+        graph = torch.cat((mean, batch.is_estimate.unsqueeze(1)), dim=1)
+        factors = 1.0 + torch.tanh(self.condition(graph))
+        return factors[batch.graph_of].unsqueeze(1)

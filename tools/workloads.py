@@ -1,0 +1,93 @@
+"""Writes the graphs that the learned policy is trained on, or judged on, as small files.
+
+Each is one network of the zoo, folded, extracted and coarsened as for a placement, without weights, or a
+random graph. Families take turns; the numbers of groups are spread evenly over the orders of magnitude.
+The same arguments write the same files.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+import zoo
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
+from ov_autoplace.training.workload import Workload
+
+_GUESS = 6  # ops per group, to begin with
+_TRIES = 5
+
+
+def network_workload(family: str, groups: int, seed: int) -> Workload:
+    """A network of a family with about so many groups; families of few large ops cannot have fewer."""
+    num_ops = _GUESS * groups
+    best: Workload | None = None
+    for _ in range(_TRIES):
+        model = zoo.build_scaled(family, num_ops, seed)
+        fold_static_shapes(model)
+        coarse = coarsen(extract(model))
+        if best is None or abs(np.log(len(coarse) / groups)) < abs(np.log(len(best) / groups)):
+            best = Workload.of(coarse, f"{family}-{groups}-{seed}", family)
+        if abs(len(coarse) - groups) <= 0.1 * groups:
+            break
+        num_ops = max(1, round(num_ops * groups / len(coarse)))
+    assert best is not None
+    return best
+
+
+def write_workloads(
+    folder: Path, split: str, count: int, random_count: int, seed: int, smallest: int, largest: int
+) -> list[Workload]:
+    """Write ``count`` networks of a split and ``random_count`` random graphs into ``folder``."""
+    random = np.random.default_rng((seed, ("training", "held-out").index(split)))
+    families = zoo.TRAINING_FAMILIES if split == "training" else zoo.HELD_OUT_FAMILIES
+    wanted = [families[i % len(families)] for i in range(count)]
+    wanted += [RANDOM_FAMILIES[i % len(RANDOM_FAMILIES)] for i in range(random_count)]
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns) as progress:
+        task = progress.add_task(f"{split} graphs", total=len(wanted))
+        for i, family in enumerate(wanted):
+            groups = round(float(np.exp(random.uniform(np.log(smallest), np.log(largest)))))
+            number = int(random.integers(1 << 31))
+            make = random_workload if family in RANDOM_FAMILIES else network_workload
+            workload = make(family, groups, number)
+            workload.save(folder / f"{i:05d}-{family}.npz")
+            written.append(workload)
+            progress.advance(task)
+    return written
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where the files go")
+    parser.add_argument("--split", choices=("training", "held-out"), default="training")
+    parser.add_argument("--count", type=int, default=300, help="networks of the zoo (default: %(default)s)")
+    parser.add_argument("--random", type=int, default=0, help="random graphs besides (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--groups", default="5..800", metavar="A..B", help="sizes (default: %(default)s)")
+    arguments = parser.parse_args()
+    smallest, largest = (int(bound) for bound in arguments.groups.split(".."))
+    workloads = write_workloads(
+        arguments.folder,
+        arguments.split,
+        arguments.count,
+        arguments.random,
+        arguments.seed,
+        smallest,
+        largest,
+    )
+    for family in dict.fromkeys(workload.family for workload in workloads):
+        sizes = sorted(len(workload) for workload in workloads if workload.family == family)
+        print(f"{family:24} {len(sizes):4} graphs of {sizes[0]} to {sizes[-1]} groups")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,1 @@
-"""Placement policies: what they see of a cost table, their networks, checkpoints, and running without torch."""
+"""Placement policies: what they see of a cost table, their networks, checkpoints, runs without torch."""

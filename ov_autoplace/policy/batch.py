@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,19 +20,24 @@ __all__ = ["GraphBatch", "LevelBatch", "collate"]
 
 @dataclass(frozen=True, eq=False)
 class LevelBatch:
-    """One :class:`~ov_autoplace.policy.levels.Level` of all graphs of a batch; fields are alike."""
+    """One :class:`~ov_autoplace.policy.levels.Level` of all graphs of a batch.
+
+    Attributes:
+        cost, features, arc_price, arc_share, arc_features, inverse_root_degree, parent, children: As there.
+        arcs: Who hears whom.
+        members: An edge from each of ``children`` to its group; only its targets count.
+    """
 
     cost: Tensor
     features: Tensor
-    arc_source: Tensor
-    arc_offsets: Tensor
+    arcs: Topology
     arc_price: Tensor
     arc_share: Tensor
     arc_features: Tensor
     inverse_root_degree: Tensor
     parent: Tensor
     children: Tensor
-    child_offsets: Tensor
+    members: Topology
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,14 +125,23 @@ def _joined(arrays: Sequence[NDArray[np.generic]]) -> Tensor:
 def _level(graphs: Sequence[PolicyGraph], depth: int) -> LevelBatch:
     levels = [graph.levels[depth] for graph in graphs]
     nodes = np.cumsum([0] + [len(level.cost) for level in levels])
-    arcs = np.cumsum([0] + [len(level.arc_source) for level in levels])
-    groups = np.cumsum([0] + [len(level.child_offsets) for level in levels])
-    shift = {"arc_source": nodes, "arc_offsets": arcs, "parent": groups, "children": nodes, "child_offsets": nodes}
-    joined = {}
-    for field in fields(LevelBatch):
-        arrays = [getattr(level, field.name) for level in levels]
-        by = shift.get(field.name)
-        if by is not None:
-            arrays = [array + by[i] for i, array in enumerate(arrays)]
-        joined[field.name] = _joined(arrays)
-    return LevelBatch(**joined)
+    groups = np.cumsum([0] + [level.groups for level in levels])
+
+    def joined(field: str, shift: NDArray[np.int64] | None = None) -> Tensor:
+        arrays = [getattr(level, field) for level in levels]
+        return _joined(arrays if shift is None else [a + s for a, s in zip(arrays, shift, strict=False)])
+
+    parent, children = joined("parent", groups), joined("children", nodes)
+    group_of_child = parent[children]
+    return LevelBatch(
+        cost=joined("cost"),
+        features=joined("features"),
+        arcs=Topology(joined("arc_source", nodes), joined("arc_target", nodes), int(nodes[-1])),
+        arc_price=joined("arc_price"),
+        arc_share=joined("arc_share"),
+        arc_features=joined("arc_features"),
+        inverse_root_degree=joined("inverse_root_degree"),
+        parent=parent,
+        children=children,
+        members=Topology(group_of_child, group_of_child, int(groups[-1])),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from ov_autoplace.errors import OptionError
 
@@ -63,17 +63,16 @@ class NetworkConfig:
     placer_layers: int = 2
     dropout: float = 0.0
     num_devices: int | None = None
-    implementation: str = "bag"
+    implementation: Literal["bag", "dgl"] = "bag"
 
     def __post_init__(self) -> None:
         for field, choices in _CHOICES.items():
             if getattr(self, field) not in choices:
-                raise OptionError(
-                    f"{field} is {getattr(self, field)!r}; it can be {', '.join(choices)}"
-                )
+                raise OptionError(f"{field} is {getattr(self, field)!r}; it can be {', '.join(choices)}")
         if (self.encoder == "multilevel") != (self.placer == "equivariant"):
             raise OptionError(
-                "the multilevel encoder has a state per unit and device, which only the equivariant placer reads"
+                "the multilevel encoder has a state per unit and device, "
+                "which only the equivariant placer reads"
             )
         if self.encoder == "multilevel" and self.grouper != "none":
             raise OptionError("the multilevel encoder groups by itself; its grouper is 'none'")

@@ -1,23 +1,25 @@
-"""The parts of autoplace-base: a state for every pair of unit and device, on every level of the grouping.
+"""The parts of autoplace-base: a state for every pair of unit and device, on every level of grouping.
 
-All pairs are treated alike, so the network knows neither how many devices there are nor in which order: permuting
-the devices of a table permutes its scores. A round walks from the finest level up to the whole graph and back
-down, and ends in scores; the next round sees what these scores would cost each unit on each device, given
-where its neighbours probably are. That is HSDAG's state update (arXiv 2405.14185, step 9) with costs in it.
+All pairs are treated alike, so the network knows neither how many devices there are nor in which order:
+permuting the devices of a table permutes its scores. A round walks from the finest level up to the whole
+graph and back down, and ends in scores; the next round sees what these scores would cost each unit on each
+device, given where its neighbours probably are. That is HSDAG's state update (arXiv 2405.14185, step 9) with
+costs in it.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from ov_autoplace.policy.batch import LevelBatch
+from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.levels import ARC_FEATURES, LEVEL_FEATURES
+from ov_autoplace.policy.messages import Implementation, aggregate_edges
 
-__all__ = ["MessageLayer", "Round", "bag", "beyond_best_other", "expected_costs", "signed_log"]
+__all__ = ["MessageLayer", "Round", "beyond_best_other", "expected_costs", "signed_log"]
 
-FEEDBACK_FEATURES = 6
+_FEEDBACK_FEATURES = 6
 
 
 def signed_log(x: Tensor) -> Tensor:
@@ -37,36 +39,36 @@ def mean_of_others(x: Tensor) -> Tensor:
     return (x.sum(dim=1, keepdim=True) - x) / others
 
 
-def bag(values: Tensor, order: Tensor, offsets: Tensor, mode: str) -> Tensor:
-    """Sum or mean over consecutive runs of ``values[order]``: ``[n, D, H]`` to ``[len(offsets), D, H]``."""
-    flat = values.reshape(values.shape[0], -1)
-    pooled = functional.embedding_bag(order, flat, offsets, mode=mode)
-    return pooled.reshape(-1, values.shape[1], values.shape[2])
+def pooled(level: LevelBatch, values: Tensor, implementation: Implementation) -> Tensor:
+    """Mean over the members of each group, ``[groups, ...]``."""
+    return aggregate_edges(level.members, values[level.children], "mean", implementation)
 
 
-def expected_costs(level: LevelBatch, probability: Tensor) -> Tensor:
+def expected_costs(level: LevelBatch, probability: Tensor, implementation: Implementation) -> Tensor:
     """What each node would pay on each device if its neighbours were placed by ``probability``.
 
     Args:
         level: Its arcs' prices.
         probability: Of each node and device, ``[n, D]``.
+        implementation: Of message passing.
 
     Returns:
         ``[n, D, 2]``: own time plus full hand-overs, and own time plus shared ones.
     """
-    there = probability[level.arc_source].unsqueeze(1)
+    there = probability[level.arcs.source].unsqueeze(1)
     price = (level.arc_price * there).sum(dim=2)
     both = torch.stack((price, price * level.arc_share.unsqueeze(1)), dim=2)
-    order = torch.arange(both.shape[0], device=both.device)
-    return level.cost.unsqueeze(2) + bag(both, order, level.arc_offsets, "sum")
+    return level.cost.unsqueeze(2) + aggregate_edges(level.arcs, both, "sum", implementation)
 
 
 class MessageLayer(nn.Module):
     """One exchange of messages between neighbours and between the devices of a node, with residual."""
 
-    def __init__(self, hidden: int, cross_device: bool) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
+        hidden, cross_device = config.hidden, config.cross_device
         self.cross_device = cross_device
+        self.implementation = config.implementation
         wide = 2 * hidden if cross_device else hidden
         self.norm = nn.LayerNorm(hidden)
         self.message = nn.Linear(wide, hidden)
@@ -79,30 +81,34 @@ class MessageLayer(nn.Module):
         x = self.norm(state)
         if self.cross_device:
             x = torch.cat((x, mean_of_others(x)), dim=2)
-        sent = torch.relu(self.message(x)[level.arc_source] + self.arc(level.arc_features))
-        order = torch.arange(sent.shape[0], device=sent.device)
-        heard = bag(sent, order, level.arc_offsets, "sum")
+        sent = torch.relu(self.message(x)[level.arcs.source] + self.arc(level.arc_features))
+        heard = aggregate_edges(level.arcs, sent, "sum", self.implementation)
         heard = heard * level.inverse_root_degree.unsqueeze(1).unsqueeze(2)
-        return state + self.out(torch.relu(self.mix(torch.cat((x, heard), dim=2))))
+        updated: Tensor = state + self.out(torch.relu(self.mix(torch.cat((x, heard), dim=2))))
+        return updated
 
 
 class Round(nn.Module):
     """From states and scores on the finest level to better ones, through all levels."""
 
-    def __init__(self, hidden: int, layers: int, coarse: bool, feedback: bool, cross_device: bool) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
-        self.coarse, self.feedback = coarse, feedback
-        inputs = len(LEVEL_FEATURES) + (FEEDBACK_FEATURES if feedback else 0)
+        hidden = config.hidden
+        self.coarse, self.feedback = config.coarse, config.feedback
+        self.implementation = config.implementation
+        inputs = len(LEVEL_FEATURES) + (_FEEDBACK_FEATURES if config.feedback else 0)
         self.enter = nn.Linear(inputs, hidden)
         self.whole = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
-        self.down = nn.ModuleList(MessageLayer(hidden, cross_device) for _ in range(layers))
-        self.up = nn.ModuleList(MessageLayer(hidden, cross_device) for _ in range(layers))
-        if coarse:
-            self.coarse_down = MessageLayer(hidden, cross_device)
-            self.coarse_up = MessageLayer(hidden, cross_device)
+        self.down = nn.ModuleList(MessageLayer(config) for _ in range(config.layers))
+        self.up = nn.ModuleList(MessageLayer(config) for _ in range(config.layers))
+        if config.coarse:
+            self.coarse_down = MessageLayer(config)
+            self.coarse_up = MessageLayer(config)
             self.lift = nn.Linear(hidden, hidden)
             self.lower = nn.Linear(hidden, hidden)
-        self.score = nn.Sequential(nn.LayerNorm(hidden), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+        self.score = nn.Sequential(
+            nn.LayerNorm(hidden), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1)
+        )
 
     def forward(
         self, state: Tensor, probability: Tensor, levels: tuple[LevelBatch, ...], modulation: Tensor | None
@@ -125,14 +131,12 @@ class Round(nn.Module):
                 state = layer(state, level)
             states.append(state)
             if depth + 1 < len(used):
-                state = self.lift(bag(state, level.children, level.child_offsets, "mean"))
-                probability = bag(
-                    probability.unsqueeze(2), level.children, level.child_offsets, "mean"
-                ).squeeze(2)
+                state = self.lift(pooled(level, state, self.implementation))
+                probability = pooled(level, probability, self.implementation)
         # What all nodes of a graph have in common: the mean over its coarsest grouping.
         last = used[-1]
         if self.coarse:
-            whole = bag(state, last.children, last.child_offsets, "mean")
+            whole = pooled(last, state, self.implementation)
             whole = self.whole(torch.cat((whole, mean_of_others(whole)), dim=2))
             below = whole[last.parent]
         else:
@@ -148,10 +152,11 @@ class Round(nn.Module):
     def _entrance(self, level: LevelBatch, probability: Tensor) -> Tensor:
         columns = [level.features]
         if self.feedback:
-            full, shared = expected_costs(level, probability).unbind(dim=2)
+            full, shared = expected_costs(level, probability, self.implementation).unbind(dim=2)
             seen = [probability]
             for cost in (full, shared):
                 seen += [signed_log(beyond_best_other(cost)), torch.tanh(beyond_best_other(cost))]
             seen.append(signed_log(full))
             columns.append(torch.stack(seen, dim=2))
-        return self.enter(torch.cat(columns, dim=2))
+        entrance: Tensor = self.enter(torch.cat(columns, dim=2))
+        return entrance

@@ -1,8 +1,9 @@
 """What policies see of a cost table: arrays of numbers whose meaning does not depend on the model.
 
 Policies decide for the units of :class:`~ov_autoplace.solvers.units.UnitGraph`. All costs are divided by one
-number per table, the mean time of a unit on its fastest device, so that a policy sees the same problem whatever
-the unit of time; everything that spans decades is compressed by :func:`signed_log`.
+number per table, the mean time of a unit on its fastest device, so that a policy sees the same problem
+whatever the unit of time; what spans decades is compressed by
+:func:`~ov_autoplace.policy.levels.signed_log`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from ov_autoplace._arrays import BoolArray, IntArray
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.policy.levels import Level, build_levels
+from ov_autoplace.policy.levels import Level, beyond_best_other, build_levels, signed_log
 from ov_autoplace.policy.structure import NODE_FEATURES, structural_features
 from ov_autoplace.policy.vocabulary import op_type_indices
 from ov_autoplace.solvers.constraints import Constraints
@@ -23,7 +24,14 @@ from ov_autoplace.solvers.units import UnitGraph
 
 __all__ = ["NODE_FEATURES", "PAIR_FEATURES", "PolicyGraph", "policy_graph"]
 
-PAIR_FEATURES = ("seconds", "seconds_beyond_best_other", "share_of_seconds", "forbidden", "device_total", "launch")
+PAIR_FEATURES = (
+    "seconds",
+    "seconds_beyond_best_other",
+    "share_of_seconds",
+    "forbidden",
+    "device_total",
+    "launch",
+)
 """Columns of :attr:`PolicyGraph.pair_features`."""
 
 _FORBIDDEN_COST = 30.0  # in units of the mean op time, on top of the op's dearest device
@@ -113,7 +121,7 @@ def policy_graph(table: CostTable, constraints: Constraints | None = None) -> Po
         allowed=allowed,
         op_type=op_type_indices(table.op_types, len(table))[heaviest],
         output_shapes=() if shapes is None else tuple(shapes[g] for g in heaviest),
-        output_bytes=np.bincount(units.producer, units.tensor_bytes, len(units)),
+        output_bytes=np.bincount(units.producer, units.tensor_bytes, len(units)).astype(np.float64),
         pair_features=_pair_features(cost, allowed, units.launch_seconds / scale),
         node_cost=cost.astype(np.float32),
         edge_source=source,
@@ -165,8 +173,6 @@ def _pair_features(
     cost: NDArray[np.float64], allowed: BoolArray, launch: NDArray[np.float64]
 ) -> NDArray[np.float32]:
     """Columns of :data:`PAIR_FEATURES`."""
-    from ov_autoplace.policy.levels import beyond_best_other, signed_log
-
     total = cost.sum(axis=0)
     best = max(float(total.min()), 1e-12)
     everywhere = np.broadcast_to

@@ -1,10 +1,10 @@
 """A graph and ever coarser groupings of it, for networks that have to look further than a few hops.
 
-Groups are found as the graph parsing network of HSDAG finds them (Song et al., ICLR 2024): every edge has a score,
-every node keeps its edge with the highest score, and what the kept edges connect is a group, so the number of
-groups is not chosen beforehand. The score here is not learned: it is the price of cutting the edge over the
-price of keeping its ends together. A group's cost on a device is the sum of its members', and edges between
-two groups are added up, so each level is again a placement problem of the same kind.
+Groups are found as the graph parsing network of HSDAG finds them (Song et al., ICLR 2024): every edge has a
+score, every node keeps its edge with the highest score, and what the kept edges connect is a group, so the
+number of groups is not chosen beforehand. The score here is not learned: it is the price of cutting the edge
+over the price of keeping its ends together. A group's cost on a device is the sum of its members', and edges
+between two groups are added up, so each level is again a placement problem of the same kind.
 
 The number of levels is fixed; the last level's nodes are all grouped into their graph.
 """
@@ -12,6 +12,7 @@ The number of levels is fixed; the last level's nodes are all grouped into their
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,15 @@ from ov_autoplace import _core
 if TYPE_CHECKING:
     from ov_autoplace.policy.features import PolicyGraph
 
-__all__ = ["ARC_FEATURES", "LEVELS", "LEVEL_FEATURES", "Level", "beyond_best_other", "build_levels", "signed_log"]
+__all__ = [
+    "ARC_FEATURES",
+    "LEVELS",
+    "LEVEL_FEATURES",
+    "Level",
+    "beyond_best_other",
+    "build_levels",
+    "signed_log",
+]
 
 LEVELS = 6
 """How many levels every graph has, the graph itself included; small ones repeat their coarsest grouping."""
@@ -41,8 +50,7 @@ class Level:
     Attributes:
         cost: Sum of the members' costs on each device, ``float32[n, D]``.
         features: Compressed costs, ``float32[n, D, len(LEVEL_FEATURES)]``.
-        arc_source: Node that each arc comes from, sorted by the node it goes to, ``int64[A]``.
-        arc_offsets: First arc of each node, ``int64[n]``.
+        arc_source, arc_target: Node that each arc comes from and goes to, sorted by the latter, ``int64[A]``.
         arc_price: Price with the arc's own node (to) on the row's and the other on the column's
             device, ``float32[A, D, D]``.
         arc_share: Part of it that remains when all consumers receive together, ``float32[A]``.
@@ -50,20 +58,30 @@ class Level:
         inverse_root_degree: One over the square root of the number of arcs to each node, ``float32[n]``.
         parent: Group of each node, a node of the next level; of the last level the graph, ``int64[n]``.
         children: Nodes sorted by parent, ``int64[n]``.
-        child_offsets: First of ``children`` of each group, ``int64[groups]``.
+        groups: Number of groups.
     """
 
     cost: NDArray[np.float32]
     features: NDArray[np.float32]
     arc_source: NDArray[np.int64]
-    arc_offsets: NDArray[np.int64]
+    arc_target: NDArray[np.int64]
     arc_price: NDArray[np.float32]
     arc_share: NDArray[np.float32]
     arc_features: NDArray[np.float32]
     inverse_root_degree: NDArray[np.float32]
     parent: NDArray[np.int64]
     children: NDArray[np.int64]
-    child_offsets: NDArray[np.int64]
+    groups: int
+
+    @cached_property
+    def arc_offsets(self) -> NDArray[np.int64]:
+        """Where the arcs to each node start, ``int64[n + 1]``."""
+        return np.searchsorted(self.arc_target, np.arange(len(self.cost) + 1)).astype(np.int64)
+
+    @cached_property
+    def child_offsets(self) -> NDArray[np.int64]:
+        """Where the members of each group start in ``children``, ``int64[groups + 1]``."""
+        return np.searchsorted(self.parent[self.children], np.arange(self.groups + 1)).astype(np.int64)
 
 
 def signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,14 +111,13 @@ def build_levels(graph: PolicyGraph) -> tuple[Level, ...]:
     levels = []
     for depth in range(LEVELS):
         n = len(cost)
-        if depth < LEVELS - 1:
-            parent = _groups(cost, source, target, price)
-        else:
-            parent = np.zeros(n, dtype=np.int64)
+        last = depth == LEVELS - 1
+        parent = np.zeros(n, dtype=np.int64) if last else _groups(cost, source, target, price)
         groups = int(parent.max(initial=-1)) + 1
         levels.append(_level(cost, forbidden, members, source, target, price, shared, parent, groups))
         cost = _sums(cost, parent, groups)
-        forbidden, members = _sums(forbidden, parent, groups), np.bincount(parent, members, groups)
+        forbidden = _sums(forbidden, parent, groups)
+        members = np.bincount(parent, members, groups).astype(np.float64)
         source, target, price, shared = _contracted(parent, groups, source, target, price, shared)
     return tuple(levels)
 
@@ -171,19 +188,18 @@ def _level(
         signed_log(pull),
         np.broadcast_to(np.log(members)[:, None] / 5, (n, D)),
     )
-    children = np.argsort(parent, kind="stable")
     return Level(
         cost=cost.astype(np.float32),
         features=np.stack(columns, axis=2).astype(np.float32),
         arc_source=arc_source,
-        arc_offsets=(np.cumsum(degree) - degree).astype(np.int64),
+        arc_target=to[order],
         arc_price=arc_price.astype(np.float32),
         arc_share=share.astype(np.float32),
         arc_features=np.stack(arc_columns, axis=2).astype(np.float32),
         inverse_root_degree=(1.0 / np.sqrt(np.maximum(degree, 1))).astype(np.float32),
         parent=parent,
-        children=children.astype(np.int64),
-        child_offsets=np.searchsorted(parent[children], np.arange(groups)).astype(np.int64),
+        children=np.argsort(parent, kind="stable").astype(np.int64),
+        groups=groups,
     )
 
 

@@ -28,10 +28,7 @@ class MultilevelNetwork(nn.Module):
         width = len(PAIR_FEATURES) + 1 + (_OP_TYPE_WIDTH if config.op_types else 0)
         self.embed = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
         self.superposition = Modulation(len(PAIR_FEATURES) + 1, hidden) if config.superposition else None
-        self.rounds = nn.ModuleList(
-            Round(hidden, config.layers, config.coarse, config.feedback, config.cross_device)
-            for _ in range(config.rounds)
-        )
+        self.rounds = nn.ModuleList(Round(config) for _ in range(config.rounds))
 
     def forward(self, batch: GraphBatch) -> list[Tensor]:
         """Scores after every round, each ``[N, D]``; forbidden devices have a very low one."""

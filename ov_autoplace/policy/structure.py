@@ -38,7 +38,8 @@ def structural_features(
     """Features of N nodes in topological order, ``float32[N, len(NODE_FEATURES)]``.
 
     Args:
-        source, target: Ends of each edge, ``int64[E]``.
+        source: Producer of each edge, ``int64[E]``.
+        target: Consumer of each edge, ``int64[E]``.
         num_nodes: N.
         shapes: Output shape of each node, or nothing.
         output_bytes: Bytes each node sends, ``float64[N]``.

@@ -16,9 +16,7 @@ __all__ = ["OP_TYPES", "UNKNOWN", "op_type_indices", "vocabulary_hash"]
 UNKNOWN = 0
 """Index of every type that is not listed, and of all ops of a table without types."""
 
-OP_TYPES: tuple[str, ...] = (
-    "unknown",
-    *"""
+_LISTED = """
     Abs Acos Acosh AdaptiveAvgPool AdaptiveMaxPool Add Asin Asinh Assign Atan Atanh AvgPool BatchNormInference
     BatchToSpace BinaryConvolution BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Broadcast Bucketize
     CTCGreedyDecoder CTCGreedyDecoderSeqLen CTCLoss Ceiling Clamp Concat Constant Convert ConvertLike
@@ -43,8 +41,9 @@ OP_TYPES: tuple[str, ...] = (
     SpaceToBatch SpaceToDepth SparseFillEmptyRows Split Sqrt SquaredDifference Squeeze StridedSlice
     StringTensorPack StringTensorUnpack Subtract Swish Tan Tanh TensorIterator Tile TopK Transpose Unique
     Unsqueeze VariadicSplit
-    """.split(),
-)
+"""
+
+OP_TYPES: tuple[str, ...] = ("unknown", *_LISTED.split())
 
 _INDEX = {name: i for i, name in enumerate(OP_TYPES)}
 

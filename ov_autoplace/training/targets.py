@@ -1,9 +1,9 @@
 """Random machines: cost tables of a workload on devices that nobody built.
 
 A policy that has seen only a few machines learns these machines; one that has seen a new machine with every
-episode learns to read costs. What varies: how fast each device is at each class and type of op, how much an op
-costs at least, what it cannot run at all, what crossing costs against what a device can win, and whether the table
-shown to the policy holds the truth or an estimate of it.
+episode learns to read costs. What varies: how fast each device is at each class and type of op, how much an
+op costs at least, what it cannot run at all, what crossing costs against what a device can win, and whether
+the table shown to the policy holds the truth or an estimate of it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from openvino import opset15 as ops
 from networks.builder import NetworkBuilder, Node
 from networks.variation import pick
 
-__all__ = ["BertConfig", "DecoderConfig", "bert", "decoder"]
+__all__ = ["BertConfig", "DecoderConfig", "bert", "decoder", "merge_heads", "split_heads"]
 
 
 @dataclass(frozen=True)
@@ -89,21 +89,21 @@ def _mask_penalty(net: NetworkBuilder, mask: Node) -> Node:
 def _encoder_layer(net: NetworkBuilder, x: Node, penalty: Node, heads: int) -> Node:
     width = x.output(0).get_shape()[-1]
     with net.scope("attention"):
-        query, key, value = (_split_heads(net, x, heads, name) for name in ("query", "key", "value"))
+        query, key, value = (split_heads(net, x, heads, name) for name in ("query", "key", "value"))
         key = net.transpose(key, (0, 1, 3, 2), "key.transposed")
         scores = net.named(ops.matmul(query, key, False, False), "scores")
         divisor = net.stored("scale", np.full((1, 1, 1, 1), math.sqrt(width // heads), np.float32))
         scores = net.named(ops.divide(scores, divisor), "scaled")
         weights = net.named(ops.softmax(net.add(scores, penalty, "masked"), -1), "softmax")
         context = net.named(ops.matmul(weights, value, False, False), "context")
-        y = net.dense(_merge_heads(net, context), width, name="output")
+        y = net.dense(merge_heads(net, context), width, name="output")
         x = net.layer_norm(net.add(y, x, "sum"))
     with net.scope("feed_forward"):
         y = net.named(ops.gelu(net.dense(x, 4 * width, gain=2.0, name="expand"), "erf"), "gelu")
         return net.layer_norm(net.add(net.dense(y, width, name="project"), x, "sum"))
 
 
-def _split_heads(net: NetworkBuilder, x: Node, heads: int, name: str) -> Node:
+def split_heads(net: NetworkBuilder, x: Node, heads: int, name: str) -> Node:
     """A projection of ``[N, T, C]`` as ``[N, heads, T, C / heads]``."""
     width = x.output(0).get_shape()[-1]
     with net.scope(name):
@@ -111,7 +111,7 @@ def _split_heads(net: NetworkBuilder, x: Node, heads: int, name: str) -> Node:
         return net.transpose(y, (0, 2, 1, 3))
 
 
-def _merge_heads(net: NetworkBuilder, x: Node) -> Node:
+def merge_heads(net: NetworkBuilder, x: Node) -> Node:
     """``[N, heads, T, C / heads]`` to ``[N, T, C]``."""
     return net.reshape(net.transpose(x, (0, 2, 1, 3), "merge"), [0, 0, -1], "merge.reshape")
 
@@ -169,12 +169,12 @@ def decoder(config: DecoderConfig, net: NetworkBuilder) -> ov.Model:
 def _attend_to_cache(
     net: NetworkBuilder, x: Node, config: DecoderConfig, variable: str, sinks: list[ov.Node]
 ) -> Node:
-    query = _split_heads(net, x, config.heads, "query")
-    key = _remember(net, _split_heads(net, x, config.heads, "key"), config.context, f"{variable}.key", sinks)
-    value = _split_heads(net, x, config.heads, "value")
+    query = split_heads(net, x, config.heads, "query")
+    key = _remember(net, split_heads(net, x, config.heads, "key"), config.context, f"{variable}.key", sinks)
+    value = split_heads(net, x, config.heads, "value")
     value = _remember(net, value, config.context, f"{variable}.value", sinks)
     y = net.named(ops.scaled_dot_product_attention(query, key, value), "sdpa")
-    return net.dense(_merge_heads(net, y), config.width, name="output")
+    return net.dense(merge_heads(net, y), config.width, name="output")
 
 
 def _remember(net: NetworkBuilder, x: Node, context: int, variable: str, sinks: list[ov.Node]) -> Node:

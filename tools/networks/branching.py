@@ -10,7 +10,7 @@ import openvino as ov
 from openvino import opset15 as ops
 
 from networks.builder import NetworkBuilder, Node
-from networks.cnn import ResNetConfig, residual_stages
+from networks.cnn import MobileNetConfig, ResNetConfig, inverted_residuals, relu6, residual_stages
 from networks.variation import pick
 
 __all__ = ["ControlFlowConfig", "TwoTowerConfig", "control_flow", "two_tower"]
@@ -27,7 +27,7 @@ class TwoTowerConfig:
         joint: Width of the space in which both towers meet.
     """
 
-    image: ResNetConfig = field(default_factory=ResNetConfig)
+    image: ResNetConfig | MobileNetConfig = field(default_factory=ResNetConfig)
     vocabulary: int = 20000
     tokens: int = 64
     width: int = 256
@@ -40,7 +40,10 @@ class TwoTowerConfig:
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> TwoTowerConfig:
-        """Random sizes of ``depth`` blocks of one tower and steps of the other together."""
+        """Random sizes of ``depth`` blocks of one tower and steps of the other together.
+
+        The image tower is a MobileNet, so that who learns from these has not seen a residual network.
+        """
         image_share = random.uniform(0.1, 0.6)
         blocks = max(1, round(image_share * depth))
         return cls(
@@ -48,7 +51,7 @@ class TwoTowerConfig:
             tokens=max(1, depth - blocks),
             width=pick(random, (64, 128, 256, 512, 1024)),
             joint=pick(random, (128, 256, 512)),
-            image=ResNetConfig.varied(blocks, random),
+            image=MobileNetConfig.varied(blocks, random),
         )
 
 
@@ -61,8 +64,7 @@ def two_tower(config: TwoTowerConfig, net: NetworkBuilder) -> ov.Model:
     image: Node = net.input("image", (1, 3, config.image.image, config.image.image))
     ids = net.input("input_ids", (1, config.tokens), np.int64)
     with net.scope("image_tower"):
-        x = net.conv_relu(image, config.image.width, 7, stride=2, padding=3, name="stem")
-        x = residual_stages(net, net.max_pool(x, 3, 2, 1), config.image)
+        x = _image_features(net, image, config.image)
         x = net.dense(net.global_average(x), config.joint, name="project")
     with net.scope("text_tower"):
         y = net.dense(_recurrent_state(net, ids, config), config.joint, name="project")
@@ -71,6 +73,14 @@ def two_tower(config: TwoTowerConfig, net: NetworkBuilder) -> ov.Model:
             ops.matmul(_unit(net, x, "image"), _unit(net, y, "text"), False, True), "cosine"
         )
     return net.model("two_tower", {"similarity": similarity})
+
+
+def _image_features(net: NetworkBuilder, x: Node, config: ResNetConfig | MobileNetConfig) -> Node:
+    if isinstance(config, MobileNetConfig):
+        x = relu6(net, net.conv(x, config.stem, 3, stride=2, padding=1, name="stem"), "stem.relu6")
+        return inverted_residuals(net, x, config.stages)[-1]
+    x = net.conv_relu(x, config.width, 7, stride=2, padding=3, name="stem")
+    return residual_stages(net, net.max_pool(x, 3, 2, 1), config)
 
 
 def _recurrent_state(net: NetworkBuilder, ids: Node, config: TwoTowerConfig) -> Node:

@@ -19,6 +19,7 @@ __all__ = [
     "inception_v3",
     "inverted_residuals",
     "mobilenet_v2",
+    "relu6",
     "residual_stages",
     "resnet50",
     "varied_stages",

@@ -14,9 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-__all__ = ["Implementation", "Reduce", "Topology", "aggregate_edges", "propagate"]
+__all__ = ["IMPLEMENTATIONS", "Reduce", "Topology", "aggregate_edges", "propagate"]
 
-Implementation: TypeAlias = Literal["bag", "dgl"]
+IMPLEMENTATIONS = ("bag", "dgl")
+"""Who can pass messages."""
+
 Reduce: TypeAlias = Literal["sum", "mean", "max"]
 
 
@@ -104,7 +106,7 @@ def aggregate_edges(
     topology: Topology,
     values: Tensor,
     reduce: Reduce = "sum",
-    implementation: Implementation = "bag",
+    implementation: str = "bag",
 ) -> Tensor:
     """Reduce what arrives at each node; a node without incoming edges gets 0.
 
@@ -112,12 +114,12 @@ def aggregate_edges(
         topology: The graph.
         values: What each edge carries, ``[E, ...]``.
         reduce: How the values that arrive at a node become one.
-        implementation: Who computes it.
+        implementation: Who computes it, of :data:`IMPLEMENTATIONS`.
 
     Returns:
         ``[N, ...]``, differentiable in ``values``.
     """
-    if implementation == "dgl":
+    if _is_dgl(implementation):
         return _by_dgl("copy_e", topology, reduce, values)
     rows = _rows(values)
     if _tracing():
@@ -136,7 +138,7 @@ def propagate(
     x: Tensor,
     weight: Tensor | None = None,
     reduce: Reduce = "sum",
-    implementation: Implementation = "bag",
+    implementation: str = "bag",
 ) -> Tensor:
     """Reduce ``weight[e] * x[source[e]]`` over the edges ``e`` that arrive at each node; 0 where none does.
 
@@ -145,12 +147,12 @@ def propagate(
         x: What each node sends, ``[N, ...]``.
         weight: Factor of each edge, ``[E]``; 1 when absent.
         reduce: How the values that arrive at a node become one. A mean divides by the number of edges.
-        implementation: Who computes it.
+        implementation: Who computes it, of :data:`IMPLEMENTATIONS`.
 
     Returns:
         ``[N, ...]``, differentiable in ``x`` and ``weight``.
     """
-    if implementation == "dgl":
+    if _is_dgl(implementation):
         if weight is None:
             return _by_dgl("copy_u", topology, reduce, x)
         return _by_dgl("u_mul_e", topology, reduce, x, weight.reshape(-1, *[1] * (x.dim() - 1)))
@@ -185,6 +187,12 @@ def _traced_bags(topology: Topology, indices: Tensor, rows: Tensor, reduce: Redu
         raise ValueError("A maximum over edges cannot be exported: OpenVINO's bags know only sums and means.")
     total = embedding_bag(indices, rows, topology.offsets, mode="sum")[:-1]
     return total if reduce == "sum" else total / topology.degree.clamp(min=1)[:, None]
+
+
+def _is_dgl(implementation: str) -> bool:
+    if implementation not in IMPLEMENTATIONS:
+        raise ValueError(f"There is no message passing called {implementation!r}; use 'bag' or 'dgl'.")
+    return implementation == "dgl"
 
 
 def _tracing() -> bool:

@@ -1,0 +1,158 @@
+"""What a training run leaves to read: JSON lines that survive a kill, and bars with the time left."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ov_autoplace.errors import OutputError, TrainingError
+from ov_autoplace.files import write_text_atomically
+
+__all__ = ["JsonLinesLog", "progress", "read_log"]
+
+
+class JsonLinesLog:
+    """An append-only log: one JSON object per line, handed to the system at once.
+
+    A line that a kill tore is cut off when the log is opened again.
+    """
+
+    def __init__(self, path: str | Path, keep: Callable[[dict[str, Any]], bool] | None = None) -> None:
+        """Open a log for appending, and make it when it is missing.
+
+        Args:
+            path: The file.
+            keep: Which of the records already there to keep. A run that resumes from a state saved at step s
+                writes everything after s again, and so keeps ``lambda record: record["step"] <= s``.
+
+        Raises:
+            TrainingError: The file holds something else.
+            OutputError: The file cannot be written.
+        """
+        self.path = Path(path)
+        try:
+            _cut_torn_line(self.path)
+            if keep is not None and self.path.exists():
+                kept = [record for record in read_log(self.path) if keep(record)]
+                write_text_atomically(self.path, "".join(map(_line, kept)))
+            self._file = self.path.open("a", encoding="utf-8")
+        except OSError as cause:
+            raise OutputError(f"cannot write the log {path}: {cause.strerror}") from cause
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Append one record; NumPy numbers become plain ones, and what is not finite becomes ``null``."""
+        try:
+            self._file.write(_line(record))
+            self._file.flush()
+        except OSError as cause:
+            raise OutputError(f"cannot write the log {self.path}: {cause.strerror}") from cause
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> JsonLinesLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_log(path: str | Path) -> list[dict[str, Any]]:
+    """The records of a log, oldest first; a line still being written, or torn by a kill, is left out.
+
+    Raises:
+        TrainingError: The file cannot be read, or does not hold one JSON object per line.
+    """
+    try:
+        lines = Path(path).read_bytes().split(b"\n")[:-1]
+    except OSError as cause:
+        raise TrainingError(
+            f"cannot read the log {path}: {(cause.strerror or str(cause)).lower()}"
+        ) from cause
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as cause:
+            raise TrainingError(f"{path} is not a log: line {number} does not parse as JSON") from cause
+        if not isinstance(record, dict):
+            raise TrainingError(f"{path} is not a log: line {number} is not a JSON object")
+        records.append(record)
+    return records
+
+
+class Advance(Protocol):
+    """What moves a bar: how much was done since the last call, and what to say beside it."""
+
+    def __call__(self, amount: float = 1, text: str = "") -> None:
+        """Move on."""
+
+
+@contextmanager
+def progress(total: float, description: str) -> Iterator[Advance]:
+    """A bar on stderr with the time spent and the time left; nothing when that is no terminal.
+
+    Args:
+        total: How much there is to do, in steps or in seconds.
+        description: What is being done.
+
+    Yields:
+        ``advance(amount=1, text="")``; the text stays until another one replaces it.
+    """
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[text]}", markup=False),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        task = bars.add_task(description, total=total, text="")
+
+        def advance(amount: float = 1, text: str = "") -> None:
+            if text:
+                bars.update(task, text=text)
+            bars.advance(task, amount)
+
+        yield advance
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return json.dumps(_plain(record), allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """The same value in JSON's own types."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Cut a file after its last line break."""
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    end = content.rfind(b"\n") + 1
+    if end < len(content):
+        os.truncate(path, end)

@@ -1,0 +1,265 @@
+"""How a policy learns from the latencies of its own placements: PPO, and HSDAG's REINFORCE.
+
+Neither knows where latencies come from: pretraining takes them from the simulator, fine-tuning from the
+device. One placement is one action: all units of a graph are decided at once, so there are no time steps
+and no value network, and the other samples of the same graph are the baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
+
+from ov_autoplace._arrays import FloatArray
+from ov_autoplace.policy.distribution import PlacementDistribution
+from ov_autoplace.training.environment import Environment
+
+__all__ = [
+    "PolicyGradientSettings",
+    "ReinforceSettings",
+    "leave_one_out",
+    "reinforce_episode",
+    "rollout",
+    "update",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyGradientSettings:
+    """PPO (Schulman et al., 2017, arXiv 1707.06347) with a leave-one-out baseline (Kool et al., 2019).
+
+    Attributes:
+        samples: Placements sampled per graph and update, k; at least 2, or there is no baseline.
+        epochs: Gradient steps per update, each over all samples.
+        clip: Samples whose probability has changed by more than this factor get no further gradient.
+        entropy: Weight of the entropy bonus (nats per decision).
+        learning_rate: Of Adam.
+        max_grad_norm: Gradients are scaled down to this norm.
+        normalise: Divide advantages by their root mean square over the whole batch.
+    """
+
+    samples: int = 16
+    epochs: int = 4
+    clip: float = 0.2
+    entropy: float = 0.01
+    learning_rate: float = 1e-3
+    max_grad_norm: float = 1.0
+    normalise: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReinforceSettings:
+    """HSDAG's protocol (arXiv 2405.14185, section 2.5 and table 6).
+
+    Attributes:
+        steps: Placements per episode, of which one gradient step is made: the paper's buffer x.
+        discount: Weight of each step's reward against the one before; the paper names none, its
+            released code has 0.95.
+        learning_rate: Of Adam.
+    """
+
+    steps: int = 20
+    discount: float = 0.95
+    learning_rate: float = 1e-4
+
+
+class Rollout(NamedTuple):
+    """Placements that a policy sampled.
+
+    Attributes:
+        actions: Device of every unit of the batch, ``int64[k, N]``.
+        log_probs: Their log-probabilities under that policy, per graph, ``float[k, B]``.
+    """
+
+    actions: Tensor
+    log_probs: Tensor
+
+
+class Episode(NamedTuple):
+    """One episode of REINFORCE.
+
+    Attributes:
+        actions: Device of every unit of the batch at each step, ``int64[x, N]``.
+        latencies: Seconds, ``float64[B, x]``; ``inf`` = illegal.
+        metrics: What the update did.
+    """
+
+    actions: Tensor
+    latencies: FloatArray
+    metrics: dict[str, float]
+
+
+def rollout(network: nn.Module, batch: Any, samples: int, generator: torch.Generator) -> Rollout:
+    """Sample k placements of every graph of a batch, without dropout."""
+    with torch.no_grad(), _without_dropout(network):
+        policy = PlacementDistribution(network(batch))
+        actions = policy.sample(samples, generator)
+        return Rollout(actions, policy.log_prob(actions))
+
+
+def update(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    batch: Any,
+    actions: Tensor,
+    old_log_probs: Tensor,
+    rewards: ArrayLike | Tensor,
+    settings: PolicyGradientSettings,
+) -> dict[str, float]:
+    """Make placements that were better than their siblings more likely: one update of PPO.
+
+    Args:
+        network: The policy; called as ``network(batch)``, without dropout, as the samples were drawn.
+        optimizer: Of the network's parameters.
+        batch: The B graphs.
+        actions: Sampled placements, ``int64[k, N]``.
+        old_log_probs: Their log-probabilities when they were sampled, ``float[k, B]``.
+        rewards: Rewards as :meth:`Environment.rewards` gives them, ``float64[B, k]``; those that are not
+            finite are masked: they are in no mean, no baseline and no gradient.
+        settings: The hyper-parameters.
+
+    Returns:
+        Of the last epoch ``loss``, ``policy_loss``, ``entropy`` (nats per decision), ``approx_kl``,
+        ``clip_fraction`` and ``grad_norm`` (before clipping); of the samples ``mean_reward``, ``best_reward``
+        (mean over graphs) and ``legal_fraction``. Rewards are NaN where every sample was masked.
+    """
+    reward = torch.as_tensor(rewards, dtype=torch.float64).T.to(old_log_probs.device)
+    legal = torch.isfinite(reward)
+    advantage = leave_one_out(reward)[legal]
+    if settings.normalise:
+        advantage = advantage / (advantage.square().mean().sqrt() + 1e-8)
+    advantage = advantage.to(old_log_probs.dtype)
+    old = old_log_probs[legal]
+
+    metrics: dict[str, float] = {}
+    with _without_dropout(network):
+        for _ in range(settings.epochs):
+            policy = PlacementDistribution(network(batch))
+            log_ratio = policy.log_prob(actions)[legal] - old
+            # Beyond e^20 a ratio says no more, and its gradient would overflow.
+            ratio = log_ratio.clamp(-20, 20).exp()
+            clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
+            # A sum over no samples is 0 where a mean would be NaN.
+            surrogate = torch.minimum(ratio * advantage, clipped * advantage).sum() / max(len(ratio), 1)
+            entropy = policy.entropy().mean()
+            loss = -surrogate - settings.entropy * entropy
+
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            grad_norm = nn.utils.clip_grad_norm_(network.parameters(), settings.max_grad_norm)
+            optimizer.step()
+
+            with torch.no_grad():
+                metrics = {
+                    "loss": loss.item(),
+                    "policy_loss": -surrogate.item(),
+                    "entropy": entropy.item(),
+                    "approx_kl": _mean((ratio - 1) - ratio.log()),
+                    "clip_fraction": _mean(((ratio - 1).abs() > settings.clip).float()),
+                    "grad_norm": grad_norm.item(),
+                }
+    best = reward.masked_fill(~legal, -torch.inf).amax(dim=0)
+    return metrics | {
+        "mean_reward": _mean(reward[legal]),
+        "best_reward": _mean(best[torch.isfinite(best)]),
+        "legal_fraction": legal.double().mean().item(),
+    }
+
+
+def leave_one_out(rewards: Tensor) -> Tensor:
+    """Reward minus the mean reward of the *other* legal samples of the same graph.
+
+    Unlike the mean of all samples, that baseline does not depend on the sample itself, so the gradient stays
+    unbiased.
+
+    Args:
+        rewards: ``float[k, B]``; not finite = masked.
+
+    Returns:
+        Advantages, ``float[k, B]``; 0 where masked, and where there is no other legal sample.
+    """
+    legal = torch.isfinite(rewards)
+    known = rewards.masked_fill(~legal, 0)
+    others = legal.sum(dim=0) - 1
+    baseline = (known.sum(dim=0) - known) / others.clamp(min=1)
+    return torch.where(legal & (others > 0), known - baseline, 0)
+
+
+def reinforce_episode(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    batch: Any,
+    environment: Environment,
+    settings: ReinforceSettings,
+    generator: torch.Generator,
+) -> Episode:
+    """HSDAG's episode: x placements one after another, then one gradient step on all of them.
+
+    The network's node states after one placement (``PolicyOutput.state``) go into the next:
+    ``network(batch, state)``. The rewards have no baseline, and the step is along
+
+        sum_i  discount^i * reward_i * grad log p_i,    reward_i = best single device / latency_i
+
+    so that every log-probability is weighed with its own reward. An illegal placement has reward 0 and with
+    it no gradient; a placement on a single device is as good as its latency.
+
+    Args:
+        network: The policy; its dropout, if it is in training mode, takes part in sampling.
+        optimizer: Of the network's parameters.
+        batch: The B graphs.
+        environment: The B tables.
+        settings: The hyper-parameters.
+        generator: Of the samples.
+    """
+    all_actions, all_latencies, objective = [], [], torch.zeros(())
+    state = None
+    for i in range(settings.steps):
+        output = network(batch, state)
+        policy = PlacementDistribution(output)
+        actions = policy.sample(1, generator)
+        latency = torch.as_tensor(environment.latencies(environment.split(actions.cpu().numpy())))
+        reward = torch.tensor(environment.best_single) / latency[:, 0]
+        log_prob = policy.log_prob(actions)[0]
+        weight = (settings.discount**i * reward).to(log_prob)
+        objective = objective.to(log_prob) + (weight * log_prob).mean()
+        # An observation for the next step: gradients do not go back through it.
+        state = None if output.state is None else output.state.detach()
+        all_actions.append(actions)
+        all_latencies.append(latency)
+
+    optimizer.zero_grad(set_to_none=True)
+    (-objective).backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+
+    latencies = torch.cat(all_latencies, dim=1).numpy()
+    rewards = torch.as_tensor(environment.rewards(latencies))
+    legal = torch.isfinite(rewards)
+    metrics = {
+        "loss": -objective.item(),
+        "entropy": policy.entropy().mean().item(),
+        "mean_reward": _mean(rewards[legal]),
+        "legal_fraction": legal.double().mean().item(),
+    }
+    return Episode(torch.cat(all_actions), latencies, metrics)
+
+
+@contextmanager
+def _without_dropout(network: nn.Module) -> Iterator[None]:
+    """Evaluation mode: a ratio of probabilities means nothing when each side dropped other activations."""
+    was_training = network.training
+    network.eval()
+    try:
+        yield
+    finally:
+        network.train(was_training)
+
+
+def _mean(values: Tensor) -> float:
+    """Mean of some numbers, NaN of none."""
+    return values.mean().item() if values.numel() else float("nan")

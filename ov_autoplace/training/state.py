@@ -1,0 +1,248 @@
+"""The state of a training run on disk, so that a run that was killed goes on as if it had not been.
+
+One safetensors file: the tensors by name, and everything else as JSON in the metadata header. Parameters,
+moments of the optimiser and random generators come back bit for bit. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from ov_autoplace.errors import OutputError, TrainingError
+from ov_autoplace.files import staged_folder
+
+__all__ = ["load_state", "load_training", "save_state", "save_training"]
+
+_FORMAT = "ov-autoplace training state"
+_VERSION = 1
+
+Generators = Mapping[str, "torch.Generator | np.random.Generator"]
+
+
+def save_training(
+    path: str | Path,
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    generators: Generators,
+    values: Mapping[str, Any],
+) -> None:
+    """Save everything that a run needs to go on, in place of what ``path`` held.
+
+    Args:
+        path: The file.
+        network: Its parameters and buffers are saved.
+        optimizer: Its state and options are saved; it must optimise parameters of ``network``.
+        generators: The run's own random generators, torch's or NumPy's, by name. Torch's global ones (of
+            dropout) are always saved.
+        values: Whatever else the run needs, as JSON: the step, the seed, where a learning-rate schedule is.
+
+    Raises:
+        OutputError: The file cannot be written.
+        TrainingError: ``values`` or a generator cannot be said in JSON.
+    """
+    tensors = {f"network/{name}": tensor for name, tensor in network.state_dict().items()}
+    moments, groups = _flat_optimizer(optimizer, _parameter_names(network))
+    tensors |= {f"optimizer/{name}": tensor for name, tensor in moments.items()}
+    tensors |= {f"random/{name}": state for name, state in _global_generators().items()}
+    numpy_states = {}
+    for name, generator in generators.items():
+        if isinstance(generator, torch.Generator):
+            tensors[f"generator/{name}"] = generator.get_state()
+        else:
+            numpy_states[name] = generator.bit_generator.state
+    save_state(path, tensors, {"values": values, "optimizer": groups, "generators": numpy_states})
+
+
+def load_training(
+    path: str | Path, network: nn.Module, optimizer: torch.optim.Optimizer, generators: Generators
+) -> dict[str, Any]:
+    """Bring network, optimiser and generators to the state that :func:`save_training` saved.
+
+    Returns:
+        The ``values`` that were saved.
+
+    Raises:
+        TrainingError: The file is damaged, foreign or newer, or of another network or run; nothing has been
+            changed then.
+    """
+    tensors, saved = load_state(path)
+    parts: dict[str, dict[str, Tensor]] = {"network": {}, "optimizer": {}, "random": {}, "generator": {}}
+    try:
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition("/")
+            parts[part][rest] = tensor
+        values, groups, numpy_states = saved["values"], saved["optimizer"], saved["generators"]
+    except KeyError as cause:
+        raise TrainingError(f"{path} holds no state of a training run: {cause} is out of place") from cause
+    _check_same(path, "network", parts["network"], network.state_dict())
+    ours = {"torch": set(), "numpy": set()}  # type: dict[str, set[str]]
+    for name, generator in generators.items():
+        ours["torch" if isinstance(generator, torch.Generator) else "numpy"].add(name)
+    if ours != {"torch": set(parts["generator"]), "numpy": set(numpy_states)}:
+        raise TrainingError(
+            f"{path} was saved with other random generators: {sorted(generators)} are expected"
+        )
+    optimizer_state = _nested_optimizer(
+        path, optimizer, _parameter_names(network), parts["optimizer"], groups
+    )
+
+    network.load_state_dict(parts["network"])
+    optimizer.load_state_dict(optimizer_state)
+    for name, generator in generators.items():
+        if isinstance(generator, torch.Generator):
+            generator.set_state(parts["generator"][name])
+        else:
+            generator.bit_generator.state = numpy_states[name]
+    _set_global_generators(parts["random"])
+    return dict(values)
+
+
+def save_state(path: str | Path, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
+    """Write tensors by name and a JSON object into one file, beside ``path`` first and then in its place.
+
+    Raises:
+        OutputError: The file cannot be written.
+        TrainingError: ``values`` cannot be said in JSON.
+    """
+    path = Path(path)
+    try:
+        text = json.dumps(values, allow_nan=False, sort_keys=True)
+    except (TypeError, ValueError) as cause:
+        raise TrainingError(f"the state of a run must be JSON: {cause}") from cause
+    # Copies, because safetensors stores no two tensors that share memory.
+    copies = {name: t.detach().to("cpu", copy=True).contiguous() for name, t in tensors.items()}
+    header = {
+        "format": _FORMAT,
+        "version": str(_VERSION),
+        "values": text,
+        "sha256": _digest(copies, text),
+    }
+    with staged_folder(path.parent) as stage:
+        staged = stage / path.name
+        try:
+            save_file(copies, staged, metadata=header)
+            with staged.open("rb+") as file:
+                os.fsync(file.fileno())
+            staged.replace(path)
+        except (OSError, SafetensorError) as cause:
+            raise OutputError(f"cannot write {path}: {cause}") from cause
+
+
+def load_state(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what :func:`save_state` wrote: the tensors (on the CPU) and the JSON object.
+
+    Raises:
+        TrainingError: The file is missing, damaged, foreign or written by a newer version.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            if header.get("format") != _FORMAT:
+                raise TrainingError(
+                    f"{path} is not the state of a training run, but some other safetensors file"
+                )
+            if header.get("version") != str(_VERSION):
+                raise TrainingError(
+                    f"{path} has version {header.get('version')} of the training state, this release reads "
+                    f"version {_VERSION}; use the release that wrote it"
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+    except OSError as cause:
+        reason = (cause.strerror or str(cause)).lower()
+        raise TrainingError(f"cannot read the training state {path}: {reason}") from cause
+    except (SafetensorError, UnicodeDecodeError) as cause:
+        raise TrainingError(f"{path} is damaged or no training state: {cause}") from cause
+    text = header.get("values", "")
+    if header.get("sha256") != _digest(tensors, text):
+        raise TrainingError(f"{path} is damaged: its checksum does not fit; go back to an older state")
+    values = json.loads(text)
+    if not isinstance(values, dict):
+        raise TrainingError(f"{path} is no training state: it holds no JSON object")
+    return tensors, values
+
+
+def _digest(tensors: Mapping[str, Tensor], text: str) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _parameter_names(network: nn.Module) -> dict[Tensor, str]:
+    return {parameter: name for name, parameter in network.named_parameters()}
+
+
+def _flat_optimizer(
+    optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]
+) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
+    """The optimiser's tensors as ``"moment/parameter"``, and the options of its groups of parameters."""
+    tensors = {
+        f"{moment}/{names[parameter]}": torch.as_tensor(value)
+        for parameter, state in optimizer.state.items()
+        for moment, value in state.items()
+    }
+    groups = [
+        {**group, "params": [names[parameter] for parameter in group["params"]]}
+        for group in optimizer.param_groups
+    ]
+    return tensors, groups
+
+
+def _nested_optimizer(
+    path: str | Path,
+    optimizer: torch.optim.Optimizer,
+    names: Mapping[Tensor, str],
+    tensors: Mapping[str, Tensor],
+    groups: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """What ``optimizer.load_state_dict`` takes: numbers in place of names."""
+    order = [[names[parameter] for parameter in group["params"]] for group in optimizer.param_groups]
+    if order != [group["params"] for group in groups]:
+        raise TrainingError(f"{path} was saved with an optimiser of other parameters")
+    number = {name: i for i, name in enumerate(name for group in order for name in group)}
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        moment, _, name = key.partition("/")
+        state.setdefault(number[name], {})[moment] = tensor
+    numbered = [{**group, "params": [number[name] for name in group["params"]]} for group in groups]
+    for group in numbered:
+        group |= {option: tuple(value) for option, value in group.items() if option == "betas"}
+    return {"state": state, "param_groups": numbered}
+
+
+def _check_same(path: str | Path, what: str, saved: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> None:
+    """Refuse a state of another architecture, naming the first tensor that differs."""
+    for name in sorted(saved.keys() | ours.keys()):
+        if name not in saved or name not in ours or saved[name].shape != ours[name].shape:
+            have = [str(list(side[name].shape)) if name in side else "none" for side in (saved, ours)]
+            raise TrainingError(
+                f"{path} is the state of another {what}: {name} is {have[0]} there and {have[1]} here"
+            )
+
+
+def _global_generators() -> dict[str, Tensor]:
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states |= {f"cuda{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
+    return states
+
+
+def _set_global_generators(states: Mapping[str, Tensor]) -> None:
+    torch.set_rng_state(states["cpu"])
+    if torch.cuda.is_available():
+        for i in range(torch.cuda.device_count()):
+            if f"cuda{i}" in states:
+                torch.cuda.set_rng_state(states[f"cuda{i}"], i)

@@ -1,0 +1,44 @@
+"""A network of a few hundred parameters, for tests of training."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from ov_autoplace.policy.distribution import PolicyOutput
+
+
+class SmallNetwork(nn.Module):
+    """Two layers on each unit's own features; ``state`` is a copy of what the last call computed."""
+
+    def __init__(self, features: int, devices: int = 2, hidden: int = 16, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(features, hidden)
+        self.dropout = nn.Dropout(dropout)
+        self.out = nn.Linear(hidden, devices)
+        self.seen_states: list[torch.Tensor | None] = []
+
+    @classmethod
+    def for_batch(cls, batch, seed: int, dropout: float = 0.0) -> SmallNetwork:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return cls(_features(batch).shape[1], batch.num_devices, dropout=dropout)
+
+    def forward(self, batch, state=None) -> PolicyOutput:
+        self.seen_states.append(state)
+        hidden = torch.tanh(self.hidden(_features(batch)))
+        if state is not None:
+            hidden = hidden + state
+        logits = self.out(self.dropout(hidden)).masked_fill(~batch.allowed, -torch.inf)
+        return PolicyOutput(
+            logits=logits,
+            row_of=torch.arange(len(logits)),
+            graph_of_row=batch.graph_of,
+            num_graphs=batch.num_graphs,
+            state=0.1 * hidden,
+        )
+
+
+def _features(batch) -> torch.Tensor:
+    pairs = batch.pair_features.flatten(1)
+    return torch.cat([batch.node_features, pairs], dim=1).float()

@@ -1,0 +1,152 @@
+"""Logs of training runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ov_autoplace.errors import OutputError, TrainingError
+from ov_autoplace.training.logs import JsonLinesLog, progress, read_log
+
+
+def test_records_are_read_back_in_order(tmp_path):
+    with JsonLinesLog(tmp_path / "log.jsonl") as log:
+        for step in range(3):
+            log.write({"step": step, "loss": 1.5 * step, "name": "é\nü"})
+    assert read_log(tmp_path / "log.jsonl") == [
+        {"step": s, "loss": 1.5 * s, "name": "é\nü"} for s in range(3)
+    ]
+
+
+def test_numpy_values_become_plain_and_what_is_not_finite_becomes_null(tmp_path):
+    with JsonLinesLog(tmp_path / "log.jsonl") as log:
+        log.write(
+            {
+                "loss": np.float32(0.5),
+                "steps": np.int64(7),
+                "gaps": np.array([1.0, math.inf]),
+                "more": {"mean": math.nan, "seeds": (1, 2)},
+            }
+        )
+    text = (tmp_path / "log.jsonl").read_text()
+    expected = {"loss": 0.5, "steps": 7, "gaps": [1.0, None], "more": {"mean": None, "seeds": [1, 2]}}
+    assert json.loads(text) == expected
+
+
+def test_a_record_is_on_disk_as_soon_as_it_is_written(tmp_path):
+    log = JsonLinesLog(tmp_path / "log.jsonl")
+    log.write({"step": 1})
+    assert read_log(tmp_path / "log.jsonl") == [{"step": 1}]
+    log.close()
+
+
+def test_a_log_survives_a_kill(tmp_path):
+    path = tmp_path / "log.jsonl"
+    program = (
+        "import os, signal, sys\n"
+        "from ov_autoplace.training.logs import JsonLinesLog\n"
+        "log = JsonLinesLog(sys.argv[1])\n"
+        "for step in range(5):\n"
+        "    log.write({'step': step})\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert [record["step"] for record in read_log(path)] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("torn", [b'{"step": 2, "lo', b'{"step": 2}', b"{", b"\xc3"])
+def test_a_torn_last_line_is_cut_off_when_the_log_is_opened_again(tmp_path, torn):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"step": 0}\n{"step": 1}\n' + torn)
+    assert read_log(path) == [{"step": 0}, {"step": 1}]
+    with JsonLinesLog(path) as log:
+        log.write({"step": 2})
+    assert path.read_text() == '{"step": 0}\n{"step": 1}\n{"step": 2}\n'
+
+
+def test_a_resumed_run_drops_what_it_will_write_again(tmp_path):
+    path = tmp_path / "log.jsonl"
+    with JsonLinesLog(path) as log:
+        for step in range(6):
+            log.write({"step": step})
+    with path.open("a") as file:
+        file.write('{"step": 6')
+    with JsonLinesLog(path, keep=lambda record: record["step"] <= 3) as log:
+        log.write({"step": 4})
+    assert [record["step"] for record in read_log(path)] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b'{"step": 0}\n{"step"}\n{"step": 2}\n', "line 2 does not parse as JSON"),
+        (b"[1]\n", "line 1 is not a JSON object"),
+        (b"\xff\xfe\n", "line 1 does not parse as JSON"),
+    ],
+)
+def test_a_file_that_is_no_log_is_refused(tmp_path, content, sentence):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(TrainingError, match=sentence):
+        read_log(path)
+    with pytest.raises(TrainingError, match=sentence):
+        JsonLinesLog(path, keep=lambda record: True)
+    assert path.read_bytes() == content
+
+
+def test_a_log_that_cannot_be_read_or_written_is_one_sentence(tmp_path):
+    with pytest.raises(TrainingError, match="cannot read the log"):
+        read_log(tmp_path / "missing.jsonl")
+    with pytest.raises(OutputError, match="cannot write the log"):
+        JsonLinesLog(tmp_path / "no-such-folder" / "log.jsonl")
+
+
+def test_progress_prints_nothing_when_stderr_is_no_terminal(capfd):
+    with progress(3, "training") as advance:
+        for _ in range(3):
+            advance(text="loss 0.5")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_shows_a_bar_with_the_time_left_on_a_terminal():
+    program = (
+        "import time\n"
+        "from ov_autoplace.training.logs import progress\n"
+        "with progress(4, 'training [x]') as advance:\n"
+        "    advance(1, text='loss 0.25')\n"
+        "    advance(1)\n"
+        "    time.sleep(0.3)\n"
+    )
+    shown = _on_a_terminal([sys.executable, "-c", program])
+    assert "training [x]" in shown
+    assert "50 %" in shown
+    assert "left" in shown
+    assert "loss 0.25" in shown
+
+
+def _on_a_terminal(command: list[str]) -> str:
+    """What a command writes to its stderr when that is a terminal."""
+    ours, theirs = os.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(command, stderr=theirs, stdout=subprocess.DEVNULL, env=env) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # what Linux says when the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        assert process.wait() == 0
+    os.close(ours)
+    return shown.decode()

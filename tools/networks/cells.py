@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,9 +111,9 @@ def amoebanet(config: AmoebaNetConfig, net: NetworkBuilder) -> ov.Model:
 
 def _cell(net: NetworkBuilder, plan: CellPlan, before: Node, last: Node, width: int, stride: int) -> Node:
     """The concatenation of a cell's unread states."""
-    behind = before.output(0).get_shape()[2] // last.output(0).get_shape()[2]
+    behind = math.ceil(before.output(0).get_shape()[2] / last.output(0).get_shape()[2])
     states = [
-        net.conv(net.relu(before, "before.relu"), width, 1, stride=max(1, behind), gain=1.0, name="before"),
+        net.conv(net.relu(before, "before.relu"), width, 1, stride=behind, gain=1.0, name="before"),
         net.conv(net.relu(last, "last.relu"), width, 1, gain=1.0, name="last"),
     ]
     for i, pair in enumerate(plan):

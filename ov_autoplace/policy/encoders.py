@@ -53,7 +53,7 @@ class GcnEncoder(nn.Module):
 
     The code released with the paper symmetrises the adjacency and so forgets who produces and who consumes.
     Here producers, consumers and the row itself have weights of their own; equal weights are the paper's
-    layer.
+    layer. The states are normalised at the end, so that they still count beside what later steps add.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
@@ -63,6 +63,7 @@ class GcnEncoder(nn.Module):
         self.transform = nn.Sequential(
             nn.Linear(input_width(config), hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
         )
+        self.norm = nn.LayerNorm(hidden)
         self.convolutions = nn.ModuleList(_Convolution(config) for _ in range(config.layers))
         self.dropout = nn.Dropout(config.dropout)
 
@@ -78,6 +79,7 @@ class GcnEncoder(nn.Module):
         norm = _symmetric_norm(graph.topology, z.dtype)
         for convolution in self.convolutions:
             z = self.dropout(torch.relu(convolution(z, graph.topology, norm)))
+        z = self.norm(z)
         return z if state is None else z + graph.mean(state)
 
 

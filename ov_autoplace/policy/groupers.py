@@ -152,14 +152,18 @@ class GpnGrouper(nn.Module):
     beforehand. That is done once: repeated until nothing changes, as the code released with HSDAG does, it
     would leave one row per connected graph. The states of joined rows are added up between two networks and
     multiplied by the mean score and the number of their kept edges, so that gradients reach the scores.
+
+    Unlike the paper's, states and sums are normalised: sums over members times numbers of edges, added to the
+    states that the next step sums up, are a million times larger after four steps of an episode.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         hidden = config.hidden
+        self.norm = nn.LayerNorm(hidden)
         self.score = _mlp(hidden, 1)
         self.before_pooling = _mlp(hidden, hidden)
-        self.after_pooling = _mlp(hidden, hidden)
+        self.after_pooling = nn.Sequential(nn.LayerNorm(hidden), *_mlp(hidden, hidden))
 
     def coarsen(self, batch: GraphBatch) -> Contraction:
         """The graph that the encoder sees: a row per chain."""
@@ -175,6 +179,7 @@ class GpnGrouper(nn.Module):
         """
         topology = graph.topology
         source, target = topology.source, topology.target
+        z = self.norm(z)
         score = torch.sigmoid(self.score(z[source] * z[target]).squeeze(1))
         kept = _best_incident(score.detach(), _has_common_device(graph.allowed, topology), topology)
         cluster_of = _clusters(source[kept], target[kept], graph.allowed)

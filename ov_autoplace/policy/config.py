@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 from ov_autoplace.errors import OptionError
 
@@ -63,7 +63,7 @@ class NetworkConfig:
     placer_layers: int = 2
     dropout: float = 0.0
     num_devices: int | None = None
-    implementation: Literal["bag", "dgl"] = "bag"
+    implementation: str = "bag"
 
     def __post_init__(self) -> None:
         for field, choices in _CHOICES.items():

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from ov_autoplace.policy.batch import LevelBatch
 from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.levels import ARC_FEATURES, LEVEL_FEATURES
-from ov_autoplace.policy.messages import Implementation, aggregate_edges
+from ov_autoplace.policy.messages import aggregate_edges
 
 __all__ = ["MessageLayer", "Round", "beyond_best_other", "expected_costs", "signed_log"]
 
@@ -39,12 +39,12 @@ def mean_of_others(x: Tensor) -> Tensor:
     return (x.sum(dim=1, keepdim=True) - x) / others
 
 
-def pooled(level: LevelBatch, values: Tensor, implementation: Implementation) -> Tensor:
+def pooled(level: LevelBatch, values: Tensor, implementation: str) -> Tensor:
     """Mean over the members of each group, ``[groups, ...]``."""
     return aggregate_edges(level.members, values[level.children], "mean", implementation)
 
 
-def expected_costs(level: LevelBatch, probability: Tensor, implementation: Implementation) -> Tensor:
+def expected_costs(level: LevelBatch, probability: Tensor, implementation: str) -> Tensor:
     """What each node would pay on each device if its neighbours were placed by ``probability``.
 
     Args:

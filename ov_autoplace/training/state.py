@@ -36,6 +36,7 @@ def save_training(
     optimizer: torch.optim.Optimizer,
     generators: Generators,
     values: Mapping[str, Any],
+    extra: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Save everything that a run needs to go on, in place of what ``path`` held.
 
@@ -46,6 +47,7 @@ def save_training(
         generators: The run's own random generators, torch's or NumPy's, by name. Torch's global ones (of
             dropout) are always saved.
         values: Whatever else the run needs, as JSON: the step, the seed, where a learning-rate schedule is.
+        extra: Further tensors of the run, such as averaged weights.
 
     Raises:
         OutputError: The file cannot be written.
@@ -55,6 +57,7 @@ def save_training(
     moments, groups = _flat_optimizer(optimizer, _parameter_names(network))
     tensors |= {f"optimizer/{name}": tensor for name, tensor in moments.items()}
     tensors |= {f"random/{name}": state for name, state in _global_generators().items()}
+    tensors |= {f"extra/{name}": tensor for name, tensor in (extra or {}).items()}
     numpy_states = {}
     for name, generator in generators.items():
         if isinstance(generator, torch.Generator):
@@ -65,7 +68,11 @@ def save_training(
 
 
 def load_training(
-    path: str | Path, network: nn.Module, optimizer: torch.optim.Optimizer, generators: Generators
+    path: str | Path,
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    generators: Generators,
+    extra: Mapping[str, Tensor] | None = None,
 ) -> dict[str, Any]:
     """Bring network, optimiser and generators to the state that :func:`save_training` saved.
 
@@ -77,7 +84,13 @@ def load_training(
             changed then.
     """
     tensors, saved = load_state(path)
-    parts: dict[str, dict[str, Tensor]] = {"network": {}, "optimizer": {}, "random": {}, "generator": {}}
+    parts: dict[str, dict[str, Tensor]] = {
+        "network": {},
+        "optimizer": {},
+        "random": {},
+        "generator": {},
+        "extra": {},
+    }
     try:
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
@@ -86,6 +99,7 @@ def load_training(
     except KeyError as cause:
         raise TrainingError(f"{path} holds no state of a training run: {cause} is out of place") from cause
     _check_same(path, "network", parts["network"], network.state_dict())
+    _check_same(path, "run", parts["extra"], extra or {})
     ours = {"torch": set(), "numpy": set()}  # type: dict[str, set[str]]
     for name, generator in generators.items():
         ours["torch" if isinstance(generator, torch.Generator) else "numpy"].add(name)
@@ -98,6 +112,8 @@ def load_training(
     )
 
     network.load_state_dict(parts["network"])
+    for name, tensor in (extra or {}).items():
+        tensor.copy_(parts["extra"][name])
     optimizer.load_state_dict(optimizer_state)
     for name, generator in generators.items():
         if isinstance(generator, torch.Generator):

@@ -35,7 +35,7 @@ class RandomTargets:
         untyped: Chance that the table has no op types.
     """
 
-    devices: tuple[tuple[int, float], ...] = ((2, 0.75), (3, 0.25))
+    devices: tuple[tuple[int, float], ...] = ((2, 0.7), (3, 0.25), (4, 0.05))
     balance: float = 0.35
     type_spread: float = 0.6
     op_spread: float = 0.3

@@ -1,0 +1,73 @@
+"""How good a policy's greedy answers are: gaps to the best placements known, by family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace.policy.batch import collate
+from ov_autoplace.policy.distribution import PlacementDistribution
+from ov_autoplace.policy.features import PolicyGraph
+from ov_autoplace.policy.network import PlacementNetwork
+from ov_autoplace.simulator import simulate_batch
+from ov_autoplace.training.problems import Problem
+
+__all__ = ["Evaluation", "evaluate", "greedy"]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Gaps of one policy on several problems.
+
+    Attributes:
+        gaps: Latency over the best known, minus 1, ``float64[P]``; below 0 where the policy is better.
+        families: Family of each problem.
+    """
+
+    gaps: FloatArray
+    families: tuple[str, ...]
+
+    def summary(self) -> dict[str, float]:
+        """Mean, median, 95th percentile and largest gap."""
+        gaps = self.gaps
+        return {
+            "mean_gap": float(gaps.mean()),
+            "median_gap": float(np.median(gaps)),
+            "p95_gap": float(np.quantile(gaps, 0.95)),
+            "largest_gap": float(gaps.max()),
+        }
+
+    def by_family(self) -> dict[str, float]:
+        """Mean gap of each family."""
+        family = np.array(self.families)
+        return {name: float(self.gaps[family == name].mean()) for name in sorted(set(self.families))}
+
+
+def greedy(network: PlacementNetwork) -> Callable[[PolicyGraph], IntArray]:
+    """A network's likeliest placement of a graph, ``int32[N]``."""
+
+    def answer(graph: PolicyGraph) -> IntArray:
+        with torch.no_grad():
+            placement = PlacementDistribution(network(collate([graph]))).greedy()
+        return placement.numpy().astype(np.int32)
+
+    return answer
+
+
+def evaluate(answer: Callable[[PolicyGraph], IntArray], problems: Sequence[Problem]) -> Evaluation:
+    """Score the answers of a policy on the true tables.
+
+    Args:
+        answer: Device of each unit of a graph, ``int32[N]``.
+        problems: The problems.
+    """
+    gaps = []
+    for problem in problems:
+        devices = np.ascontiguousarray(answer(problem.graph)[problem.graph.unit_of], dtype=np.int32)
+        seconds = float(simulate_batch(problem.task.true, devices[None])[0])
+        gaps.append(seconds / problem.best_seconds - 1.0)
+    return Evaluation(np.array(gaps), tuple(problem.task.family for problem in problems))

@@ -1,0 +1,159 @@
+"""An endless stream of placement problems with a teacher's answers, made in other processes.
+
+Problem i is a function of the seed and i alone, so a run that resumes at problem i goes on as if it had never
+stopped, whatever the number of processes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ov_autoplace.errors import PlacementError, TrainingError
+from ov_autoplace.policy.features import PolicyGraph, policy_graph
+from ov_autoplace.solvers import solve
+from ov_autoplace.training.targets import RandomTargets, Task, random_task
+from ov_autoplace.training.workload import Workload, load_folder
+
+__all__ = ["Problem", "by_family", "make_problem", "problem_batches", "validation_set"]
+
+_AHEAD = 6  # batches made in advance per process
+_SMALLEST = 4  # groups
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A graph on a machine, and the answer to imitate.
+
+    Attributes:
+        task: The cost tables.
+        graph: What the policy sees.
+        label: The teacher's device of each unit, ``int64[N]``.
+        best_seconds: Latency of the teacher's answer.
+    """
+
+    task: Task
+    graph: PolicyGraph
+    label: NDArray[np.int64]
+    best_seconds: float
+
+
+def by_family(workloads: Sequence[Workload]) -> tuple[tuple[Workload, ...], ...]:
+    """Workloads by family, those that are too small to decide anything left out.
+
+    Raises:
+        TrainingError: None is left.
+    """
+    families: dict[str, list[Workload]] = {}
+    for workload in workloads:
+        if len(workload) >= _SMALLEST:
+            families.setdefault(workload.family, []).append(workload)
+    if not families:
+        raise TrainingError(f"no workload has {_SMALLEST} groups or more; write larger ones")
+    return tuple(tuple(families[name]) for name in sorted(families))
+
+
+def make_problem(
+    families: Sequence[Sequence[Workload]],
+    random: np.random.Generator,
+    targets: RandomTargets,
+    devices: int,
+    thorough: bool = False,
+) -> Problem:
+    """One problem: a workload of a random family on a random machine, and its solution.
+
+    Args:
+        families: Workloads by family.
+        random: Source of everything random.
+        targets: How machines are drawn.
+        devices: Number of devices.
+        thorough: Solve it as well as is known; else with two devices by cuts alone, which is ten times
+            faster and a tenth of a percent worse.
+    """
+    while True:
+        family = families[int(random.integers(len(families)))]
+        workload = family[int(random.integers(len(family)))]
+        task = random_task(workload, random, targets, devices)
+        try:
+            answer = solve(task.true, "mincut" if devices == 2 and not thorough else "auto")
+        except PlacementError:
+            continue  # units whose groups have no device in common
+        graph = policy_graph(task.shown)
+        assert graph.levels  # made here, in the worker
+        label = np.zeros(len(graph), dtype=np.int64)
+        label[graph.unit_of] = answer.assignment
+        assert answer.latency_seconds is not None
+        return Problem(task, graph, label, answer.latency_seconds)
+
+
+_families: tuple[tuple[Workload, ...], ...] = ()
+
+
+def _load(folder: str) -> None:
+    """Give a worker process its workloads."""
+    global _families
+    _families = by_family(load_folder(folder))
+
+
+def _batch(number: int, seed: int, targets: RandomTargets, graphs: int, units: int) -> list[Problem]:
+    """Batch ``number`` of the stream of ``seed``."""
+    random = np.random.default_rng((seed, number))
+    counts, weights = zip(*targets.devices, strict=True)
+    devices = int(random.choice(counts, p=np.array(weights) / sum(weights)))
+    batch: list[Problem] = []
+    total = 0
+    while len(batch) < graphs and total < units:
+        problem = make_problem(_families, random, targets, devices)
+        batch.append(problem)
+        total += len(problem.graph)
+    return batch
+
+
+def problem_batches(
+    folder: Path, targets: RandomTargets, seed: int, first: int, graphs: int, units: int, workers: int
+) -> Iterator[list[Problem]]:
+    """Batches ``first``, ``first + 1``, ... of a stream, made by ``workers`` processes.
+
+    Args:
+        folder: Holds workloads.
+        targets: How machines are drawn.
+        seed: Of the stream.
+        first: Number of the first batch.
+        graphs: Most problems per batch.
+        units: A batch with this many units is closed.
+        workers: Number of processes.
+    """
+    load_folder(folder)  # what is wrong with it is said here, not in a process
+    make = partial(_batch, seed=seed, targets=targets, graphs=graphs, units=units)
+    context = get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _load, (str(folder),)) as pool:
+        waiting: deque[Future[list[Problem]]] = deque()
+        number = first
+        try:
+            while True:
+                while len(waiting) < _AHEAD * workers:
+                    waiting.append(pool.submit(make, number))
+                    number += 1
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def validation_set(
+    families: Sequence[Sequence[Workload]], targets: RandomTargets, count: int, devices: int, seed: int
+) -> list[Problem]:
+    """Problems to judge a policy on, each solved as well as is known; families take turns."""
+    problems = []
+    for i in range(count):
+        random = np.random.default_rng((seed, devices, i))
+        problems.append(make_problem([families[i % len(families)]], random, targets, devices, thorough=True))
+    return problems

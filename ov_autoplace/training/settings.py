@@ -1,0 +1,85 @@
+"""The hyper-parameters of pretraining, all in one place: each is an option of ``ov-autoplace pretrain``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ov_autoplace.errors import OptionError
+
+__all__ = ["PretrainSettings"]
+
+
+@dataclass(frozen=True)
+class PretrainSettings:
+    """How a policy is pretrained: imitation of solvers first, then the policy gradient.
+
+    Attributes:
+        config: Name of the network's configuration.
+        seed: Of weights, graphs, machines and samples.
+        imitation_steps: Gradient steps that imitate the solver.
+        policy_steps: Steps of the policy gradient after these.
+        graphs_per_step: Problems in one batch; all have the same number of devices.
+        units_per_step: A batch is closed early when it has this many units, so that steps of large graphs
+            are not slower than others.
+        learning_rate: Of AdamW in imitation, after a warm-up and before a cosine decay.
+        policy_learning_rate: The same in the policy gradient.
+        warm_up_steps: Steps in which the learning rate rises from 0.
+        weight_decay: Of AdamW.
+        max_grad_norm: Gradients are scaled down to this norm.
+        expected_cost: Weight of the logarithm of the expected relaxed latency, beside the cross-entropy.
+        early_rounds: Weight of the answers that a network gives before its last one.
+        samples: Placements sampled per problem in the policy gradient.
+        epochs: Gradient steps per set of samples.
+        clip: PPO's bound on the change of a sample's probability.
+        entropy: Weight of the entropy bonus.
+        keep_imitating: Weight of the imitation loss during the policy gradient.
+        average: Decay of the running average of weights that is saved as the checkpoint.
+        evaluate_every: Steps between evaluations on the validation problems.
+        validation_problems: How many there are.
+        save_minutes: Minutes between two saved states.
+        workers: Processes that make problems.
+        threads: Threads that the network runs on; 0 = all cores.
+    """
+
+    config: str = "autoplace-base"
+    seed: int = 0
+    imitation_steps: int = 14_000
+    policy_steps: int = 1_500
+    graphs_per_step: int = 16
+    units_per_step: int = 3_000
+    learning_rate: float = 2e-3
+    policy_learning_rate: float = 1e-4
+    warm_up_steps: int = 100
+    weight_decay: float = 1e-4
+    max_grad_norm: float = 1.0
+    expected_cost: float = 1.0
+    early_rounds: float = 0.3
+    samples: int = 8
+    epochs: int = 2
+    clip: float = 0.2
+    entropy: float = 0.0
+    keep_imitating: float = 0.2
+    average: float = 0.998
+    evaluate_every: int = 500
+    validation_problems: int = 96
+    save_minutes: float = 3.0
+    workers: int = 1
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        positive = ("graphs_per_step", "units_per_step", "learning_rate", "policy_learning_rate", "samples")
+        for name in (*positive, "epochs", "workers", "save_minutes", "evaluate_every", "validation_problems"):
+            if not getattr(self, name) > 0:
+                raise OptionError(f"{name} is {getattr(self, name)}; it must be above 0")
+        for name in ("seed", "imitation_steps", "policy_steps", "warm_up_steps", "threads"):
+            if getattr(self, name) < 0:
+                raise OptionError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+        if not 0 <= self.average < 1:
+            raise OptionError(f"average is {self.average}; it must be 0 or more and below 1")
+        if self.samples < 2:
+            raise OptionError("samples is 1; the baseline of a sample is the mean of the others")
+
+    @property
+    def steps(self) -> int:
+        """All steps."""
+        return self.imitation_steps + self.policy_steps

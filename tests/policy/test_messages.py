@@ -183,3 +183,11 @@ def test_openvino_computes_the_same_for_graphs_of_other_sizes_than_the_traced_on
         answers = compiled([value.numpy() for value in inputs])
         for index, expected in enumerate(network(*inputs)):
             assert math.isclose(float(np.abs(answers[index] - expected.numpy()).max()), 0.0, abs_tol=1e-5)
+
+
+def test_an_implementation_that_does_not_exist_is_refused():
+    topology = random_topology(seed=30)
+    with pytest.raises(ValueError, match="'loops'"):
+        propagate(topology, torch.ones(12, 1), implementation="loops")
+    with pytest.raises(ValueError, match="'loops'"):
+        aggregate_edges(topology, torch.ones(30, 1), implementation="loops")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import openvino as ov
 import pytest
+from openvino import opset15 as ops
 
 import zoo
 from model_checks import random_inputs
+from networks import recurrent, relative_attention
 from networks.builder import NetworkBuilder
 
 
@@ -20,8 +22,20 @@ def weights_of(model: ov.Model) -> dict[str, np.ndarray]:
     return {op.friendly_name: op.data for op in model.get_ops() if op.get_type_name() == "Constant"}
 
 
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
 def op_types(model: ov.Model) -> list[str]:
     return [op.get_type_name() for op in model.get_ops()]
+
+
+def described(model: ov.Model) -> list[tuple[str, str, str]]:
+    """Name, type and output shapes of every op."""
+    return [
+        (op.friendly_name, op.get_type_name(), str([output.get_partial_shape() for output in op.outputs()]))
+        for op in model.get_ordered_ops()
+    ]
 
 
 @pytest.mark.parametrize("name", zoo.NAMES)
@@ -75,6 +89,84 @@ def test_full_networks_have_the_published_number_of_parameters(name: str, parame
     assert learned - scalars == parameters
 
 
+# What torchvision counts for VGG-16 and ViT-B/16 (besides the latter's twelve scalars that scale attention),
+# and what the papers say: DenseNet-121 8.0 M, the large model of Zaremba et al. 66 M, twelve layers of
+# Transformer-XL 41 M, AmoebaNet-A (N=6, F=190) 86.7 M, of which an auxiliary head is not built here.
+@pytest.mark.parametrize(
+    ("name", "parameters", "tolerance"),
+    [
+        ("vgg16", 138_357_544, 0),
+        ("vit_base", 86_567_656 + 12, 0),
+        ("densenet121", 8.0e6, 0.01),
+        ("rnnlm", 66e6, 0.01),
+        ("transformer_xl", 41e6, 0.04),
+        ("amoebanet", 86.7e6, 0.04),
+    ],
+)
+def test_full_networks_without_weights_still_have_their_number(
+    name: str, parameters: float, tolerance: float
+) -> None:
+    model = zoo.build(name, "full", weights="untouched")
+    numbers = [
+        op
+        for op in model.get_ops()
+        if op.get_type_name() == "Constant" and op.get_output_element_type(0).is_real()
+    ]
+    counted = sum(int(np.prod(op.get_output_shape(0))) for op in numbers)
+    assert counted == pytest.approx(parameters, rel=tolerance)
+
+
+@pytest.mark.parametrize("name", zoo.NAMES)
+def test_without_weights_a_network_has_the_same_ops(name: str) -> None:
+    with_weights, without = (zoo.build(name, weights=weights) for weights in ("random", "untouched"))
+    assert described(without) == described(with_weights)
+
+
+def test_weights_that_are_not_there_share_their_memory() -> None:
+    model = zoo.build("bert_base", "full", weights="untouched")
+    weights = [
+        op.get_data(copy=False)
+        for op in model.get_ops()
+        if op.friendly_name.endswith("expand.weight.compressed")
+    ]
+    assert len(weights) == 12
+    assert all(weight.nbytes == 2 * 768 * 3072 for weight in weights)
+    assert all(np.shares_memory(weights[0], other) for other in weights)
+
+
+@pytest.mark.parametrize("family", zoo.FAMILIES)
+def test_a_family_scales_to_the_number_of_ops_asked_for(family: str) -> None:
+    for seed, num_ops in enumerate((700, 1500, 4000)):
+        assert num_ops / 1.5 < len(zoo.build_scaled(family, num_ops, seed).get_ops()) < num_ops * 1.5
+
+
+@pytest.mark.parametrize("family", zoo.FAMILIES)
+def test_a_family_is_many_graphs_and_a_seed_picks_one(family: str) -> None:
+    graphs = [described(zoo.build_scaled(family, 600, seed)) for seed in (0, 0, 1, 2, 3)]
+    assert graphs[0] == graphs[1]
+    assert all(graphs[i] != graphs[j] for i in range(2, 5) for j in range(1, i))
+
+
+@pytest.mark.parametrize("family", zoo.FAMILIES)
+def test_a_scaled_network_runs(family: str, core: ov.Core) -> None:
+    small = {"image": 64} if family in ("vgg", "resnet", "mobilenet", "densenet", "inception_like") else {}
+    model = zoo.build_scaled(family, 100, seed=11, weights="untouched", **small)
+    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    answer = compiled(random_inputs(model, 0))
+    assert all(np.isfinite(answer[output]).all() for output in compiled.outputs)
+
+
+def test_what_the_caller_fixes_is_not_left_to_the_seed() -> None:
+    names = {op.friendly_name for op in zoo.build_scaled("gnmt", 2000, layers=8).get_ops()}
+    assert "decoder.step.0.7.gates" in names
+    assert "decoder.step.0.8.gates" not in names
+
+
+def test_no_family_is_both_trained_on_and_held_out() -> None:
+    assert set(zoo.TRAINING_FAMILIES).isdisjoint(zoo.HELD_OUT_FAMILIES)
+    assert set(zoo.FAMILIES) == {*zoo.TRAINING_FAMILIES, *zoo.HELD_OUT_FAMILIES}
+
+
 @pytest.mark.parametrize(
     ("name", "types"),
     [
@@ -85,6 +177,12 @@ def test_full_networks_have_the_published_number_of_parameters(name: str, parame
         ("control_flow", {"If", "Loop"}),
         ("unet", {"ConvolutionBackpropData", "Concat"}),
         ("ssdlite", {"NonMaxSuppression"}),
+        ("densenet121", {"Concat", "Convolution"}),
+        ("amoebanet", {"GroupConvolution", "AvgPool", "MaxPool", "Concat"}),
+        ("vit_base", {"Convolution", "Softmax", "Gelu"}),
+        ("transformer_xl", {"Pad", "Slice", "Softmax"}),
+        ("rnnlm", {"Split", "Sigmoid", "Tanh"}),
+        ("gnmt", {"Split", "Softmax", "Sigmoid"}),
     ],
 )
 def test_networks_hold_the_ops_they_are_there_for(name: str, types: set[str]) -> None:
@@ -124,6 +222,112 @@ def test_wavenet_does_not_look_ahead(core: ov.Core) -> None:
     moved = np.abs(before - after).max(axis=(0, 1)) > 1e-7
     assert moved[40]
     assert not moved[:40].any()
+
+
+@pytest.mark.parametrize("name", ["rnnlm", "gnmt", "transformer_xl"])
+def test_a_language_model_does_not_look_ahead(name: str, core: ov.Core) -> None:
+    model = zoo.build(name)
+    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    inputs = random_inputs(model, 0)
+    tokens = "target_ids" if name == "gnmt" else "input_ids"
+    changed = inputs[tokens].copy()
+    changed[0, 2] += 1
+    before, after = (compiled({**inputs, tokens: ids})["logits"] for ids in (inputs[tokens], changed))
+    moved = np.abs(before - after).max(axis=(0, 2)) > 1e-6
+    assert moved[2:].all()
+    assert not moved[:2].any()
+
+
+def test_gnmt_reads_the_whole_source_before_the_first_token(core: ov.Core) -> None:
+    model = zoo.build("gnmt")
+    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    inputs = random_inputs(model, 0)
+    before = compiled(inputs)["logits"].copy()
+    for token in range(inputs["source_ids"].shape[1]):
+        changed = inputs["source_ids"].copy()
+        changed[0, token] += 1
+        assert np.abs(compiled({**inputs, "source_ids": changed})["logits"] - before)[0, 0].max() > 1e-6
+
+
+def test_transformer_xl_remembers_what_its_layers_read(core: ov.Core) -> None:
+    model = zoo.build("transformer_xl")
+    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    inputs = random_inputs(model, 0)
+    answer = compiled(inputs)
+    # Six positions are kept of six old and four new ones.
+    for layer in range(2):
+        old, kept = inputs[f"memory{layer}"], answer[f"memory{layer}.next"]
+        np.testing.assert_array_equal(kept[:, :2], old[:, 4:])
+    other = compiled({**inputs, "memory1": inputs["memory1"] + 1})
+    assert not np.allclose(answer["logits"], other["logits"])
+
+
+def test_relative_scores_are_moved_from_distances_to_positions(core: ov.Core) -> None:
+    rows, columns = 3, 7
+    net = NetworkBuilder(seed=0)
+    moved = relative_attention.shifted(net, net.input("scores", (1, 2, rows, columns)))
+    compiled = core.compile_model(net.model("shift", {"moved": moved}), "CPU")
+    scores = np.random.default_rng(0).standard_normal((1, 2, rows, columns), dtype=np.float32)
+    answer = compiled([scores])[0]
+    for row in range(rows):
+        for position in range(columns - rows + row + 1):  # what a row may look at
+            # Column c of the scores is for the distance columns - 1 - c.
+            distance = columns - rows + row - position
+            np.testing.assert_array_equal(
+                answer[..., row, position], scores[..., row, columns - 1 - distance]
+            )
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_the_lstm_cell_computes_what_its_equations_say(joined: bool, core: ov.Core) -> None:
+    net = NetworkBuilder(seed=0)
+    cell = recurrent.LstmCell(net, 3, 4, joined=joined)
+    x, hidden, memory = (net.input(name, (1, size)) for name, size in (("x", 3), ("h", 4), ("c", 4)))
+    output, remembered = cell.step(x, (hidden, memory))
+    model = net.model("cell", {"next": output, "remembered": remembered})
+    inputs, weights = random_inputs(model, 1), weights_of(model)
+    if joined:
+        matrix = weights["weight"]
+    else:
+        matrix = np.concatenate([weights["input_weight"], weights["hidden_weight"]], axis=1)
+    gates = np.concatenate([inputs["x"], inputs["h"]], axis=1) @ matrix.T + weights["bias"]
+    keep, write, show, fresh = np.split(gates, 4, axis=1)
+    expected = sigmoid(keep) * inputs["c"] + sigmoid(write) * np.tanh(fresh)
+    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    answer = compiled(inputs)
+    np.testing.assert_allclose(answer["remembered"], expected, atol=1e-5)
+    np.testing.assert_allclose(answer["next"], sigmoid(show) * np.tanh(expected), atol=1e-5)
+
+
+def test_the_gru_cell_is_openvinos(core: ov.Core) -> None:
+    net = NetworkBuilder(seed=0)
+    cell = recurrent.GruCell(net, 3, 4)
+    x, hidden = net.input("x", (1, 3)), net.input("h", (1, 4))
+    model = net.model("cell", {"next": cell.step(x, (hidden,))[0]})
+    weights = weights_of(model)
+    # OpenVINO orders the gates update, reset, candidate.
+    reset, update, candidate = np.split(weights["input_weight"], 3)
+    reset_bias, update_bias, candidate_bias = np.split(weights["bias"][0], 3)
+    own_reset, own_update = np.split(weights["gate_weight"], 2)
+    parameters = [ops.parameter([1, 3], np.float32), ops.parameter([1, 4], np.float32)]
+    reference = ops.gru_cell(
+        *parameters,
+        ops.constant(np.concatenate([update, reset, candidate])),
+        ops.constant(np.concatenate([own_update, own_reset, weights["candidate_weight"]])),
+        ops.constant(np.concatenate([update_bias, reset_bias, candidate_bias])),
+        4,
+    )
+    inputs = random_inputs(model, 2)
+    settings = {"INFERENCE_PRECISION_HINT": "f32"}
+    expected = core.compile_model(ov.Model([reference], parameters, "gru"), "CPU", settings)
+    answer = core.compile_model(model, "CPU", settings)(inputs)
+    np.testing.assert_allclose(answer["next"], expected([inputs["x"], inputs["h"]])[0], atol=1e-5)
+
+
+def test_a_cell_of_amoebanet_joins_what_nothing_in_it_reads() -> None:
+    # Combinations 2, 3 and 4 of the published normal cell are read by no other one: three times 8 channels.
+    shapes = {op.friendly_name: list(op.get_output_shape(0)) for op in zoo.build("amoebanet").get_ops()}
+    assert shapes["stage1.0.concat"][1] == 3 * 8
 
 
 def test_two_ops_of_one_name_are_refused() -> None:

@@ -107,6 +107,7 @@ _NETWORK_OF = {
 }
 
 _CLOSE = 0.05  # of the asked number of ops: near enough to stop looking
+_TRIES = 8  # depths; two or three are the rule
 
 
 def build(
@@ -158,24 +159,23 @@ def build_scaled(
         config = replace(network.config.varied(depth, np.random.default_rng(seed)), **fixed)
         return network.builder(config, NetworkBuilder(seed, np.float16 if halves else np.float32, weights))
 
-    models = {1: model_of(1)}
-    depth, slope = 1, 0.0
-    for _ in range(8):
-        count = len(models[depth].get_ops())
-        if abs(count - num_ops) <= _CLOSE * num_ops:
+    models, counts = {}, {}
+    depth = 1
+    for _ in range(_TRIES):
+        models[depth] = model_of(depth)
+        counts[depth] = len(models[depth].get_ops())
+        missing = num_ops - counts[depth]
+        if abs(missing) <= _CLOSE * num_ops:
             break
-        points = [(d, len(model.get_ops())) for d, model in models.items()]
-        slope = _ops_per_depth(points)
-        depth = max(1, depth + round((num_ops - count) / slope))
+        depth = max(1, depth + round(missing / _ops_per_depth(list(counts.items()))))
         if depth in models:
             break
-        models[depth] = model_of(depth)
-    return min(models.values(), key=lambda model: abs(len(model.get_ops()) - num_ops))
+    return models[min(counts, key=lambda depth: abs(counts[depth] - num_ops))]
 
 
 def _ops_per_depth(points: list[tuple[int, int]]) -> float:
-    """How many ops one more step of depth makes, from the last two (depth, ops); a guess from one."""
-    if len(points) == 1:
-        return max(1.0, points[0][1] / points[0][0])
-    (depth, ops), (other_depth, other_ops) = points[-2:]
-    return max(1.0, (ops - other_ops) / (depth - other_depth))
+    """How many ops one more step of depth makes, from (depth, ops) of what was built so far."""
+    depth, ops = points[-1]
+    if len(points) > 1 and points[-2][1] != ops:
+        return max(1.0, (ops - points[-2][1]) / (depth - points[-2][0]))
+    return ops / depth

@@ -20,17 +20,17 @@ __all__ = ["RANDOM_FAMILIES", "random_workload"]
 
 # Op type, class of its work, how often it occurs.
 _OP_TYPES = (
-    ("MatMul", "matmul", 0.25),
-    ("Convolution", "convolution", 0.25),
+    ("MatMul", "matmul", 0.32),
+    ("Convolution", "convolution", 0.32),
     ("GroupConvolution", "depthwise", 0.08),
-    ("Multiply", "elementwise", 0.08),
-    ("Add", "elementwise", 0.08),
-    ("Softmax", "elementwise", 0.04),
-    ("MVN", "elementwise", 0.05),
-    ("Concat", "elementwise", 0.06),
-    ("MaxPool", "elementwise", 0.04),
-    ("Sigmoid", "elementwise", 0.04),
-    ("Transpose", "elementwise", 0.03),
+    ("Multiply", "elementwise", 0.06),
+    ("Add", "elementwise", 0.05),
+    ("Softmax", "elementwise", 0.03),
+    ("MVN", "elementwise", 0.04),
+    ("Concat", "elementwise", 0.04),
+    ("MaxPool", "elementwise", 0.03),
+    ("Sigmoid", "elementwise", 0.02),
+    ("Transpose", "elementwise", 0.01),
 )
 _FREE_SHARE = 0.02  # of the groups: reshapes that found no neighbour
 
@@ -166,6 +166,10 @@ def _layered(groups: int, random: np.random.Generator) -> Edges:
         edges += [(int(s), group) for s in random.choice(before, size=count, replace=False)]
         if random.random() < 0.05:
             edges.append((int(random.integers(group)), group))
+    read = {source for source, _ in edges}
+    for group in range(groups - 1):
+        if group not in read:
+            edges.append((group, int(random.integers(group + 1, min(groups, group + 2 * width + 1)))))
     return edges
 
 

@@ -201,12 +201,12 @@ class InceptionConfig:
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> InceptionConfig:
-        """Random sizes of ``depth`` blocks, at least three."""
+        """Random sizes of ``depth + 2`` blocks."""
         return cls(
             image=pick(random, (149, 192, 224, 299, 331)),
             divisor=pick(random, (1, 1, 2, 3, 4)),
             classes=pick(random, (10, 100, 365, 1000)),
-            blocks=split_depth(random, max(3, depth), 3),  # type: ignore[arg-type]
+            blocks=split_depth(random, depth + 2, 3),  # type: ignore[arg-type]
         )
 
 

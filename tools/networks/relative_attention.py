@@ -14,7 +14,7 @@ from networks.attention import merge_heads, split_heads
 from networks.builder import NetworkBuilder, Node
 from networks.variation import pick
 
-__all__ = ["TransformerXlConfig", "transformer_xl"]
+__all__ = ["TransformerXlConfig", "shifted", "transformer_xl"]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _attend(
         net.named(ops.matmul(net.add(query, bias, f"{name}.query"), what, False, True), f"{name}.scores")
         for name, bias, what in zip(("content", "place"), biases, (key, place), strict=True)
     )
-    scores = net.add(by_content, _shifted(net, by_place), "scores")
+    scores = net.add(by_content, shifted(net, by_place), "scores")
     scale = net.constant("scale", np.full((1, 1, 1, 1), (config.width // config.heads) ** -0.5), np.float32)
     scores = net.add(net.named(ops.multiply(scores, scale), "scaled"), mask, "masked")
     weights = net.named(ops.softmax(scores, -1), "softmax")
@@ -110,7 +110,7 @@ def _attend(
     return net.dense(merge_heads(net, context), config.width, bias=False, name="output")
 
 
-def _shifted(net: NetworkBuilder, scores: Node) -> Node:
+def shifted(net: NetworkBuilder, scores: Node) -> Node:
     """Row t moved left by ``T - 1 - t``: scores by distance ``[1, H, T, S]`` become scores by position.
 
     The trick of the paper's appendix B: pad one column in front, and read the same memory with rows one

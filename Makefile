@@ -5,6 +5,7 @@ VENV ?= .venv
 PYTEST_ARGS ?=
 
 native_sources := $(shell find csrc -type f)
+checkpoint := $(wildcard models/autoplace-base/*)
 build_inputs := pyproject.toml CMakeLists.txt $(native_sources)
 package_sources := $(shell find ov_autoplace -type f -not -path '*/__pycache__/*' -not -name '*.so')
 cpp_sources := $(shell find csrc tools/cpp -name '*.cpp' -o -name '*.hpp')
@@ -19,7 +20,7 @@ editable = $(VENV)/$(1)/bin/python -m pip install --quiet --editable '.[$(2)]' \
 help:
 	@echo 'make demo      install the package, place a sample network on two devices, run it, print the table'
 	@echo 'make test      the tests that need no torch'
-	@echo 'make test-all  all tests (installs torch and transformers)'
+	@echo 'make test-all  all tests (installs torch, DGL and transformers)'
 	@echo 'make lint      ruff, mypy, clang-format, the type stub of the C++ core, the documents'
 	@echo 'make format    let ruff and clang-format rewrite the sources'
 	@echo 'make stub      regenerate ov_autoplace/_core.pyi after a change of the bindings'
@@ -54,7 +55,7 @@ stub: $(VENV)/lint/stamp
 clean:
 	rm -rf $(VENV) build dist
 
-$(VENV)/demo/stamp: $(build_inputs) $(package_sources)
+$(VENV)/demo/stamp: $(build_inputs) $(package_sources) $(checkpoint)
 	$(call environment,demo)
 	$(VENV)/demo/bin/python -m pip install --quiet . --config-settings=build-dir=$(VENV)/demo/build
 	touch $@

@@ -17,17 +17,20 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.proposals import Proposal, ProposalSource, propose
+from ov_autoplace.proposals import POLICY_NAME, Proposal, ProposalSource, propose
 from ov_autoplace.simulator import simulate
 from ov_autoplace.statistics import paired_ratio
 
 if TYPE_CHECKING:
     from ov_autoplace._core import Executable
 
-__all__ = ["MINIMAL_GAIN", "Arena", "Contest", "Entrant", "predicted", "verdict"]
+__all__ = ["ESTIMATE_MARGIN", "MINIMAL_GAIN", "Arena", "Contest", "Entrant", "predicted", "verdict"]
 
 MINIMAL_GAIN = 0.02
 """A mix of devices must be measured faster than the best single device by this much to be chosen."""
+
+ESTIMATE_MARGIN = 0.1
+"""Where predictions from estimated costs differ by less, they do not say which placement is faster."""
 
 _CONVINCING_ROUNDS = 6
 """Fewer paired samples than this give no 95 % interval of a median, so they cannot prove a gain."""
@@ -157,9 +160,10 @@ class Arena:
         """
         known = {e.proposal.assignment.tobytes() for e in entrants if len(e.samples) or e.dropped}
         found: dict[bytes, Entrant] = {}
+        source = replace(self._source, solvers=("auto",), policy=None)
         for trial in range(_TRIALS):
             wrong = table if trial == 0 else _perturbed(table, random)
-            for proposal in propose(wrong, replace(self._source, solvers=("auto",))):
+            for proposal in propose(wrong, source):
                 key = proposal.assignment.tobytes()
                 if not proposal.is_single and key not in known:
                     seconds = simulate(table, proposal.assignment).latency_seconds
@@ -208,16 +212,36 @@ class Arena:
 
 
 def predicted(proposals: Sequence[Proposal]) -> Contest:
-    """The contest when nothing may be run: the lowest prediction wins."""
+    """The contest when nothing may be run and all costs are estimates.
+
+    The policy's greedy answer wins unless it is predicted slower than the best single device, or slower than
+    the best candidate by more than :data:`ESTIMATE_MARGIN`; then the lowest prediction wins.
+    """
     entrants = tuple(Entrant(p) for p in proposals)
-    winner = min(entrants, key=lambda e: e.proposal.predicted_seconds)
-    singles = [e for e in entrants if e.proposal.is_single]
-    reason = f"{winner.name} is predicted to be fastest"
-    if singles and not winner.proposal.is_single:
-        best = min(singles, key=lambda e: e.proposal.predicted_seconds)
-        gain = 1 - winner.proposal.predicted_seconds / best.proposal.predicted_seconds
-        reason += f", {100 * gain:.1f} % faster than {best.name} alone"
+    fastest = min(entrants, key=_prediction)
+    single = min((e for e in entrants if e.proposal.is_single), key=_prediction, default=None)
+    winner = next((e for e in entrants if POLICY_NAME in (e.name, *e.proposal.also)), fastest)
+    limit = _prediction(fastest) * (1 + ESTIMATE_MARGIN)
+    if single is not None:
+        limit = min(limit, _prediction(single))
+    if _prediction(winner) > limit:
+        winner = fastest
+    if _prediction(winner) == _prediction(fastest):
+        reason = f"{winner.name} is predicted to be fastest"
+    else:
+        behind = 100 * (_prediction(winner) / _prediction(fastest) - 1)
+        reason = (
+            f"{winner.name} is what the policy chose; estimated costs, which predict it {behind:.1f} % "
+            f"slower than {fastest.name}, cannot tell them apart"
+        )
+    if single is not None and not winner.proposal.is_single:
+        gain = 1 - _prediction(winner) / _prediction(single)
+        reason += f", {100 * gain:.1f} % faster than {single.name} alone"
     return Contest(winner, f"{reason}; nothing was measured", entrants)
+
+
+def _prediction(entrant: Entrant) -> float:
+    return entrant.proposal.predicted_seconds
 
 
 def _perturbed(table: CostTable, random: np.random.Generator) -> CostTable:

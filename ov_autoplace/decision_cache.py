@@ -17,6 +17,7 @@ from ov_autoplace.errors import AutoplaceError, OutputError
 from ov_autoplace.files import read_json, write_text_atomically
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.policy.checkpoint import checkpoint_key
 
 __all__ = ["DecisionCache", "model_hash"]
 
@@ -46,6 +47,7 @@ class DecisionCache:
         target = (
             Path(options.target).read_bytes() if options.target and Path(options.target).exists() else b""
         )
+        asked["policy"] = checkpoint_key(options.policy)
         settings = json.dumps([asked, dict(options.properties)], sort_keys=True, default=property_text)
         key = hashlib.sha256()
         for part in (__version__, model_hash(model), fingerprint(core, devices), ",".join(devices), settings):

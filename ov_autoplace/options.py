@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -12,10 +13,11 @@ import openvino as ov
 
 from ov_autoplace.errors import OptionError
 
-__all__ = ["MODES", "PREFIX", "PROPERTY_NAMES", "PlacerOptions", "Progress", "split_config"]
+__all__ = ["MODES", "NO_POLICY", "PREFIX", "PROPERTY_NAMES", "PlacerOptions", "Progress", "split_config"]
 
 PREFIX = "AUTOPLACE_"
 MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
+NO_POLICY = "none"
 _SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
 
 Progress = Callable[[int, int, str], None]
@@ -35,6 +37,8 @@ class PlacerOptions:
         shapes: ``{input name: shape}`` for dynamic inputs.
         target: A target profile (path, catalogue name), for machines other than this one or to spare
             the calibration.
+        policy: Checkpoint of the policy that proposes placements: a folder, ``base`` (the shipped one) or
+            ``none``. ``None`` is the shipped one, and none where it is missing or the devices are too many.
         seed: Seed of everything random.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
@@ -46,6 +50,7 @@ class PlacerOptions:
     memory_limit: Mapping[str, float] = field(default_factory=dict)
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     target: str | None = None
+    policy: str | None = None
     seed: int = 0
     properties: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress | None = None
@@ -182,6 +187,17 @@ def _target(value: Any) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
+def _policy(value: Any) -> str | None:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, (str, os.PathLike)):
+        raise OptionError(
+            f"{PREFIX}POLICY is {value!r}; it must be the folder of a checkpoint, 'base' or 'none'"
+        )
+    text = os.fsdecode(value)
+    return text.lower() if text.lower() in ("base", NO_POLICY) else text
+
+
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "mode": _mode,
     "time_budget_ms": _budget,
@@ -189,6 +205,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "memory_limit": _memory_limit,
     "shapes": _shapes,
     "target": _target,
+    "policy": _policy,
     "seed": _seed,
 }
 

@@ -2,7 +2,8 @@
 
 1. Extract the graph, coarsen it, mask what a device cannot run and what the user pinned.
 2. Make the cost table: analytic (ZERO_SHOT) or profiled (PROFILE, TUNE).
-3. Propose candidates: every single device, default HETERO, the solvers' answers; simulate them.
+3. Propose candidates: every single device, default HETERO, the solvers' answers, the learned policy's
+   answer and draws from it; simulate them. In ZERO_SHOT, where costs are estimates, the policy comes first.
 4. PROFILE and TUNE race the best few, and always the best single device, on the devices themselves;
    TUNE corrects the table from what it measured, proposes again, and goes on until its budget ends.
 5. Take the winner if it beats the best single device by more than the noise, else that device.
@@ -44,6 +45,7 @@ from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.annotation import completed
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.policy.runner import find_policy
 from ov_autoplace.proposals import ProposalSource, propose
 from ov_autoplace.simulator import simulate
 from ov_autoplace.support import supported_ops
@@ -109,7 +111,13 @@ class Placer:
             model = whole.clone()
             fold_static_shapes(model)
             graph = extract(model, options.shapes)
-        source = ProposalSource(options.memory_limit, options.pin, options.seed)
+        source = ProposalSource(
+            options.memory_limit,
+            options.pin,
+            options.seed,
+            policy=find_policy(options.policy, len(self._devices)),
+            policy_is_demanded=options.policy is not None,
+        )
         if options.mode == "ZERO_SHOT":
             with self._phase("estimate"):
                 table = self._estimate(model, graph)
@@ -186,6 +194,7 @@ class Placer:
                 subgraphs=simulate(table, entrant.proposal.assignment).subgraphs,
                 samples=entrant.samples,
                 dropped=entrant.dropped,
+                also=entrant.proposal.also,
             )
             for entrant in contest.entrants
         )

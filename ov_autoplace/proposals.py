@@ -1,22 +1,31 @@
-"""Candidate placements of a cost table: every single device, default HETERO, and each solver's answer."""
+"""Candidate placements of a cost table: single devices, default HETERO, answers of solvers and the policy."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ov_autoplace._arrays import IntArray
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.errors import PlacementError
+from ov_autoplace.errors import CheckpointError, PlacementError
+from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.runner import PolicyRunner, choose, draw
 from ov_autoplace.simulator import simulate
 from ov_autoplace.solvers import solve
 from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.solver import Evaluator
+from ov_autoplace.solvers.units import UnitGraph
 
-__all__ = ["Proposal", "ProposalSource", "propose"]
+__all__ = ["POLICY_NAME", "Proposal", "ProposalSource", "propose"]
+
+_log = logging.getLogger("ov_autoplace")
 
 HETERO_NAME = "HETERO"
+POLICY_NAME = "policy"
+_SAMPLES, _KEPT_SAMPLES = 8, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,16 +33,19 @@ class Proposal:
     """One legal placement.
 
     Attributes:
-        name: A device's name for a single-device placement, ``HETERO``, or the solver's name.
+        name: A device's name for a single-device placement, ``HETERO``, the solver's name, ``policy`` for the
+            policy's greedy answer, or ``policy sample 3``.
         assignment: Device of each group, ``int32[G]``.
         predicted_seconds: Simulated latency.
         lower_bound_seconds: Proven bound below all placements, when the source proves one.
+        also: Names of the other sources that proposed the same placement.
     """
 
     name: str
     assignment: IntArray
     predicted_seconds: float
     lower_bound_seconds: float | None = None
+    also: tuple[str, ...] = ()
 
     @property
     def is_single(self) -> bool:
@@ -50,12 +62,16 @@ class ProposalSource:
         pins: Device by op name pattern.
         seed: Of the solvers.
         solvers: Names of the solvers to ask, in order.
+        policy: The policy to ask after them, or ``None``.
+        policy_is_demanded: Whether a policy that cannot be run is an error, not only a warning.
     """
 
     memory_limits: Mapping[str, float] = field(default_factory=dict)
     pins: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     solvers: Sequence[str] = ("auto", "greedy")
+    policy: PolicyRunner | None = None
+    policy_is_demanded: bool = False
 
 
 def propose(table: CostTable, source: ProposalSource) -> list[Proposal]:
@@ -63,21 +79,22 @@ def propose(table: CostTable, source: ProposalSource) -> list[Proposal]:
 
     Raises:
         PlacementError: No placement honours the constraints.
+        CheckpointError: A demanded policy cannot be run.
     """
     constraints = Constraints.of(table, source.memory_limits, source.pins)
-    seen: set[bytes] = set()
-    proposals: list[Proposal] = []
+    found: dict[bytes, Proposal] = {}
     for name, assignment, bound in _assignments(table, constraints, source):
         assignment = assignment.astype(np.int32)
-        if assignment.tobytes() in seen:
-            if bound is not None:  # the solver proved something about a placement that was known
-                proposals = [_with_bound(p, assignment, bound) for p in proposals]
-            continue
-        seen.add(assignment.tobytes())
-        seconds = simulate(table, assignment).latency_seconds
-        if not np.isfinite(seconds):
-            continue  # HETERO would cut what must stay together, whatever the groups say
-        proposals.append(Proposal(name, assignment, seconds, bound))
+        key = assignment.tobytes()
+        known = found.get(key)
+        if known is None:
+            found[key] = Proposal(name, assignment, simulate(table, assignment).latency_seconds, bound)
+        else:
+            # A solver may prove something about a placement that was known.
+            proven = known.lower_bound_seconds if bound is None else bound
+            found[key] = replace(known, lower_bound_seconds=proven, also=(*known.also, name))
+    # HETERO would cut what must stay together in the others, whatever the groups say.
+    proposals = [p for p in found.values() if np.isfinite(p.predicted_seconds)]
     if not proposals:
         raise PlacementError(
             f"no placement on {', '.join(table.devices)} was found that honours the pins and memory limits "
@@ -107,6 +124,38 @@ def _assignments(
         except PlacementError:
             continue  # a simple solver may find no way where another does
         yield placement.solver, placement.assignment, placement.lower_bound_seconds
+    if source.policy is not None:
+        try:
+            yield from _policy_answers(table, constraints, source.policy, source.seed)
+        except CheckpointError as cause:
+            if source.policy_is_demanded:
+                raise
+            _log.warning("the policy proposes nothing: %s", cause)
+
+
+def _policy_answers(
+    table: CostTable, constraints: Constraints, policy: PolicyRunner, seed: int
+) -> Iterator[tuple[str, IntArray, None]]:
+    """The policy's greedy answer, and those of a few draws that are predicted to be fastest."""
+    graph = policy_graph(table, constraints)
+    scores = policy.scores(graph)
+    answers: list[IntArray] = []
+    try:
+        answers.append(choose(scores, graph))
+        answers.extend(draw(scores, graph, _SAMPLES, seed))
+    except PlacementError:
+        pass  # the policy found nothing, or no more, that fits into memory
+    evaluator = Evaluator(table, UnitGraph.of(table, constraints))
+    if not answers:
+        return
+    distinct = {device.tobytes(): i for i, device in reversed(list(enumerate(answers)))}
+    numbers = sorted(i for i in distinct.values() if evaluator.is_affordable(answers[i]))
+    if not numbers:
+        return
+    latencies = evaluator.latencies([answers[i] for i in numbers])
+    drawn = [numbers[i] for i in np.argsort(latencies, kind="stable") if numbers[i] > 0]
+    for i in [*(n for n in numbers if n == 0), *drawn[:_KEPT_SAMPLES]]:
+        yield f"{POLICY_NAME} sample {i}" if i else POLICY_NAME, answers[i][graph.unit_of], None
 
 
 def _honours(table: CostTable, constraints: Constraints, assignment: IntArray) -> bool:
@@ -116,9 +165,3 @@ def _honours(table: CostTable, constraints: Constraints, assignment: IntArray) -
     first[constraints.unit_of] = assignment
     together = (first[constraints.unit_of] == assignment).all()
     return bool(allowed and together and (held <= constraints.memory_capacity).all())
-
-
-def _with_bound(proposal: Proposal, assignment: IntArray, bound: float) -> Proposal:
-    if not np.array_equal(proposal.assignment, assignment):
-        return proposal
-    return Proposal(proposal.name, proposal.assignment, proposal.predicted_seconds, bound)

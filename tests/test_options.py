@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import openvino as ov
 import pytest
 
@@ -15,6 +17,7 @@ def test_the_properties_are_the_documented_ones():
         "AUTOPLACE_MEMORY_LIMIT",
         "AUTOPLACE_SHAPES",
         "AUTOPLACE_TARGET",
+        "AUTOPLACE_POLICY",
         "AUTOPLACE_SEED",
     }
 
@@ -47,6 +50,7 @@ def test_an_unknown_argument_is_refused_with_the_nearest_valid_name():
         ("memory_limit", {"GPU": "lots"}, "500MB"),
         ("shapes", {"x": "1,3"}, "list of sizes"),
         ("shapes", {"x": [1, -1]}, "list of sizes"),
+        ("policy", 3, "folder of a checkpoint"),
         ("seed", -1, "0 or more"),
         ("seed", "x", "integer"),
     ],
@@ -65,6 +69,7 @@ def test_values_may_come_as_text_as_properties_do():
         shapes='{"x": [1, 3, 8, 8]}',
         seed="7",
         target="",
+        policy="NONE",
     )
     assert options.mode == "ZERO_SHOT"
     assert options.time_budget_ms == 250
@@ -73,6 +78,14 @@ def test_values_may_come_as_text_as_properties_do():
     assert options.shapes == {"x": [1, 3, 8, 8]}
     assert options.seed == 7
     assert options.target is None
+    assert options.policy == "none"
+
+
+def test_a_policy_is_a_folder_or_a_name():
+    assert PlacerOptions().policy is None
+    assert PlacerOptions(policy="").policy is None
+    assert PlacerOptions(policy="Base").policy == "base"
+    assert PlacerOptions(policy=Path("Tuned/Net")).policy == "Tuned/Net"
 
 
 def test_properties_that_openvino_wrapped_are_unwrapped():

@@ -24,6 +24,7 @@ def annotate(
     pin: arguments.Pin = None,
     memory_limit: arguments.MemoryLimit = None,
     shape: arguments.Shape = None,
+    policy: arguments.Policy = None,
     seed: arguments.Seed = None,
     config: arguments.Config = None,
     affinity: Annotated[
@@ -43,6 +44,7 @@ def annotate(
         pin=pin,
         memory_limit=memory_limit,
         shape=shape,
+        policy=policy,
         seed=seed,
         config=config,
     )
@@ -73,6 +75,7 @@ def annotate(
         },
         "chosen": decision.chosen,
         "decision": decision.reason,
+        "also_proposed_by": {c.name: list(c.also) for c in decision.candidates if c.also},
         "subgraphs": count_subgraphs(request.model, placement),
         "ops_per_device": dict(Counter(placement.to_dict().values()).most_common()),
         "affinity_file": str(files.affinities),
@@ -90,7 +93,15 @@ def _print_summary(report: dict[str, Any], decision: Any) -> None:
 
     print_table(
         f"{report['model']} on {', '.join(report['devices'])} ({decision.mode.lower().replace('_', '-')})",
-        ("candidate", ">predicted ms", ">measured ms", ">samples", ">subgraphs", "left out"),
+        (
+            "candidate",
+            ">predicted ms",
+            ">measured ms",
+            ">samples",
+            ">subgraphs",
+            "also proposed by",
+            "left out",
+        ),
         candidate_rows(decision.candidates, decision.chosen),
     )
     print_sentence(f"* {decision.reason}")

@@ -23,6 +23,7 @@ __all__ = [
     "ModeName",
     "Model",
     "Pin",
+    "Policy",
     "Seed",
     "Shape",
     "Target",
@@ -75,6 +76,14 @@ Shape = Annotated[
     list[str] | None,
     typer.Option(metavar="INPUT=SHAPE", help="Size of a dynamic input, like x=[1,3,224,224]. Repeatable."),
 ]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER|base|none",
+        show_default="base",
+        help="Checkpoint of the policy that proposes placements; base is the shipped one.",
+    ),
+]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.", show_default="0")]
 Config = Annotated[
     str | None,
@@ -94,6 +103,7 @@ def placer_arguments(
     pin: Sequence[str] | None,
     memory_limit: Sequence[str] | None,
     shape: Sequence[str] | None,
+    policy: str | None = None,
     seed: int | None,
     config: str | None,
 ) -> dict[str, Any]:
@@ -113,6 +123,7 @@ def placer_arguments(
         "pin": pairs("--pin", pin, str, last=True),
         "memory_limit": pairs("--memory-limit", memory_limit, str),
         "shapes": pairs("--shape", shape, _shape, last=True),
+        "policy": policy,
         "seed": seed,
     }
     given = {name: value for name, value in explicit.items() if value not in (None, {})}

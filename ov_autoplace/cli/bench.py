@@ -30,6 +30,7 @@ def bench(
     pin: arguments.Pin = None,
     memory_limit: arguments.MemoryLimit = None,
     shape: arguments.Shape = None,
+    policy: arguments.Policy = None,
     seed: arguments.Seed = None,
     config: arguments.Config = None,
     seconds: Annotated[
@@ -45,6 +46,7 @@ def bench(
         pin=pin,
         memory_limit=memory_limit,
         shape=shape,
+        policy=policy,
         seed=seed,
         config=config,
     )

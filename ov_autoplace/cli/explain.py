@@ -20,6 +20,7 @@ from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:
     from ov_autoplace.explanation import Explanation, GroupCost
+    from ov_autoplace.placement.decision import Decision
 
 __all__ = ["explain"]
 
@@ -33,6 +34,7 @@ def explain(
     pin: arguments.Pin = None,
     memory_limit: arguments.MemoryLimit = None,
     shape: arguments.Shape = None,
+    policy: arguments.Policy = None,
     seed: arguments.Seed = None,
     config: arguments.Config = None,
     affinity: Annotated[
@@ -52,6 +54,7 @@ def explain(
         pin=pin,
         memory_limit=memory_limit,
         shape=shape,
+        policy=policy,
         seed=seed,
         config=config,
     )
@@ -66,7 +69,7 @@ def explain(
     groups = explanation.groups_matching(op) if op else explanation.heaviest_groups(top)
     if op and not groups:
         raise OptionError(f"--op {op!r} matches no op of {model}; patterns are shell-style, like '*/conv*'")
-    decision = decision_of(placement).reason
+    decision = decision_of(placement)
     if as_json:
         print_json(_report(model, decision, explanation, groups, top))
     else:
@@ -74,13 +77,17 @@ def explain(
 
 
 def _report(
-    model: Path, decision: str, explanation: Explanation, groups: list[GroupCost], top: int
+    model: Path, decision: Decision, explanation: Explanation, groups: list[GroupCost], top: int
 ) -> dict[str, Any]:
     schedule = explanation.schedule
     return {
         "model": str(model),
         "devices": list(explanation.table.devices),
-        "decision": decision,
+        "decision": decision.reason,
+        "chosen": decision.chosen,
+        "also_proposed_by": [
+            name for c in decision.candidates if c.name == decision.chosen for name in c.also
+        ],
         "cost_source": explanation.table.source,
         "predicted_ms": schedule.latency_seconds * 1e3,
         "transfer_ms": schedule.transfer_seconds * 1e3,
@@ -90,9 +97,14 @@ def _report(
     }
 
 
-def _print(model: Path, decision: str, explanation: Explanation, groups: list[GroupCost], top: int) -> None:
+def _print(
+    model: Path, decision: Decision, explanation: Explanation, groups: list[GroupCost], top: int
+) -> None:
+    from ov_autoplace.cli.request import source_of
+
     table, schedule, cuts = explanation.table, explanation.schedule, explanation.cuts()
-    print_sentence(decision)
+    print_sentence(decision.reason)
+    print_sentence(source_of(decision))
     print_table(
         f"Subgraphs of {model}",
         (">subgraph", "device", ">ops", ">ms", "from", "to"),

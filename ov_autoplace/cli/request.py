@@ -23,7 +23,7 @@ from ov_autoplace.placement.annotation import annotated_placement, set_affinitie
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
 
-__all__ = ["Request", "assignment_of", "candidate_rows", "decision_of", "open_model"]
+__all__ = ["Request", "assignment_of", "candidate_rows", "decision_of", "open_model", "source_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +146,13 @@ def assignment_of(placement: Placement, table: CostTable) -> IntArray:
         return np.array([position[device_of[name]] for name in table.names], dtype=np.int32)
 
 
+def source_of(decision: Decision) -> str:
+    """Who proposed the placement that was taken, as a sentence."""
+    also = next((c.also for c in decision.candidates if c.name == decision.chosen), ())
+    others = f"; also proposed by {', '.join(also)}" if also else ""
+    return f"chosen: {decision.chosen}{others}"
+
+
 def candidate_rows(candidates: Sequence[Candidate], chosen: str) -> list[tuple[object, ...]]:
     """Cells of the table of candidates."""
     return [
@@ -155,6 +162,7 @@ def candidate_rows(candidates: Sequence[Candidate], chosen: str) -> list[tuple[o
             milliseconds(c.measured_seconds),
             len(c.samples) or None,
             c.subgraphs,
+            ", ".join(c.also),
             c.dropped,
         )
         for c in candidates

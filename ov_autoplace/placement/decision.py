@@ -25,6 +25,7 @@ class Candidate:
         subgraphs: Number of subgraphs of HETERO.
         samples: Measured latencies in seconds, ``float64[n]``, empty when it was not run.
         dropped: Why it left the race, or an empty string.
+        also: Names of the other sources that proposed the same placement.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Candidate:
     subgraphs: int
     samples: FloatArray = field(default_factory=lambda: np.empty(0))
     dropped: str = ""
+    also: tuple[str, ...] = ()
 
     @property
     def measured_seconds(self) -> float | None:

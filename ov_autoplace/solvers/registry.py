@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from ov_autoplace.solvers.expansion import solve_expansion
 from ov_autoplace.solvers.greedy import solve_greedy
 from ov_autoplace.solvers.local import solve_local
 from ov_autoplace.solvers.mincut import solve_mincut
+from ov_autoplace.solvers.policy import solve_policy
 from ov_autoplace.solvers.single import solve_single
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
@@ -28,6 +30,7 @@ SOLVERS: dict[str, Solver] = {
     "mincut": solve_mincut,
     "expansion": solve_expansion,
     "local": solve_local,
+    "policy": solve_policy,
     "auto": solve_auto,
 }
 
@@ -41,6 +44,7 @@ def solve(
     *,
     memory_limits: Mapping[str, float] | None = None,
     pins: Mapping[str, str] | None = None,
+    policy: str | os.PathLike[str] | None = None,
 ) -> Placement:
     """Find a fast placement of a cost table's groups.
 
@@ -54,6 +58,7 @@ def solve(
         seed: Seed of random choices.
         memory_limits: Bytes by device name, on top of the table's own capacities.
         pins: Device by name pattern (``fnmatch``) of groups or ops.
+        policy: With ``solver="policy"``: folder of the checkpoint; ``"base"`` or ``None`` is the shipped one.
 
     Returns:
         A placement with ``latency_seconds`` (simulated), ``lower_bound_seconds`` (proven below every
@@ -62,16 +67,20 @@ def solve(
     Raises:
         OptionError: An argument has a bad value.
         PlacementError: No placement honours all constraints, or none was found.
+        CheckpointError: The policy's checkpoint cannot be used.
     """
     _require_known("solver", solver, SOLVERS)
     _require_known("objective", objective, OBJECTIVES)
     if time_limit is not None and not time_limit > 0:
         raise OptionError(f"the time limit is {time_limit!r}; give a number of seconds above 0")
+    if policy is not None and solver != "policy":
+        raise OptionError(f"the solver {solver!r} takes no policy; use solver='policy'")
     deadline = None if time_limit is None else time.monotonic() + time_limit
     if not len(table):
         raise OptionError("the cost table has no groups, so there is nothing to place")
     constraints = Constraints.of(table, memory_limits, pins)
-    answer = SOLVERS[solver](table, constraints, SolverOptions(objective, deadline, seed))
+    options = SolverOptions(objective, deadline, seed, None if policy is None else os.fspath(policy))
+    answer = SOLVERS[solver](table, constraints, options)
     placement = Placement.of_groups(table, answer.assignment, solver)
     latency = simulate(table, placement, objective).latency_seconds
     bound = answer.lower_bound_seconds

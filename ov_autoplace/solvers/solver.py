@@ -27,11 +27,13 @@ class SolverOptions:
         deadline: ``time.monotonic()`` at which to stop searching, or ``None``: then a budget of
             evaluations that depends on the table alone ends the search, and answers can be repeated.
         seed: Seed of everything random.
+        policy: Checkpoint of the solver ``policy``; ``None`` = the one that comes with the package.
     """
 
     objective: str = "hetero"
     deadline: float | None = None
     seed: int = 0
+    policy: str | None = None
 
     @property
     def expired(self) -> bool:

@@ -124,4 +124,5 @@ def chain_optimum(table: CostTable) -> float:
 
 
 def test_every_registered_solver_is_compared_with_enumeration() -> None:
-    assert set(SOLVERS) == set(SOLVERS_BY_DEVICES[2])
+    # A policy promises no optimum, only that its answer is allowed, which its own tests check.
+    assert set(SOLVERS) - {"policy"} == set(SOLVERS_BY_DEVICES[2])

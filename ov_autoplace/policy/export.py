@@ -1,0 +1,203 @@
+"""From a torch network to OpenVINO IR that serves any graph: traced once, compared on other sizes."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import openvino as ov
+import torch
+from torch import Tensor, nn
+
+from ov_autoplace._arrays import csr_from_lists
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import CheckpointError
+from ov_autoplace.policy.batch import GraphBatch, LevelBatch, collate
+from ov_autoplace.policy.features import PolicyGraph, policy_graph
+from ov_autoplace.policy.inputs import INPUT_NAMES, LEVEL_FIELDS, input_name, network_inputs
+from ov_autoplace.policy.levels import LEVELS
+from ov_autoplace.policy.messages import Topology
+from ov_autoplace.policy.runner import compile_network, compute_scores
+
+if TYPE_CHECKING:
+    from ov_autoplace.policy.config import NetworkConfig
+    from ov_autoplace.policy.network import PlacementNetwork
+
+__all__ = ["TOLERANCE", "can_be_exported", "export_network"]
+
+TOLERANCE = 1e-4
+"""Scores of the exported network differ from the torch network's by at most this, relative to 1 + |score|."""
+
+_TRACED = (40, 3)  # groups and devices
+_CHECKED = ((1, 2), (7, 3), (150, 2), (60, 4))
+
+
+def can_be_exported(config: NetworkConfig) -> bool:
+    """Whether a network's steps do not depend on the graph, so that one trace serves all graphs.
+
+    The graph parsing network forms as many groups as it likes, and segment-recurrent attention takes one step
+    per segment; such networks run with torch only.
+    """
+    return config.placer != "attention" and config.grouper == "none"
+
+
+def export_network(network: PlacementNetwork) -> tuple[bytes, bytes]:
+    """A network as IR: content of the ``.xml`` and of the ``.bin``.
+
+    The inputs are those arrays of :func:`~ov_autoplace.policy.inputs.network_inputs` that the network reads,
+    under their own names. Numbers of nodes and edges are dynamic, and so is the number of devices unless the
+    network fixes it. The output is ``scores``, ``float32[N, D]``.
+
+    Raises:
+        CheckpointError: The exported network answers otherwise than the given one on a graph of another size.
+    """
+    was_training = network.training
+    network.eval()
+    try:
+        model = _converted(network)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "policy.xml"
+            ov.save_model(model, path, compress_to_fp16=False)
+            graph, constants = path.read_bytes(), path.with_suffix(".bin").read_bytes()
+        _compare(network, graph, constants)
+    finally:
+        network.train(was_training)
+    return graph, constants
+
+
+def _converted(network: PlacementNetwork) -> ov.Model:
+    nodes, devices = _TRACED
+    arrays = network_inputs(_example(network, nodes, devices))
+    example = tuple(torch.from_numpy(array) for array in arrays.values())
+    with torch.no_grad(), warnings.catch_warnings():
+        # Every size that tracing might fix draws a warning; _compare tells whether one was fixed.
+        warnings.simplefilter("ignore")
+        traced = torch.jit.trace(  # type: ignore[no-untyped-call]
+            _OnArrays(network), example, check_trace=False
+        )
+    model = ov.convert_model(traced, example_input=example)
+    for parameter, name in zip(model.get_parameters(), INPUT_NAMES, strict=True):
+        parameter.set_friendly_name(name)
+        parameter.output(0).set_names({name})
+        if not parameter.output(0).get_target_inputs():
+            model.remove_parameter(parameter)
+    model.output(0).set_names({"scores"})
+    model.set_friendly_name(network.config.name)
+    return model
+
+
+class _OnArrays(nn.Module):
+    """The network as a function of the arrays of :data:`INPUT_NAMES`, in that order."""
+
+    def __init__(self, network: PlacementNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, *arrays: Tensor) -> Tensor:
+        """Scores ``[N, D]``."""
+        batch = _TracedBatch(dict(zip(INPUT_NAMES, arrays, strict=True)))
+        output = self.network(cast(GraphBatch, batch))
+        return cast(Tensor, output.logits)
+
+
+class _TracedBatch:
+    """A :class:`GraphBatch` of one graph whose sizes are traced, not fixed."""
+
+    num_graphs = 1
+
+    def __init__(self, arrays: dict[str, Tensor]) -> None:
+        self._arrays = arrays
+
+    def __getattr__(self, name: str) -> Tensor:
+        try:
+            return self._arrays[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def num_nodes(self) -> int:
+        return self.node_cost.shape[0]
+
+    @property
+    def num_devices(self) -> int:
+        return self.allowed.shape[1]
+
+    @cached_property
+    def topology(self) -> Topology:
+        return Topology(
+            self.edge_source,
+            self.edge_target,
+            self.num_nodes,
+            offsets=self.edge_offsets,
+            reversed_order=self.reversed_order,
+            reversed_offsets=self.reversed_offsets,
+        )
+
+    @cached_property
+    def levels(self) -> tuple[LevelBatch, ...]:
+        return tuple(
+            _traced_level({field: self._arrays[input_name(depth, field)] for field in LEVEL_FIELDS})
+            for depth in range(LEVELS)
+        )
+
+
+def _traced_level(arrays: dict[str, Tensor]) -> LevelBatch:
+    source, arc_offsets = arrays.pop("arc_source"), arrays.pop("arc_offsets")
+    group_of_child, child_offsets = arrays["parent"][arrays["children"]], arrays.pop("child_offsets")
+    # With offsets given, nobody asks where an arc goes to.
+    arcs = Topology(source, source, arrays["cost"].shape[0], offsets=arc_offsets)
+    groups = child_offsets.shape[0] - 1
+    members = Topology(group_of_child, group_of_child, groups, offsets=child_offsets)
+    return LevelBatch(arcs=arcs, members=members, **arrays)
+
+
+def _compare(network: PlacementNetwork, graph: bytes, constants: bytes) -> None:
+    """Refuse an exported network that does not answer like the torch network on graphs of several sizes."""
+    compiled = compile_network(graph, constants, network.config.name)
+    for nodes, devices in _CHECKED:
+        example = _example(network, nodes, devices)
+        with torch.no_grad():
+            expected = network(collate([example])).logits.cpu().numpy()[example.allowed]
+        scores = compute_scores(compiled, example, network.config.name)[example.allowed]
+        worst = np.max(np.abs(scores - expected) / (1 + np.abs(expected)))
+        if not worst <= TOLERANCE:
+            raise CheckpointError(
+                f"the exported network {network.config.name} differs from the torch network by {worst:.1e} "
+                f"on a graph of {len(example)} units; its steps must not depend on the graph that was traced"
+            )
+
+
+def _example(network: PlacementNetwork, nodes: int, devices: int) -> PolicyGraph:
+    """A random graph; on as many devices as the network takes."""
+    return policy_graph(_table(nodes, network.config.num_devices or devices))
+
+
+def _table(nodes: int, devices: int) -> CostTable:
+    """A random cost table in which some groups send nothing and some cannot run on the last device."""
+    random = np.random.default_rng([nodes, devices])
+    seconds = random.lognormal(size=(nodes, devices))
+    seconds[random.random(nodes) < 0.1, -1] = np.inf
+    producers = [g for g in range(nodes - 1) if random.random() < 0.9]
+    readers = [np.unique(random.integers(g + 1, nodes, 3)).tolist() for g in producers]
+    offsets, consumers = csr_from_lists(readers)
+    tensors = len(producers)
+    return CostTable(
+        devices=tuple(f"D{d}" for d in range(devices)),
+        names=tuple(f"group{g}" for g in range(nodes)),
+        op_seconds=seconds,
+        tensor_producer=np.array(producers, dtype=np.int32),
+        tensor_bytes=random.lognormal(size=tensors),
+        tensor_offsets=offsets,
+        tensor_consumers=consumers,
+        tensor_is_constant=np.zeros(tensors, dtype=np.bool_),
+        tensor_uncuttable=np.zeros(tensors, dtype=np.bool_),
+        transfer_latency=random.lognormal(-2, 1, (devices, devices)),
+        transfer_seconds_per_byte=random.lognormal(-2, 1, (devices, devices)),
+        launch_seconds=random.lognormal(-2, 1, devices),
+        memory_bytes=np.ones(nodes),
+        memory_capacity=np.full(devices, np.inf),
+    )

@@ -1,0 +1,76 @@
+"""The named arrays that an exported network reads, made from a policy graph without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ov_autoplace.policy.features import PolicyGraph
+from ov_autoplace.policy.levels import LEVELS
+
+__all__ = ["INPUT_NAMES", "LEVEL_FIELDS", "input_name", "network_inputs"]
+
+LEVEL_FIELDS = (
+    "cost",
+    "features",
+    "arc_source",
+    "arc_offsets",
+    "arc_price",
+    "arc_share",
+    "arc_features",
+    "inverse_root_degree",
+    "parent",
+    "children",
+    "child_offsets",
+)
+"""Fields of :class:`~ov_autoplace.policy.levels.Level` that are inputs, one per level."""
+
+_MAKERS: dict[str, Callable[[PolicyGraph], NDArray[Any]]] = {
+    "pair_features": lambda graph: graph.pair_features,
+    "node_features": lambda graph: graph.node_features,
+    "node_cost": lambda graph: graph.node_cost,
+    "allowed": lambda graph: graph.allowed,
+    "op_type": lambda graph: graph.op_type,
+    "edge_source": lambda graph: graph.edge_source,
+    "edge_target": lambda graph: graph.edge_target,
+    "edge_offsets": lambda graph: graph.edge_offsets,
+    "edge_cost": lambda graph: graph.edge_cost,
+    "edge_share": lambda graph: graph.edge_share,
+    # The same edges sorted by who sends, for messages in the opposite direction.
+    "reversed_order": lambda graph: np.argsort(graph.edge_source, kind="stable"),
+    "reversed_offsets": lambda graph: np.searchsorted(np.sort(graph.edge_source), np.arange(len(graph) + 1)),
+    # A batch of one graph.
+    "graph_of": lambda graph: np.zeros(len(graph), dtype=np.int64),
+    "node_offsets": lambda graph: np.array([0, len(graph)]),
+    "is_estimate": lambda graph: np.array([graph.is_estimate], dtype=np.float32),
+}
+
+
+def input_name(depth: int, field: str) -> str:
+    """Name of the input that carries a field of a level."""
+    return f"level{depth}.{field}"
+
+
+INPUT_NAMES = (*_MAKERS, *(input_name(depth, field) for depth in range(LEVELS) for field in LEVEL_FIELDS))
+"""All inputs that a network may have; an exported one has those that it reads."""
+
+
+def network_inputs(graph: PolicyGraph, names: Sequence[str] = INPUT_NAMES) -> dict[str, NDArray[Any]]:
+    """The arrays by name.
+
+    Args:
+        graph: N units on D devices.
+        names: Those that are wanted; no others are computed.
+    """
+    return {name: np.ascontiguousarray(_array(graph, name)) for name in names}
+
+
+def _array(graph: PolicyGraph, name: str) -> NDArray[Any]:
+    head, _, field = name.partition(".")
+    if not field:
+        return _MAKERS[name](graph)
+    array: NDArray[Any] = getattr(graph.levels[int(head.removeprefix("level"))], field)
+    return array

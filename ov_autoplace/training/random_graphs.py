@@ -7,6 +7,7 @@ of neighbouring layers are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -243,7 +244,7 @@ def _wide_fan_out(groups: int, random: np.random.Generator) -> Edges:
 def _tree_reduction(groups: int, random: np.random.Generator) -> Edges:
     """Many inputs that are joined, two to four at a time, until one result is left."""
     arity = int(random.integers(2, 5))
-    leaves = max(1, groups - max(1, groups // arity))
+    leaves = groups - math.ceil((groups - 1) / arity)  # with which one result is left in the end
     waiting = list(range(leaves))
     edges: Edges = []
     for group in range(leaves, groups):

@@ -21,6 +21,10 @@ __all__ = ["Workload", "load_folder"]
 
 _SCHEMA = 1
 
+# What numpy and zipfile raise over files that are cut off, changed or of another kind; RuntimeError is a
+# flag of the archive that says it is encrypted or compressed in a way that zipfile does not know.
+_DAMAGED = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
+
 _DTYPES: dict[str, type] = {
     "flops": np.float64,
     "weight_bytes": np.float64,
@@ -138,7 +142,7 @@ class Workload:
             return cls._of_arrays(arrays)
         except TrainingError as cause:
             raise TrainingError(f"{path} holds no workload: {cause}") from cause
-        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as cause:
+        except _DAMAGED as cause:
             raise TrainingError(
                 f"{path} holds no workload ({cause}); write it again with tools/workloads.py"
             ) from cause
@@ -177,13 +181,15 @@ class Workload:
                 raise TrainingError(f"{field} has {len(getattr(self, field))} entries, and needs {length}")
         if self.flops.shape != (G, len(WORK_CLASSES)):
             raise TrainingError(f"flops has shape {self.flops.shape}, and needs {(G, len(WORK_CLASSES))}")
-        if self.tensor_offsets[-1] != len(self.tensor_consumers):
-            raise TrainingError("the ranges of the tensors' consumers do not end where the consumers do")
-        producers = np.repeat(self.tensor_producer, np.diff(self.tensor_offsets))
-        ordered = self.tensor_is_constant[np.repeat(np.arange(T), np.diff(self.tensor_offsets))]
-        ordered |= producers < self.tensor_consumers
-        inside = (self.tensor_consumers >= 0) & (self.tensor_consumers < G)
-        if not (ordered & inside).all():
+        counts = np.diff(self.tensor_offsets)
+        if (counts < 0).any() or self.tensor_offsets[[0, -1]].tolist() != [0, len(self.tensor_consumers)]:
+            raise TrainingError("the ranges of the tensors' consumers do not fit the consumers")
+        ends = np.concatenate((self.tensor_producer, self.tensor_consumers))
+        later = np.repeat(self.tensor_producer, counts) < self.tensor_consumers
+        if (
+            not ((ends >= 0) & (ends < G)).all()
+            or not (later | np.repeat(self.tensor_is_constant, counts)).all()
+        ):
             raise TrainingError(f"tensors must go from earlier to later ones of {G} groups")
 
 

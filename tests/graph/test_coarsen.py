@@ -142,7 +142,7 @@ def test_a_pin_does_not_spread_to_ops_that_it_does_not_name() -> None:
 
 
 def test_ops_pinned_to_one_device_may_still_join() -> None:
-    pins = {"*1": "CPU"}
+    pins = {"heavy1": "CPU", "light1": "CPU"}
     coarse = coarsen(extract(chain()), pins=pins)
     assert coarse.graph.names == ("heavy0", "heavy1", "heavy2", "heavy3")
 

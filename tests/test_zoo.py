@@ -90,14 +90,15 @@ def test_full_networks_have_the_published_number_of_parameters(name: str, parame
 
 
 # What torchvision counts for VGG-16 and ViT-B/16 (besides the latter's twelve scalars that scale attention),
-# and what the papers say: DenseNet-121 8.0 M, the large model of Zaremba et al. 66 M, twelve layers of
-# Transformer-XL 41 M, AmoebaNet-A (N=6, F=190) 86.7 M, of which an auxiliary head is not built here.
+# and what the papers say: DenseNet-121 8.0 M, EfficientNet-B0 5.3 M, the large model of Zaremba et al. 66 M,
+# twelve layers of Transformer-XL 41 M, AmoebaNet-A (N=6, F=190) 86.7 M, whose auxiliary head is left out.
 @pytest.mark.parametrize(
     ("name", "parameters", "tolerance"),
     [
         ("vgg16", 138_357_544, 0),
         ("vit_base", 86_567_656 + 12, 0),
         ("densenet121", 8.0e6, 0.01),
+        ("efficientnet_b0", 5.3e6, 0.01),
         ("rnnlm", 66e6, 0.01),
         ("transformer_xl", 41e6, 0.04),
         ("amoebanet", 86.7e6, 0.04),
@@ -178,6 +179,8 @@ def test_no_family_is_both_trained_on_and_held_out() -> None:
         ("unet", {"ConvolutionBackpropData", "Concat"}),
         ("ssdlite", {"NonMaxSuppression"}),
         ("densenet121", {"Concat", "Convolution"}),
+        ("efficientnet_b0", {"Swish", "GroupConvolution", "ReduceMean"}),
+        ("mixture_of_experts", {"MatMul", "Softmax", "Split"}),
         ("amoebanet", {"GroupConvolution", "AvgPool", "MaxPool", "Concat"}),
         ("vit_base", {"Convolution", "Softmax", "Gelu"}),
         ("transformer_xl", {"Pad", "Slice", "Softmax"}),

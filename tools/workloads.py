@@ -8,6 +8,7 @@ The same arguments write the same files.
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,7 @@ def write_workloads(
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns) as progress:
+    with Progress(*columns, disable=not sys.stdout.isatty()) as progress:
         task = progress.add_task(f"{split} graphs", total=len(wanted))
         for i, family in enumerate(wanted):
             groups = round(float(np.exp(random.uniform(np.log(smallest), np.log(largest)))))
@@ -74,7 +75,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--groups", default="5..800", metavar="A..B", help="sizes (default: %(default)s)")
     arguments = parser.parse_args()
-    smallest, largest = (int(bound) for bound in arguments.groups.split(".."))
+    try:
+        smallest, largest = (int(bound) for bound in arguments.groups.split(".."))
+    except ValueError:
+        parser.error(f"--groups takes two numbers, such as 5..800, not {arguments.groups!r}")
+    if not 1 <= smallest <= largest:
+        parser.error(f"--groups must go from a number above 0 to one not below it, not {arguments.groups}")
     workloads = write_workloads(
         arguments.folder,
         arguments.split,

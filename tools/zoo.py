@@ -24,6 +24,8 @@ from networks import (
     cells,
     cnn,
     dense_prediction,
+    efficient_cnn,
+    experts,
     plain_cnn,
     random_cnn,
     recurrent,
@@ -62,6 +64,8 @@ _NETWORKS = {
     "ssdlite": _Network(dense_prediction.ssdlite, dense_prediction.SsdConfig),
     "vgg16": _Network(plain_cnn.vgg, plain_cnn.VggConfig),
     "densenet121": _Network(plain_cnn.densenet, plain_cnn.DenseNetConfig),
+    "efficientnet_b0": _Network(efficient_cnn.efficientnet, efficient_cnn.EfficientNetConfig),
+    "mixture_of_experts": _Network(experts.mixture_of_experts, experts.ExpertsConfig),
     "inception_like": _Network(random_cnn.inception_like, random_cnn.RandomInceptionConfig),
     "amoebanet": _Network(cells.amoebanet, cells.AmoebaNetConfig),
     "vit_base": _Network(vision_transformer.vit, vision_transformer.VitConfig),
@@ -81,7 +85,9 @@ TRAINING_FAMILIES = (
     "vgg",
     "mobilenet",
     "densenet",
+    "efficientnet",
     "inception_like",
+    "mixture_of_experts",
     "ssdlite",
 )
 """Recurrent, attention, plain and branching networks; see :data:`HELD_OUT_FAMILIES`."""
@@ -100,6 +106,7 @@ FAMILIES = TRAINING_FAMILIES + HELD_OUT_FAMILIES
 _NETWORK_OF = {
     "bert": "bert_base",
     "densenet": "densenet121",
+    "efficientnet": "efficientnet_b0",
     "mobilenet": "mobilenet_v2",
     "resnet": "resnet50",
     "vgg": "vgg16",

@@ -225,8 +225,9 @@ def test_a_series_parallel_graph_reduces_to_one_edge() -> None:
 
 
 def test_the_same_arguments_write_the_same_files(tmp_path: Path) -> None:
+    counts = len(zoo.TRAINING_FAMILIES), len(RANDOM_FAMILIES)
     for folder in ("first", "second"):
-        workloads.write_workloads(tmp_path / folder, "training", 10, 5, seed=2, smallest=5, largest=40)
+        workloads.write_workloads(tmp_path / folder, "training", *counts, seed=2, smallest=5, largest=40)
     first, second = (sorted((tmp_path / folder).iterdir()) for folder in ("first", "second"))
     assert [path.name for path in first] == [path.name for path in second]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]

@@ -1,0 +1,90 @@
+"""``ov-autoplace pretrain``: a policy from scratch."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ov_autoplace.cli import arguments
+from ov_autoplace.cli.console import print_json, print_sentence, print_table
+from ov_autoplace.errors import TrainingError
+from ov_autoplace.training.settings import PretrainSettings
+
+__all__ = ["pretrain"]
+
+Data = Annotated[
+    Path, typer.Argument(show_default=False, help="Folder of workloads, as tools/workloads.py writes them.")
+]
+Output = Annotated[
+    Path,
+    typer.Option("--output", "-o", help="Folder for the checkpoint, the log and the state to resume from."),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on from the state in the folder, to the same result.")
+]
+
+
+def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each hyper-parameter, with its description as help."""
+    descriptions = _attribute_descriptions(PretrainSettings)
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    for field in fields(PretrainSettings):
+        option = typer.Option(f"--{field.name.replace('_', '-')}", help=descriptions[field.name])
+        annotation: Any = Annotated[type(field.default), option]
+        parameters.append(
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=annotation
+            )
+        )
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": None}
+    return command
+
+
+def _attribute_descriptions(cls: type) -> dict[str, str]:
+    """Description of each attribute, from the class's docstring."""
+    _, _, text = inspect.getdoc(cls).partition("Attributes:\n")  # type: ignore[union-attr]
+    entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, flags=re.MULTILINE)
+    return {name: re.sub(r"\s+", " ", description) for name, description in entries}
+
+
+@_with_settings
+def pretrain(
+    data: Data,
+    output: Output,
+    resume: Resume = False,
+    as_json: arguments.Json = False,
+    **settings: Any,
+) -> None:
+    """Train a policy from scratch on random machines, and write its checkpoint.
+
+    Needs the packages of the extra `train`.
+    """
+    try:
+        from ov_autoplace.training.pretrain import pretrain as train
+    except ModuleNotFoundError as cause:
+        raise TrainingError(
+            f"training needs the package {cause.name!r}; install it with: pip install 'ov-autoplace[train]'"
+        ) from cause
+    command = shlex.join(["ov-autoplace", *sys.argv[1:]])
+    result = train(data, output, PretrainSettings(**settings), resume=resume, command=command)
+    summary = result.evaluation.summary()
+    if as_json:
+        by_family = result.evaluation.by_family()
+        print_json(
+            {"checkpoint": str(output), "steps": result.steps, "validation": summary, "by_family": by_family}
+        )
+        return
+    rows = [(family, f"{100 * gap:.2f} %") for family, gap in result.evaluation.by_family().items()]
+    rows.append(("all", f"{100 * summary['mean_gap']:.2f} %"))
+    print_table("gap to the best known placements of the validation problems", ["family", ">mean gap"], rows)
+    print_sentence(f"{output}: {result.steps} steps in {result.seconds / 60:.0f} min of this process")

@@ -1,0 +1,144 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ov_autoplace._arrays import frozen_array
+from ov_autoplace.policy.features import PAIR_FEATURES, policy_graph
+from ov_autoplace.policy.levels import LEVELS, beyond_best_other, signed_log
+from ov_autoplace.policy.structure import NODE_FEATURES, fractal_dimension
+from ov_autoplace.policy.vocabulary import OP_TYPES, UNKNOWN, op_type_indices
+from ov_autoplace.solvers.constraints import Constraints
+from solvers.random_tables import make_table, random_table
+
+
+def scaled(table, factor):
+    """The same table with all times in another unit."""
+    fields = ("op_seconds", "transfer_latency", "transfer_seconds_per_byte", "launch_seconds")
+    times = {field: frozen_array(getattr(table, field) * factor, np.float64) for field in fields}
+    return replace(table, **times)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_policy_sees_the_same_whatever_the_unit_of_time(seed):
+    table = random_table(seed, groups=12)
+    graph, other = policy_graph(table), policy_graph(scaled(table, 1e-6))
+    np.testing.assert_allclose(graph.pair_features, other.pair_features, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(graph.node_cost, other.node_cost, rtol=1e-5)
+    np.testing.assert_allclose(graph.edge_cost, other.edge_cost, rtol=1e-5, atol=1e-6)
+    assert other.scale_seconds == pytest.approx(1e-6 * graph.scale_seconds)
+
+
+def test_an_edge_costs_its_hand_overs_and_one_launch():
+    table = make_table(
+        [[1.0, 3.0], [1.0, 3.0], [1.0, 3.0]],
+        [(0, 10.0, [1, 2]), (0, 5.0, [1])],
+        transfer_latency=np.array([[0.0, 0.5], [0.25, 0.0]]),
+        transfer_seconds_per_byte=np.array([[0.0, 0.1], [0.2, 0.0]]),
+        launch_seconds=np.array([2.0, 4.0]),
+    )
+    graph = policy_graph(table)  # the mean time on the fastest device is 1 s
+    assert list(zip(graph.edge_source, graph.edge_target, strict=True)) == [(0, 1), (0, 2)]
+    both = [[0.0, 2 * 0.5 + 15 * 0.1 + 4.0], [2 * 0.25 + 15 * 0.2 + 2.0, 0.0]]
+    one = [[0.0, 0.5 + 10 * 0.1 + 4.0], [0.25 + 10 * 0.2 + 2.0, 0.0]]
+    np.testing.assert_allclose(graph.edge_cost, [both, one], rtol=1e-6)
+    # The tensor with two consumers is half paid for by each, the other one wholly by its one consumer.
+    np.testing.assert_allclose(graph.edge_share, [0.75, 0.5])
+
+
+def test_groups_that_must_share_a_device_are_one_unit_with_their_costs_added():
+    table = make_table(
+        [[1.0, 2.0], [10.0, np.inf], [3.0, 1.0]],
+        [(0, 1.0, [1]), (1, 1.0, [2])],
+        colocation=np.array([0, 0, -1]),
+        op_types=("Relu", "MatMul", "Add"),
+    )
+    graph = policy_graph(table)
+    assert graph.unit_of.tolist() == [0, 0, 1]
+    assert graph.allowed.tolist() == [[True, False], [True, True]]
+    assert [OP_TYPES[i] for i in graph.op_type] == ["MatMul", "Add"]
+    assert graph.node_cost[0, 0] == pytest.approx(11.0 / graph.scale_seconds)
+    forbidden = graph.pair_features[:, :, PAIR_FEATURES.index("forbidden")]
+    assert forbidden.tolist() == [[0.0, 1.0], [0.0, 0.0]]
+
+
+def test_pins_are_seen_as_forbidden_devices():
+    table = random_table(3, groups=6, constrained=False)
+    graph = policy_graph(table, Constraints.of(table, pins={table.names[2]: table.devices[1]}))
+    assert graph.allowed[2].tolist() == [False, True]
+    assert graph.allowed[[0, 1, 3, 4, 5]].all()
+
+
+def test_estimates_are_told_from_measurements():
+    table = random_table(0)
+    assert policy_graph(replace(table, source="analytic")).is_estimate
+    assert not policy_graph(replace(table, source="profiled")).is_estimate
+
+
+def test_features_have_one_width_for_every_table():
+    small = policy_graph(random_table(1, groups=3))
+    large = policy_graph(replace(random_table(2, groups=30), output_shapes=((1, 64, 7, 7, 2, 2, 2, 2),) * 30))
+    assert small.node_features.shape == (len(small), len(NODE_FEATURES))
+    assert large.node_features.shape == (len(large), len(NODE_FEATURES))
+    assert np.isfinite(large.node_features).all()
+
+
+def test_fractal_dimension_is_the_slope_over_balls():
+    # A long path has 2 r + 1 nodes within r hops; a line through the four radii by numpy's own fit.
+    n = 40
+    source, target = np.arange(n - 1), np.arange(1, n)
+    radius = np.arange(1, 5)
+    expected = np.polyfit(np.log(radius), np.log(2 * radius + 1), 1)[0]
+    assert fractal_dimension(source, target, n)[20] == pytest.approx(expected)
+    # A star's balls hold everything from its centre, whatever the radius.
+    assert fractal_dimension(np.zeros(9, dtype=int), np.arange(1, 10), 10)[0] == pytest.approx(0.0)
+
+
+def test_unknown_op_types_share_one_slot():
+    assert op_type_indices(("MatMul", "NoSuchOp"), 2).tolist() == [OP_TYPES.index("MatMul"), UNKNOWN]
+    assert op_type_indices(None, 3).tolist() == [UNKNOWN] * 3
+    assert len(set(OP_TYPES)) == len(OP_TYPES)
+
+
+def test_beyond_best_other_is_what_a_wrong_choice_costs():
+    cost = np.array([[1.0, 4.0, 2.0], [5.0, 5.0, 9.0]])
+    np.testing.assert_allclose(beyond_best_other(cost), [[-1.0, 3.0, 1.0], [0.0, 0.0, 4.0]])
+    assert beyond_best_other(np.array([[3.0]])).tolist() == [[0.0]]
+    np.testing.assert_allclose(signed_log(np.array([-1.0, 0.0, 1.0])), np.log(51) / 4 * np.array([-1, 0, 1]))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_level_is_the_same_problem_with_groups_for_nodes(seed):
+    """The relaxed cost of a placement that keeps groups whole is the same on all levels."""
+    graph = policy_graph(random_table(seed, groups=25, devices=3, constrained=False))
+    assert len(graph.levels) == LEVELS
+    random = np.random.default_rng(seed)
+    members = np.arange(len(graph))
+    for depth, level in enumerate(graph.levels):
+        placed = random.integers(0, 3, len(level.cost))
+        fine = placed[members]
+        own = graph.node_cost[np.arange(len(graph)), fine].sum()
+        cut = graph.edge_cost[
+            np.arange(len(graph.edge_source)), fine[graph.edge_source], fine[graph.edge_target]
+        ].sum()
+        n = np.arange(len(level.cost))
+        # Every edge is two arcs, one to each end.
+        arcs = level.arc_price[
+            np.arange(len(level.arc_source)), placed[level.arc_target], placed[level.arc_source]
+        ].sum()
+        assert level.cost[n, placed].sum() + arcs / 2 == pytest.approx(own + cut, rel=1e-4), depth
+        assert (np.diff(level.arc_target) >= 0).all()
+        counts = np.bincount(level.arc_target, minlength=len(level.cost))
+        assert np.diff(level.arc_offsets).tolist() == counts.tolist()
+        members = level.parent[members]
+    assert set(members.tolist()) == {0}
+
+
+def test_groups_join_along_the_edge_that_is_dearest_to_cut():
+    # 0 and 1 prefer different devices but exchange much; 1 and 2 agree but exchange little.
+    seconds = [[1.0, 2.0], [2.0, 1.0], [2.0, 1.0], [2.0, 1.0]]
+    tensors = [(0, 1000.0, [1]), (1, 0.01, [2]), (2, 50.0, [3])]
+    parent = policy_graph(make_table(seconds, tensors)).levels[0].parent
+    assert parent[0] == parent[1]
+    assert parent[2] == parent[3]
+    assert parent[1] != parent[2]

@@ -1,0 +1,155 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+import torch
+
+from ov_autoplace.errors import OptionError
+from ov_autoplace.policy.batch import collate
+from ov_autoplace.policy.config import CONFIGS, NetworkConfig
+from ov_autoplace.policy.distribution import PlacementDistribution
+from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.levels import beyond_best_other, signed_log
+from ov_autoplace.policy.network import make_network
+from ov_autoplace.policy.superposition import superposition_parameters
+from policy.policy_batches import random_batch, random_graph
+from solvers.random_tables import make_table, random_table
+
+pytestmark = pytest.mark.torch
+
+SMALL = replace(CONFIGS["autoplace-base"], hidden=16)
+
+
+def scores(network, graphs):
+    network.eval()
+    with torch.no_grad():
+        return network(collate(graphs)).logits
+
+
+@pytest.mark.parametrize("name", list(CONFIGS))
+def test_every_configuration_places_and_all_its_parameters_learn(name):
+    network = make_network(CONFIGS[name], seed=1)
+    batch = random_batch([1, 2, 3])
+    policy = PlacementDistribution(network(batch))
+    actions = policy.sample(3, torch.Generator().manual_seed(0))
+    allowed = batch.allowed.numpy()
+    assert allowed[np.arange(batch.num_nodes), actions.numpy()].all()
+    policy.log_prob(actions).sum().backward()
+    # The last layers of superposition start at zero, which stops gradients to what lies before them.
+    first = {id(p) for p in superposition_parameters(network)}
+    missing = [n for n, p in network.named_parameters() if p.grad is None and id(p) not in first]
+    assert not missing
+
+
+def test_weights_depend_on_the_seed_alone():
+    torch.manual_seed(5)
+    left = make_network(SMALL, seed=3).state_dict()
+    torch.manual_seed(6)
+    right = make_network(SMALL, seed=3).state_dict()
+    other = make_network(SMALL, seed=4).state_dict()
+    assert all(torch.equal(left[name], right[name]) for name in left)
+    assert any(not torch.equal(left[name], other[name]) for name in left)
+
+
+@pytest.mark.parametrize("devices", [2, 3, 5])
+def test_permuting_the_devices_permutes_the_scores(devices):
+    table = random_table(7, groups=20, devices=devices, constrained=False)
+    order = np.random.default_rng(devices).permutation(devices)
+    permuted = replace(
+        table,
+        devices=tuple(table.devices[d] for d in order),
+        op_seconds=table.op_seconds[:, order],
+        transfer_latency=table.transfer_latency[np.ix_(order, order)],
+        transfer_seconds_per_byte=table.transfer_seconds_per_byte[np.ix_(order, order)],
+        launch_seconds=table.launch_seconds[order],
+        memory_capacity=table.memory_capacity[order],
+    )
+    network = make_network(SMALL, seed=0)
+    left = scores(network, [policy_graph(table)])[:, torch.from_numpy(order)]
+    torch.testing.assert_close(left, scores(network, [policy_graph(permuted)]), atol=1e-4, rtol=1e-4)
+
+
+def test_graphs_of_a_batch_do_not_see_each_other():
+    network = make_network(SMALL, seed=0)
+    graphs = [random_graph(seed, 10 + seed) for seed in range(4)]
+    together = scores(network, graphs)
+    alone = torch.cat([scores(network, [graph]) for graph in graphs])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-5)
+
+
+def test_both_implementations_of_message_passing_give_the_same_scores_and_gradients():
+    batch = random_batch([1, 2])
+    answers = []
+    for implementation in ("bag", "dgl"):
+        network = make_network(replace(SMALL, implementation=implementation), seed=0)
+        logits = network(batch).logits
+        logits[batch.allowed].sum().backward()
+        answers.append((logits, [p.grad for p in network.parameters() if p.grad is not None]))
+    torch.testing.assert_close(answers[0][0], answers[1][0], atol=1e-5, rtol=1e-5)
+    for left, right in zip(answers[0][1], answers[1][1], strict=True):
+        torch.testing.assert_close(left, right, atol=1e-4, rtol=1e-4)
+
+
+def test_superposition_starts_as_the_network_without_it():
+    batch = random_batch([5])
+    with_it = make_network(SMALL, seed=0)
+    without = make_network(replace(SMALL, superposition=False), seed=0)
+    shared = {n: v for n, v in with_it.state_dict().items() if "superposition" not in n}
+    without.load_state_dict(shared)
+    torch.testing.assert_close(with_it(batch).logits, without(batch).logits)
+    assert superposition_parameters(with_it)
+    assert not superposition_parameters(without)
+
+
+def test_a_unit_far_away_is_seen_through_the_coarser_levels():
+    """Sixty hops are too many for two layers, but not for the levels."""
+    seconds = np.tile([1.0, 2.0], (60, 1))
+    tensors = [(g, 1.0, [g + 1]) for g in range(59)]
+    table = make_table(seconds, tensors)
+    changed = make_table(np.concatenate((seconds[:-1], [[2.0, 1.0]])), tensors)
+    graphs = [policy_graph(table), policy_graph(changed)]
+    # All but what every unit is told of the whole graph: the total time of each device.
+    graphs[1] = replace(graphs[1], pair_features=graphs[0].pair_features)
+    for coarse in (True, False):
+        network = make_network(replace(SMALL, coarse=coarse, rounds=1, layers=1), seed=0)
+        left, right = (scores(network, [graph]) for graph in graphs)
+        assert torch.equal(left[-1], right[-1]) is False
+        assert torch.equal(left[0], right[0]) is not coarse
+
+
+def test_torch_and_numpy_compress_costs_alike():
+    from ov_autoplace.policy import equivariant
+
+    cost = np.random.default_rng(0).lognormal(size=(7, 3))
+    torch.testing.assert_close(
+        equivariant.signed_log(torch.from_numpy(cost)), torch.from_numpy(signed_log(cost))
+    )
+    torch.testing.assert_close(
+        equivariant.beyond_best_other(torch.from_numpy(cost)), torch.from_numpy(beyond_best_other(cost))
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"encoder": "gat"}, "encoder is 'gat'; it can be gcn, sage, multilevel"),
+        ({"placer": "mlp", "num_devices": 2}, "only the equivariant placer reads"),
+        ({"grouper": "gpn"}, "its grouper is 'none'"),
+        ({"num_devices": 2}, "None for equivariant"),
+        ({"implementation": "pyg"}, "it can be bag, dgl"),
+    ],
+)
+def test_a_configuration_that_cannot_be_built_is_refused(change, problem):
+    with pytest.raises(OptionError, match=problem):
+        replace(SMALL, **change)
+
+
+def test_a_configuration_survives_as_a_dictionary():
+    for config in CONFIGS.values():
+        assert NetworkConfig.from_dict(config.to_dict()) == config
+    with pytest.raises(OptionError, match="no hyper-parameter 'width'"):
+        NetworkConfig.from_dict({**SMALL.to_dict(), "width": 3})
+    with pytest.raises(OptionError, match="incomplete"):
+        NetworkConfig.from_dict({})

@@ -88,6 +88,7 @@ def pretrain(
     targets = targets or RandomTargets()
     if config.num_devices is not None:
         targets = replace(targets, devices=((config.num_devices, 1.0),))
+    workloads = load_folder(data)
     out.mkdir(parents=True, exist_ok=True)
     if settings.threads:
         torch.set_num_threads(settings.threads)
@@ -102,7 +103,7 @@ def pretrain(
     if resume:
         step = _resume(state, network, average, optimizer, generator, settings)
     validation = validation_set(
-        by_family(load_folder(data)),
+        by_family(workloads),
         replace(targets, estimate=0.0),
         settings.validation_problems,
         min(count for count, _ in targets.devices),
@@ -157,7 +158,7 @@ def pretrain(
         training = {
             "settings": asdict(settings),
             "targets": asdict(targets),
-            "data": {"folder": data.name, "workloads": len(load_folder(data))},
+            "data": {"folder": data.name, "workloads": len(workloads)},
             "command": command,
             "seconds_of_last_process": round(seconds, 1),
         }

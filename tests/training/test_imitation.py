@@ -1,0 +1,69 @@
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+import torch
+
+from ov_autoplace.policy.batch import collate
+from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.training.imitation import expected_seconds, imitation_loss
+from solvers.random_tables import make_table, random_table
+
+pytestmark = pytest.mark.torch
+
+
+def chain(seed, groups=5):
+    """A chain, on which every tensor has one consumer and edges say all there is to say."""
+    random = np.random.default_rng(seed)
+    return make_table(
+        random.lognormal(size=(groups, 2)), [(g, random.lognormal(), [g + 1]) for g in range(groups - 1)]
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_expected_latency_is_the_mean_over_all_placements(seed):
+    table = chain(seed)
+    graph = policy_graph(table)
+    units = UnitGraph.of(table, Constraints.of(table)).with_launches(1.0)
+    probability = np.random.default_rng(seed).dirichlet((1.0, 1.0), len(graph))
+    mean = 0.0
+    for placed in itertools.product(range(2), repeat=len(graph)):
+        weight = probability[np.arange(len(graph)), placed].prod()
+        mean += weight * units.relaxed_seconds(np.array(placed)) / graph.scale_seconds
+    got = expected_seconds(collate([graph]), torch.from_numpy(probability).float())
+    assert got.item() == pytest.approx(mean, rel=1e-5)
+
+
+def test_the_loss_of_the_teachers_own_answer_is_nothing():
+    batch = collate([policy_graph(chain(seed)) for seed in range(3)])
+    label = torch.arange(batch.num_nodes) % 2
+    certain = 50.0 * torch.nn.functional.one_hot(label, 2).float()
+    loss, metrics = imitation_loss([certain], batch, label, 1.0, 0.3)
+    assert loss.item() == pytest.approx(0.0, abs=1e-5)
+    assert metrics["excess"] == pytest.approx(0.0, abs=1e-5)
+    undecided, _ = imitation_loss([torch.zeros_like(certain)], batch, label, 0.0, 0.3)
+    assert undecided.item() == pytest.approx(np.log(2))
+
+
+def test_early_rounds_count_less():
+    batch = collate([policy_graph(chain(0))])
+    label = torch.zeros(batch.num_nodes, dtype=torch.int64)
+    wrong, right = torch.tensor([[0.0, 5.0]]).expand(5, 2), torch.tensor([[50.0, 0.0]]).expand(5, 2)
+    late, _ = imitation_loss([right, wrong], batch, label, 0.0, 0.3)
+    early, _ = imitation_loss([wrong, right], batch, label, 0.0, 0.3)
+    assert early.item() == pytest.approx(0.3 * late.item(), rel=1e-4)
+
+
+def test_an_estimate_teaches_its_answer_but_not_its_prices():
+    table = random_table(0, constrained=False)
+    batch = collate([policy_graph(replace(table, source="analytic"))])
+    label = torch.zeros(batch.num_nodes, dtype=torch.int64)
+    scores = torch.zeros(batch.num_nodes, 2)
+    with_prices, _ = imitation_loss([scores], batch, label, 1.0, 0.3)
+    without, _ = imitation_loss([scores], batch, label, 0.0, 0.3)
+    assert with_prices.item() == without.item()

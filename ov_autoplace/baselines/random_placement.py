@@ -1,0 +1,36 @@
+"""Random placement: what no method may lose to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.memory import first_fit
+from ov_autoplace.solvers.solver import SolverAnswer, SolverOptions
+from ov_autoplace.solvers.units import UnitGraph
+
+__all__ = ["solve_random"]
+
+_TRIES = 100
+
+
+def solve_random(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+    """Place every unit on one of its allowed devices, each as likely as the others.
+
+    Where memory is limited, placements are drawn until one fits; after 100 that do not, the answer is the
+    solvers' first fit.
+
+    Raises:
+        PlacementError: Nothing that fits into memory was found.
+    """
+    units = UnitGraph.of(table, constraints)
+    random = np.random.default_rng(options.seed)
+    allowed = np.isfinite(units.op_seconds)
+    for _ in range(_TRIES):
+        # The largest of equally distributed numbers is each of them equally often.
+        drawn = np.where(allowed, random.random(allowed.shape), -1.0)
+        device = drawn.argmax(axis=1).astype(np.int32)
+        if units.fits(device):
+            return SolverAnswer(device[units.unit_of])
+    return SolverAnswer(first_fit(table, units)[units.unit_of])

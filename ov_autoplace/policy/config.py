@@ -53,7 +53,7 @@ class NetworkConfig:
     reads_costs: bool = True
     hidden: int = 48
     layers: int = 2
-    rounds: int = 2
+    rounds: int = 3
     coarse: bool = True
     feedback: bool = True
     cross_device: bool = True

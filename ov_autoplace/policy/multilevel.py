@@ -16,6 +16,7 @@ __all__ = ["MultilevelNetwork"]
 
 _OP_TYPE_WIDTH = 16
 _MASKED = -1e9
+_SHARPNESS = 4.0
 
 
 class MultilevelNetwork(nn.Module):
@@ -45,7 +46,10 @@ class MultilevelNetwork(nn.Module):
         scores = forbidden
         answers = []
         for step in self.rounds:
-            state, delta = step(state, torch.softmax(scores, dim=1), batch.levels, modulation)
+            # Sharpened, so that a round sees the answer that would be given: an even doubt about many units
+            # together must end in one of their devices, not in some here and some there.
+            believed = torch.softmax(_SHARPNESS * scores, dim=1)
+            state, delta = step(state, believed, batch.levels, modulation)
             scores = delta + forbidden
             answers.append(scores)
         return answers

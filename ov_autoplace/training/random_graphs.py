@@ -254,12 +254,47 @@ def _tree_reduction(groups: int, random: np.random.Generator) -> Edges:
     return edges
 
 
+def _grid(groups: int, random: np.random.Generator) -> Edges:
+    """Steps times layers of cells that read the cell below and the one a step before: a loop, unrolled.
+
+    Sometimes a second grid follows, whose steps read all results of the first one's top layer.
+    """
+    cell = int(random.integers(1, 5))
+    layers = int(random.integers(1, max(2, min(9, groups // (2 * cell)) + 1)))
+    attends = random.random() < 0.4
+    boundary = groups // 2 if attends else groups
+    edges: Edges = []
+    last_of: dict[int, int] = {}  # by layer, in the step before
+    tops: list[int] = []
+    memory: list[int] = []
+    top = layer = 0
+    below = -1
+    while top < groups:
+        if top >= boundary and not memory:
+            memory, tops, last_of, below, layer = tops, [], {}, -1, 0
+        if memory and layer == 0:
+            edges += [(source, top) for source in memory]
+        if below >= 0:
+            edges.append((below, top))
+        if layer in last_of:
+            edges.append((last_of[layer], top))
+        end = min(top + cell, groups) - 1
+        edges += [(group, group + 1) for group in range(top, end)]
+        last_of[layer], below, top = end, end, end + 1
+        layer += 1
+        if layer == layers:
+            tops.append(end)
+            layer, below = 0, -1
+    return edges
+
+
 _SHAPES: dict[str, Callable[[int, np.random.Generator], Edges]] = {
     "random_layered": _layered,
     "random_series_parallel": _series_parallel,
     "random_chain_skips": _chain_with_skips,
     "random_fan_out": _wide_fan_out,
     "random_tree": _tree_reduction,
+    "random_grid": _grid,
 }
 
 RANDOM_FAMILIES = tuple(_SHAPES)

@@ -43,10 +43,10 @@ class PretrainSettings:
 
     config: str = "autoplace-base"
     seed: int = 0
-    imitation_steps: int = 14_000
-    policy_steps: int = 1_500
+    imitation_steps: int = 8_000
+    policy_steps: int = 800
     graphs_per_step: int = 16
-    units_per_step: int = 3_000
+    units_per_step: int = 1_500
     learning_rate: float = 2e-3
     policy_learning_rate: float = 1e-4
     warm_up_steps: int = 100

@@ -231,8 +231,8 @@ def predicted(proposals: Sequence[Proposal]) -> Contest:
     else:
         behind = 100 * (_prediction(winner) / _prediction(fastest) - 1)
         reason = (
-            f"{winner.name} is what the policy chose; estimated costs, which predict it {behind:.1f} % "
-            f"slower than {fastest.name}, cannot tell them apart"
+            f"{winner.name} is the learned policy's answer, {behind:.1f} % slower than {fastest.name} by "
+            f"estimated costs, which cannot tell so little apart"
         )
     if single is not None and not winner.proposal.is_single:
         gain = 1 - _prediction(winner) / _prediction(single)

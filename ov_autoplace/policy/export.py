@@ -39,10 +39,10 @@ _CHECKED = ((1, 2), (7, 3), (150, 2), (60, 4))
 def can_be_exported(config: NetworkConfig) -> bool:
     """Whether a network's steps do not depend on the graph, so that one trace serves all graphs.
 
-    The graph parsing network forms as many groups as it likes, and segment-recurrent attention takes one step
-    per segment; such networks run with torch only.
+    Those of ``autoplace-base`` do not. Groupers form as many groups as the graph asks for, and
+    segment-recurrent attention takes one step per segment; such networks run with torch only.
     """
-    return config.placer != "attention" and config.grouper == "none"
+    return config.encoder == "multilevel"
 
 
 def export_network(network: PlacementNetwork) -> tuple[bytes, bytes]:

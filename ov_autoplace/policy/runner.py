@@ -23,7 +23,7 @@ from ov_autoplace.policy.checkpoint import (
     shipped_checkpoint,
 )
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.policy.inputs import network_inputs
+from ov_autoplace.policy.inputs import INPUT_NAMES, network_inputs
 
 __all__ = ["PolicyRunner", "choose", "compile_network", "compute_scores", "draw", "find_policy"]
 
@@ -56,9 +56,7 @@ class PolicyRunner:
                 f"the checkpoint {self.card.folder} can be trained but not used for placing: a network of "
                 f"kind {self.card.name!r} runs with torch only; use 'base' or one that was tuned from it"
             )
-        self._content: tuple[bytes, bytes] | None = None
-        if self.card.digest not in _compiled:
-            self._content = read_file(self.card, GRAPH), read_file(self.card, CONSTANTS)
+        self._content = read_file(self.card, GRAPH), read_file(self.card, CONSTANTS)
 
     def check_devices(self, count: int) -> None:
         """Refuse a number of devices that the policy was not made for.
@@ -113,14 +111,9 @@ class PolicyRunner:
         key = self.card.digest
         with _lock:
             if key not in _compiled:
-                graph, constants = self._content or (
-                    read_file(self.card, GRAPH),
-                    read_file(self.card, CONSTANTS),
-                )
-                _compiled[key] = compile_network(graph, constants, str(self.card.folder))
+                _compiled[key] = compile_network(*self._content, str(self.card.folder))
                 while len(_compiled) > _KEPT:
                     _compiled.popitem(last=False)
-            self._content = None
             _compiled.move_to_end(key)
             return _compiled[key]
 
@@ -221,9 +214,13 @@ def compile_network(graph: bytes, constants: bytes, name: str = "the policy") ->
         config["SNIPPETS_MODE"] = "DISABLE"
     core = ov.Core()
     try:
-        return core.compile_model(core.read_model(graph, constants), "CPU", config)
+        compiled = core.compile_model(core.read_model(graph, constants), "CPU", config)
     except RuntimeError as cause:
         raise CheckpointError(f"the network of {name} cannot be compiled: {_reason(cause)}") from cause
+    foreign = {port.get_any_name() for port in compiled.inputs} - set(INPUT_NAMES)
+    if foreign or len(compiled.outputs) != 1:
+        raise CheckpointError(f"the network of {name} is not a policy: it has other inputs or outputs")
+    return compiled
 
 
 def compute_scores(
@@ -240,6 +237,10 @@ def compute_scores(
     except RuntimeError as cause:
         raise CheckpointError(f"the network of {name} cannot be run: {_reason(cause)}") from cause
     scores = np.array(answer[0], dtype=np.float32)
+    if scores.shape != graph.allowed.shape:
+        raise CheckpointError(
+            f"the network of {name} answers with {list(scores.shape)} scores for {list(graph.allowed.shape)}"
+        )
     scores[~graph.allowed] = -np.inf
     return scores
 

@@ -1,0 +1,137 @@
+"""The exported network against the torch network, on graphs that were not traced."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+pytestmark = pytest.mark.torch
+
+from ov_autoplace.errors import CheckpointError  # noqa: E402
+from ov_autoplace.policy.batch import collate  # noqa: E402
+from ov_autoplace.policy.checkpoint import load_network, save_checkpoint  # noqa: E402
+from ov_autoplace.policy.config import CONFIGS, NetworkConfig  # noqa: E402
+from ov_autoplace.policy.export import can_be_exported, export_network  # noqa: E402
+from ov_autoplace.policy.features import policy_graph  # noqa: E402
+from ov_autoplace.policy.network import PlacementNetwork, make_network  # noqa: E402
+from ov_autoplace.policy.runner import PolicyRunner, compile_network, compute_scores  # noqa: E402
+from solvers.random_tables import make_table, random_table  # noqa: E402
+
+SMALL = replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1)
+
+
+def network_of(config: NetworkConfig, seed: int = 0) -> PlacementNetwork:
+    """A network whose every weight matters; some start as zeros."""
+    network = make_network(config, seed)
+    random = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight += 0.2 * torch.randn(weight.shape, generator=random)
+    return network.eval()
+
+
+def torch_scores(network: PlacementNetwork, graph) -> np.ndarray:
+    with torch.no_grad():
+        return network(collate([graph])).logits.numpy()
+
+
+def largest_difference(ours: np.ndarray, expected: np.ndarray) -> float:
+    np.testing.assert_array_equal(np.isneginf(ours), np.isneginf(expected))
+    finite = np.isfinite(expected)
+    return float(np.abs(ours[finite] - expected[finite]).max())
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoints") / "small"
+    save_checkpoint(folder, network_of(SMALL), {"seed": 0}, {})
+    return folder
+
+
+@pytest.mark.parametrize(("groups", "devices"), [(1, 2), (2, 4), (33, 2), (90, 3), (700, 2), (300, 6)])
+def test_any_number_of_nodes_edges_and_devices_gives_the_torch_networks_scores(
+    checkpoint: Path, groups: int, devices: int
+) -> None:
+    network, runner = load_network(checkpoint), PolicyRunner(checkpoint)
+    for seed in range(3):
+        table = random_table(seed, groups, devices, constrained=groups < 40)
+        graph = policy_graph(table)
+        assert largest_difference(runner.scores(graph), torch_scores(network, graph)) < 1e-4
+
+
+def test_graphs_without_any_edge_and_with_one_hub_give_the_torch_networks_scores(checkpoint: Path) -> None:
+    network, runner = load_network(checkpoint), PolicyRunner(checkpoint)
+    seconds = np.random.default_rng(0).lognormal(size=(50, 2))
+    apart, hub = make_table(seconds), make_table(seconds, [(0, 2.0, list(range(1, 50)))])
+    for table in (apart, hub, replace(hub, source="analytic")):
+        graph = policy_graph(table)
+        assert largest_difference(runner.scores(graph), torch_scores(network, graph)) < 1e-4
+
+
+def test_an_estimated_table_is_told_from_a_measured_one(checkpoint: Path) -> None:
+    table = random_table(0, 20, 2, constrained=False)
+    runner = PolicyRunner(checkpoint)
+    measured, estimated = (
+        runner.scores(policy_graph(replace(table, source=s))) for s in ("profiled", "analytic")
+    )
+    assert np.abs(measured - estimated).max() > 1e-3
+
+
+def test_what_is_saved_is_what_was_given(checkpoint: Path) -> None:
+    given, loaded = network_of(SMALL).state_dict(), load_network(checkpoint).state_dict()
+    assert list(given) == list(loaded)
+    assert all(torch.equal(given[name], loaded[name]) for name in given)
+    assert not load_network(checkpoint).training
+
+
+def test_exporting_leaves_the_network_as_it_was() -> None:
+    network = network_of(SMALL).train()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    export_network(network)
+    assert network.training
+    assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
+
+
+def test_weights_are_exported_in_full_precision_and_no_path_is_written(checkpoint: Path) -> None:
+    text = (checkpoint / "policy.xml").read_text()
+    assert 'element_type="f16"' not in text
+    assert 'precision="FP16"' not in text
+    assert not re.search(r"(/tmp|/home|/root|\.py\b)", text)
+
+
+@pytest.mark.parametrize("part", ["rounds", "coarse", "op_types"])
+def test_variants_of_the_network_are_exported_too(part: str) -> None:
+    value = 2 if part == "rounds" else not getattr(SMALL, part)
+    network = network_of(replace(SMALL, **{part: value}))
+    compiled = compile_network(*export_network(network))
+    graph = policy_graph(random_table(4, 45, 3, constrained=False))
+    assert largest_difference(compute_scores(compiled, graph), torch_scores(network, graph)) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["hsdag", "gdp"])
+def test_networks_whose_steps_depend_on_the_graph_are_saved_without_ir(tmp_path: Path, name: str) -> None:
+    config = replace(CONFIGS[name], hidden=8, heads=2)
+    assert not can_be_exported(config)
+    card = save_checkpoint(tmp_path / name, network_of(config), {}, {})
+    assert set(card.files) == {"policy.safetensors"}
+    assert load_network(tmp_path / name).config == config
+    with pytest.raises(CheckpointError, match="runs with torch only"):
+        PolicyRunner(tmp_path / name)
+
+
+def test_a_network_that_tracing_ties_to_one_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = PlacementNetwork.forward
+
+    def tied(self, batch, state=None):
+        output = original(self, batch, state)
+        return replace(output, logits=output.logits + float(len(output.logits)))
+
+    monkeypatch.setattr(PlacementNetwork, "forward", tied)
+    with pytest.raises(CheckpointError, match="differs from the torch network by"):
+        export_network(network_of(SMALL))

@@ -1,0 +1,231 @@
+"""Running a checkpoint: what it answers, how it draws, how it keeps memory limits; all without torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+
+from ov_autoplace.errors import CheckpointError, PlacementError
+from ov_autoplace.policy import runner as module
+from ov_autoplace.policy.features import PolicyGraph, policy_graph
+from ov_autoplace.policy.runner import PolicyRunner, choose, draw, find_policy
+from ov_autoplace.solvers import Constraints
+from policy_checkpoints import handmade
+from solvers.random_tables import make_table, random_table
+
+FASTEST_IS_FIRST = [[1.0, 5.0], [1.0, 3.0], [1.0, 9.0], [1.0, 2.0]]
+
+
+def graph_of(seed: int, groups: int, devices: int) -> PolicyGraph:
+    """A random graph; units that may not run somewhere are among them."""
+    table = random_table(seed, groups, devices, constrained=False)
+    seconds = table.op_seconds.copy()
+    seconds[np.random.default_rng(seed).random(groups) < 0.2, -1] = np.inf
+    return policy_graph(replace(table, op_seconds=seconds))
+
+
+def with_memory(sizes: list[float], capacity: list[float], seconds: list[list[float]]) -> PolicyGraph:
+    table = make_table(seconds, memory_bytes=np.array(sizes), memory_capacity=np.array(capacity))
+    return policy_graph(table)
+
+
+@pytest.mark.parametrize(("groups", "devices"), [(1, 2), (9, 2), (40, 3), (300, 5)])
+def test_scores_are_those_of_the_network_and_forbidden_devices_have_none(
+    tmp_path: Path, groups: int, devices: int
+) -> None:
+    graph = graph_of(groups, groups, devices)
+    scores = PolicyRunner(handmade(tmp_path / "net", 2.0)).scores(graph)
+    assert scores.dtype == np.float32
+    assert scores.shape == (len(graph), devices)
+    np.testing.assert_array_equal(scores[graph.allowed], 2 * graph.node_cost[graph.allowed])
+    assert np.isneginf(scores[~graph.allowed]).all()
+
+
+def test_the_greedy_answer_is_the_highest_allowed_score(tmp_path: Path) -> None:
+    dearest = PolicyRunner(handmade(tmp_path / "net", 1.0))
+    for seed in range(8):
+        graph = graph_of(seed, 30, 3)
+        expected = [
+            max(np.flatnonzero(graph.allowed[u]), key=lambda d, u=u: graph.node_cost[u, d])
+            for u in range(len(graph))
+        ]
+        assert dearest.greedy(graph).tolist() == expected
+
+
+def test_draws_follow_the_softmax_of_the_scores() -> None:
+    graph = policy_graph(make_table([[1.0, 1.0, 1.0], [1.0, np.inf, 1.0]]))
+    scores = np.array([[0.0, 1.0, -1.0], [0.5, 9.0, 0.0]], dtype=np.float32)
+    for temperature in (1.0, 2.0):
+        drawn = draw(scores, graph, 20_000, seed=3, temperature=temperature)
+        weight = np.exp(scores / temperature) * graph.allowed
+        expected = weight / weight.sum(axis=1, keepdims=True)
+        found = np.stack([(drawn == d).mean(axis=0) for d in range(3)], axis=1)
+        # Five standard deviations of a mean of 20,000 draws.
+        assert np.abs(found - expected).max() < 5 * 0.5 / np.sqrt(20_000)
+        assert (found[~graph.allowed] == 0).all()
+
+
+def test_draws_depend_on_the_seed_alone_and_become_greedy_when_cold(tmp_path: Path) -> None:
+    runner = PolicyRunner(handmade(tmp_path / "net"))
+    graph = graph_of(1, 60, 2)
+    first = runner.sample(graph, 5, seed=7)
+    assert first.shape == (5, len(graph))
+    assert first.dtype == np.int32
+    np.testing.assert_array_equal(first, runner.sample(graph, 5, seed=7))
+    assert (first != runner.sample(graph, 5, seed=8)).any()
+    assert (first[0] != first[1]).any()
+    cold = runner.sample(graph, 3, seed=7, temperature=1e-6)
+    assert (cold == runner.greedy(graph)).all()
+
+
+def test_a_full_device_is_masked_in_topological_order() -> None:
+    graph = with_memory([4, 4, 4, 4], [9, np.inf], FASTEST_IS_FIRST)
+    # Two units fit on the first device, which all prefer; what comes later has to go elsewhere.
+    assert choose(-graph.node_cost, graph).tolist() == [0, 0, 1, 1]
+
+
+def test_where_order_leaves_a_unit_without_room_the_large_ones_come_first() -> None:
+    graph = with_memory([2, 2, 5, 3], [5, 7], FASTEST_IS_FIRST)
+    # In order: 2, 2 on the first device, 5 on the second, and 3 fits nowhere. From the largest: 5 | 3, 2, 2.
+    assert choose(-graph.node_cost, graph).tolist() == [1, 1, 0, 1]
+    graph = with_memory([2, 2, 5, 3], [5, 5], FASTEST_IS_FIRST)
+    with pytest.raises(PlacementError, match="within the memory limits of 5, 5 bytes"):
+        choose(-graph.node_cost, graph)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_answers_within_memory_limits_are_legal_and_prefer_high_scores(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    table = random_table(seed, groups=25, devices=3, constrained=False)
+    limits = dict(zip(table.devices, random.uniform(0.4, 0.7, 3) * table.memory_bytes.sum(), strict=True))
+    graph = policy_graph(table, Constraints.of(table, limits))
+    scores = random.normal(size=graph.allowed.shape)
+    answer = choose(scores, graph)
+    held = np.bincount(answer, graph.memory_bytes, 3)
+    assert (held <= graph.memory_capacity * (1 + 1e-12)).all()
+    # Each unit is on its favourite, or its favourite had no room left for it at the end of the order.
+    moved = np.flatnonzero(answer != scores.argmax(axis=1))
+    favourite = scores.argmax(axis=1)[moved]
+    earlier = [
+        np.bincount(answer[:u], graph.memory_bytes[:u], 3)[d] for u, d in zip(moved, favourite, strict=True)
+    ]
+    assert (np.array(earlier) + graph.memory_bytes[moved] > graph.memory_capacity[favourite]).all()
+
+
+def test_a_network_is_compiled_once_per_process_and_serves_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = []
+    original = module.compile_network
+    monkeypatch.setattr(module, "compile_network", lambda *a: compiled.append(1) or original(*a))
+    folder = handmade(tmp_path / "net", 3.25)
+    graphs = [graph_of(seed, 20 + seed, 2) for seed in range(8)]
+    expected = [PolicyRunner(folder).scores(graph) for graph in graphs]
+    assert len(compiled) == 1
+    found: dict[int, np.ndarray] = {}
+
+    def work(i: int) -> None:
+        for _ in range(20):
+            found[i] = PolicyRunner(folder).scores(graphs[i])
+            np.testing.assert_array_equal(found[i], expected[i])
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len(compiled) == 1
+    handmade(folder, 4.5)  # another network in the same place
+    assert (PolicyRunner(folder).scores(graphs[0]) != expected[0])[graphs[0].allowed].any()
+    assert len(compiled) == 2
+
+
+def test_the_callers_core_is_left_alone(tmp_path: Path) -> None:
+    core = ov.Core()
+    core.set_property("CPU", {"INFERENCE_NUM_THREADS": 1})
+    PolicyRunner(handmade(tmp_path / "net", 5.5)).scores(graph_of(0, 10, 2))
+    assert core.get_property("CPU", "INFERENCE_NUM_THREADS") == 1
+    assert core.get_property("CPU", "INFERENCE_PRECISION_HINT") == ov.Core().get_property(
+        "CPU", "INFERENCE_PRECISION_HINT"
+    )
+
+
+def test_a_number_of_devices_that_the_policy_does_not_know_is_refused(tmp_path: Path) -> None:
+    most = PolicyRunner(handmade(tmp_path / "most", training={"max_devices": 2}))
+    exactly = PolicyRunner(handmade(tmp_path / "exactly", num_devices=3))
+    most.scores(graph_of(0, 5, 2))
+    exactly.scores(graph_of(0, 5, 3))
+    with pytest.raises(CheckpointError, match="trained for up to 2 devices and cannot place on 3"):
+        most.scores(graph_of(0, 5, 3))
+    with pytest.raises(CheckpointError, match="trained for exactly 3 devices and cannot place on 2"):
+        exactly.scores(graph_of(0, 5, 2))
+
+
+def test_a_checkpoint_without_ir_cannot_place(tmp_path: Path) -> None:
+    from ov_autoplace.policy.checkpoint import write_checkpoint
+
+    write_checkpoint(tmp_path / "net", {"policy.safetensors": b""}, {"name": "gdp"}, {}, {})
+    with pytest.raises(CheckpointError, match="'gdp' runs with torch only; use 'base'"):
+        PolicyRunner(tmp_path / "net")
+
+
+@pytest.mark.parametrize("graph", [b"", b"<net", b"<net name='x' version='11'></net>"])
+def test_what_is_no_network_is_refused_in_one_sentence(tmp_path: Path, graph: bytes) -> None:
+    from ov_autoplace.policy.checkpoint import write_checkpoint
+
+    files = {"policy.safetensors": b"", "policy.xml": graph, "policy.bin": b""}
+    write_checkpoint(tmp_path / "net", files, {"name": "n"}, {}, {})
+    with pytest.raises(CheckpointError, match=r"cannot be compiled|is not a policy") as raised:
+        PolicyRunner(tmp_path / "net").scores(graph_of(0, 5, 2))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_request_without_a_choice_takes_the_shipped_policy_where_it_applies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from ov_autoplace.policy import checkpoint
+
+    shipped = handmade(tmp_path / "shipped", training={"max_devices": 2})
+    for place in (checkpoint, module):
+        monkeypatch.setattr(place, "shipped_checkpoint", lambda: shipped)
+    assert find_policy(None, 2).card.folder == shipped
+    assert find_policy("none", 2) is None
+    assert find_policy(None, 1) is None
+    caplog.clear()
+    assert find_policy(None, 3) is None  # more than it knows
+    with pytest.raises(CheckpointError, match="up to 2 devices"):
+        find_policy("base", 3)
+    assert not caplog.records  # only of level DEBUG
+    (shipped / "policy.bin").write_bytes(b"")
+    assert find_policy(None, 2) is None
+    assert "policy.bin is damaged" in caplog.text
+    with pytest.raises(CheckpointError, match="damaged"):
+        find_policy("base", 2)
+    for place in (checkpoint, module):
+        monkeypatch.setattr(place, "shipped_checkpoint", lambda: None)
+    assert find_policy(None, 2) is None
+    with pytest.raises(CheckpointError, match="has no policy checkpoint"):
+        find_policy("base", 2)
+
+
+def test_running_a_policy_needs_neither_torch_nor_dgl_nor_safetensors(tmp_path: Path) -> None:
+    folder = handmade(tmp_path / "net")
+    program = (
+        "import sys\n"
+        "for name in ('torch', 'dgl', 'safetensors'): sys.modules[name] = None  # importing fails now\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+        "from solvers.random_tables import random_table\n"
+        "from ov_autoplace import solve\n"
+        f"print(solve(random_table(0, 9, 2), 'policy', policy={str(folder)!r}).solver)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "policy"

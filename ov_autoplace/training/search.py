@@ -1,0 +1,215 @@
+"""The papers' protocol: one network, one graph, a budget of simulated placements, the best one wins.
+
+HSDAG and GDP learn to place one graph by trying placements of that graph. The same function does it for
+``autoplace-base``, from scratch or from a checkpoint, so that they can be compared at equal budgets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import nn
+
+from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import TrainingError
+from ov_autoplace.policy.batch import GraphBatch, collate
+from ov_autoplace.policy.config import CONFIGS, NetworkConfig
+from ov_autoplace.policy.distribution import PlacementDistribution
+from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.network import make_network
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.training.environment import Environment
+from ov_autoplace.training.policy_gradient import (
+    PolicyGradientSettings,
+    ReinforceSettings,
+    reinforce_episode,
+    rollout,
+    update,
+)
+
+__all__ = ["SearchResult", "search"]
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """What a search found.
+
+    Attributes:
+        assignment: Device of each group in the best placement that was simulated, ``int32[G]``.
+        latency_seconds: Its latency.
+        history: Latency of the best placement after each simulated one, ``float64[evaluations]``: the
+            learning curve; ``inf`` until the first legal placement.
+        greedy_seconds: Latency of the most likely placement of the network as it was at the end, whether or
+            not it was ever sampled; ``inf`` = illegal. Not among the evaluations.
+        zero_shot_seconds: The same of the network as it was at the start.
+        best_single_seconds: The fastest single device, see :attr:`Environment.best_single`.
+        protocol: ``"ppo"`` or ``"reinforce"``.
+        seed: The seed.
+    """
+
+    assignment: IntArray
+    latency_seconds: float
+    history: FloatArray
+    greedy_seconds: float
+    zero_shot_seconds: float
+    best_single_seconds: float
+    protocol: str
+    seed: int
+
+
+Progress = Callable[[int, int, float], None]
+"""Called with evaluations done, evaluations in all, and the best latency so far in seconds."""
+
+
+def search(
+    table: CostTable,
+    network: str | NetworkConfig | nn.Module,
+    evaluations: int = 2000,
+    seed: int = 0,
+    *,
+    settings: PolicyGradientSettings | ReinforceSettings | None = None,
+    constraints: Constraints | None = None,
+    progress: Progress | None = None,
+) -> SearchResult:
+    """Train one network on one table and keep the best placement that it ever sampled.
+
+    Args:
+        table: The cost table; placements are simulated.
+        network: A name of ``CONFIGS`` or a configuration, to start from random parameters; or a network, of
+            which a copy is trained.
+        evaluations: How many placements to simulate; HSDAG's budget is 2,000.
+        seed: Of parameters, samples and dropout. The same seed gives the same answer on the same number of
+            torch threads.
+        settings: The protocol: PPO or REINFORCE. ``None`` takes REINFORCE for ``hsdag``, PPO for all else.
+        constraints: Pins and memory limits; ``None`` = those of the table alone.
+        progress: Called after every update.
+
+    Raises:
+        TrainingError: The budget is not positive, the name is unknown, or no sample was legal.
+        PlacementError: The table has no legal placement.
+    """
+    if evaluations < 1:
+        raise TrainingError(f"a search needs at least 1 evaluation, not {evaluations}")
+    graph = policy_graph(table, constraints)
+    environment = Environment([table], [graph])
+    policy, name = _policy(network, table.num_devices, seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if settings is None:
+            settings = ReinforceSettings() if name == "hsdag" else PolicyGradientSettings()
+        run = _Search(policy, collate([graph]), environment, evaluations, seed, progress)
+        zero_shot = run.greedy()
+        if isinstance(settings, ReinforceSettings):
+            run.reinforce(settings)
+        else:
+            run.ppo(settings)
+        greedy = run.greedy()
+    if run.best is None:
+        raise TrainingError(
+            f"none of {evaluations} sampled placements was legal; try more, or relax the limits"
+        )
+    return SearchResult(
+        assignment=frozen_array(environment.assignment(0, run.best), np.int32),
+        latency_seconds=float(run.history[-1]),
+        history=frozen_array(run.history, np.float64),
+        greedy_seconds=greedy,
+        zero_shot_seconds=zero_shot,
+        best_single_seconds=float(environment.best_single[0]),
+        protocol="reinforce" if isinstance(settings, ReinforceSettings) else "ppo",
+        seed=seed,
+    )
+
+
+class _Search:
+    """One search while it runs: what it trains, how much budget is left, and the best so far."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        batch: GraphBatch,
+        environment: Environment,
+        evaluations: int,
+        seed: int,
+        progress: Progress | None,
+    ) -> None:
+        self.network = network
+        self.batch = batch
+        self.environment = environment
+        self.evaluations = evaluations
+        self.generator = torch.Generator().manual_seed(seed)
+        self.progress = progress
+        self.history: list[float] = []
+        self.best: np.ndarray | None = None
+
+    @property
+    def left(self) -> int:
+        return self.evaluations - len(self.history)
+
+    def ppo(self, settings: PolicyGradientSettings) -> None:
+        """The greedy answer of the start, then rounds of k samples with one update each."""
+        optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
+        actions = self._greedy_actions()
+        self._record(actions, self.environment.latencies([actions]))
+        while self.left:
+            samples = rollout(self.network, self.batch, min(settings.samples, self.left), self.generator)
+            actions = samples.actions.numpy()
+            latencies = self.environment.latencies([actions])
+            rewards = self.environment.rewards(latencies)
+            update(self.network, optimizer, self.batch, *samples, rewards, settings)
+            self._record(actions, latencies)
+
+    def reinforce(self, settings: ReinforceSettings) -> None:
+        """Episodes of x samples with one update each."""
+        optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
+        self.network.train()
+        while self.left:
+            episode = reinforce_episode(
+                self.network,
+                optimizer,
+                self.batch,
+                self.environment,
+                replace(settings, steps=min(settings.steps, self.left)),
+                self.generator,
+            )
+            self._record(episode.actions.numpy(), episode.latencies)
+
+    def greedy(self) -> float:
+        """Latency of the most likely placement."""
+        return float(self.environment.latencies([self._greedy_actions()])[0, 0])
+
+    def _greedy_actions(self) -> np.ndarray:
+        was_training = self.network.training
+        self.network.eval()
+        with torch.no_grad():
+            actions = PlacementDistribution(self.network(self.batch)).greedy()[None].numpy()
+        self.network.train(was_training)
+        return actions
+
+    def _record(self, actions: np.ndarray, latencies: FloatArray) -> None:
+        """Take k placements ``[k, N]`` with latencies ``[1, k]`` into the history."""
+        for action, seconds in zip(actions, latencies[0].tolist(), strict=True):
+            best = self.history[-1] if self.history else np.inf
+            if seconds < best:
+                best, self.best = seconds, action
+            self.history.append(best)
+        if self.progress is not None:
+            self.progress(len(self.history), self.evaluations, self.history[-1])
+
+
+def _policy(network: str | NetworkConfig | nn.Module, devices: int, seed: int) -> tuple[nn.Module, str]:
+    """The network to train and the name of its configuration."""
+    if isinstance(network, nn.Module):
+        config = getattr(network, "config", None)
+        return deepcopy(network), "" if config is None else config.name
+    if isinstance(network, str):
+        if network not in CONFIGS:
+            raise TrainingError(f"there is no network {network!r}; there is {', '.join(CONFIGS)}")
+        network = CONFIGS[network]
+    if network.num_devices is not None:
+        network = replace(network, num_devices=devices)
+    return make_network(network, seed), network.name

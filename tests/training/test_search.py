@@ -1,0 +1,161 @@
+"""The papers' protocol: one network trained on one table within a budget of simulated placements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from ov_autoplace.errors import TrainingError  # noqa: E402
+from ov_autoplace.policy.batch import collate  # noqa: E402
+from ov_autoplace.policy.config import CONFIGS  # noqa: E402
+from ov_autoplace.policy.features import policy_graph  # noqa: E402
+from ov_autoplace.policy.network import make_network  # noqa: E402
+from ov_autoplace.solvers.constraints import Constraints  # noqa: E402
+from ov_autoplace.training.policy_gradient import (  # noqa: E402
+    PolicyGradientSettings,
+    ReinforceSettings,
+)
+from ov_autoplace.training.search import search  # noqa: E402
+from training.chains import best_of_chain, chain_seconds, chain_table, fast_and_slow  # noqa: E402
+from training.small_policies import SmallNetwork  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+TABLE = chain_table(fast_and_slow([0, 0, 0, 1, 1, 1, 1, 0, 0, 1]), transfer=0.4, launch=0.2)
+FAST = PolicyGradientSettings(learning_rate=1e-2)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def small_network(seed: int = 0) -> SmallNetwork:
+    return SmallNetwork.for_batch(collate([policy_graph(TABLE)]), seed)
+
+
+def test_the_search_finds_the_optimum_and_says_what_it_cost():
+    found = search(TABLE, small_network(), evaluations=500, settings=FAST)
+    best, seconds = best_of_chain(TABLE)
+    assert tuple(found.assignment.tolist()) == best
+    assert found.latency_seconds == pytest.approx(seconds)
+    assert found.latency_seconds == found.history[-1]
+    assert found.greedy_seconds == pytest.approx(seconds)
+    assert found.best_single_seconds == pytest.approx(
+        min(chain_seconds(TABLE, [d] * len(TABLE)) for d in (0, 1))
+    )
+    assert (found.protocol, found.seed) == ("ppo", 0)
+
+
+@pytest.mark.parametrize("settings", [FAST, ReinforceSettings(learning_rate=1e-2)])
+@pytest.mark.parametrize("evaluations", [1, 2, 50])
+def test_every_evaluation_stands_in_a_history_that_never_rises(settings, evaluations):
+    found = search(TABLE, small_network(), evaluations, settings=settings)
+    assert found.history.shape == (evaluations,)
+    assert (np.diff(found.history) <= 0).all()
+    assert found.latency_seconds == pytest.approx(chain_seconds(TABLE, found.assignment))
+
+
+def test_the_first_evaluation_of_ppo_is_the_greedy_answer_of_the_start():
+    network = small_network(seed=2)
+    with torch.no_grad():
+        logits = network(collate([policy_graph(TABLE)])).logits
+    found = search(TABLE, network, evaluations=1, settings=FAST)
+    assert found.assignment.tolist() == logits.argmax(dim=1).tolist()
+    assert found.zero_shot_seconds == found.history[0]
+
+
+@pytest.mark.parametrize("settings", [FAST, ReinforceSettings()])
+def test_the_same_seed_gives_the_same_search_and_another_seed_another(settings):
+    runs = [search(TABLE, "gdp", 60, seed, settings=settings) for seed in (3, 3, 4)]
+    assert np.array_equal(runs[0].history, runs[1].history)
+    assert np.array_equal(runs[0].assignment, runs[1].assignment)
+    assert runs[0].greedy_seconds == runs[1].greedy_seconds
+    assert not np.array_equal(runs[0].history, runs[2].history)
+
+
+def test_a_search_leaves_the_given_network_and_the_global_generator_alone():
+    network = small_network()
+    before = [p.detach().clone() for p in network.parameters()]
+    torch.manual_seed(11)
+    expected = torch.rand(3)
+    torch.manual_seed(11)
+    search(TABLE, network, 40, settings=FAST)
+    assert torch.equal(torch.rand(3), expected)
+    assert all(map(torch.equal, before, network.parameters()))
+    assert network.training
+
+
+def test_a_pretrained_network_starts_from_what_it_knows():
+    """A network trained on the table is asked to search it again with two evaluations."""
+    network = small_network()
+    batch = collate([policy_graph(TABLE)])
+    best, seconds = best_of_chain(TABLE)
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
+    for _ in range(300):
+        loss = torch.nn.functional.cross_entropy(network(batch).logits, torch.tensor(best))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    found = search(TABLE, network, 2, settings=FAST)
+    assert found.zero_shot_seconds == pytest.approx(seconds)
+    assert found.history == pytest.approx([seconds, seconds])
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"), [("hsdag", "reinforce"), ("gdp", "ppo"), ("autoplace-base", "ppo")]
+)
+@pytest.mark.parametrize("devices", [2, 3])
+def test_each_configuration_has_the_protocol_of_its_paper(name, protocol, devices):
+    seconds = np.random.default_rng(0).uniform(1, 2, (8, devices))
+    table = chain_table(seconds)
+    for network in (name, CONFIGS[name]):
+        found = search(table, network, 41)
+        assert found.protocol == protocol
+        assert np.isfinite(found.latency_seconds)
+    if devices == 2:
+        assert search(table, make_network(name, 0), 41).protocol == protocol
+
+
+def test_hsdag_may_answer_with_a_single_device():
+    """Its released code forbids that; here one device is best, and the search must find it."""
+    table = chain_table(fast_and_slow([0] * 4, ratio=3.0), transfer=5.0)
+    found = search(table, "hsdag", 200)
+    assert found.assignment.tolist() == [0, 0, 0, 0]
+    assert found.latency_seconds == found.best_single_seconds
+
+
+def test_pins_and_memory_limits_hold():
+    table = chain_table(fast_and_slow([0] * 6), memory_bytes=np.full(6, 10.0))
+    constraints = Constraints.of(table, memory_limits={"DEV0": 40}, pins={"group5": "DEV1"})
+    network = SmallNetwork.for_batch(collate([policy_graph(table, constraints)]), 0)
+    found = search(table, network, 300, settings=FAST, constraints=constraints)
+    assert (found.assignment == 0).sum() <= 4
+    assert found.assignment[5] == 1
+    assert found.latency_seconds == pytest.approx(chain_seconds(table, [0, 0, 0, 0, 1, 1]))
+
+
+def test_progress_is_told_after_every_update():
+    calls = []
+    found = search(TABLE, small_network(), 40, settings=FAST, progress=lambda *told: calls.append(told))
+    assert [done for done, _, _ in calls] == [1, 17, 33, 40]
+    assert {total for _, total, _ in calls} == {40}
+    assert [best for _, _, best in calls] == [found.history[done - 1] for done, _, _ in calls]
+
+
+def test_a_search_that_cannot_work_is_one_sentence():
+    with pytest.raises(TrainingError, match="at least 1 evaluation, not 0"):
+        search(TABLE, "gdp", 0)
+    with pytest.raises(TrainingError, match="no network 'gpd'; there is hsdag, gdp, autoplace-base"):
+        search(TABLE, "gpd", 10)
+    two = chain_table(np.ones((2, 2)), memory_bytes=np.full(2, 10.0), memory_capacity=np.full(2, 15.0))
+    network = SmallNetwork.for_batch(collate([policy_graph(two)]), 0)
+    with torch.no_grad():
+        network.out.bias.copy_(torch.tensor([50.0, -50.0]))
+    with pytest.raises(TrainingError, match="none of 20 sampled placements was legal"):
+        search(two, network, 20, settings=FAST)

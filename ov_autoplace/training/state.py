@@ -76,6 +76,11 @@ def load_training(
 ) -> dict[str, Any]:
     """Bring network, optimiser and generators to the state that :func:`save_training` saved.
 
+    Args:
+        path: The file.
+        network, optimizer, generators: What to restore, in place; made as they were for the saved run.
+        extra: Tensors to fill in place with those that were saved under their names.
+
     Returns:
         The ``values`` that were saved.
 
@@ -100,7 +105,7 @@ def load_training(
         raise TrainingError(f"{path} holds no state of a training run: {cause} is out of place") from cause
     _check_same(path, "network", parts["network"], network.state_dict())
     _check_same(path, "run", parts["extra"], extra or {})
-    ours = {"torch": set(), "numpy": set()}  # type: dict[str, set[str]]
+    ours: dict[str, set[str]] = {"torch": set(), "numpy": set()}
     for name, generator in generators.items():
         ours["torch" if isinstance(generator, torch.Generator) else "numpy"].add(name)
     if ours != {"torch": set(parts["generator"]), "numpy": set(numpy_states)}:

@@ -130,6 +130,17 @@ def test_each_part_of_the_state_is_needed_for_that(tmp_path, forgotten):
     assert not equal(fresh.everything(), whole.everything())
 
 
+def test_further_tensors_of_a_run_such_as_averaged_weights_are_filled_in_place(tmp_path):
+    run = Run()
+    average = {name: torch.rand_like(p) for name, p in run.network.named_parameters()}
+    save_training(tmp_path / "state", run.network, run.optimizer, run.generators, {}, average)
+    ours = {name: torch.zeros_like(value) for name, value in average.items()}
+    load_training(tmp_path / "state", run.network, run.optimizer, run.generators, ours)
+    assert all(torch.equal(ours[name], average[name]) for name in average)
+    with pytest.raises(TrainingError, match="is the state of another run"):
+        run.load(tmp_path / "state")
+
+
 def test_tensors_and_values_come_back_as_they_were(tmp_path):
     base = torch.arange(12.0)
     tensors = {

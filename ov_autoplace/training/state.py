@@ -78,7 +78,9 @@ def load_training(
 
     Args:
         path: The file.
-        network, optimizer, generators: What to restore, in place; made as they were for the saved run.
+        network: Restored in place; made from the same configuration as the saved one.
+        optimizer: Restored in place; of the same parameters in the same groups.
+        generators: Restored in place; the same names as were saved.
         extra: Tensors to fill in place with those that were saved under their names.
 
     Returns:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tempfile
 import warnings
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import openvino as ov
@@ -17,15 +18,13 @@ from ov_autoplace._arrays import csr_from_lists
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CheckpointError
 from ov_autoplace.policy.batch import GraphBatch, LevelBatch, collate
+from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
 from ov_autoplace.policy.inputs import INPUT_NAMES, LEVEL_FIELDS, input_name, network_inputs
 from ov_autoplace.policy.levels import LEVELS
 from ov_autoplace.policy.messages import Topology
+from ov_autoplace.policy.network import PlacementNetwork
 from ov_autoplace.policy.runner import compile_network, compute_scores
-
-if TYPE_CHECKING:
-    from ov_autoplace.policy.config import NetworkConfig
-    from ov_autoplace.policy.network import PlacementNetwork
 
 __all__ = ["TOLERANCE", "can_be_exported", "export_network"]
 
@@ -55,17 +54,16 @@ def export_network(network: PlacementNetwork) -> tuple[bytes, bytes]:
     Raises:
         CheckpointError: The exported network answers otherwise than the given one on a graph of another size.
     """
-    was_training = network.training
-    network.eval()
-    try:
-        model = _converted(network)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "policy.xml"
-            ov.save_model(model, path, compress_to_fp16=False)
-            graph, constants = path.read_bytes(), path.with_suffix(".bin").read_bytes()
-        _compare(network, graph, constants)
-    finally:
-        network.train(was_training)
+    # A copy, since the given one may be in training, on another device, or on DGL, which cannot be traced.
+    copy = PlacementNetwork(replace(network.config, implementation="bag"))
+    copy.load_state_dict(network.state_dict())
+    copy.eval()
+    model = _converted(copy)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "policy.xml"
+        ov.save_model(model, path, compress_to_fp16=False)
+        graph, constants = path.read_bytes(), path.with_suffix(".bin").read_bytes()
+    _compare(copy, graph, constants)
     return graph, constants
 
 

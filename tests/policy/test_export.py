@@ -98,6 +98,14 @@ def test_exporting_leaves_the_network_as_it_was() -> None:
     assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
 
 
+def test_a_network_trained_on_dgl_is_exported_as_bags() -> None:
+    pytest.importorskip("dgl")
+    network = network_of(replace(SMALL, implementation="dgl"))
+    compiled = compile_network(*export_network(network))
+    graph = policy_graph(random_table(4, 45, 3, constrained=False))
+    assert largest_difference(compute_scores(compiled, graph), torch_scores(network, graph)) < 1e-4
+
+
 def test_weights_are_exported_in_full_precision_and_no_path_is_written(checkpoint: Path) -> None:
     text = (checkpoint / "policy.xml").read_text()
     assert 'element_type="f16"' not in text

@@ -88,6 +88,11 @@ class GraphBatch:
         return _joined([graph.node_features for graph in self.graphs])
 
     @cached_property
+    def probes(self) -> Tensor:
+        """What simple placements would run into, ``float32[N, len(PROBE_FEATURES)]``."""
+        return _joined([graph.probes for graph in self.graphs])
+
+    @cached_property
     def topology(self) -> Topology:
         """The edges."""
         return Topology(self.edge_source, self.edge_target, self.num_nodes)

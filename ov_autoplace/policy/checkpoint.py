@@ -332,7 +332,7 @@ def _is_complete(data: Mapping[str, Any]) -> bool:
 
 def _features() -> dict[str, Any]:
     """What a network of this version of the package reads."""
-    from ov_autoplace.policy.features import NODE_FEATURES, PAIR_FEATURES
+    from ov_autoplace.policy.features import NODE_FEATURES, PAIR_FEATURES, PROBE_FEATURES
     from ov_autoplace.policy.levels import ARC_FEATURES, LEVEL_FEATURES, LEVELS
     from ov_autoplace.policy.vocabulary import OP_TYPES, vocabulary_hash
 
@@ -340,6 +340,7 @@ def _features() -> dict[str, Any]:
         "vocabulary": {"op_types": len(OP_TYPES), "sha256": vocabulary_hash()},
         "node": list(NODE_FEATURES),
         "pair": list(PAIR_FEATURES),
+        "probes": list(PROBE_FEATURES),
         "level": list(LEVEL_FEATURES),
         "arc": list(ARC_FEATURES),
         "levels": LEVELS,

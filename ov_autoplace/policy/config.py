@@ -38,6 +38,7 @@ class NetworkConfig:
         feedback: Of ``multilevel``: whether a round sees what its last answer would cost.
         cross_device: Of ``multilevel``: whether states of one unit on several devices see each other.
         op_types: Whether op types are read.
+        probes: Of ``multilevel``: whether it is told what simple placements would run into.
         heads, segment: Of ``attention``: heads, and units per segment.
         placer_layers: Layers of ``attention``.
         dropout: In the encoder, while training.
@@ -58,6 +59,7 @@ class NetworkConfig:
     feedback: bool = True
     cross_device: bool = True
     op_types: bool = True
+    probes: bool = True
     heads: int = 4
     segment: int = 128
     placer_layers: int = 2

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from ov_autoplace._arrays import BoolArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.policy.levels import Level, beyond_best_other, build_levels, signed_log
+from ov_autoplace.policy.probes import PROBE_FEATURES, probe_features
 from ov_autoplace.policy.structure import NODE_FEATURES, structural_features
 from ov_autoplace.policy.vocabulary import op_type_indices
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.units import UnitGraph
 
-__all__ = ["NODE_FEATURES", "PAIR_FEATURES", "PolicyGraph", "policy_graph"]
+__all__ = ["NODE_FEATURES", "PAIR_FEATURES", "PROBE_FEATURES", "PolicyGraph", "policy_graph"]
 
 PAIR_FEATURES = (
     "seconds",
@@ -93,6 +94,11 @@ class PolicyGraph:
         return structural_features(
             self.edge_source, self.edge_target, len(self), self.output_shapes, self.output_bytes
         )
+
+    @cached_property
+    def probes(self) -> NDArray[np.float32]:
+        """What simple placements would run into, see :mod:`ov_autoplace.policy.probes`."""
+        return probe_features(self)
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:

@@ -31,6 +31,7 @@ LEVEL_FIELDS = (
 _MAKERS: dict[str, Callable[[PolicyGraph], NDArray[Any]]] = {
     "pair_features": lambda graph: graph.pair_features,
     "node_features": lambda graph: graph.node_features,
+    "probes": lambda graph: graph.probes,
     "node_cost": lambda graph: graph.node_cost,
     "allowed": lambda graph: graph.allowed,
     "op_type": lambda graph: graph.op_type,

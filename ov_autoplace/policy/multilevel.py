@@ -9,7 +9,7 @@ from torch.nn import functional
 from ov_autoplace.policy.batch import GraphBatch
 from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.equivariant import Round
-from ov_autoplace.policy.features import PAIR_FEATURES
+from ov_autoplace.policy.features import PAIR_FEATURES, PROBE_FEATURES
 from ov_autoplace.policy.vocabulary import OP_TYPES
 
 __all__ = ["MultilevelNetwork"]
@@ -26,7 +26,9 @@ class MultilevelNetwork(nn.Module):
         super().__init__()
         hidden = config.hidden
         self.op_type = nn.Embedding(len(OP_TYPES), _OP_TYPE_WIDTH) if config.op_types else None
-        width = len(PAIR_FEATURES) + 1 + (_OP_TYPE_WIDTH if config.op_types else 0)
+        self.probes = config.probes
+        width = len(PAIR_FEATURES) + 1
+        width += _OP_TYPE_WIDTH * config.op_types + len(PROBE_FEATURES) * config.probes
         self.embed = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
         self.superposition = Modulation(len(PAIR_FEATURES) + 1, hidden) if config.superposition else None
         self.rounds = nn.ModuleList(Round(config) for _ in range(config.rounds))
@@ -38,6 +40,8 @@ class MultilevelNetwork(nn.Module):
         columns = [batch.pair_features, graph_columns]
         if self.op_type is not None:
             columns.append(self.op_type(batch.op_type).unsqueeze(1).expand(-1, D, -1))
+        if self.probes:
+            columns.append(batch.probes.unsqueeze(1).expand(-1, D, -1))
         state = self.embed(torch.cat(columns, dim=2))
         modulation = None
         if self.superposition is not None:

@@ -92,7 +92,9 @@ def make_problem(
         if is_single and devices == 2 and not thorough and random.random() >= _TRIVIAL:
             continue
         graph = policy_graph(task.shown)
-        assert graph.levels  # made here, in the worker
+        # What is derived from a graph is made here, in the worker.
+        assert graph.levels
+        assert len(graph.probes) == len(graph)
         label = np.zeros(len(graph), dtype=np.int64)
         label[graph.unit_of] = answer.assignment
         assert answer.latency_seconds is not None

@@ -63,7 +63,7 @@ class PretrainSettings:
     evaluate_every: int = 500
     validation_problems: int = 96
     save_minutes: float = 3.0
-    workers: int = 1
+    workers: int = 2
     threads: int = 0
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ov_autoplace._arrays import frozen_array
-from ov_autoplace.policy.features import PAIR_FEATURES, policy_graph
+from ov_autoplace.policy.features import PAIR_FEATURES, PROBE_FEATURES, policy_graph
 from ov_autoplace.policy.levels import LEVELS, beyond_best_other, signed_log
 from ov_autoplace.policy.structure import NODE_FEATURES, fractal_dimension
 from ov_autoplace.policy.vocabulary import OP_TYPES, UNKNOWN, op_type_indices
@@ -132,6 +132,24 @@ def test_every_level_is_the_same_problem_with_groups_for_nodes(seed):
         assert np.diff(level.arc_offsets).tolist() == counts.tolist()
         members = level.parent[members]
     assert set(members.tolist()) == {0}
+
+
+def test_probes_find_the_circles_that_a_greedy_placement_makes():
+    # 0 -> 1 -> 2 with a shortcut from 0 to 2: with 1 alone elsewhere, 0 and 2 wait for it and it for them.
+    seconds = [[1.0, 9.0], [9.0, 1.0], [1.0, 9.0], [1.0, 9.0]]
+    probes = {
+        shortcut: policy_graph(
+            make_table(seconds, [(0, 0.1, [1, 2] if shortcut else [1]), (1, 0.1, [2]), (2, 0.1, [3])])
+        ).probes
+        for shortcut in (True, False)
+    }
+    own, everywhere = (PROBE_FEATURES.index(f"level0_log_{name}") for name in ("own_circle", "all_circles"))
+    np.testing.assert_allclose(probes[True][:, own], np.log(2) / 4, rtol=1e-6)
+    np.testing.assert_allclose(probes[True][:, everywhere], np.log(3) / 4, rtol=1e-6)
+    assert not probes[False][:, [own, everywhere]].any()
+    # Without circles it costs 4 s of work and two hand-overs of 0.1 s each, against 12 s on one device.
+    cost = PROBE_FEATURES.index("level0_log_cost_by_best_single")
+    np.testing.assert_allclose(probes[False][:, cost], np.log(4.2 / 12), rtol=1e-5)
 
 
 def test_groups_join_along_the_edge_that_is_dearest_to_cut():

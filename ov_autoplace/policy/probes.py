@@ -1,10 +1,11 @@
 """What simple placements of a graph would run into: the part of HETERO's costs that no edge shows.
 
-HETERO cuts subgraphs that wait for each other in a circle, and each cut costs a launch and hand-overs.
-Whether a mix of devices makes circles is a property of the whole placement: hardly any in a chain, hundreds in
-an unrolled recurrent network. So each graph is probed: on the first levels of grouping every group is put where
-it is cheapest, and the policy is told, of each unit, how many subgraphs are in the circle that its own lies in,
-and of the whole graph, how many are in any, and what the placement would cost without circles.
+HETERO cuts subgraphs that wait for each other in a circle, and each cut costs a launch and hand-
+overs. Whether a mix of devices makes circles is a property of the whole placement: hardly any in a
+chain, hundreds in an unrolled recurrent network. So each graph is probed: on the first levels of
+grouping every group is put where it is cheapest, and the policy is told, of each unit, how many
+subgraphs are in the circle that its own lies in, and of the whole graph, how many are in any, and
+what the placement would cost without circles.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def pretrain(
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(step, settings)
             if step < settings.imitation_steps:
-                metrics = _imitate(network, optimizer, batch, label, settings)
+                metrics = _imitate(network, optimizer, batch, label, problems, settings)
             else:
                 metrics = _improve(network, optimizer, batch, label, problems, generator, settings)
             _average(average, network, settings.average, step)
@@ -189,12 +190,19 @@ def _imitate(
     optimizer: torch.optim.Optimizer,
     batch: GraphBatch,
     label: Tensor,
+    problems: Sequence[Problem],
     settings: PretrainSettings,
 ) -> dict[str, float]:
-    """One step towards the teacher's answers."""
+    """One step towards the teacher's answers, above all where the policy's own are slow."""
+    answers = network.answers(batch)
+    own = answers[-1].argmax(dim=1).numpy()
+    answer_of = {id(p.graph): own[a:b] for p, (a, b) in zip(problems, _spans(batch), strict=True)}
+    gaps = evaluate(lambda graph: answer_of[id(graph)], problems).gaps
+    importance = torch.from_numpy(1.0 + settings.focus * np.clip(gaps, 0.0, 1.0)).float()
     loss, metrics = imitation_loss(
-        network.answers(batch), batch, label, settings.expected_cost, settings.early_rounds
+        answers, batch, label, settings.expected_cost, settings.early_rounds, importance
     )
+    metrics["gap"] = float(gaps.mean())
     metrics["grad_norm"] = _descend(network, optimizer, loss, settings)
     return metrics
 
@@ -236,6 +244,11 @@ def _improve(
         )
         _descend(network, optimizer, settings.keep_imitating * loss, settings)
     return metrics
+
+
+def _spans(batch: GraphBatch) -> list[tuple[int, int]]:
+    """First unit and the one behind the last of each graph."""
+    return list(pairwise(batch.node_offsets.tolist()))
 
 
 def _descend(

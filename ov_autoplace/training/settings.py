@@ -27,6 +27,8 @@ class PretrainSettings:
         weight_decay: Of AdamW.
         max_grad_norm: Gradients are scaled down to this norm.
         expected_cost: Weight of the logarithm of the expected relaxed latency, beside the cross-entropy.
+        focus: How much more a problem counts in imitation the slower the policy's present answer to it is:
+            ``1 + focus * gap``, with gaps of 100 % and more alike.
         early_rounds: Weight of the answers that a network gives before its last one.
         samples: Placements sampled per problem in the policy gradient.
         epochs: Gradient steps per set of samples.
@@ -43,8 +45,8 @@ class PretrainSettings:
 
     config: str = "autoplace-base"
     seed: int = 0
-    imitation_steps: int = 8_000
-    policy_steps: int = 800
+    imitation_steps: int = 7_000
+    policy_steps: int = 600
     graphs_per_step: int = 16
     units_per_step: int = 1_500
     learning_rate: float = 2e-3
@@ -53,6 +55,7 @@ class PretrainSettings:
     weight_decay: float = 1e-4
     max_grad_norm: float = 1.0
     expected_cost: float = 1.0
+    focus: float = 10.0
     early_rounds: float = 0.3
     samples: int = 8
     epochs: int = 2

@@ -67,3 +67,16 @@ def test_an_estimate_teaches_its_answer_but_not_its_prices():
     with_prices, _ = imitation_loss([scores], batch, label, 1.0, 0.3)
     without, _ = imitation_loss([scores], batch, label, 0.0, 0.3)
     assert with_prices.item() == without.item()
+
+
+def test_an_important_graph_counts_more():
+    batch = collate([policy_graph(chain(seed)) for seed in range(2)])
+    label = torch.zeros(batch.num_nodes, dtype=torch.int64)
+    scores = torch.zeros(batch.num_nodes, 2)
+    scores[:5, 1] = 3.0  # wrong about the first graph, undecided about the second
+    alone = [
+        imitation_loss([scores], batch, label, 1.0, 0.3, torch.tensor(weights))[0].item()
+        for weights in ([1.0, 0.0], [0.0, 1.0], [3.0, 1.0])
+    ]
+    assert alone[2] == pytest.approx(0.75 * alone[0] + 0.25 * alone[1])
+    assert alone[0] > alone[1]

@@ -1,0 +1,182 @@
+"""Fine-tuning a policy on the measured latencies of real models, within a budget of wall-clock time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import openvino as ov
+
+from ov_autoplace.errors import TrainingError
+from ov_autoplace.options import PlacerOptions, Progress
+from ov_autoplace.training.budget import parse_seconds
+from ov_autoplace.training.finetune_settings import FinetuneSettings
+
+if TYPE_CHECKING:
+    from ov_autoplace.placement.placement import Placement
+
+__all__ = ["FinetuneResult", "TunedModel", "finetune"]
+
+Models = str | os.PathLike[str] | ov.Model | Sequence["str | os.PathLike[str] | ov.Model"]
+
+
+@dataclass(frozen=True, eq=False)
+class TunedModel:
+    """What tuning found for one model. Latencies are relative to the best single device of the same race.
+
+    Attributes:
+        name: Unique in the run.
+        devices: What it was placed on.
+        before: Latency of the placement that the policy proposed before it was tuned; ``None`` = it could
+            not be measured.
+        after: The same for the tuned policy.
+        best: Latency of ``placement``; 1 where no mix of devices was proven to be faster.
+        best_single: Name of the fastest single device.
+        single_seconds: Its median latency.
+        placement: The best placement that is proven.
+        file: Where it is.
+        measurements: How many placements were measured, the single devices included.
+        seconds: Time spent on this model, profiling included.
+        reason: Why ``placement`` was chosen.
+    """
+
+    name: str
+    devices: tuple[str, ...]
+    before: float | None
+    after: float | None
+    best: float
+    best_single: str
+    single_seconds: float
+    placement: Placement
+    file: Path
+    measurements: int
+    seconds: float
+    reason: str
+
+    @property
+    def break_even(self) -> float | None:
+        """Inferences after which the tuning has paid for itself; ``None`` when nothing is saved."""
+        saved = self.single_seconds * (1.0 - self.best)
+        return self.seconds / saved if saved > 0 else None
+
+
+@dataclass(frozen=True, eq=False)
+class FinetuneResult:
+    """What a run of :func:`finetune` leaves.
+
+    Attributes:
+        models: One entry per model that was measured.
+        checkpoint: Folder of the tuned policy.
+        learning_curve: The picture.
+        seconds: Time spent, that of the runs that this one resumed included.
+        stopped: ``"budget"``, ``"nothing new"`` (the policy had nothing more to propose) or
+            ``"interrupted"`` (Ctrl-C).
+    """
+
+    models: tuple[TunedModel, ...]
+    checkpoint: Path
+    learning_curve: Path
+    seconds: float
+    stopped: str
+
+
+def finetune(
+    models: Models,
+    devices: str | Sequence[str] | None = None,
+    *,
+    checkpoint: str | os.PathLike[str] | None = "base",
+    budget: str | float = 120.0,
+    out: str | os.PathLike[str] = "tuned",
+    core: ov.Core | None = None,
+    seed: int = 0,
+    superposition_only: bool = False,
+    resume: bool = False,
+    settings: FinetuneSettings | None = None,
+    config: str = "autoplace-base",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    pin: Mapping[str, str] | None = None,
+    memory_limit: Mapping[str, float] | None = None,
+    properties: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    command: str = "",
+    started: float | None = None,
+) -> FinetuneResult:
+    """Improve a policy on given models by measuring what it proposes for them.
+
+    In rounds that alternate between the models, the policy proposes placements; the simulator, with costs
+    that every measurement corrects, tells the promising ones; these are compiled and raced against the
+    fastest single device; and the policy learns from the ratios, and from the corrected simulator in
+    between. A mix of devices counts as found when it wins by more than the noise twice, compiled anew for
+    the second race; until then the best placement is the fastest single device. Only the policy proposes:
+    for the fastest placement of one model whoever thinks of it, use ``place(..., mode="TUNE")``.
+
+    The folder ``out`` becomes a checkpoint, and always holds the best placement found so far of each model
+    (``best.MODEL.affinity.json``) and every measurement (``measurements.jsonl``). Ctrl-C ends the run as
+    the end of the budget does; after a kill, ``resume`` continues it.
+
+    Args:
+        models: A model or several: files that OpenVINO reads, or ``openvino.Model``, which is not modified.
+        devices: Real devices, ``"GPU,CPU"`` or a sequence; all of the Core's when ``None``.
+        checkpoint: Where to start: a folder, ``"base"`` for the shipped policy, or ``None`` for a network
+            with random weights.
+        budget: Seconds of wall-clock time for everything, or a text like ``"120s"`` or ``"5m"``.
+        out: Output folder; must not hold another checkpoint.
+        core: Where the devices are; ``None`` means a new Core.
+        seed: Of everything random; what is measured depends on the machine as well.
+        superposition_only: Train only the part of the network that conditions it on the graph (GDP).
+        resume: Continue the run in ``out``, for another ``budget``; where there is none, start one.
+        settings: The hyper-parameters.
+        config: Name of the network's configuration when ``checkpoint`` is ``None``.
+        shapes: Shape by input name, for dynamic inputs.
+        pin: Device by pattern of op names.
+        memory_limit: Bytes by device.
+        properties: OpenVINO properties that the models will be compiled with.
+        progress: Called as the work goes on, with tenths of seconds spent and allowed.
+        command: What was typed, for the checkpoint's card.
+        started: ``time.perf_counter()`` when the budget began to count; ``None`` = now.
+
+    Raises:
+        TrainingError: The packages for training are not installed, the folder holds something else, or the
+            budget does not suffice to measure anything.
+        AutoplaceError: One of its kinds, when the request or a model cannot be met.
+    """
+    started = time.perf_counter() if started is None else started
+    seconds = parse_seconds(budget)
+    options = PlacerOptions.from_arguments(
+        {
+            "seed": seed,
+            "shapes": shapes or {},
+            "pin": pin or {},
+            "memory_limit": memory_limit or {},
+            "properties": properties or {},
+            "progress": progress,
+        }
+    )
+    try:
+        from ov_autoplace.training.finetune_run import FinetuneRequest, run
+    except ModuleNotFoundError as cause:
+        raise TrainingError(
+            f"fine-tuning needs the package {cause.name!r}; "
+            "install it with: pip install 'ov-autoplace[train]'"
+        ) from cause
+    single = isinstance(models, (str, os.PathLike, ov.Model))
+    request = FinetuneRequest(
+        models=(models,) if single else tuple(models),  # type: ignore[arg-type]
+        devices=devices,
+        checkpoint=checkpoint,
+        budget_seconds=seconds,
+        started=started,
+        out=Path(out),
+        core=core,
+        superposition_only=superposition_only,
+        resume=resume,
+        settings=settings or FinetuneSettings(),
+        config=config,
+        options=options,
+        command=command,
+    )
+    return run(request)

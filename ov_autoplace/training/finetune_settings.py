@@ -1,0 +1,59 @@
+"""The hyper-parameters of fine-tuning, all in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ov_autoplace.errors import OptionError
+
+__all__ = ["FinetuneSettings"]
+
+
+@dataclass(frozen=True)
+class FinetuneSettings:
+    """How a policy is tuned on measured latencies.
+
+    Attributes:
+        proposals: Placements that the policy samples per round, of which the best are measured.
+        measured: How many of them are compiled and run per round.
+        hopeless: Placements predicted to take this much longer than the best single device are not worth
+            compiling; ``inf`` measures whatever the policy proposes.
+        inferences: Rounds of a race, at most: inferences of each placement in it.
+        simulated_updates: Updates on the simulator per round; 0 learns from measurements alone.
+        remembered: The best placements measured so far that take part in each update on measurements.
+        patience: A model is done when its policy proposed nothing new for so many rounds in a row.
+        learning_rate: Of Adam.
+        samples: Placements per update on the simulator.
+        epochs: Gradient steps per update.
+        clip: PPO's bound on the change of a sample's probability.
+        entropy: Weight of the entropy bonus.
+        max_grad_norm: Gradients are scaled down to this norm.
+    """
+
+    proposals: int = 32
+    measured: int = 3
+    hopeless: float = 1.5
+    inferences: int = 25
+    simulated_updates: int = 3
+    remembered: int = 5
+    patience: int = 6
+    learning_rate: float = 3e-4
+    samples: int = 16
+    epochs: int = 3
+    clip: float = 0.2
+    entropy: float = 0.003
+    max_grad_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("proposals", "measured", "patience", "learning_rate", "epochs", "clip", "max_grad_norm"):
+            if not getattr(self, name) > 0:
+                raise OptionError(f"{name} is {getattr(self, name)}; it must be above 0")
+        for name in ("simulated_updates", "remembered", "entropy"):
+            if not getattr(self, name) >= 0:
+                raise OptionError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+        if self.samples < 2:
+            raise OptionError("samples is 1; the baseline of a sample is the mean of the others")
+        if self.inferences < 6:
+            raise OptionError(f"inferences is {self.inferences}; fewer than 6 pairs of runs prove nothing")
+        if not self.hopeless > 1:
+            raise OptionError(f"hopeless is {self.hopeless}; it must be above 1")

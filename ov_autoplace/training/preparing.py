@@ -1,0 +1,203 @@
+"""From a model to what tuning works on: its cost table, the devices that run it, and an open session."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import openvino as ov
+
+from ov_autoplace._arrays import BoolArray
+from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.profiled import profile_session
+from ov_autoplace.cost.profiling import ProfilingSession
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.transfers import TransferFit, measure_transfers
+from ov_autoplace.decision_cache import model_hash
+from ov_autoplace.devices import device_properties
+from ov_autoplace.errors import ModelError, ProfilingError, TrainingError
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.support import supported_ops
+from ov_autoplace.training.budget import Budget, Interruption
+
+__all__ = ["Machine", "PreparedModel", "prepare"]
+
+_log = logging.getLogger("ov_autoplace")
+
+# What profiling a model takes beside compiling it: seconds and inferences per device and probe.
+_PROFILE_SECONDS, _PROFILE_RUNS = 0.35, 12
+_PROBES = 3
+_TRANSFER_SECONDS = 3.0  # per pair of devices
+
+
+@dataclass
+class Machine:
+    """The devices of one run, with what is measured of them once for all models.
+
+    Attributes:
+        core: Where they are registered.
+        devices: Their names.
+        config: OpenVINO properties, as for ``compile_model``.
+        shapes: Shape by input name, for dynamic models.
+        pins: Device by pattern of op names.
+        seed: Of input data.
+        transfers: Costs of launches and hand-overs by devices, once they were measured.
+    """
+
+    core: ov.Core
+    devices: tuple[str, ...]
+    config: Mapping[str, Any] = field(default_factory=dict)
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    pins: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    transfers: dict[tuple[str, ...], TransferFit] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedModel:
+    """A model that is ready to be raced.
+
+    Attributes:
+        model: All of it, with unique names.
+        digest: Hash of everything that placements of it depend on.
+        session: Compiles it on ``session.devices``; each of them has compiled it alone, where it can.
+        table: Its costs on these devices.
+        compile_seconds: How long one compilation took.
+    """
+
+    model: ov.Model
+    digest: str
+    session: ProfilingSession
+    table: CostTable
+    compile_seconds: float
+
+
+def prepare(
+    model: ov.Model,
+    machine: Machine,
+    budget: Budget,
+    interruption: Interruption,
+    known: CostTable | None = None,
+) -> PreparedModel:
+    """Compile a model on each device alone and profile it.
+
+    Where profiling would not end within the budget, costs are estimated instead; races correct them.
+
+    Args:
+        model: Is not modified.
+        machine: The devices; those that cannot compile the model are left out.
+        budget: The time that all may take.
+        interruption: Asked between the steps.
+        known: Costs that an earlier run measured, on the devices that it could use.
+
+    Raises:
+        TrainingError: The budget does not allow it.
+        ProfilingError: No device can compile the model.
+        ModelError: An op runs on none of the devices.
+    """
+    whole = model.clone()
+    make_names_unique(whole)
+    folded = whole.clone()
+    fold_static_shapes(folded)
+    digest = model_hash(folded)
+    graph = extract(folded, machine.shapes)
+    devices = machine.devices if known is None else known.devices
+    while True:
+        interruption.check()
+        properties = device_properties(machine.core, devices, machine.config)
+        supported = supported_ops(machine.core, folded, graph.names, devices, properties)
+        session = ProfilingSession(machine.core, folded, devices, properties, machine.shapes, machine.seed)
+        try:
+            failed, compile_seconds, once = _try_devices(session, supported, budget, interruption)
+            if not failed:
+                table = known or _cost_table(
+                    session, folded, graph, supported, machine, budget, compile_seconds, once
+                )
+                return PreparedModel(whole, digest, session, table, compile_seconds)
+        except BaseException:
+            session.close()
+            raise
+        session.close()
+        devices = _without(devices, failed)
+
+
+def _try_devices(
+    session: ProfilingSession, supported: BoolArray, budget: Budget, interruption: Interruption
+) -> tuple[dict[str, ProfilingError], float, float]:
+    """Compile the model on each device that supports all of it, and run it once.
+
+    Returns:
+        What those that fail say; the longest compilation; the longest inference.
+    """
+    failed: dict[str, ProfilingError] = {}
+    longest, once = 0.0, 0.0
+    for d, device in enumerate(session.devices):
+        if not supported[:, d].all():
+            continue
+        interruption.check()
+        if not budget.allows(longest + once):
+            raise TrainingError(
+                f"the budget of {budget.seconds:g} s does not suffice to compile the model for each device; "
+                f"{budget.spent:.0f} s were spent, and {device} needs about {longest:.0f} s more"
+            )
+        before = budget.spent
+        try:
+            executable = session.compile_device(device)
+            longest = max(longest, budget.spent - before)
+            before = budget.spent
+            executable.run(1, warmup=0)
+            once = max(once, budget.spent - before)
+        except ProfilingError as cause:
+            failed[device] = cause
+        except RuntimeError as cause:
+            failed[device] = ProfilingError(f"the model cannot be run on {device}: {cause}")
+    return failed, longest, once
+
+
+def _without(devices: Sequence[str], failed: Mapping[str, ProfilingError]) -> tuple[str, ...]:
+    """The devices that did not fail, of which there must be two for there to be a choice."""
+    remaining = tuple(device for device in devices if device not in failed)
+    for device, cause in failed.items():
+        if not remaining:
+            raise cause
+        if len(remaining) < 2:
+            raise ModelError(f"only {remaining[0]} can run the model, so there is nothing to tune: {cause}")
+        _log.warning("%s is left out: %s", device, cause)
+    return remaining
+
+
+def _cost_table(
+    session: ProfilingSession,
+    model: ov.Model,
+    graph: ComputationGraph,
+    supported: BoolArray,
+    machine: Machine,
+    budget: Budget,
+    compile_seconds: float,
+    once: float,
+) -> CostTable:
+    """Profiled costs, or estimated ones where the budget does not allow to profile."""
+    D = len(session.devices)
+    needed = (2 * D + _PROBES) * (_PROFILE_SECONDS + _PROFILE_RUNS * once) + (
+        D + 2 * _PROBES
+    ) * compile_seconds
+    if session.devices not in machine.transfers:
+        needed += _TRANSFER_SECONDS * D * (D - 1) / 2
+    # At most half of the time for the table: a table without measurements to correct it is of little use.
+    if budget.allows(2 * needed):
+        if session.devices not in machine.transfers:
+            machine.transfers[session.devices] = measure_transfers(session.profiler, session.devices)
+        transfers = machine.transfers[session.devices]
+        return profile_session(session, graph, supported, machine.pins, transfers).table
+    _log.warning(
+        "%.0f s are left, profiling would take about %.0f s: costs are estimated instead", budget.left, needed
+    )
+    target = Target.generic(machine.core, session.devices)
+    return analytic_table(coarsen(graph, pins=machine.pins), target, session.devices, supported)

@@ -1,0 +1,110 @@
+"""What a fine-tuning run keeps on disk, so that a kill loses at most the measurement in progress.
+
+The output folder is a checkpoint, and holds besides: ``measurements.jsonl`` (a line per measurement),
+``state.safetensors`` (what the policy's training needs to go on), ``MODEL.table.json`` (the costs as they
+were profiled), ``best.MODEL.affinity.json`` (the best placement that is proven) and ``learning_curve.png``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import OutputError, TrainingError
+from ov_autoplace.files import staged_folder
+from ov_autoplace.policy.checkpoint import CARD
+from ov_autoplace.training.learning_curve import draw_learning_curve
+from ov_autoplace.training.logs import JsonLinesLog, read_log
+from ov_autoplace.training.tuning_task import Event, TuningTask
+
+__all__ = ["TuningFolder"]
+
+_LOG, _STATE, _CURVE = "measurements.jsonl", "state.safetensors", "learning_curve.png"
+
+
+class TuningFolder:
+    """The output folder of a run.
+
+    Args:
+        path: The folder; it is made by :meth:`create`.
+        resume: Whether to go on with the run that it holds.
+
+    Attributes:
+        resumed: Whether there is a run to go on with.
+
+    Raises:
+        TrainingError: It holds something that would be overwritten.
+        OutputError: It cannot be written.
+    """
+
+    def __init__(self, path: Path, resume: bool) -> None:
+        self.path = path
+        self.state = path / _STATE
+        self.curve = path / _CURVE
+        self.resumed = resume and self.state.exists()
+        self._log: JsonLinesLog | None = None
+        self._lines: list[dict[str, Any]] = []
+        if path.exists() and not path.is_dir():
+            raise OutputError(f"cannot write to {path}: it is a file, not a folder")
+        if self.state.exists() and not resume:
+            raise TrainingError(
+                f"{path} holds a tuning run already; continue it with resume, or give another folder"
+            )
+        if (path / CARD).exists() and not self.resumed:
+            raise TrainingError(
+                f"{path} holds a checkpoint, which tuning would overwrite; give another folder"
+            )
+        existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        with staged_folder(existing):
+            pass  # refuse a folder that cannot be written now, not after minutes
+
+    def create(self) -> None:
+        """Make the folder and open its log."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as cause:
+            raise OutputError(f"cannot make the folder {self.path}: {cause.strerror}") from cause
+        # Without a state, what a killed run left was written before its first measurement.
+        self._log = JsonLinesLog(self.path / _LOG, keep=None if self.resumed else lambda _: False)
+        self._lines = read_log(self.path / _LOG)
+
+    def lines(self, name: str | None = None) -> list[dict[str, Any]]:
+        """The measurement log, of one model or of all."""
+        return [line for line in self._lines if name is None or line["model"] == name]
+
+    def write(self, task: TuningTask, event: Event, at_seconds: float) -> None:
+        """Append a line to the log; it is on its way to the disk when this returns."""
+        if self._log is None:
+            raise TrainingError(f"the log of {self.path} is not open")
+        line = {"at_seconds": round(at_seconds, 3), **task.line(event)}
+        self._log.write(line)
+        self._lines.append(line)
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._log is not None:
+            self._log.close()
+
+    def best_file(self, task: TuningTask) -> Path:
+        """Where the best placement of a model is."""
+        return self.path / f"best.{task.name}.affinity.json"
+
+    def save_best(self, task: TuningTask) -> None:
+        """Write the best placement that is proven, whole or not at all."""
+        task.placement(task.champion).save(self.best_file(task))
+
+    def save_table(self, name: str, table: CostTable) -> None:
+        """Keep the costs as they were profiled."""
+        table.save(self._table_file(name))
+
+    def load_table(self, name: str) -> CostTable:
+        """The costs that the run was started with."""
+        return CostTable.load(self._table_file(name))
+
+    def draw(self) -> None:
+        """Draw the learning curve."""
+        draw_learning_curve(self._lines, self.curve)
+
+    def _table_file(self, name: str) -> Path:
+        return self.path / f"{name}.table.json"

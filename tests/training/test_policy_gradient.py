@@ -237,6 +237,23 @@ def test_gradients_are_clipped_to_the_maximal_norm():
     assert math.sqrt(moved) == pytest.approx(0.5, rel=1e-3)
 
 
+def test_an_update_makes_one_gradient_step_per_epoch_each_from_the_weights_of_the_last():
+    environment, batch = problem(*chains())
+    network = SmallNetwork.for_batch(batch, seed=0)
+    actions, log_probs = rollout(network, batch, 8, torch.Generator().manual_seed(2))
+    rewards = rewards_of(environment, actions)
+    once = copy.deepcopy(network)
+    for _ in range(3):
+        optimizer = torch.optim.SGD(once.parameters(), lr=0.01)
+        update(once, optimizer, batch, actions, log_probs, rewards, PolicyGradientSettings(epochs=1))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+    before = parameters(network)
+    metrics = update(network, optimizer, batch, actions, log_probs, rewards, PolicyGradientSettings(epochs=3))
+    assert equal(parameters(once), parameters(network))
+    assert not equal(before, parameters(network))
+    assert metrics["approx_kl"] > 0
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_ppo_finds_the_optimum_of_a_chain_within_some_hundred_evaluations(seed):
     table = chain_table(fast_and_slow([0, 0, 0, 1, 1, 1, 1, 0, 0, 1]), transfer=0.4, launch=0.2)

@@ -27,6 +27,10 @@ Output = Annotated[
     Path,
     typer.Option("--output", "-o", help="Folder for the checkpoint, the log and the state to resume from."),
 ]
+HeldOut = Annotated[
+    Path | None,
+    typer.Option("--held-out", help="Workloads of other families, to judge the finished policy on."),
+]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on from the state in the folder, to the same result.")
 ]
@@ -61,6 +65,7 @@ def _attribute_descriptions(cls: type) -> dict[str, str]:
 def pretrain(
     data: Data,
     output: Output,
+    held_out: HeldOut = None,
     resume: Resume = False,
     as_json: arguments.Json = False,
     **settings: Any,
@@ -76,7 +81,9 @@ def pretrain(
             f"training needs the package {cause.name!r}; install it with: pip install 'ov-autoplace[train]'"
         ) from cause
     command = shlex.join(["ov-autoplace", *sys.argv[1:]])
-    result = train(data, output, PretrainSettings(**settings), resume=resume, command=command)
+    result = train(
+        data, output, PretrainSettings(**settings), held_out=held_out, resume=resume, command=command
+    )
     summary = result.evaluation.summary()
     if as_json:
         by_family = result.evaluation.by_family()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from ov_autoplace.policy.network import PlacementNetwork
 from ov_autoplace.simulator import simulate_batch
 from ov_autoplace.training.problems import Problem
 
-__all__ = ["Evaluation", "evaluate", "greedy"]
+__all__ = ["Evaluation", "evaluate", "greedy", "mean_interval"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +27,12 @@ class Evaluation:
     Attributes:
         gaps: Latency over the best known, minus 1, ``float64[P]``; below 0 where the policy is better.
         families: Family of each problem.
+        names: Name of each problem's graph.
     """
 
     gaps: FloatArray
     families: tuple[str, ...]
+    names: tuple[str, ...]
 
     def summary(self) -> dict[str, float]:
         """Mean, median, 95th percentile and largest gap."""
@@ -45,6 +48,26 @@ class Evaluation:
         """Mean gap of each family."""
         family = np.array(self.families)
         return {name: float(self.gaps[family == name].mean()) for name in sorted(set(self.families))}
+
+    def report(self, worst: int = 5) -> dict[str, Any]:
+        """What a checkpoint's card says: summary, spread, families and the problems it is worst at."""
+        losing = np.argsort(-self.gaps, kind="stable")[:worst]
+        low, high = mean_interval(self.gaps)
+        return {
+            "problems": len(self.gaps),
+            **self.summary(),
+            "mean_gap_95_percent_interval": [low, high],
+            "by_family": self.by_family(),
+            "losing_cases": [{"graph": self.names[i], "gap": float(self.gaps[i])} for i in losing],
+        }
+
+
+def mean_interval(values: FloatArray, seed: int = 0, resamples: int = 2000) -> tuple[float, float]:
+    """95 % interval of a mean, by the percentile bootstrap (Efron, 1979)."""
+    random = np.random.default_rng(seed)
+    means = values[random.integers(0, len(values), (resamples, len(values)))].mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
 
 
 def greedy(network: PlacementNetwork) -> Callable[[PolicyGraph], IntArray]:
@@ -70,4 +93,8 @@ def evaluate(answer: Callable[[PolicyGraph], IntArray], problems: Sequence[Probl
         devices = np.ascontiguousarray(answer(problem.graph)[problem.graph.unit_of], dtype=np.int32)
         seconds = float(simulate_batch(problem.task.true, devices[None])[0])
         gaps.append(seconds / problem.best_seconds - 1.0)
-    return Evaluation(np.array(gaps), tuple(problem.task.family for problem in problems))
+    return Evaluation(
+        np.array(gaps),
+        tuple(problem.task.family for problem in problems),
+        tuple(problem.task.name for problem in problems),
+    )

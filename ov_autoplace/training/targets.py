@@ -55,11 +55,13 @@ class Task:
         shown: The table that the policy reads.
         true: The table that placements are scored on; the same object unless ``shown`` is an estimate.
         family: Of the workload.
+        name: Of the workload.
     """
 
     shown: CostTable
     true: CostTable
     family: str
+    name: str
 
 
 def random_task(
@@ -81,7 +83,7 @@ def random_task(
     if random.random() < targets.untyped:
         true = replace(true, op_types=None, output_shapes=None)
     if random.random() >= targets.estimate:
-        return Task(true, true, workload.family)
+        return Task(true, true, workload.family, workload.name)
     _, op_type = np.unique(workload.op_types, return_inverse=True)
     shape = (op_type.max() + 1, devices)
     error = random.normal(0, targets.estimate_type_error, shape)[op_type]
@@ -94,7 +96,7 @@ def random_task(
         transfer_seconds_per_byte=true.transfer_seconds_per_byte * crossing,
         source="analytic",
     )
-    return Task(shown, true, workload.family)
+    return Task(shown, true, workload.family, workload.name)
 
 
 def _op_seconds(

@@ -49,8 +49,11 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained(data, tmp_path_factory):
     """A whole tiny run, as the fixture of the tests that look at what it leaves."""
-    out = tmp_path_factory.mktemp("run")
-    return out, pretrain(data, out, SETTINGS, config=TINY, targets=TARGETS, command="the command")
+    out, held_out = tmp_path_factory.mktemp("run"), tmp_path_factory.mktemp("held-out")
+    for i, workload in enumerate(_workloads()):
+        workload.save(held_out / f"{i}.npz")
+    arguments = {"config": TINY, "targets": TARGETS, "held_out": held_out, "command": "the command"}
+    return out, pretrain(data, out, SETTINGS, **arguments)
 
 
 def test_training_lowers_the_loss_and_the_gap(trained):
@@ -76,6 +79,11 @@ def test_the_checkpoint_says_how_it_was_made_and_runs_without_torch(trained):
     assert card["training"]["command"] == "the command"
     assert card["training"]["settings"] == asdict(SETTINGS)
     assert card["metrics"]["validation"]["mean_gap"] == pytest.approx(result.evaluation.summary()["mean_gap"])
+    held_out = card["metrics"]["held_out_3_devices"]
+    low, high = held_out["mean_gap_95_percent_interval"]
+    assert low <= held_out["mean_gap"] <= high
+    assert set(held_out["by_family"]) == set(RANDOM_FAMILIES)
+    assert held_out["losing_cases"][0]["gap"] == held_out["largest_gap"]
     problem = make_problem(by_family(_workloads()), np.random.default_rng(0), TARGETS, 3)
     answer = PolicyRunner(out).greedy(problem.graph)
     assert answer.tolist() == greedy(result.network)(problem.graph).tolist()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ov_autoplace.placer import place
     from ov_autoplace.simulator import simulate
     from ov_autoplace.solvers import solve
+    from ov_autoplace.training.finetune import finetune
 
 __all__ = [
     "AutoplacePass",
@@ -42,6 +43,7 @@ __all__ = [
     "count_subgraphs",
     "errors",
     "extract",
+    "finetune",
     "place",
     "profile",
     "register",
@@ -60,6 +62,7 @@ _HOME = {
     "annotate": "placement.annotation",
     "count_subgraphs": "partition",
     "extract": "graph.extract",
+    "finetune": "training.finetune",
     "place": "placer",
     "profile": "cost.profiled",
     "simulate": "simulator",

@@ -19,6 +19,7 @@ PUBLIC = {
     "count_subgraphs",
     "errors",
     "extract",
+    "finetune",
     "place",
     "profile",
     "register",

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ov_autoplace._version import __version__
-from ov_autoplace.cli import annotate, bench, benchmark_app, calibrate, devices, explain, pretrain
+from ov_autoplace.cli import annotate, bench, benchmark_app, calibrate, devices, explain, finetune, pretrain
 from ov_autoplace.cli.console import fail, log_handler, print_sentence
 from ov_autoplace.errors import AutoplaceError
 
@@ -29,6 +29,7 @@ app.command("calibrate")(calibrate.calibrate)
 app.command("annotate")(annotate.annotate)
 app.command("bench")(bench.bench)
 app.command("explain")(explain.explain)
+app.command("finetune")(finetune.finetune)
 app.command("pretrain")(pretrain.pretrain)
 app.command("benchmark_app", context_settings=benchmark_app.CONTEXT, add_help_option=False)(
     benchmark_app.benchmark_app

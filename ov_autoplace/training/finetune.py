@@ -7,21 +7,21 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import openvino as ov
 
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.options import PlacerOptions, Progress
-from ov_autoplace.training.budget import parse_seconds
-from ov_autoplace.training.finetune_settings import FinetuneSettings
+from ov_autoplace.training.finetuning.budget import parse_seconds
+from ov_autoplace.training.finetuning.settings import FinetuneSettings
 
 if TYPE_CHECKING:
     from ov_autoplace.placement.placement import Placement
 
 __all__ = ["FinetuneResult", "TunedModel", "finetune"]
 
-Models = str | os.PathLike[str] | ov.Model | Sequence["str | os.PathLike[str] | ov.Model"]
+Source: TypeAlias = "str | os.PathLike[str] | ov.Model"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class FinetuneResult:
 
 
 def finetune(
-    models: Models,
+    models: Source | Sequence[Source],
     devices: str | Sequence[str] | None = None,
     *,
     checkpoint: str | os.PathLike[str] | None = "base",
@@ -157,15 +157,16 @@ def finetune(
         }
     )
     try:
-        from ov_autoplace.training.finetune_run import FinetuneRequest, run
+        from ov_autoplace.training.finetuning.run import run
+        from ov_autoplace.training.finetuning.setup import FinetuneRequest
     except ModuleNotFoundError as cause:
         raise TrainingError(
             f"fine-tuning needs the package {cause.name!r}; "
             "install it with: pip install 'ov-autoplace[train]'"
         ) from cause
-    single = isinstance(models, (str, os.PathLike, ov.Model))
+    sources = [models] if isinstance(models, (str, os.PathLike, ov.Model)) else list(models)
     request = FinetuneRequest(
-        models=(models,) if single else tuple(models),  # type: ignore[arg-type]
+        models=tuple(sources),
         devices=devices,
         checkpoint=checkpoint,
         budget_seconds=seconds,

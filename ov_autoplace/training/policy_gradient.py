@@ -44,7 +44,7 @@ class PolicyGradientSettings:
         normalise: Divide advantages by their root mean square over the whole batch.
     """
 
-    samples: int = 16
+    samples: int = 8
     epochs: int = 4
     clip: float = 0.2
     entropy: float = 0.01

@@ -85,7 +85,8 @@ def search(
         evaluations: How many placements to simulate; HSDAG's budget is 2,000.
         seed: Of parameters, samples and dropout. The same seed gives the same answer on the same number of
             torch threads.
-        settings: The protocol: PPO or REINFORCE. ``None`` takes REINFORCE for ``hsdag``, PPO for all else.
+        settings: The protocol: PPO or REINFORCE. ``None`` takes REINFORCE for ``hsdag`` and PPO for all else,
+            with a tenth of its learning rate for a network that is given, so as not to unlearn what it knows.
         constraints: Pins and memory limits; ``None`` = those of the table alone.
         progress: Called after every update.
 
@@ -98,10 +99,10 @@ def search(
     graph = policy_graph(table, constraints)
     environment = Environment([table], [graph])
     policy, name = _policy(network, table.num_devices, seed)
+    if settings is None:
+        settings = _settings(name, is_fresh=not isinstance(network, nn.Module))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if settings is None:
-            settings = ReinforceSettings() if name == "hsdag" else PolicyGradientSettings()
         run = _Search(policy, collate([graph]), environment, evaluations, seed, progress)
         zero_shot = run.greedy()
         if isinstance(settings, ReinforceSettings):
@@ -199,6 +200,14 @@ class _Search:
             self.history.append(best)
         if self.progress is not None:
             self.progress(len(self.history), self.evaluations, self.history[-1])
+
+
+def _settings(name: str, is_fresh: bool) -> PolicyGradientSettings | ReinforceSettings:
+    """The protocol of the paper that a configuration comes from."""
+    if name == "hsdag":
+        return ReinforceSettings()
+    settings = PolicyGradientSettings()
+    return settings if is_fresh else replace(settings, learning_rate=settings.learning_rate / 10)
 
 
 def _policy(network: str | NetworkConfig | nn.Module, devices: int, seed: int) -> tuple[nn.Module, str]:

@@ -18,7 +18,7 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.proposals import Proposal
 from ov_autoplace.simulator import simulate
 from ov_autoplace.statistics import Interval, paired_ratio
-from ov_autoplace.training.budget import Budget, Interruption
+from ov_autoplace.training.finetuning.budget import Budget, Interruption
 
 if TYPE_CHECKING:
     from ov_autoplace._core import Executable
@@ -108,7 +108,7 @@ class Workbench:
     ) -> None:
         self.session = session
         self.table = table
-        self.reference_samples: list[FloatArray] = []
+        self.races = 0
         self._budget = budget
         self._interruption = interruption
         self._inferences = inferences
@@ -134,8 +134,33 @@ class Workbench:
         """Latency of a placement as far as it is known."""
         return float(np.median(record.samples)) if len(record.samples) else record.predicted_seconds
 
+    def first_race(self, singles: Sequence[Record], others: Sequence[Record]) -> list[Record]:
+        """Run all single devices and some other placements, in turns.
+
+        Args:
+            singles: The single devices.
+            others: Other placements.
+
+        Returns:
+            Those that were run or that failed; the first one is the fastest single device, to which the
+            ratios of all of them refer. Nothing where the budget does not suffice, or no device runs.
+        """
+        entered, failed = self._enter([*singles, *others], None)
+        if not any(record in singles for record, _ in entered):
+            return []
+        samples = dict(zip([record for record, _ in entered], self._run(entered), strict=True))
+        medians = {r: float(np.median(s)) for r, s in samples.items() if r in singles and len(s)}
+        if not medians:
+            return []
+        fastest = min(medians, key=medians.__getitem__)
+        for record, executable in entered:
+            record.subgraphs = executable.subgraphs
+            record.add(samples[record], samples[fastest])
+        self.races += 1
+        return [fastest, *(record for record in samples if record is not fastest), *failed]
+
     def race(self, reference: Record, others: Sequence[Record]) -> list[Record]:
-        """Run ``others`` against ``reference``, in turns.
+        """Run placements against the reference, in turns.
 
         What would not end within the budget is left out. Those that fail are marked.
 
@@ -149,37 +174,15 @@ class Workbench:
         Raises:
             ProfilingError: The reference fails.
         """
-        entered: list[tuple[Record, Executable]] = []
-        done: list[Record] = []
-        for record in [reference, *others]:
-            self._interruption.check()
-            first_round = _FIRST_ROUND * sum(self.seconds_of(r) for r, _ in entered)
-            fits = self._budget.allows(self.seconds_to_run(record) + first_round)
-            if not fits and record is reference:
-                return []
-            if not fits:
-                continue
-            try:
-                executable = self._executable(record)
-                new = record is not reference and not len(record.samples)
-                if new and self._is_hopeless(record, executable, entered[0]):
-                    done.append(record)
-                else:
-                    entered.append((record, executable))
-            except ProfilingError as cause:
-                if record is reference:
-                    raise
-                record.failure = str(cause)
-                done.append(record)
+        entered, done = self._enter([reference, *others], reference)
         if len(entered) < 2:
             return done
-        samples = self._run(entered)
-        self.reference_samples.append(samples[0])
-        reference.add(samples[0], samples[0])
-        for (record, executable), own in zip(entered[1:], samples[1:], strict=True):
+        first, *samples = self._run(entered)
+        self.races += 1
+        reference.add(first, first)
+        for (record, executable), own in zip(entered[1:], samples, strict=True):
             record.subgraphs = executable.subgraphs
-            if len(own):
-                record.add(own, samples[0])
+            record.add(own, first)
             done.append(record)
         return done
 
@@ -233,6 +236,37 @@ class Workbench:
         kept = {record.key for record in records}
         self._executables = {key: value for key, value in self._executables.items() if key in kept}
 
+    def _enter(
+        self, records: Sequence[Record], reference: Record | None
+    ) -> tuple[list[tuple[Record, Executable]], list[Record]]:
+        """Compile placements as far as the budget allows.
+
+        Returns:
+            Those that can be raced, and those that are done with: they fail or are hopeless.
+        """
+        entered: list[tuple[Record, Executable]] = []
+        done: list[Record] = []
+        for record in records:
+            self._interruption.check()
+            first_round = _FIRST_ROUND * sum(self.seconds_of(r) for r, _ in entered)
+            if not self._budget.allows(self.seconds_to_run(record) + first_round):
+                if record is reference:
+                    return [], []
+                continue
+            try:
+                executable = self._executable(record)
+                new = record is not reference and not len(record.samples)
+                if reference is not None and new and self._is_hopeless(record, executable, entered[0]):
+                    done.append(record)
+                else:
+                    entered.append((record, executable))
+            except ProfilingError as cause:
+                if record is reference:
+                    raise
+                record.failure = str(cause)
+                done.append(record)
+        return entered, done
+
     def _run(self, entered: Sequence[tuple[Record, Executable]]) -> list[FloatArray]:
         """Samples of each, one per round."""
         once = sum(self.seconds_of(record) for record, _ in entered)
@@ -241,7 +275,7 @@ class Workbench:
         result = self.session.race(
             [executable for _, executable in entered],
             budget,
-            seed=self._seed + len(self.reference_samples),
+            seed=self._seed + self.races,
             min_rounds=_FEWEST_ROUNDS,
             max_rounds=self._inferences,
             names=[record.source for record, _ in entered],

@@ -14,9 +14,9 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OutputError, TrainingError
 from ov_autoplace.files import staged_folder
 from ov_autoplace.policy.checkpoint import CARD
+from ov_autoplace.training.finetuning.task import Event, TuningTask
 from ov_autoplace.training.learning_curve import draw_learning_curve
 from ov_autoplace.training.logs import JsonLinesLog, read_log
-from ov_autoplace.training.tuning_task import Event, TuningTask
 
 __all__ = ["TuningFolder"]
 

@@ -6,14 +6,17 @@ import math
 import signal
 import threading
 import time
+from collections import defaultdict, deque
+from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from ov_autoplace.errors import OptionError
 
 __all__ = ["Budget", "Interruption", "parse_seconds"]
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_Result = TypeVar("_Result")
 _SAFETY = 1.3  # estimates are medians of a shared machine; what takes this much longer still fits in
 
 
@@ -29,6 +32,7 @@ class Budget:
         self.seconds = seconds
         self.started = time.perf_counter() if started is None else started
         self._reserves: dict[str, float] = {}
+        self._durations: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=3))
 
     @property
     def spent(self) -> float:
@@ -56,6 +60,18 @@ class Budget:
     def allows(self, seconds: float) -> bool:
         """Whether work that is estimated to take ``seconds`` can be started."""
         return seconds * _SAFETY <= self.free
+
+    def timed(self, label: str, action: Callable[[], _Result]) -> _Result:
+        """Do something, and remember how long it took."""
+        before = self.spent
+        try:
+            return action()
+        finally:
+            self._durations[label].append(self.spent - before)
+
+    def duration(self, label: str, unknown: float = 0.0) -> float:
+        """How long something takes: the longest of the last three times."""
+        return max(self._durations[label], default=unknown)
 
 
 class Interruption:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +26,7 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.support import supported_ops
-from ov_autoplace.training.budget import Budget, Interruption
+from ov_autoplace.training.finetuning.budget import Budget, Interruption
 
 __all__ = ["Machine", "PreparedModel", "prepare"]
 
@@ -34,7 +35,6 @@ _log = logging.getLogger("ov_autoplace")
 # What profiling a model takes beside compiling it: seconds and inferences per device and probe.
 _PROFILE_SECONDS, _PROFILE_RUNS = 0.35, 12
 _PROBES = 3
-_TRANSFER_SECONDS = 3.0  # per pair of devices
 
 
 @dataclass
@@ -118,7 +118,7 @@ def prepare(
             failed, compile_seconds, once = _try_devices(session, supported, budget, interruption)
             if not failed:
                 table = known or _cost_table(
-                    session, folded, graph, supported, machine, budget, compile_seconds, once
+                    session, folded, graph, supported, machine, budget, interruption, compile_seconds, once
                 )
                 return PreparedModel(whole, digest, session, table, compile_seconds)
         except BaseException:
@@ -180,24 +180,43 @@ def _cost_table(
     supported: BoolArray,
     machine: Machine,
     budget: Budget,
+    interruption: Interruption,
     compile_seconds: float,
     once: float,
 ) -> CostTable:
     """Profiled costs, or estimated ones where the budget does not allow to profile."""
     D = len(session.devices)
-    needed = (2 * D + _PROBES) * (_PROFILE_SECONDS + _PROFILE_RUNS * once) + (
-        D + 2 * _PROBES
-    ) * compile_seconds
-    if session.devices not in machine.transfers:
-        needed += _TRANSFER_SECONDS * D * (D - 1) / 2
-    # At most half of the time for the table: a table without measurements to correct it is of little use.
-    if budget.allows(2 * needed):
-        if session.devices not in machine.transfers:
-            machine.transfers[session.devices] = measure_transfers(session.profiler, session.devices)
-        transfers = machine.transfers[session.devices]
+    compilations, timings = D + 2 * _PROBES, 2 * D + _PROBES
+    needed = timings * (_PROFILE_SECONDS + _PROFILE_RUNS * once) + compilations * compile_seconds
+    # At most half of the time for the table: costs that nothing is left to correct are of little use.
+    transfers = _transfers(session, machine, budget.free / 2 - needed, interruption)
+    if transfers is not None and budget.allows(2 * needed):
         return profile_session(session, graph, supported, machine.pins, transfers).table
-    _log.warning(
-        "%.0f s are left, profiling would take about %.0f s: costs are estimated instead", budget.left, needed
-    )
+    _log.warning("the budget is too short to profile the model: its costs are estimated instead")
     target = Target.generic(machine.core, session.devices)
     return analytic_table(coarsen(graph, pins=machine.pins), target, session.devices, supported)
+
+
+class _TooLongError(Exception):
+    """Measuring was given up."""
+
+
+def _transfers(
+    session: ProfilingSession, machine: Machine, seconds: float, interruption: Interruption
+) -> TransferFit | None:
+    """Costs of launches and hand-overs, measured once per run; ``None`` when that takes too long."""
+    end = time.perf_counter() + seconds
+
+    def check(done: int, total: int, text: str) -> None:
+        interruption.check()
+        if time.perf_counter() > end:
+            raise _TooLongError
+
+    if session.devices not in machine.transfers:
+        try:
+            machine.transfers[session.devices] = measure_transfers(
+                session.profiler, session.devices, progress=check
+            )
+        except _TooLongError:
+            return None
+    return machine.transfers[session.devices]

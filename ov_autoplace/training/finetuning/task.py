@@ -21,8 +21,8 @@ from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.solver import Evaluator
 from ov_autoplace.solvers.units import UnitGraph
 from ov_autoplace.training.environment import Environment
-from ov_autoplace.training.measuring import Record, Workbench
-from ov_autoplace.training.preparing import PreparedModel
+from ov_autoplace.training.finetuning.measuring import Record, Workbench
+from ov_autoplace.training.finetuning.preparing import PreparedModel
 
 __all__ = ["AFTER", "ZERO_SHOT", "Event", "TuningTask", "placement_text"]
 
@@ -222,7 +222,8 @@ class TuningTask:
         record.subgraphs, record.failure = line["subgraphs"], line["failure"]
         if line["ms"] and line["kind"] != "refuted" and line["kind"] != "confirmed":
             record.add(np.array(line["ms"]) / 1e3, np.array(line["reference_ms"]) / 1e3)
-        if line["source"] == ZERO_SHOT or line["note"] == ZERO_SHOT:
+        record.proposed |= line["kind"] == "proposed"
+        if ZERO_SHOT in (line["source"], line["note"]):
             self.before = record
         self.reference = next(r for r in self.singles if self.single_name(r) == line["reference"])
         if line["kind"] == "confirmed":

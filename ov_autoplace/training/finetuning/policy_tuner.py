@@ -14,10 +14,10 @@ from ov_autoplace.policy.batch import GraphBatch, collate
 from ov_autoplace.policy.distribution import PlacementDistribution
 from ov_autoplace.policy.network import PlacementNetwork
 from ov_autoplace.policy.superposition import superposition_parameters
-from ov_autoplace.training.finetune_settings import FinetuneSettings
-from ov_autoplace.training.measuring import Record
+from ov_autoplace.training.finetuning.measuring import Record
+from ov_autoplace.training.finetuning.settings import FinetuneSettings
+from ov_autoplace.training.finetuning.task import TuningTask
 from ov_autoplace.training.policy_gradient import PolicyGradientSettings, rollout, update
-from ov_autoplace.training.tuning_task import TuningTask
 
 __all__ = ["Answers", "PolicyTuner"]
 

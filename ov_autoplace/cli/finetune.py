@@ -1,0 +1,182 @@
+"""``ov-autoplace finetune``: a policy that learns from measured latencies of the user's own models."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ov_autoplace.cli import arguments
+from ov_autoplace.cli.console import milliseconds, note, print_json, print_sentence, print_table, progress_bar
+from ov_autoplace.cli.settings_options import with_settings
+from ov_autoplace.errors import OptionError
+from ov_autoplace.options import PREFIX
+from ov_autoplace.training.finetuning.settings import FinetuneSettings
+
+if TYPE_CHECKING:
+    from ov_autoplace.training.finetune import FinetuneResult, TunedModel
+
+__all__ = ["finetune"]
+
+Models = Annotated[
+    list[Path],
+    typer.Argument(
+        show_default=False, help="One or more models: IR (.xml), ONNX or any that OpenVINO reads."
+    ),
+]
+Checkpoint = Annotated[
+    str,
+    typer.Option(
+        metavar="FOLDER|base|none",
+        help="Policy to start from: base is the shipped one, none is a network with random weights.",
+    ),
+]
+Budget = Annotated[str, typer.Option(help="Wall-clock time for everything, like 90, 120s, 5m or 1h.")]
+Output = Annotated[
+    Path,
+    typer.Option("--output", "-o", help="Folder for the tuned policy, the best placements and the log."),
+]
+SuperpositionOnly = Annotated[
+    bool,
+    typer.Option(
+        "--superposition-only", help="Train only the part of the network that conditions it on the graph."
+    ),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in the folder, for another budget.")]
+Configuration = Annotated[
+    str, typer.Option("--network", help="Configuration of the network that --checkpoint none starts from.")
+]
+
+
+@with_settings(FinetuneSettings)
+def finetune(
+    models: Models,
+    devices: arguments.Devices = None,
+    checkpoint: Checkpoint = "base",
+    budget: Budget = "120s",
+    output: Output = Path("tuned"),
+    superposition_only: SuperpositionOnly = False,
+    resume: Resume = False,
+    pin: arguments.Pin = None,
+    memory_limit: arguments.MemoryLimit = None,
+    shape: arguments.Shape = None,
+    seed: arguments.Seed = None,
+    config: arguments.Config = None,
+    network: Configuration = "autoplace-base",
+    as_json: arguments.Json = False,
+    **settings: Any,
+) -> None:
+    """Tune a policy on measured latencies of given models, and keep the best placements found.
+
+    Needs the packages of the extra `train`. Ctrl-C ends it as the end of the budget does.
+    """
+    started = time.perf_counter()
+    options = arguments.placer_arguments(
+        mode=None,
+        target=None,
+        time_budget_ms=None,
+        pin=pin,
+        memory_limit=memory_limit,
+        shape=shape,
+        seed=seed,
+        config=config,
+    )
+    unused = sorted(set(options) - {"seed", "shapes", "pin", "memory_limit", "properties"})
+    if unused:
+        raise OptionError(f"--config sets {PREFIX}{unused[0].upper()}, which tuning has no use for")
+    from ov_autoplace.training.finetune import finetune as tune
+
+    with progress_bar() as progress:
+        result = tune(
+            models,
+            devices,
+            checkpoint=None if checkpoint == "none" else checkpoint,
+            budget=budget,
+            out=output,
+            superposition_only=superposition_only,
+            resume=resume,
+            settings=FinetuneSettings(**settings),
+            config=network,
+            progress=progress,
+            command=shlex.join(["ov-autoplace", *sys.argv[1:]]),
+            started=started,
+            **options,
+        )
+    if result.stopped == "interrupted":
+        note(f"stopped by Ctrl-C; --resume -o {output} continues")
+    if as_json:
+        print_json(_report(result))
+    else:
+        _print(result)
+
+
+def _report(result: FinetuneResult) -> dict[str, Any]:
+    return {
+        "checkpoint": str(result.checkpoint),
+        "learning_curve": str(result.learning_curve),
+        "seconds": result.seconds,
+        "stopped": result.stopped,
+        "models": [
+            {
+                "model": model.name,
+                "devices": list(model.devices),
+                "before_ms": _ms(model, model.before),
+                "after_ms": _ms(model, model.after),
+                "best_ms": _ms(model, model.best),
+                "best_single": model.best_single,
+                "best_single_ms": 1e3 * model.single_seconds,
+                "relative": {"before": model.before, "after": model.after, "best": model.best},
+                "measurements": model.measurements,
+                "seconds": model.seconds,
+                "break_even_inferences": model.break_even,
+                "affinity_file": str(model.file),
+                "decision": model.reason,
+            }
+            for model in result.models
+        ],
+    }
+
+
+def _print(result: FinetuneResult) -> None:
+    rows = [
+        (
+            model.name,
+            _cell(model, model.before),
+            _cell(model, model.after),
+            _cell(model, model.best),
+            f"{model.best_single} {milliseconds(model.single_seconds)}",
+            model.measurements,
+            "never" if model.break_even is None else f"{model.break_even:,.0f}",
+        )
+        for model in result.models
+    ]
+    print_table(
+        f"measured latency in ms, and relative to the best single device ({result.seconds:.0f} s)",
+        (
+            "model",
+            ">policy before",
+            ">policy after",
+            ">best found",
+            ">best single device",
+            ">measurements",
+            ">pays off after inferences",
+        ),
+        rows,
+    )
+    for model in result.models:
+        print_sentence(f"{model.name}: {model.reason}; {model.file}")
+    if result.stopped == "nothing new":
+        print_sentence("ended before the budget did: the policy proposes nothing that was not measured")
+    print_sentence(f"wrote the policy to {result.checkpoint} and {result.learning_curve}")
+
+
+def _cell(model: TunedModel, relative: float | None) -> str | None:
+    return None if relative is None else f"{milliseconds(relative * model.single_seconds)} ({relative:.3f})"
+
+
+def _ms(model: TunedModel, relative: float | None) -> float | None:
+    return None if relative is None else 1e3 * relative * model.single_seconds

@@ -1,0 +1,1 @@
+"""The parts of a fine-tuning run; :func:`ov_autoplace.finetune` puts them together."""

@@ -1,0 +1,96 @@
+"""What a fine-tuning run says about itself: in the checkpoint's card, and to the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+
+from ov_autoplace.devices import fingerprint
+from ov_autoplace.policy.checkpoint import Card
+from ov_autoplace.training.finetune import TunedModel
+from ov_autoplace.training.finetuning.files import TuningFolder
+from ov_autoplace.training.finetuning.measuring import Record
+from ov_autoplace.training.finetuning.preparing import Machine
+from ov_autoplace.training.finetuning.setup import FinetuneRequest
+from ov_autoplace.training.finetuning.task import TuningTask
+
+__all__ = ["card_metrics", "card_training", "tuned_model"]
+
+
+def card_training(
+    request: FinetuneRequest, machine: Machine, base: Card | None, tasks: Sequence[TuningTask], seconds: float
+) -> dict[str, Any]:
+    """How the checkpoint came about; what its base says of itself stays in it."""
+    inherited = {} if base is None else dict(base.training)
+    training: dict[str, Any] = {
+        "base": None if base is None else {"name": base.name, "digest": base.digest, "training": inherited},
+        "models": [task.name for task in tasks],
+        "devices": list(machine.devices),
+        "machine": fingerprint(machine.core, machine.devices),
+        "settings": _finite(asdict(request.settings)),
+        "seed": request.options.seed,
+        "superposition_only": request.superposition_only,
+        "seconds": round(seconds, 1),
+        "measurements": sum(task.measurements for task in tasks),
+        "command": request.command,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
+    known_devices = inherited.get("max_devices")
+    if isinstance(known_devices, int):
+        training["max_devices"] = max(known_devices, len(machine.devices))
+    return training
+
+
+def card_metrics(tasks: Sequence[TuningTask]) -> dict[str, Any]:
+    """Measured latencies over that of the best single device, by model."""
+    return {
+        task.name: {
+            "before": _measured(task, task.before),
+            "after": _measured(task, task.after),
+            "best": task.relative(task.champion),
+            "best_single": task.single_name(task.best_single),
+            "measurements": task.measurements,
+        }
+        for task in tasks
+        if task.measurements
+    }
+
+
+def tuned_model(task: TuningTask, folder: TuningFolder) -> TunedModel:
+    """The result for one model that was measured."""
+    single, best = task.best_single, task.champion
+    name = task.single_name(single)
+    if best in task.singles:
+        reason = f"{name} is the fastest device and no mix of devices was proven to be faster"
+    else:
+        gain = 100 * (1 - task.relative(best))
+        reason = (
+            f"a mix of devices was measured {gain:.1f} % faster than {name}, and again when compiled anew"
+        )
+    return TunedModel(
+        name=task.name,
+        devices=task.table.devices,
+        before=_measured(task, task.before),
+        after=_measured(task, task.after),
+        best=task.relative(best),
+        best_single=name,
+        single_seconds=task.bench.seconds_of(single),
+        placement=replace(task.placement(best), solver=task.single_name(best)),
+        file=folder.best_file(task),
+        measurements=task.measurements,
+        seconds=task.seconds,
+        reason=reason,
+    )
+
+
+def _measured(task: TuningTask, record: Record | None) -> float | None:
+    return None if record is None or not len(record.samples) else task.relative(record)
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity."""
+    return {k: str(v) if isinstance(v, float) and not np.isfinite(v) else v for k, v in values.items()}

@@ -1,0 +1,190 @@
+"""The rounds of a fine-tuning: the policy proposes, the best are measured, and it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ov_autoplace._arrays import IntArray
+from ov_autoplace.training.finetuning.budget import Budget, Interruption
+from ov_autoplace.training.finetuning.files import TuningFolder
+from ov_autoplace.training.finetuning.measuring import Record
+from ov_autoplace.training.finetuning.policy_tuner import Answers, PolicyTuner
+from ov_autoplace.training.finetuning.settings import FinetuneSettings
+from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT, Event, TuningTask
+
+__all__ = ["TuningRounds"]
+
+_CLOSE = 1.25  # single devices this close to the fastest one stay in the races
+_SHORTEST_ROUND = 12  # inferences: one placement and the reference until a race looks at its clock
+
+
+class TuningRounds:
+    """What is done with one model at a time.
+
+    Args:
+        tuner: The policy.
+        folder: Where everything measured goes at once.
+        settings: The hyper-parameters.
+        budget: The time that all may take.
+        interruption: Asked between the steps.
+        say: Tells the caller what is going on.
+        earlier_seconds: Time that the runs took which this one resumes.
+    """
+
+    def __init__(
+        self,
+        tuner: PolicyTuner,
+        folder: TuningFolder,
+        settings: FinetuneSettings,
+        budget: Budget,
+        interruption: Interruption,
+        say: Callable[[str], None],
+        earlier_seconds: float = 0.0,
+    ) -> None:
+        self._tuner = tuner
+        self._folder = folder
+        self._settings = settings
+        self._budget = budget
+        self._interruption = interruption
+        self._say = say
+        self._earlier_seconds = earlier_seconds
+
+    def first_race(self, task: TuningTask) -> None:
+        """Measure all single devices and the policy's answer as it is; nothing when that was done before."""
+        if task.before is not None:
+            return
+        self._say(f"{task.name}: race the devices")
+        greedy = self._budget.timed(f"forward {task.name}", lambda: self._tuner.greedy(task))
+        single = next((r for r in task.singles if r.key == greedy.tobytes()), None)
+        before = single or Record(greedy, ZERO_SHOT, task.predicted(greedy))
+        others = [before] if single is None and np.isfinite(before.predicted_seconds) else []
+        ran = task.bench.first_race(task.singles, others)
+        if not ran:
+            return  # the budget does not suffice
+        task.reference = ran[0]
+        for record in ran:
+            task.adopt(record)
+            self._log(task, Event("measured", record, tuple(record.samples), tuple(record.reference)))
+        if single is not None:
+            single.proposed = True
+            self._log(task, Event("proposed", single, note=ZERO_SHOT))
+        task.before = before
+        task.champion = task.best_single
+        task.correct()
+        self._folder.save_best(task)
+
+    def shortest_seconds(self, task: TuningTask) -> float:
+        """Estimate of the shortest round: one proposal and one placement measured."""
+        forward = self._budget.duration(f"forward {task.name}")
+        propose = self._budget.duration(f"propose {task.name}", unknown=3 * forward)
+        return propose + task.bench.compile_seconds + _SHORTEST_ROUND * task.reference_seconds
+
+    def last_seconds(self, task: TuningTask) -> float:
+        """Estimate of :meth:`last_races`."""
+        once = max(task.bench.seconds_of(record) for record in (task.reference, task.champion))
+        races, compilations = (1, 1) if task.champion in task.singles else (3, 4)
+        return compilations * task.bench.compile_seconds + races * 2 * self._settings.inferences * once
+
+    def round(self, task: TuningTask) -> None:
+        """One round."""
+        task.rounds += 1
+        self._say(f"{task.name}: {task.measurements} measured, best {task.relative(task.champion):.3f}")
+        answers = self._budget.timed(f"propose {task.name}", lambda: self._tuner.propose(task))
+        fresh = self._choose(task, answers)
+        # As long as its likeliest answer was not measured, the policy is on its way to something.
+        task.dry = 0 if fresh or task.known(answers.greedy) is None else task.dry + 1
+        if fresh:
+            self._measure(task, fresh)
+            task.correct()
+        self._learn(task, fresh)
+
+    def last_races(self, task: TuningTask, greedy: IntArray) -> None:
+        """Measure the tuned policy's answer, and test the best placement once more if it is a mix."""
+        self._say(f"{task.name}: last races")
+        task.after = task.known(greedy)
+        if task.after is not None:
+            self._log(task, Event("proposed", task.after, note=AFTER))
+        else:
+            task.after = Record(greedy, AFTER, task.predicted(greedy))
+            if np.isfinite(task.after.predicted_seconds):
+                self._measure(task, [task.after])
+        if task.champion not in task.singles:
+            self._prove(task, task.champion)
+
+    def _choose(self, task: TuningTask, answers: Answers) -> list[Record]:
+        """The most promising proposals that were not measured yet, the likeliest one first."""
+        limit = self._settings.hopeless * task.predicted(task.best_single.assignment)
+        chosen: dict[bytes, Record] = {}
+        for i in [0, *(1 + np.argsort(answers.seconds[1:], kind="stable")).tolist()]:
+            assignment, seconds = answers.placements[i], float(answers.seconds[i])
+            if not np.isfinite(seconds) or seconds > limit:
+                continue
+            source = "policy sample" if i else "policy"
+            known = task.known(assignment)
+            if known is None:
+                if len(chosen) < self._settings.measured:
+                    chosen.setdefault(assignment.tobytes(), Record(assignment, source, seconds))
+            elif known in task.singles and not known.proposed:
+                known.proposed = True
+                self._log(task, Event("proposed", known, note=source))
+        return list(chosen.values())
+
+    def _measure(self, task: TuningTask, fresh: Sequence[Record]) -> None:
+        """Race new placements, and prove the best of them if it looks faster than every device."""
+        close = [r for r in task.singles if r is not task.reference and task.relative(r) <= _CLOSE]
+        mix = [] if task.champion in task.singles else [task.champion]
+        self._race(task, [*mix, *close, *fresh])
+        single = task.best_single
+        if task.champion in task.singles and task.champion is not single:
+            task.champion = single
+            self._folder.save_best(task)
+        found = [r for r in fresh if not r.failure and task.bench.is_convincing(r, single)]
+        found = [r for r in found if r.ratio.median < task.champion.ratio.median]
+        if found:
+            self._prove(task, min(found, key=lambda r: r.ratio.median))
+        task.bench.keep_only([task.reference, task.champion, *close])
+
+    def _prove(self, task: TuningTask, record: Record) -> None:
+        """A second compilation decides whether a mix is, or stays, the best placement."""
+        self._say(f"{task.name}: compile {record.source} again")
+        contest = task.bench.confirm(record, task.best_single, task.champion)
+        if contest is None:
+            return
+        before = task.champion
+        if contest.winner.proposal.assignment is record.assignment:
+            task.champion = record
+            self._log(task, Event("confirmed", record, note=contest.reason))
+        else:
+            record.refuted = True
+            if task.champion is record:
+                task.champion = task.best_single
+            self._log(task, Event("refuted", record, note=contest.reason))
+        if task.champion is not before:
+            self._folder.save_best(task)
+
+    def _race(self, task: TuningTask, others: Sequence[Record]) -> None:
+        """Race placements against the reference, and log them."""
+        before = {record.key: len(record.samples) for record in others}
+        for record in task.bench.race(task.reference, others):
+            kind, first = "again" if record.number else "measured", before[record.key]
+            task.adopt(record)
+            samples = tuple(record.samples[first:].tolist())
+            reference = tuple(record.reference[first:].tolist())
+            self._log(task, Event(kind, record, samples, reference))
+
+    def _learn(self, task: TuningTask, fresh: Sequence[Record]) -> None:
+        """Updates on what was measured, and on the simulator, as long as there is time."""
+        label = f"update {task.name}"
+        updates: list[Callable[[], object]] = [lambda: self._tuner.learn_measured(task, fresh)]
+        updates += [lambda: self._tuner.learn_simulated(task)] * self._settings.simulated_updates
+        for update in updates:
+            self._interruption.check()
+            # An update is some passes forwards and backwards, until it is known how long one takes.
+            guess = 4 * self._settings.epochs * self._budget.duration(f"forward {task.name}")
+            if self._budget.allows(self._budget.duration(label, unknown=guess)):
+                self._budget.timed(label, update)
+
+    def _log(self, task: TuningTask, event: Event) -> None:
+        self._folder.write(task, event, self._earlier_seconds + self._budget.spent)

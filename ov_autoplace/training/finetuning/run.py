@@ -1,0 +1,241 @@
+"""The run of a fine-tuning, from the first compilation to the last saved file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from ov_autoplace._arrays import IntArray
+from ov_autoplace.errors import OptionError, TrainingError
+from ov_autoplace.policy.checkpoint import load_card
+from ov_autoplace.training.finetune import FinetuneResult
+from ov_autoplace.training.finetuning.budget import Budget, Interruption
+from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
+from ov_autoplace.training.finetuning.files import TuningFolder
+from ov_autoplace.training.finetuning.policy_tuner import PolicyTuner
+from ov_autoplace.training.finetuning.report import card_metrics, card_training, tuned_model
+from ov_autoplace.training.finetuning.rounds import TuningRounds
+from ov_autoplace.training.finetuning.setup import (
+    FinetuneRequest,
+    check_same_run,
+    identity,
+    load_task,
+    machine_of,
+    model_names,
+    network_of,
+)
+from ov_autoplace.training.finetuning.task import TuningTask
+from ov_autoplace.training.state import load_state, load_training, save_training
+
+__all__ = ["run"]
+
+_SAVE_SHARE = 0.05  # of the time may go into saving
+
+
+def run(request: FinetuneRequest) -> FinetuneResult:
+    """Tune; see :func:`~ov_autoplace.training.finetune.finetune`."""
+    if not request.models:
+        raise OptionError("there is no model to tune on; give at least one")
+    with Interruption() as interruption:
+        tuning = _Tuning(request, interruption)
+        try:
+            tuning.prepare()
+            return tuning.finish(tuning.measure())
+        finally:
+            tuning.close()
+
+
+class _Tuning:
+    """A run while it lasts."""
+
+    def __init__(self, request: FinetuneRequest, interruption: Interruption) -> None:
+        self.request = request
+        self.interruption = interruption
+        self.budget = Budget(request.budget_seconds, request.started)
+        self.folder = TuningFolder(request.out, request.resume)
+        self.machine = machine_of(request)
+        self.base = None if request.checkpoint is None else load_card(request.checkpoint)
+        self.tuner = PolicyTuner(
+            network_of(request, len(self.machine.devices)),
+            request.settings,
+            request.superposition_only,
+            request.options.seed,
+        )
+        self.best_weights = self.tuner.weights()
+        self.tasks: list[TuningTask] = []
+        self.earlier_seconds = 0.0  # of the runs that this one resumes
+        self.saved_at = 0.0
+
+    def prepare(self) -> None:
+        """Profile the models, or take what an earlier run knew, and put the first files into the folder."""
+        saved: dict[str, Any] | None = None
+        base = self.base
+        if self.folder.resumed:
+            saved = load_state(self.folder.state)[1]["values"]
+            check_same_run(self.folder.path, saved["identity"], self._identity)
+            base = load_card(self.folder.path)
+            self.earlier_seconds = saved["seconds"]
+            load_training(self.folder.state, *self._trained)
+        self.writer = CheckpointWriter(self.folder.path, base)
+        for name, source in zip(model_names(self.request.models), self.request.models, strict=True):
+            self._say(f"{name}: profile")
+            before = self.budget.spent
+            known = None if saved is None else self.folder.load_table(name)
+            task = load_task(name, source, self.request, self.machine, self.budget, self.interruption, known)
+            self.tasks.append(task)
+            task.seconds = self.budget.spent - before + (saved["seconds_of"][name] if saved else 0.0)
+            if saved is not None and saved["digests"][name] != task.prepared.digest:
+                raise TrainingError(
+                    f"the model {name!r} is not the one that the run in {self.folder.path} was started with"
+                )
+        self.folder.create()
+        for task in self.tasks:
+            if saved is None:
+                self.folder.save_table(task.name, task.table)
+            task.restore(self.folder.lines(task.name))
+        self._save()
+        self.rounds = TuningRounds(
+            self.tuner,
+            self.folder,
+            self.request.settings,
+            self.budget,
+            self.interruption,
+            self._say,
+            self.earlier_seconds,
+        )
+
+    def measure(self) -> str:
+        """Alternate between the models until the budget ends; returns why it stopped."""
+        try:
+            for task in self.tasks:
+                self._on_account_of(task, self.rounds.first_race)
+            if not any(task.measurements for task in self.tasks):
+                raise TrainingError(
+                    f"the budget of {self.budget.seconds:g} s ended before anything could be measured; "
+                    "give more time"
+                )
+            self.budget.timed("draw", self.folder.draw)
+            while True:
+                self._reserve()
+                active = [t for t in self.tasks if t.dry < self.request.settings.patience and t.measurements]
+                if not active:
+                    return "nothing new"
+                rounds = self._round_of_each(active)
+                if not rounds:
+                    return "budget"
+                self._keep_best_weights()
+                self._save(often=True)
+        except KeyboardInterrupt:
+            return "interrupted"
+
+    def _round_of_each(self, tasks: list[TuningTask]) -> int:
+        """One round of each model that there is time for; returns how many there were."""
+        rounds = 0
+        for task in tasks:
+            self.interruption.check()
+            if self.budget.allows(self.rounds.shortest_seconds(task)):
+                self._on_account_of(task, self.rounds.round)
+                rounds += 1
+        return rounds
+
+    def finish(self, stopped: str) -> FinetuneResult:
+        """Measure what the tuned policy proposes, test the best placements once more, and save everything."""
+        self._keep_best_weights()
+        for task, greedy in self._answers(self.best_weights):
+            self.budget.release(f"last races {task.name}")
+            if stopped != "interrupted" and task.measurements:
+                self._on_account_of(task, lambda t, g=greedy: self.rounds.last_races(t, g))
+            else:
+                task.after = task.known(greedy)
+        self._save()
+        self.folder.draw()
+        return FinetuneResult(
+            models=tuple(tuned_model(task, self.folder) for task in self.tasks if task.measurements),
+            checkpoint=self.folder.path,
+            learning_curve=self.folder.curve,
+            seconds=self.seconds,
+            stopped=stopped,
+        )
+
+    def close(self) -> None:
+        """Let go of files and devices."""
+        self.folder.close()
+        for task in self.tasks:
+            task.prepared.session.close()
+
+    @property
+    def seconds(self) -> float:
+        """Time spent, that of earlier runs included."""
+        return self.earlier_seconds + self.budget.spent
+
+    def _keep_best_weights(self) -> None:
+        """Remember the weights whose greedy answers are best, as measured or as predicted by now."""
+        last = self.tuner.weights()
+        if self._score(last) <= self._score(self.best_weights):
+            self.best_weights = last
+        self.tuner.network.load_state_dict(last)
+
+    def _score(self, weights: Mapping[str, Tensor]) -> float:
+        """Mean logarithm of the relative latency of greedy answers."""
+        return float(np.mean([np.log(task.score(greedy)) for task, greedy in self._answers(weights)]))
+
+    def _answers(self, weights: Mapping[str, Tensor]) -> list[tuple[TuningTask, IntArray]]:
+        """Greedy answers with other weights, which the network then keeps."""
+        self.tuner.network.load_state_dict(dict(weights))
+        return [(task, self.tuner.greedy(task)) for task in self.tasks]
+
+    def _reserve(self) -> None:
+        """Keep time for what comes last."""
+        saving = self.budget.duration("save") + self.budget.duration("draw")
+        answers = 3 * sum(self.budget.duration(f"forward {task.name}") for task in self.tasks)
+        self.budget.reserve("end", 1.5 * saving + answers)
+        for task in self.tasks:
+            self.budget.reserve(f"last races {task.name}", self.rounds.last_seconds(task))
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        return identity(self.request, self.machine, self.base)
+
+    @property
+    def _trained(self) -> tuple[Any, ...]:
+        """What a training state consists of, beside its values."""
+        best = {f"best/{name}": value for name, value in self.best_weights.items()}
+        return self.tuner.network, self.tuner.optimizer, {"samples": self.tuner.generator}, best
+
+    def _save(self, often: bool = False) -> None:
+        """Save the state and the checkpoint; of calls that come often, some are left out."""
+        if often and self.budget.spent - self.saved_at < self.budget.duration("save") / _SAVE_SHARE:
+            return
+        self.budget.timed("save", self._write_files)
+        self.saved_at = self.budget.spent
+
+    def _write_files(self) -> None:
+        last = self.tuner.weights()
+        self.tuner.network.load_state_dict(self.best_weights)
+        training = card_training(self.request, self.machine, self.base, self.tasks, self.seconds)
+        self.writer.save(self.tuner.network, training, card_metrics(self.tasks))
+        self.tuner.network.load_state_dict(last)
+        values = {
+            "identity": self._identity,
+            "digests": {task.name: task.prepared.digest for task in self.tasks},
+            "seconds": self.seconds,
+            "seconds_of": {task.name: task.seconds for task in self.tasks},
+        }
+        network, optimizer, generators, best = self._trained
+        save_training(self.folder.state, network, optimizer, generators, values, best)
+
+    def _on_account_of(self, task: TuningTask, action: Any) -> None:
+        """Do something with a model, and count the time as spent on it."""
+        before = self.budget.spent
+        try:
+            action(task)
+        finally:
+            task.seconds += self.budget.spent - before
+
+    def _say(self, text: str) -> None:
+        if self.request.options.progress is not None:
+            done, total = int(10 * self.budget.spent), int(10 * self.budget.seconds)
+            self.request.options.progress(min(done, total), total, text)

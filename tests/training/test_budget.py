@@ -1,0 +1,106 @@
+"""Wall-clock budgets and Ctrl-C, on a clock of the test's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from ov_autoplace.errors import OptionError
+from ov_autoplace.training.finetuning import budget as module
+from ov_autoplace.training.finetuning.budget import Budget, Interruption, parse_seconds
+from training.scripted_devices import Clock
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90),
+        ("120s", 120),
+        ("5m", 300),
+        ("1.5 h", 5400),
+        ("800ms", 0.8),
+        ("2 min", 120),
+        (7, 7),
+        ("1e2", 100),
+    ],
+)
+def test_budgets_are_read_as_they_are_written(text, seconds):
+    assert parse_seconds(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "s", "0", "-5", "5 days", "inf", "nan", "1:30", "five"])
+def test_what_is_no_time_is_refused_with_examples(text):
+    with pytest.raises(OptionError, match=r"write a time above 0 like 90, 120s"):
+        parse_seconds(text)
+
+
+def test_what_would_not_end_in_time_is_not_allowed(clock):
+    budget = Budget(10)
+    assert budget.allows(7)
+    clock.now += 5
+    assert (budget.spent, budget.left) == (5, 5)
+    assert budget.allows(3)
+    assert not budget.allows(4)  # with the safety of 30 % it would end after 5.2 seconds
+    clock.now += 100
+    assert budget.left == 0
+    assert not budget.allows(0.001)
+
+
+def test_a_budget_counts_from_when_it_is_told_to(clock):
+    assert Budget(10, started=clock.now - 4).left == 6
+
+
+def test_what_is_reserved_is_not_free_until_it_is_released(clock):
+    budget = Budget(10)
+    budget.reserve("end", 2)
+    budget.reserve("end", 5)  # replaces
+    assert budget.free == pytest.approx(10 - 1.3 * 5)
+    assert not budget.allows(4)
+    budget.release("end")
+    assert budget.free == 10
+
+
+def test_durations_are_the_longest_of_the_last_three(clock):
+    budget = Budget(1000)
+    assert budget.duration("save", unknown=7) == 7
+    for seconds in (9, 1, 3, 2):
+        budget.timed("save", lambda s=seconds: setattr(clock, "now", clock.now + s))
+    assert budget.duration("save") == 3
+
+
+def test_the_first_ctrl_c_is_a_request_and_the_second_an_interrupt():
+    before = signal.getsignal(signal.SIGINT)
+    with Interruption() as interruption:
+        interruption.check()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interruption.requested
+        with pytest.raises(KeyboardInterrupt):
+            interruption.check()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.sigtimedwait([], 1)  # signals are handled at the latest here
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_in_another_thread_nothing_is_changed():
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    def work() -> None:
+        with Interruption():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before]

@@ -1,0 +1,145 @@
+"""What a tuning run knows of one model: corrections, constraints, and the way through the log and back."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ov_autoplace.errors import TrainingError
+from ov_autoplace.training.finetuning.budget import Budget, Interruption
+from ov_autoplace.training.finetuning.measuring import Record, Workbench
+from ov_autoplace.training.finetuning.task import ZERO_SHOT, Event, TuningTask, placement_text
+from training.chains import chain_seconds, chain_table, fast_and_slow
+from training.scripted_devices import ScriptedSession, scripted_model
+
+SECONDS = fast_and_slow([0, 0, 0, 1, 1, 1], ratio=4.0)
+TRUE = chain_table(SECONDS)
+BELIEVED = chain_table(SECONDS, transfer=20.0)  # crossing devices looks forty times as dear as it is
+MIX = np.array([0, 0, 0, 1, 1, 1], dtype=np.int32)
+
+
+def task_of(believed=BELIEVED, true=TRUE, memory=None, pins=None, noise: float = 0.0) -> TuningTask:
+    session = ScriptedSession(true, noise=noise)
+    bench = Workbench(session, believed, Budget(1e6), Interruption(), 12, 0)  # type: ignore[arg-type]
+    return TuningTask("net", scripted_model(believed, session), bench, memory or {}, pins or {})
+
+
+def raced(task: TuningTask, *records: Record) -> list[Event]:
+    """Race placements against all devices, as the first race of a run does."""
+    ran = task.bench.first_race(task.singles, records)
+    task.reference = ran[0]
+    events = []
+    for record in ran:
+        task.adopt(record)
+        events.append(Event("measured", record, tuple(record.samples), tuple(record.reference)))
+    return events
+
+
+def test_costs_are_corrected_by_what_was_measured():
+    task = task_of()
+    mix = Record(MIX, "policy", task.predicted(MIX))
+    assert task.score(MIX) > 1  # as profiled, the mix looks worse than a device
+    raced(task, mix)
+    task.correct()
+    truth = chain_seconds(TRUE, MIX) / chain_seconds(TRUE, (0,) * 6)
+    assert task.score(MIX) == pytest.approx(truth)  # measured
+    other = np.array([0, 0, 1, 1, 1, 1], dtype=np.int32)
+    predicted = task.predicted(other) / task.predicted(task.best_single.assignment)
+    assert predicted == pytest.approx(chain_seconds(TRUE, other) / chain_seconds(TRUE, (0,) * 6), rel=0.2)
+    assert task.predicted(other) < chain_seconds(BELIEVED, other) / 2
+
+
+def test_corrections_do_not_add_up():
+    task = task_of()
+    raced(task, Record(MIX, "policy", 1.0))
+    task.correct()
+    once = task.corrected.op_seconds
+    task.correct()
+    assert np.array_equal(once, task.corrected.op_seconds)
+
+
+def test_placements_are_numbered_in_the_order_in_which_they_were_measured():
+    task = task_of()
+    raced(task, Record(MIX, "policy", 1.0))
+    assert sorted(record.number for record in task.records.values()) == [1, 2, 3]
+    assert task.measurements == 3
+    task.adopt(task.records[MIX.tobytes()])
+    assert task.measurements == 3
+
+
+def test_the_log_tells_everything_that_a_run_knew():
+    task = task_of(noise=0.05)
+    mix, failed = Record(MIX, ZERO_SHOT, 1.0), Record(1 - MIX, "policy", 2.0, failure="no such kernel")
+    events = raced(task, mix)
+    task.before = mix
+    task.rounds = 3
+    task.adopt(failed)
+    events.append(Event("measured", failed))
+    events += [
+        Event("proposed", task.singles[0], note="policy"),
+        Event("again", mix, tuple(mix.samples), tuple(mix.reference)),
+        Event("confirmed", mix, note="twice"),
+    ]
+    mix.add(mix.samples, mix.reference)
+    task.champion = mix
+    lines = json.loads(json.dumps([task.line(event) for event in events]))
+
+    again = task_of(noise=0.05)
+    again.restore(lines)
+    assert again.records.keys() == task.records.keys()
+    for key, record in task.records.items():
+        copy = again.records[key]
+        assert np.allclose(copy.samples, record.samples, rtol=1e-12)
+        assert copy.ratio == pytest.approx(record.ratio)
+        assert (copy.number, copy.source, copy.failure) == (record.number, record.source, record.failure)
+    assert again.reference is again.records[task.reference.key]
+    assert again.champion.key == task.champion.key
+    assert again.before is not None
+    assert again.before.key == mix.key
+    assert again.rounds == 3
+    assert again.records[task.singles[0].key].proposed
+    task.correct()
+    assert np.allclose(again.corrected.op_seconds, task.corrected.op_seconds)
+
+
+def test_a_refuted_champion_is_none_after_a_resume():
+    task = task_of()
+    mix = Record(MIX, "policy", 1.0)
+    lines = [task.line(event) for event in raced(task, mix)]
+    lines += [task.line(Event("confirmed", mix)), task.line(Event("refuted", mix))]
+    again = task_of()
+    again.restore(lines)
+    assert again.champion is again.best_single
+    assert again.records[mix.key].refuted
+
+
+def test_a_log_of_another_model_is_refused():
+    task = task_of()
+    lines = [task.line(event) for event in raced(task)]
+    longer = chain_table(fast_and_slow([0] * 9))
+    with pytest.raises(TrainingError, match="placements of another model than 'net'"):
+        task_of(longer, longer).restore(lines)
+
+
+def test_pins_that_no_device_honours_leave_the_solver_to_compare_with():
+    task = task_of(believed=TRUE, pins={"group0": "DEV0", "group5": "DEV1"})
+    (only,) = task.singles
+    assert tuple(only.assignment) == (0, 0, 0, 1, 1, 1)  # the optimum, found by trying everything
+    assert not only.is_single
+    assert task.single_name(only) == only.source
+
+
+def test_a_device_that_is_too_small_is_no_rival():
+    table = chain_table(SECONDS, memory_bytes=np.ones(6), memory_capacity=np.array([np.inf, np.inf]))
+    task = task_of(table, table, memory={"DEV0": 3.0})
+    assert [task.single_name(single) for single in task.singles] == ["DEV1"]
+
+
+def test_placements_of_many_devices_are_text():
+    many = Record(np.array([0, 9, 10, 61, 300], dtype=np.int32), "policy", 1.0)
+    text = placement_text(many)
+    assert len(text) == 5
+    assert text.startswith("09")
+    assert json.loads(json.dumps(text)) == text

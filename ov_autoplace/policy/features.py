@@ -43,6 +43,7 @@ class PolicyGraph:
     """N units on D devices with E edges, as policies see them.
 
     Attributes:
+        table: The cost table.
         unit_of: Unit of each group of the table, ``int32[G]``.
         allowed: Which unit may run where, ``bool[N, D]``.
         op_type: Vocabulary index of each unit's heaviest group, ``int64[N]``.
@@ -63,6 +64,7 @@ class PolicyGraph:
         memory_bytes, memory_capacity: As in the unit graph, ``float64[N]``, ``float64[D]``.
     """
 
+    table: CostTable
     unit_of: IntArray
     allowed: BoolArray
     op_type: NDArray[np.int64]
@@ -123,6 +125,7 @@ def policy_graph(table: CostTable, constraints: Constraints | None = None) -> Po
     heaviest = _heaviest_groups(table, units)
     shapes = table.output_shapes
     return PolicyGraph(
+        table=table,
         unit_of=units.unit_of,
         allowed=allowed,
         op_type=op_type_indices(table.op_types, len(table))[heaviest],

@@ -1,11 +1,11 @@
 """What simple placements of a graph would run into: the part of HETERO's costs that no edge shows.
 
-HETERO cuts subgraphs that wait for each other in a circle, and each cut costs a launch and hand-
-overs. Whether a mix of devices makes circles is a property of the whole placement: hardly any in a
-chain, hundreds in an unrolled recurrent network. So each graph is probed: on the first levels of
-grouping every group is put where it is cheapest, and the policy is told, of each unit, how many
-subgraphs are in the circle that its own lies in, and of the whole graph, how many are in any, and
-what the placement would cost without circles.
+HETERO cuts subgraphs that wait for each other in a circle, and each cut costs a launch and hand-overs.
+Whether a mix of devices makes circles, and what they cost, is a property of the whole placement: next to
+nothing in a chain, most of the latency in an unrolled recurrent network. So each graph is probed: on the
+first levels of grouping every group is put where it is cheapest, and the policy is told, of each unit, how
+many subgraphs are in the circle that its own lies in, and of the whole graph, how many are in any, and what
+the placement costs without circles and as HETERO would run it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace import _core
+from ov_autoplace.simulator import simulate_batch
 
 if TYPE_CHECKING:
     from ov_autoplace.policy.features import PolicyGraph
@@ -27,39 +28,54 @@ PROBED_LEVELS = 4
 PROBE_FEATURES = tuple(
     f"level{level}_{name}"
     for level in range(PROBED_LEVELS)
-    for name in ("log_own_circle", "log_all_circles", "log_cost_by_best_single")
+    for name in ("log_own_circle", "log_all_circles", "log_relaxed_by_single", "log_simulated_by_single")
 )
 """Columns of :attr:`~ov_autoplace.policy.features.PolicyGraph.probes`."""
+
+
+_MOST_WORK = 200_000  # nodes visited by one simulation: some milliseconds
+_MOST_NODES_IN_CIRCLES = 10_000  # of larger graphs, taking a single circle apart may last for seconds
+_LARGEST = 3.0  # of a logarithm of latencies
 
 
 def probe_features(graph: PolicyGraph) -> NDArray[np.float32]:
     """Features of N units, ``float32[N, len(PROBE_FEATURES)]``."""
     n = len(graph)
+    unit = np.arange(n)
     ends = np.stack([graph.edge_source, graph.edge_target], axis=1).astype(np.int32)
     best_single = max(float(graph.node_cost.sum(axis=0).min()), 1e-12)
-    group = np.arange(n)
+    group = unit
     columns: list[NDArray[np.float64]] = []
     for level in graph.levels[:PROBED_LEVELS]:
         placed = level.cost.argmin(axis=1)[group]
-        own, circles = _circles(placed, ends)
-        seconds = graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _hand_overs(graph, placed)
+        placed = np.where(graph.allowed[unit, placed], placed, graph.node_cost.argmin(axis=1))
+        own, circles, work = _circles(placed, ends)
+        relaxed = graph.node_cost[unit, placed].sum(dtype=np.float64) + _hand_overs(graph, placed)
+        seconds = _simulated(graph, placed, work)
         columns += [
             np.log(own) / 4,
             np.full(n, np.log1p(circles) / 4),
-            np.full(n, np.clip(np.log(max(seconds, 1e-12) / best_single), -3, 3)),
+            np.full(n, _log_ratio(relaxed, best_single)),
+            np.full(n, _log_ratio(seconds, best_single)),
         ]
         group = level.parent[group]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def _circles(placed: NDArray[np.int64], ends: NDArray[np.int32]) -> tuple[NDArray[np.int64], int]:
-    """Of each unit the number of subgraphs in its circle (1 = none), and the number in all circles."""
+def _circles(placed: NDArray[np.int64], ends: NDArray[np.int32]) -> tuple[NDArray[np.int64], int, int]:
+    """Circles of subgraphs.
+
+    Returns:
+        Of each unit the number of subgraphs in its circle (1 = none), ``int64[N]``; the number in all
+        circles; how many units a simulation visits, which takes subgraphs out of a circle one by one.
+    """
     crosses = placed[ends[:, 0]] != placed[ends[:, 1]]
     piece = _core.connected_labels(len(placed), np.ascontiguousarray(ends[~crosses]))
     circle = _core.merge_cycles(piece, np.ascontiguousarray(ends[crosses]))
     _, first_of_piece = np.unique(piece, return_index=True)
     pieces = np.bincount(circle[first_of_piece])
-    return pieces[circle], int(pieces[pieces > 1].sum())
+    work = len(placed) + int(((pieces - 1) * np.bincount(circle)).sum())
+    return pieces[circle], int(pieces[pieces > 1].sum()), work
 
 
 def _hand_overs(graph: PolicyGraph, placed: NDArray[np.int64]) -> float:
@@ -67,3 +83,18 @@ def _hand_overs(graph: PolicyGraph, placed: NDArray[np.int64]) -> float:
     edges = np.arange(len(graph.edge_source))
     price = graph.edge_cost[edges, placed[graph.edge_source], placed[graph.edge_target]]
     return float((price * (0.5 + 0.5 * graph.edge_share)).sum(dtype=np.float64))
+
+
+def _simulated(graph: PolicyGraph, placed: NDArray[np.int64], work: int) -> float:
+    """Latency on HETERO in units of the graph's scale; infinite where simulating it would take long."""
+    wiring = graph.table.wiring
+    nodes = len(graph) if wiring is None else len(wiring.node_group)
+    has_circles = work > len(graph)
+    if has_circles and (nodes > _MOST_NODES_IN_CIRCLES or work * nodes > _MOST_WORK * len(graph)):
+        return float("inf")
+    devices = placed[graph.unit_of].astype(np.int32)
+    return float(simulate_batch(graph.table, devices[None], threads=1)[0]) / graph.scale_seconds
+
+
+def _log_ratio(seconds: float, best_single: float) -> float:
+    return float(np.clip(np.log(max(seconds, 1e-12) / best_single), -_LARGEST, _LARGEST))

@@ -45,8 +45,8 @@ class PretrainSettings:
 
     config: str = "autoplace-base"
     seed: int = 0
-    imitation_steps: int = 7_000
-    policy_steps: int = 600
+    imitation_steps: int = 6_000
+    policy_steps: int = 400
     graphs_per_step: int = 16
     units_per_step: int = 1_500
     learning_rate: float = 2e-3

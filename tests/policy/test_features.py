@@ -148,8 +148,13 @@ def test_probes_find_the_circles_that_a_greedy_placement_makes():
     np.testing.assert_allclose(probes[True][:, everywhere], np.log(3) / 4, rtol=1e-6)
     assert not probes[False][:, [own, everywhere]].any()
     # Without circles it costs 4 s of work and two hand-overs of 0.1 s each, against 12 s on one device.
-    cost = PROBE_FEATURES.index("level0_log_cost_by_best_single")
-    np.testing.assert_allclose(probes[False][:, cost], np.log(4.2 / 12), rtol=1e-5)
+    relaxed, simulated = (
+        PROBE_FEATURES.index(f"level0_log_{name}_by_single") for name in ("relaxed", "simulated")
+    )
+    np.testing.assert_allclose(probes[False][:, relaxed], np.log(4.2 / 12), rtol=1e-5)
+    np.testing.assert_allclose(probes[False][:, simulated], np.log(4.2 / 12), rtol=1e-5)
+    # The shortcut itself never crosses, but HETERO has to cut it.
+    np.testing.assert_allclose(probes[True][:, simulated], np.log(4.3 / 12), rtol=1e-5)
 
 
 def test_groups_join_along_the_edge_that_is_dearest_to_cut():

@@ -30,6 +30,7 @@ from ov_autoplace.training.imitation import imitation_loss
 from ov_autoplace.training.logs import JsonLinesLog, progress
 from ov_autoplace.training.policy_gradient import PolicyGradientSettings, rollout, update
 from ov_autoplace.training.problems import Problem, by_family, problem_batches, validation_set
+from ov_autoplace.training.provenance import data_digest, origin
 from ov_autoplace.training.settings import PretrainSettings
 from ov_autoplace.training.state import load_training, save_training
 from ov_autoplace.training.targets import RandomTargets
@@ -165,9 +166,9 @@ def pretrain(
         training = {
             "settings": asdict(settings),
             "targets": asdict(targets),
-            "data": {"folder": data.name, "workloads": len(workloads)},
+            "data": {"workloads": len(workloads), "sha256": data_digest(data)},
             "command": command,
-            "seconds_of_last_process": round(seconds, 1),
+            **origin(),
         }
         reports = {"validation": evaluation.report()}
         if held_out is not None:

@@ -79,6 +79,8 @@ def test_the_checkpoint_says_how_it_was_made_and_runs_without_torch(trained):
     assert card["training"]["command"] == "the command"
     assert card["training"]["settings"] == asdict(SETTINGS)
     assert card["metrics"]["validation"]["mean_gap"] == pytest.approx(result.evaluation.summary()["mean_gap"])
+    assert {"commit", "date", "torch"} <= set(card["training"])
+    assert len(card["training"]["data"]["sha256"]) == 64
     held_out = card["metrics"]["held_out_3_devices"]
     low, high = held_out["mean_gap_95_percent_interval"]
     assert low <= held_out["mean_gap"] <= high

@@ -93,7 +93,7 @@ def _annotate(model: ov.Model, stage: Path, checkpoint: str, repeats: int) -> Ru
     path = stage / "model.xml"
     ov.save_model(model, path, compress_to_fp16=False)
     program = f"{_WITHOUT_TORCH}; from ov_autoplace.cli import main; main()"
-    command = [sys.executable, "-c", program, "annotate", str(path), "--mode", "ZERO_SHOT", "--json"]
+    command = [sys.executable, "-c", program, "annotate", str(path), "--mode", "zero-shot", "--json"]
     command += ["--target", TARGET, "--policy", checkpoint, "--output", str(stage)]
     runs = []
     for _ in range(repeats):

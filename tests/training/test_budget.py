@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 
@@ -82,13 +81,12 @@ def test_the_first_ctrl_c_is_a_request_and_the_second_an_interrupt():
     before = signal.getsignal(signal.SIGINT)
     with Interruption() as interruption:
         interruption.check()
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         assert interruption.requested
         with pytest.raises(KeyboardInterrupt):
             interruption.check()
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-            signal.sigtimedwait([], 1)  # signals are handled at the latest here
+            signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
 
 

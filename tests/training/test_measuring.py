@@ -71,7 +71,7 @@ def test_what_would_not_end_within_the_budget_is_not_compiled(clock):
     workbench = bench(session, seconds=600)
     workbench.note_compilation(100.0)
     reference, mix, poor = record(SINGLES[0]), record(MIX), record(POOR)
-    # After two compilations 400 s are left; the third and six inferences of each would take 428 with the safety.
+    # After two compilations 400 s are left; the third one and six inferences of each would take 428 s.
     workbench.race(reference, [mix, poor])
     assert session.compiled == [SINGLES[0], MIX]
     assert clock.now - 100.0 <= 1.05 * 600

@@ -1,0 +1,196 @@
+"""``ov-autoplace finetune`` on real devices: what it writes and says, and how it ends early."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import openvino as ov
+import pytest
+
+from command_line import EXTRA_DEVICES, Command
+from ov_autoplace.placement.placement import Placement
+
+DEVICES = ("-d", "XCPU,CPU")
+# Models are done when the policy has nothing new once; the budget is there for machines that are very slow.
+QUICK = (*DEVICES, "--budget", "10m", "--patience", "1", "--inferences", "6", "--simulated-updates", "1")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small network whose weights are all different, as in a trained one."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("matplotlib")
+    from ov_autoplace.policy.checkpoint import save_checkpoint
+    from ov_autoplace.policy.config import CONFIGS
+    from ov_autoplace.policy.network import make_network
+
+    network = make_network(replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1), 0)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    folder = tmp_path_factory.mktemp("checkpoints") / "small"
+    save_checkpoint(folder, network, {}, {})
+    return folder
+
+
+@pytest.mark.torch
+def test_the_report_describes_the_folder_and_annotate_takes_the_tuned_policy(
+    cli: Command, small_ir: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "new" / "tuned"
+    report = cli("finetune", small_ir, *QUICK, "--checkpoint", checkpoint, "-o", out, "--json").json()
+
+    (model,) = report["models"]
+    assert report["stopped"] in ("nothing new", "budget")
+    assert (model["model"], model["devices"]) == ("net", ["XCPU", "CPU"])
+    assert model["best_single"] in ("XCPU", "CPU")
+    assert model["measurements"] >= 2
+    assert model["best_ms"] == pytest.approx(model["relative"]["best"] * model["best_single_ms"])
+    assert (model["break_even_inferences"] is None) == (model["relative"]["best"] >= 1)
+    assert {path.name for path in out.iterdir()} == {
+        "best.net.affinity.json",
+        "card.json",
+        "learning_curve.png",
+        "measurements.jsonl",
+        "net.table.json",
+        "policy.bin",
+        "policy.safetensors",
+        "policy.xml",
+        "state.safetensors",
+    }
+    placed = Placement.load(model["affinity_file"]).to_dict()
+    assert set(placed) == {op.get_friendly_name() for op in ov.Core().read_model(small_ir).get_ops()}
+    logged = [json.loads(line) for line in (out / "measurements.jsonl").read_text().splitlines()]
+    assert sum(line["kind"] == "measured" for line in logged) == model["measurements"]
+    assert all(line["ms"] for line in logged if line["kind"] == "measured" and not line["failure"])
+
+    annotated = cli(
+        "annotate", small_ir, *DEVICES, "--policy", out, "--mode", "zero-shot", "-o", tmp_path, "--json"
+    ).json()
+    also = [name for names in annotated["also_proposed_by"].values() for name in names]
+    assert "policy" in [*annotated["predicted_ms"], *also]
+
+
+@pytest.mark.torch
+def test_the_table_says_what_tuning_was_good_for(
+    cli: Command, small_ir: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    outcome = cli("finetune", small_ir, *QUICK, "--checkpoint", checkpoint, "-o", tmp_path / "tuned")
+    assert outcome.code == 0, outcome.err
+    for heading in ("policy before", "policy after", "best found", "best single device", "measurements"):
+        assert heading in outcome.out
+    assert "pays off after" in outcome.out
+    assert re.search(r"never|[\d,]{4,}", outcome.out)
+    assert "learning_curve.png" in outcome.out
+
+
+def start(model: Path, checkpoint: Path, out: Path, *options: str) -> subprocess.Popen[str]:
+    """A run in another process that only a signal ends soon, once it has measured something."""
+    log = out / "measurements.jsonl"
+    known = log.read_text().count("\n") if log.exists() else 0
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "ov_autoplace", "finetune", model, *DEVICES, "--checkpoint", checkpoint),
+            *("-o", out, "--budget", "10m", "--patience", "1000000", *options),
+        ],
+        env={**os.environ, "AUTOPLACE_EXTRA_DEVICES": EXTRA_DEVICES},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    state, saved = out / "state.safetensors", time.time()
+    while process.poll() is None:
+        begun = log.exists() and log.read_text().count("\n") > known + ("--resume" not in options)
+        if (begun or "--resume" in options) and state.exists() and state.stat().st_mtime > saved:
+            return process
+        time.sleep(0.05)
+    raise AssertionError(process.communicate()[1])
+
+
+@pytest.mark.torch
+def test_sigkill_leaves_a_run_that_resume_continues_and_ctrl_c_ends_it_with_the_table(
+    small_ir: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "tuned"
+    process = start(small_ir, checkpoint, out)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    measured = (out / "measurements.jsonl").read_text().rpartition("\n")[0].splitlines()
+    assert set(Placement.load(out / "best.net.affinity.json").devices) <= {"XCPU", "CPU"}
+
+    process = start(small_ir, checkpoint, out, "--resume")
+    process.send_signal(signal.SIGINT)
+    printed, said = process.communicate()
+    assert process.returncode == 0, said
+    assert "best single device" in printed
+    assert "stopped by Ctrl-C" in said
+    assert "--resume" in said
+    lines = (out / "measurements.jsonl").read_text().splitlines()
+    assert lines[: len(measured)] == measured
+    placements = [line["placement"] for line in map(json.loads, lines) if line["kind"] == "measured"]
+    assert len(placements) == len(set(placements))
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_without_torch_one_sentence_says_what_to_install(small_ir: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['torch'] = None; from ov_autoplace.cli import main; "
+        f"sys.exit(main(['finetune', {str(small_ir)!r}, '-o', {str(tmp_path / 'tuned')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pip install 'ov-autoplace[train]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "tuned").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--budget", "soon"), "write a time above 0 like 90, 120s, 5m or 1h"),
+        (("--inferences", "2"), "fewer than 6 pairs of runs prove nothing"),
+        (("--hopeless", "0.5"), "must be above 1"),
+        (("--samples", "1"), "the baseline of a sample"),
+        (("--config", '{"AUTOPLACE_MODE": "TUNE"}'), "sets AUTOPLACE_MODE, which tuning has no use for"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_loaded(
+    cli: Command, small_ir: Path, tmp_path: Path, options: tuple[str, ...], sentence: str
+) -> None:
+    outcome = cli("finetune", small_ir, "-o", tmp_path / "tuned", *options)
+    assert outcome.code == 2
+    assert sentence in outcome.err
+    assert not (tmp_path / "tuned").exists()
+
+
+@pytest.mark.torch
+def test_bad_requests_are_one_sentence(
+    cli: Command, small_ir: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    good = ("--checkpoint", checkpoint, *DEVICES)
+    file = tmp_path / "file"
+    file.write_text("")
+    for arguments, sentence in (
+        ((small_ir, "--checkpoint", tmp_path / "none", *DEVICES), "there is no checkpoint at"),
+        ((tmp_path / "missing.xml", *good), "there is no model file"),
+        ((small_ir, "--checkpoint", checkpoint, "-d", "CPU"), "at least two devices"),
+        (
+            (small_ir, "--checkpoint", "none", "--network", "nonsense", *DEVICES),
+            "no configuration",
+        ),
+        ((small_ir, *good, "-o", file), "it is a file, not a folder"),
+    ):
+        outcome = cli("finetune", "-o", tmp_path / "tuned", *arguments)
+        assert (outcome.code, sentence in outcome.err) == (2, True), outcome.err
+        assert outcome.err.count("error:") == 1
+        assert not (tmp_path / "tuned").exists()

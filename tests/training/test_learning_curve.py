@@ -1,0 +1,56 @@
+"""The numbers behind the learning curve, and that the picture is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.torch  # matplotlib comes with the packages for training
+
+from ov_autoplace.errors import OutputError  # noqa: E402
+from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT  # noqa: E402
+from ov_autoplace.training.learning_curve import best_so_far, draw_learning_curve  # noqa: E402
+
+
+def line(number: int, relative: float | None, kind: str = "measured", **fields: Any) -> dict[str, Any]:
+    values = {"model": "net", "kind": kind, "measurement": number, "relative": relative}
+    return values | {"source": "policy", "note": ""} | fields
+
+
+LINES = [
+    line(1, 1.0, source="CPU"),
+    line(2, None),
+    line(3, 1.4, source=ZERO_SHOT),
+    line(3, 1.4, kind="again"),
+    line(4, 0.9),
+    line(5, 0.95),
+    line(5, 0.95, kind="proposed", note=AFTER),
+    line(1, 1.0, model="other"),
+]
+
+
+def test_the_curve_is_the_running_minimum_over_measurements() -> None:
+    numbers, best = best_so_far([one for one in LINES if one["model"] == "net"])
+    assert numbers.tolist() == [1, 2, 3, 4, 5]
+    assert best.tolist() == [1.0, 1.0, 1.0, 0.9, 0.9]
+
+
+def test_before_the_first_success_there_is_nothing_to_show() -> None:
+    assert np.isinf(best_so_far([line(1, None)])[1]).all()
+
+
+@pytest.mark.parametrize("lines", [LINES, [], [line(1, None)]])
+def test_a_picture_is_drawn_of_whatever_was_measured(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    path = tmp_path / "learning_curve.png"
+    draw_learning_curve(lines, path)
+    assert path.read_bytes().startswith(b"\x89PNG\r\n")
+    assert [file.name for file in tmp_path.iterdir()] == ["learning_curve.png"]
+
+
+def test_a_folder_that_is_not_there_is_an_output_error(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="cannot write"):
+        draw_learning_curve(LINES, tmp_path / "missing" / "curve.png")

@@ -1,0 +1,84 @@
+"""One run of tools/bench/finetune.py, in a process of its own: prints its result as one line of JSON."""
+
+from __future__ import annotations
+
+import time
+
+STARTED = time.perf_counter()  # before anything is loaded: loading is part of the budget
+
+import argparse  # noqa: E402
+import json  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
+
+__all__ = ["RUNS", "SEARCHES"]
+
+RUNS = ("pretrained", "hsdag", "hsdag measured only")
+SEARCHES = ("pretrained simulated", "hsdag simulated")
+
+
+def tune(arguments: argparse.Namespace) -> dict[str, Any]:
+    """A fine-tuning on XCPU and CPU; from scratch it is hsdag's network."""
+    from common import unequal_pair
+
+    from ov_autoplace import finetune
+    from ov_autoplace.training.finetuning.settings import FinetuneSettings
+
+    scratch = arguments.task != "pretrained"
+    settings = FinetuneSettings()
+    if arguments.task == "hsdag measured only":
+        settings = FinetuneSettings(
+            simulated_updates=0, hopeless=float("inf"), learning_rate=1e-3, patience=10**6
+        )
+    result = finetune(
+        arguments.model,
+        "XCPU,CPU",
+        checkpoint=None if scratch else arguments.checkpoint,
+        config="hsdag",
+        budget=arguments.budget,
+        out=arguments.out,
+        core=unequal_pair(),
+        seed=arguments.seed,
+        settings=settings,
+        started=STARTED,
+    )
+    (model,) = result.models
+    return {
+        "stopped": result.stopped,
+        "before": model.before,
+        "after": model.after,
+        "best": model.best,
+        "best_single": model.best_single,
+        "measurements": model.measurements,
+        "seconds": result.seconds,
+    }
+
+
+def search_simulated(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The papers' protocol on the simulator, from the checkpoint or from scratch."""
+    from ov_autoplace.cost.table import CostTable
+    from ov_autoplace.policy.checkpoint import load_network
+    from ov_autoplace.training.search import search
+
+    pretrained = arguments.task == "pretrained simulated"
+    network = load_network(arguments.checkpoint) if pretrained else "hsdag"
+    result = search(CostTable.load(arguments.model), network, arguments.evaluations, arguments.seed)
+    return {"history": result.history.tolist(), "zero_shot": result.zero_shot_seconds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task", choices=(*RUNS, *SEARCHES))
+    parser.add_argument("model", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--checkpoint", default="base")
+    parser.add_argument("--budget", type=float, default=60.0)
+    parser.add_argument("--evaluations", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    work = tune if arguments.task in RUNS else search_simulated
+    print(json.dumps(work(arguments)))
+
+
+if __name__ == "__main__":
+    main()

@@ -108,6 +108,8 @@ def finetune(
         )
     if result.stopped == "interrupted":
         note(f"stopped by Ctrl-C; --resume -o {output} continues")
+    for name in result.not_reached:
+        note(f"{name} was not reached within the budget; --resume -o {output} continues")
     if as_json:
         print_json(_report(result))
     else:
@@ -120,6 +122,7 @@ def _report(result: FinetuneResult) -> dict[str, Any]:
         "learning_curve": str(result.learning_curve),
         "seconds": result.seconds,
         "stopped": result.stopped,
+        "not_reached": list(result.not_reached),
         "models": [
             {
                 "model": model.name,

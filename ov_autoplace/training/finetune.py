@@ -70,6 +70,7 @@ class FinetuneResult:
 
     Attributes:
         models: One entry per model that was measured.
+        not_reached: Names of the models for which there was no time.
         checkpoint: Folder of the tuned policy.
         learning_curve: The picture.
         seconds: Time spent, that of the runs that this one resumed included.
@@ -78,6 +79,7 @@ class FinetuneResult:
     """
 
     models: tuple[TunedModel, ...]
+    not_reached: tuple[str, ...]
     checkpoint: Path
     learning_curve: Path
     seconds: float

@@ -34,15 +34,20 @@ def bench(session: ScriptedSession, seconds: float = 1e6) -> Workbench:
 
 def test_the_first_race_finds_the_fastest_device_and_refers_all_to_it(clock):
     table = chain_table(fast_and_slow([1, 1, 1, 1, 0, 0], ratio=4.0))
-    singles, mix = [record(devices) for devices in SINGLES], record((1, 1, 1, 1, 0, 0))
-    ran = Workbench(ScriptedSession(table), table, Budget(1e6), Interruption(), 12, 0).first_race(
-        singles, [mix]
-    )
-    assert ran[0] is singles[1]
-    assert set(ran) == {*singles, mix}
-    expected = chain_seconds(table, (1, 1, 1, 1, 0, 0)) / chain_seconds(table, (1,) * 6)
-    assert mix.ratio.median == pytest.approx(expected, rel=0.02)
+    singles = [record(devices) for devices in SINGLES]
+    workbench = Workbench(ScriptedSession(table), table, Budget(1e6), Interruption(), 12, 0)  # type: ignore
+    assert workbench.race_singles(singles) == [singles[1], singles[0]]
+    expected = chain_seconds(table, SINGLES[0]) / chain_seconds(table, SINGLES[1])
+    assert singles[0].ratio.median == pytest.approx(expected, rel=0.02)
     assert singles[1].ratio.median == 1.0
+
+
+def test_a_device_that_fails_is_no_reference(clock):
+    singles = [record(devices) for devices in SINGLES]
+    ran = bench(ScriptedSession(TRUE, fails=(SINGLES[0],))).race_singles(singles)
+    assert ran == [singles[1], singles[0]]
+    assert singles[0].failure
+    assert bench(ScriptedSession(TRUE, fails=SINGLES)).race_singles([record(d) for d in SINGLES]) == []
 
 
 def test_ratios_of_several_races_do_not_depend_on_how_fast_the_machine_was(clock):

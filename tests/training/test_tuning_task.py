@@ -27,11 +27,11 @@ def task_of(believed=BELIEVED, true=TRUE, memory=None, pins=None, noise: float =
 
 
 def raced(task: TuningTask, *records: Record) -> list[Event]:
-    """Race placements against all devices, as the first race of a run does."""
-    ran = task.bench.first_race(task.singles, records)
+    """Race the devices and then some placements, as a run does."""
+    ran = task.bench.race_singles(task.singles)
     task.reference = ran[0]
     events = []
-    for record in ran:
+    for record in [*ran, *task.bench.race(task.reference, records)]:
         task.adopt(record)
         events.append(Event("measured", record, tuple(record.samples), tuple(record.reference)))
     return events
@@ -83,7 +83,7 @@ def test_the_log_tells_everything_that_a_run_knew():
         Event("confirmed", mix, note="twice"),
     ]
     mix.add(mix.samples, mix.reference)
-    task.champion = mix
+    task.confirm(mix)
     lines = json.loads(json.dumps([task.line(event) for event in events]))
 
     again = task_of(noise=0.05)

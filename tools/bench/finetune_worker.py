@@ -25,7 +25,7 @@ def tune(arguments: argparse.Namespace) -> dict[str, Any]:
     from ov_autoplace.training.finetuning.settings import FinetuneSettings
 
     scratch = arguments.task != "pretrained"
-    settings = FinetuneSettings()
+    settings = FinetuneSettings(learning_rate=1e-3) if scratch else FinetuneSettings()
     if arguments.task == "hsdag measured only":
         settings = FinetuneSettings(
             simulated_updates=0, hopeless=float("inf"), learning_rate=1e-3, patience=10**6

@@ -134,22 +134,18 @@ class Workbench:
         """Latency of a placement as far as it is known."""
         return float(np.median(record.samples)) if len(record.samples) else record.predicted_seconds
 
-    def first_race(self, singles: Sequence[Record], others: Sequence[Record]) -> list[Record]:
-        """Run all single devices and some other placements, in turns.
-
-        Args:
-            singles: The single devices.
-            others: Other placements.
+    def race_singles(self, singles: Sequence[Record]) -> list[Record]:
+        """Run all single devices, in turns.
 
         Returns:
-            Those that were run or that failed; the first one is the fastest single device, to which the
-            ratios of all of them refer. Nothing where the budget does not suffice, or no device runs.
+            Those that were run or that failed; the first one is the fastest, to which the ratios of all of
+            them refer. Nothing where the budget does not suffice, or no device runs.
         """
-        entered, failed = self._enter([*singles, *others], None)
-        if not any(record in singles for record, _ in entered):
+        entered, failed = self._enter(singles, None)
+        if not entered:
             return []
         samples = dict(zip([record for record, _ in entered], self._run(entered), strict=True))
-        medians = {r: float(np.median(s)) for r, s in samples.items() if r in singles and len(s)}
+        medians = {record: float(np.median(own)) for record, own in samples.items() if len(own)}
         if not medians:
             return []
         fastest = min(medians, key=medians.__getitem__)
@@ -206,11 +202,11 @@ class Workbench:
             return None
         self.forget()
         try:
-            entered = [(r, self._executable(r)) for r in field]
-            samples = dict(zip(field, self._run(entered), strict=True))
+            self._executable(record)
         except ProfilingError as cause:
             record.failure = str(cause)
             return Contest(self._entrant(single, single.samples), f"{record.source} failed: {cause}", ())
+        samples = dict(zip(field, self._run([(r, self._executable(r)) for r in field]), strict=True))
         entrants = {r: self._entrant(r, samples[r]) for r in field}
         contest = verdict(list(entrants.values()), entrants[single], entrants[record])
         beaten = contest.winner is entrants[record]

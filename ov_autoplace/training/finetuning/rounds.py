@@ -52,33 +52,40 @@ class TuningRounds:
         self._earlier_seconds = earlier_seconds
 
     def first_race(self, task: TuningTask) -> None:
-        """Measure all single devices and the policy's answer as it is; nothing when that was done before."""
+        """Measure all single devices, and the policy's answer as it is; nothing when that was done before."""
         if task.before is not None:
             return
         self._say(f"{task.name}: race the devices")
+        if not task.measurements and not self._race_singles(task):
+            return
         greedy = self._budget.timed(f"forward {task.name}", lambda: self._tuner.greedy(task))
-        single = next((r for r in task.singles if r.key == greedy.tobytes()), None)
-        before = single or Record(greedy, ZERO_SHOT, task.predicted(greedy))
-        others = [before] if single is None and np.isfinite(before.predicted_seconds) else []
-        ran = task.bench.first_race(task.singles, others)
-        if not ran:
-            return  # the budget does not suffice
-        task.reference = ran[0]
-        for record in ran:
+        task.before = task.known(greedy)
+        if task.before is not None:
+            task.before.proposed = True
+            self._log(task, Event("proposed", task.before, note=ZERO_SHOT))
+        else:
+            task.before = Record(greedy, ZERO_SHOT, task.predicted(greedy))
+            if np.isfinite(task.before.predicted_seconds):
+                self._measure(task, [task.before])
+        task.correct()
+
+    def _race_singles(self, task: TuningTask) -> bool:
+        """Find the fastest device; returns whether the budget sufficed."""
+        ran = task.bench.race_singles(task.singles)
+        for i, record in enumerate(ran):
+            if i == 0:
+                task.reference = record
             task.adopt(record)
             self._log(task, Event("measured", record, tuple(record.samples), tuple(record.reference)))
-        if single is not None:
-            single.proposed = True
-            self._log(task, Event("proposed", single, note=ZERO_SHOT))
-        task.before = before
-        task.champion = task.best_single
-        task.correct()
-        self._folder.save_best(task)
+        if ran:
+            self._folder.save_best(task)
+        return bool(ran)
 
     def shortest_seconds(self, task: TuningTask) -> float:
         """Estimate of the shortest round: one proposal and one placement measured."""
         forward = self._budget.duration(f"forward {task.name}")
         propose = self._budget.duration(f"propose {task.name}", unknown=3 * forward)
+        propose += self._budget.duration(f"correct {task.name}")
         return propose + task.bench.compile_seconds + _SHORTEST_ROUND * task.reference_seconds
 
     def last_seconds(self, task: TuningTask) -> float:
@@ -97,7 +104,7 @@ class TuningRounds:
         task.dry = 0 if fresh or task.known(answers.greedy) is None else task.dry + 1
         if fresh:
             self._measure(task, fresh)
-            task.correct()
+            self._budget.timed(f"correct {task.name}", task.correct)
         self._learn(task, fresh)
 
     def last_races(self, task: TuningTask, greedy: IntArray) -> None:
@@ -110,8 +117,11 @@ class TuningRounds:
             task.after = Record(greedy, AFTER, task.predicted(greedy))
             if np.isfinite(task.after.predicted_seconds):
                 self._measure(task, [task.after])
-        if task.champion not in task.singles:
-            self._prove(task, task.champion)
+        while task.champion not in task.singles:
+            champion = task.champion
+            self._prove(task, champion)
+            if task.champion is champion:
+                return
 
     def _choose(self, task: TuningTask, answers: Answers) -> list[Record]:
         """The most promising proposals that were not measured yet, the likeliest one first."""
@@ -134,12 +144,12 @@ class TuningRounds:
     def _measure(self, task: TuningTask, fresh: Sequence[Record]) -> None:
         """Race new placements, and prove the best of them if it looks faster than every device."""
         close = [r for r in task.singles if r is not task.reference and task.relative(r) <= _CLOSE]
-        mix = [] if task.champion in task.singles else [task.champion]
+        before = task.champion
+        mix = [] if before in task.singles else [before]
         self._race(task, [*mix, *close, *fresh])
-        single = task.best_single
-        if task.champion in task.singles and task.champion is not single:
-            task.champion = single
+        if not mix and task.champion is not before:
             self._folder.save_best(task)
+        single = task.best_single
         found = [r for r in fresh if not r.failure and task.bench.is_convincing(r, single)]
         found = [r for r in found if r.ratio.median < task.champion.ratio.median]
         if found:
@@ -154,12 +164,10 @@ class TuningRounds:
             return
         before = task.champion
         if contest.winner.proposal.assignment is record.assignment:
-            task.champion = record
+            task.confirm(record)
             self._log(task, Event("confirmed", record, note=contest.reason))
         else:
             record.refuted = True
-            if task.champion is record:
-                task.champion = task.best_single
             self._log(task, Event("refuted", record, note=contest.reason))
         if task.champion is not before:
             self._folder.save_best(task)

@@ -96,6 +96,7 @@ class _Tuning:
             if saved is None:
                 self.folder.save_table(task.name, task.table)
             task.restore(self.folder.lines(task.name))
+            self._learn_again(task, saved)
         self._save()
         self.rounds = TuningRounds(
             self.tuner,
@@ -106,6 +107,13 @@ class _Tuning:
             self._say,
             self.earlier_seconds,
         )
+
+    def _learn_again(self, task: TuningTask, saved: Mapping[str, Any] | None) -> None:
+        """Learn from what was measured after the state was saved, before the run was killed."""
+        known = saved["measurements"][task.name] if saved is not None else 0
+        fresh = [record for record in task.records.values() if record.number > known]
+        if saved is not None and fresh:
+            self.tuner.learn_measured(task, fresh)
 
     def measure(self) -> str:
         """Alternate between the models until the budget ends; returns why it stopped."""
@@ -123,10 +131,10 @@ class _Tuning:
                 active = [t for t in self.tasks if t.dry < self.request.settings.patience and t.measurements]
                 if not active:
                     return "nothing new"
-                rounds = self._round_of_each(active)
-                if not rounds:
+                if not self._round_of_each(active):
                     return "budget"
-                self._keep_best_weights()
+                if self.budget.allows(self.budget.duration("compare")):
+                    self.budget.timed("compare", self._keep_best_weights)
                 self._save(often=True)
         except KeyboardInterrupt:
             return "interrupted"
@@ -143,7 +151,8 @@ class _Tuning:
 
     def finish(self, stopped: str) -> FinetuneResult:
         """Measure what the tuned policy proposes, test the best placements once more, and save everything."""
-        self._keep_best_weights()
+        if any(task.measurements for task in self.tasks):
+            self._keep_best_weights()
         for task, greedy in self._answers(self.best_weights):
             self.budget.release(f"last races {task.name}")
             if stopped != "interrupted" and task.measurements:
@@ -154,6 +163,7 @@ class _Tuning:
         self.folder.draw()
         return FinetuneResult(
             models=tuple(tuned_model(task, self.folder) for task in self.tasks if task.measurements),
+            not_reached=tuple(task.name for task in self.tasks if not task.measurements),
             checkpoint=self.folder.path,
             learning_curve=self.folder.curve,
             seconds=self.seconds,
@@ -180,12 +190,16 @@ class _Tuning:
 
     def _score(self, weights: Mapping[str, Tensor]) -> float:
         """Mean logarithm of the relative latency of greedy answers."""
-        return float(np.mean([np.log(task.score(greedy)) for task, greedy in self._answers(weights)]))
+        answers = self._answers(weights)
+        return float(np.mean([np.log(task.score(greedy)) for task, greedy in answers if task.measurements]))
 
     def _answers(self, weights: Mapping[str, Tensor]) -> list[tuple[TuningTask, IntArray]]:
         """Greedy answers with other weights, which the network then keeps."""
         self.tuner.network.load_state_dict(dict(weights))
-        return [(task, self.tuner.greedy(task)) for task in self.tasks]
+        return [(task, self._answer(task)) for task in self.tasks]
+
+    def _answer(self, task: TuningTask) -> IntArray:
+        return self.budget.timed(f"forward {task.name}", lambda: self.tuner.greedy(task))
 
     def _reserve(self) -> None:
         """Keep time for what comes last."""
@@ -221,6 +235,7 @@ class _Tuning:
         values = {
             "identity": self._identity,
             "digests": {task.name: task.prepared.digest for task in self.tasks},
+            "measurements": {task.name: task.measurements for task in self.tasks},
             "seconds": self.seconds,
             "seconds_of": {task.name: task.seconds for task in self.tasks},
         }

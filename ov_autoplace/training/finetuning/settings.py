@@ -38,8 +38,8 @@ class FinetuneSettings:
     remembered: int = 5
     patience: int = 6
     learning_rate: float = 3e-4
-    samples: int = 16
-    epochs: int = 3
+    samples: int = 8
+    epochs: int = 4
     clip: float = 0.2
     entropy: float = 0.003
     max_grad_norm: float = 1.0

@@ -14,7 +14,7 @@ import openvino as ov
 
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.devices import core_with_extra_devices, device_settings, fingerprint, resolve_devices
-from ov_autoplace.errors import CheckpointError, OptionError, TrainingError
+from ov_autoplace.errors import CheckpointError, OptionError, ProfilingError, TrainingError
 from ov_autoplace.models import read_model
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.policy.checkpoint import Card, load_network
@@ -142,7 +142,10 @@ def load_task(
         known: The costs that an earlier run measured.
     """
     model = source if isinstance(source, ov.Model) else read_model(machine.core, Path(source))
-    prepared = prepare(model, machine, budget, interruption, known)
+    try:
+        prepared = prepare(model, machine, budget, interruption, known)
+    except (TrainingError, ProfilingError) as cause:
+        raise type(cause)(f"{name}: {cause}") from cause
     try:
         bench = Workbench(
             prepared.session,

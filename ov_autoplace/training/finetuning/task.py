@@ -63,7 +63,6 @@ class TuningTask:
         environment: The simulator of ``corrected``, with ``graph`` as its only graph.
         records: All placements that were measured or tried, by key.
         reference: The placement in every race: the fastest single device of the first race.
-        champion: The best placement that is proven; what is on disk.
         before: The greedy answer of the policy as it was at the start.
         after: That of the tuned policy.
         rounds: Rounds made.
@@ -93,7 +92,7 @@ class TuningTask:
         self.dry = 0
         self.singles = self._singles()
         self.reference = min(self.singles, key=lambda record: record.predicted_seconds)
-        self.champion = self.reference
+        self._confirmed: list[Record] = []
         self._use(self.table)
 
     @property
@@ -105,6 +104,20 @@ class TuningTask:
     def reference_seconds(self) -> float:
         """Latency of the reference, all races together."""
         return self.bench.seconds_of(self.reference)
+
+    @property
+    def champion(self) -> Record:
+        """The best placement that is proven, which is what is on disk.
+
+        The last mix of devices that was confirmed and not refuted since: each of them beat the one before.
+        """
+        proven = [record for record in self._confirmed if not record.refuted]
+        return proven[-1] if proven else self.best_single
+
+    def confirm(self, record: Record) -> None:
+        """A placement won, compiled anew, against the best single device and against the champion."""
+        if record not in self._confirmed:
+            self._confirmed.append(record)
 
     @property
     def best_single(self) -> Record:
@@ -227,11 +240,8 @@ class TuningTask:
             self.before = record
         self.reference = next(r for r in self.singles if self.single_name(r) == line["reference"])
         if line["kind"] == "confirmed":
-            self.champion = record
-        elif line["kind"] == "refuted":
-            record.refuted = True
-            if self.champion is record:
-                self.champion = self.best_single
+            self.confirm(record)
+        record.refuted |= line["kind"] == "refuted"
         self.rounds = line["round"]
 
     def _use(self, table: CostTable) -> None:

@@ -168,6 +168,7 @@ def pretrain(
             "targets": asdict(targets),
             "data": {"workloads": len(workloads), "sha256": data_digest(data)},
             "command": command,
+            "max_devices": config.num_devices or max(count for count, _ in targets.devices),
             **origin(),
         }
         reports = {"validation": evaluation.report()}

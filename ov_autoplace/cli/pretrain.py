@@ -80,7 +80,8 @@ def pretrain(
         raise TrainingError(
             f"training needs the package {cause.name!r}; install it with: pip install 'ov-autoplace[train]'"
         ) from cause
-    command = shlex.join(["ov-autoplace", *sys.argv[1:]])
+    # A resumed run ends with the same weights, so it is no part of how to make them.
+    command = shlex.join(["ov-autoplace", *(word for word in sys.argv[1:] if word != "--resume")])
     result = train(
         data, output, PretrainSettings(**settings), held_out=held_out, resume=resume, command=command
     )

@@ -104,6 +104,8 @@ class Placer:
         """See :func:`place`."""
         self._seconds = {}
         options = self._options
+        policy = find_policy(options.policy, len(self._devices))
+        compiling = policy.compile_ahead() if policy is not None else None
         with self._phase("extract"):
             whole = model.clone()
             make_names_unique(whole)
@@ -115,7 +117,7 @@ class Placer:
             options.memory_limit,
             options.pin,
             options.seed,
-            policy=find_policy(options.policy, len(self._devices)),
+            policy=policy,
             policy_is_demanded=options.policy is not None,
         )
         if options.mode == "ZERO_SHOT":
@@ -130,6 +132,8 @@ class Placer:
             session = ProfilingSession(
                 self._core, model, self._devices, properties, options.shapes, options.seed
             )
+        if compiling is not None:
+            compiling.join()  # nothing else may run while something is measured
         with session:
             with self._phase("profile"):
                 able = [

@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 
 import numpy as np
 import openvino as ov
@@ -71,6 +72,20 @@ class PolicyRunner:
                 f"the policy of {self.card.folder} was trained for {known} devices and cannot place on "
                 f"{count}; name fewer devices, or set the policy to 'none'"
             )
+
+    def compile_ahead(self) -> threading.Thread:
+        """Compile in the background, which takes a second or two on another core.
+
+        Whoever measures anything joins the thread first. What goes wrong is told by :meth:`scores`.
+        """
+
+        def compile_quietly() -> None:
+            with suppress(CheckpointError):
+                self._network()
+
+        thread = threading.Thread(target=compile_quietly, name="ov-autoplace policy", daemon=True)
+        thread.start()
+        return thread
 
     def scores(self, graph: PolicyGraph) -> NDArray[np.float32]:
         """How well each of N units stands on each of D devices, ``float32[N, D]``; ``-inf`` = forbidden.

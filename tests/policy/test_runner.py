@@ -229,3 +229,23 @@ def test_running_a_policy_needs_neither_torch_nor_dgl_nor_safetensors(tmp_path: 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "policy"
+
+
+def test_a_policy_compiled_in_the_background_is_compiled_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = PolicyRunner(handmade(tmp_path / "net", 3.0))
+    policy.compile_ahead().join()
+    monkeypatch.setattr(module, "compile_network", None)  # calling it again would fail
+    graph = graph_of(1, 9, 2)
+    np.testing.assert_array_equal(policy.scores(graph)[graph.allowed], 3 * graph.node_cost[graph.allowed])
+
+
+def test_what_fails_in_the_background_is_told_when_the_policy_is_asked(tmp_path: Path) -> None:
+    folder = handmade(tmp_path / "net", 4.0)
+    policy = PolicyRunner(folder)
+    policy._content = (b"no network", b"")
+    policy.compile_ahead().join()
+    policy._content = (b"no network", b"")
+    with pytest.raises(CheckpointError):
+        policy.scores(graph_of(1, 9, 2))

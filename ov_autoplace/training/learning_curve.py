@@ -30,7 +30,8 @@ def best_so_far(lines: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatAr
     Args:
         lines: Of one model in the measurement log.
     """
-    numbers, best = [], []
+    numbers: list[float] = []
+    best: list[float] = []
     for line in lines:
         if line["kind"] == "measured":
             value = math.inf if line["relative"] is None else line["relative"]
@@ -66,7 +67,8 @@ def draw_learning_curve(lines: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     with staged_folder(path.parent) as stage:
         try:
-            FigureCanvasAgg(figure).print_png(stage / path.name)
+            canvas: Any = FigureCanvasAgg(figure)  # its methods have no types
+            canvas.print_png(stage / path.name)
             (stage / path.name).replace(path)
         except OSError as cause:
             raise OutputError(f"cannot write {path}: {cause.strerror}") from cause

@@ -61,6 +61,7 @@ def finetune(
     output: Output = Path("tuned"),
     superposition_only: SuperpositionOnly = False,
     resume: Resume = False,
+    target: arguments.Target = None,
     pin: arguments.Pin = None,
     memory_limit: arguments.MemoryLimit = None,
     shape: arguments.Shape = None,
@@ -77,7 +78,7 @@ def finetune(
     started = time.perf_counter()
     options = arguments.placer_arguments(
         mode=None,
-        target=None,
+        target=target,
         time_budget_ms=None,
         pin=pin,
         memory_limit=memory_limit,
@@ -85,7 +86,7 @@ def finetune(
         seed=seed,
         config=config,
     )
-    unused = sorted(set(options) - {"seed", "shapes", "pin", "memory_limit", "properties"})
+    unused = sorted(set(options) - {"seed", "shapes", "pin", "memory_limit", "target", "properties"})
     if unused:
         raise OptionError(f"--config sets {PREFIX}{unused[0].upper()}, which tuning has no use for")
     from ov_autoplace.training.finetune import finetune as tune

@@ -102,6 +102,7 @@ def finetune(
     shapes: Mapping[str, Sequence[int]] | None = None,
     pin: Mapping[str, str] | None = None,
     memory_limit: Mapping[str, float] | None = None,
+    target: str | None = None,
     properties: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     command: str = "",
@@ -136,6 +137,8 @@ def finetune(
         shapes: Shape by input name, for dynamic inputs.
         pin: Device by pattern of op names.
         memory_limit: Bytes by device.
+        target: A target profile (path, catalogue name) that tells what crossing devices costs, which is
+            otherwise measured.
         properties: OpenVINO properties that the models will be compiled with.
         progress: Called as the work goes on, with tenths of seconds spent and allowed.
         command: What was typed, for the checkpoint's card.
@@ -154,6 +157,7 @@ def finetune(
             "shapes": shapes or {},
             "pin": pin or {},
             "memory_limit": memory_limit or {},
+            "target": target,
             "properties": properties or {},
             "progress": progress,
         }

@@ -315,6 +315,25 @@ def test_a_run_is_not_continued_as_another_one(world, tmp_path):
         world.tune(resume=True)
 
 
+def test_torch_runs_on_as_many_threads_afterwards_as_before(world, monkeypatch):
+    seen = []
+    load_task = run_module.load_task
+
+    def look(*arguments, **options) -> TuningTask:
+        seen.append(torch.get_num_threads())
+        return load_task(*arguments, **options)
+
+    monkeypatch.setattr(run_module, "load_task", look)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        world.tune(budget=10)
+        assert seen == [1]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_resume_without_a_run_starts_one(world):
     assert world.tune(budget=10, resume=True).models
 

@@ -35,6 +35,9 @@ _log = logging.getLogger("ov_autoplace")
 # What profiling a model takes beside compiling it: seconds and inferences per device and probe.
 _PROFILE_SECONDS, _PROFILE_RUNS = 0.35, 12
 _PROBES = 3
+# Bytes of the tensors that are handed over to measure what that costs: fewer than for a target profile,
+# because what is measured afterwards corrects these costs.
+_SIZES = (1 << 10, 64 << 10, 1 << 20)
 
 
 @dataclass
@@ -48,6 +51,7 @@ class Machine:
         shapes: Shape by input name, for dynamic models.
         pins: Device by pattern of op names.
         seed: Of input data.
+        target: A target profile that knows what crossing devices costs, which is then not measured.
         transfers: Costs of launches and hand-overs by devices, once they were measured.
     """
 
@@ -57,6 +61,7 @@ class Machine:
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     pins: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
+    target: Target | None = None
     transfers: dict[tuple[str, ...], TransferFit] = field(default_factory=dict)
 
 
@@ -193,7 +198,7 @@ def _cost_table(
     if transfers is not None and budget.allows(2 * needed):
         return profile_session(session, graph, supported, machine.pins, transfers).table
     _log.warning("the budget is too short to profile the model: its costs are estimated instead")
-    target = Target.generic(machine.core, session.devices)
+    target = machine.target or Target.generic(machine.core, session.devices)
     return analytic_table(coarsen(graph, pins=machine.pins), target, session.devices, supported)
 
 
@@ -205,6 +210,8 @@ def _transfers(
     session: ProfilingSession, machine: Machine, seconds: float, interruption: Interruption
 ) -> TransferFit | None:
     """Costs of launches and hand-overs, measured once per run; ``None`` when that takes too long."""
+    if machine.target is not None:
+        return machine.target.transfers
     end = time.perf_counter() + seconds
 
     def check(done: int, total: int, text: str) -> None:
@@ -215,7 +222,7 @@ def _transfers(
     if session.devices not in machine.transfers:
         try:
             machine.transfers[session.devices] = measure_transfers(
-                session.profiler, session.devices, progress=check
+                session.profiler, session.devices, sizes=_SIZES, progress=check
             )
         except _TooLongError:
             return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from ov_autoplace._arrays import IntArray
@@ -39,13 +41,25 @@ def run(request: FinetuneRequest) -> FinetuneResult:
     """Tune; see :func:`~ov_autoplace.training.finetune.finetune`."""
     if not request.models:
         raise OptionError("there is no model to tune on; give at least one")
-    with Interruption() as interruption:
+    with Interruption() as interruption, _torch_threads(request.settings.threads):
         tuning = _Tuning(request, interruption)
         try:
             tuning.prepare()
             return tuning.finish(tuning.measure())
         finally:
             tuning.close()
+
+
+@contextmanager
+def _torch_threads(count: int) -> Iterator[None]:
+    """Run torch on so many threads, and on as many as before afterwards."""
+    before = torch.get_num_threads()
+    if count:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class _Tuning:

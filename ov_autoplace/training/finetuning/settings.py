@@ -28,6 +28,8 @@ class FinetuneSettings:
         clip: PPO's bound on the change of a sample's probability.
         entropy: Weight of the entropy bonus.
         max_grad_norm: Gradients are scaled down to this norm.
+        threads: Threads that the network runs on; 0 = as many as torch likes. Most models have so few ops
+            that more threads only wait for each other.
     """
 
     proposals: int = 32
@@ -43,12 +45,13 @@ class FinetuneSettings:
     clip: float = 0.2
     entropy: float = 0.003
     max_grad_norm: float = 1.0
+    threads: int = 1
 
     def __post_init__(self) -> None:
         for name in ("proposals", "measured", "patience", "learning_rate", "epochs", "clip", "max_grad_norm"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("simulated_updates", "remembered", "entropy"):
+        for name in ("simulated_updates", "remembered", "entropy", "threads"):
             if not getattr(self, name) >= 0:
                 raise OptionError(f"{name} is {getattr(self, name)}; it must be 0 or more")
         if self.samples < 2:

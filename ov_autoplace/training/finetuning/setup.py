@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import openvino as ov
 
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.target import Target
 from ov_autoplace.devices import core_with_extra_devices, device_settings, fingerprint, resolve_devices
 from ov_autoplace.errors import CheckpointError, OptionError, ProfilingError, TrainingError
 from ov_autoplace.models import read_model
@@ -48,7 +49,7 @@ class FinetuneRequest:
         budget_seconds, started: The budget and when it began to count.
         out: The output folder.
         settings: The hyper-parameters.
-        options: Seed, shapes, pins, memory limits, properties and progress.
+        options: Seed, shapes, pins, memory limits, target, properties and progress.
     """
 
     models: Sequence[Source]
@@ -93,7 +94,10 @@ def machine_of(request: FinetuneRequest) -> Machine:
             f"tuning needs at least two devices to choose from, not {', '.join(devices) or 'none'}"
         )
     options = request.options
-    return Machine(core, devices, options.properties, options.shapes, options.pin, options.seed)
+    target = None if options.target is None else Target.load(options.target)
+    return Machine(
+        core, devices, options.properties, options.shapes, options.pin, options.seed, target=target
+    )
 
 
 def network_of(request: FinetuneRequest, num_devices: int) -> PlacementNetwork:

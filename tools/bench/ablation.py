@@ -77,6 +77,7 @@ def variants(steps: int) -> dict[str, Variant]:
         networks[f"rounds: {rounds} instead of {base.rounds}"] = replace(base, rounds=rounds)
     found = {name: Variant(config, settings) for name, config in networks.items()}
     found["without expected cost in the loss"] = Variant(base, replace(settings, expected_cost=0.0))
+    found["without focus on what is answered badly"] = Variant(base, replace(settings, focus=0.0))
     if has_policy_gradient:
         other = replace(settings, imitation_steps=steps, policy_steps=0)
         found["imitation instead of the policy gradient"] = Variant(base, other)

@@ -53,7 +53,9 @@ def estimates(request: Request) -> Section:
     data: dict[str, Any] = {}
     bars = []
     profiled = _profiled(request, methods)
-    profiled.show("Analytic tables, scored on profiled ones; regret", "policy, generic target")
+    profiled.show(
+        "Analytic tables, scored on profiled ones; regret", "policy, generic target", families=False
+    )
     data["profiled"] = profiled.to_dict()
     for kind in ("generic", "calibrated"):
         mean = float(profiled.gaps(f"policy, {kind} target").mean())

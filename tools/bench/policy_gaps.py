@@ -113,7 +113,7 @@ class Judged:
         part.best, part.bound, part.is_proven = self.best[kept], self.bound[kept], self.is_proven[kept]
         return part
 
-    def show(self, title: str, worst_of: str, worst: int = 5) -> None:
+    def show(self, title: str, worst_of: str, worst: int = 5, families: bool = True) -> None:
         """Print a row per method, the families, and where one method loses most."""
         proven = int(self.is_proven.sum())
         print_table(
@@ -121,9 +121,9 @@ class Judged:
             gap_columns("method"),
             [gap_row(method, self, method) for method in self.seconds],
         )
-        print_table(
-            "Mean gap to the best known by family, %", ("family", *self.seconds), by_family_rows(self)
-        )
+        if families:
+            columns = ("family", *self.seconds)
+            print_table("Mean gap to the best known by family, %", columns, by_family_rows(self))
         gaps = self.gaps(worst_of)
         single = self.gaps("best single device")
         most = [(self.solved[i].problem, gaps[i], single[i]) for i in np.argsort(-gaps)[:worst]]

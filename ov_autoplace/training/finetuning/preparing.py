@@ -32,8 +32,10 @@ __all__ = ["Machine", "PreparedModel", "prepare"]
 
 _log = logging.getLogger("ov_autoplace")
 
-# What profiling a model takes beside compiling it: seconds and inferences per device and probe.
-_PROFILE_SECONDS, _PROFILE_RUNS = 0.35, 12
+# What profiling a model takes beside compiling it: seconds of each timing, or inferences if they are long. A
+# device is timed twice; a probe is a mix of devices, which may be slower than each of them.
+_PROFILE_SECONDS = 0.35
+_DEVICE_RUNS, _PROBE_RUNS = 15, 12
 _PROBES = 3
 # Bytes of the tensors that are handed over to measure what that costs: fewer than for a target profile,
 # because what is measured afterwards corrects these costs.
@@ -156,9 +158,10 @@ def _try_devices(
         try:
             executable = session.compile_device(device)
             longest = max(longest, budget.spent - before)
-            before = budget.spent
-            executable.run(1, warmup=0)
-            once = max(once, budget.spent - before)
+            first = float(executable.run(1, warmup=0)[0])
+            # The first inference is often the slowest by far.
+            warm = float(executable.run(1, warmup=0)[0]) if budget.allows(first) else first
+            once = max(once, min(first, warm))
         except ProfilingError as cause:
             failed[device] = cause
         except RuntimeError as cause:
@@ -192,7 +195,8 @@ def _cost_table(
     """Profiled costs, or estimated ones where the budget does not allow to profile."""
     D = len(session.devices)
     compilations, timings = D + 2 * _PROBES, 2 * D + _PROBES
-    needed = timings * (_PROFILE_SECONDS + _PROFILE_RUNS * once) + compilations * compile_seconds
+    needed = timings * _PROFILE_SECONDS + compilations * compile_seconds
+    needed += (_DEVICE_RUNS * D + _PROBE_RUNS * _PROBES) * once
     # At most half of the time for the table: costs that nothing is left to correct are of little use.
     transfers = _transfers(session, machine, budget.free / 2 - needed, interruption)
     if transfers is not None and budget.allows(2 * needed):

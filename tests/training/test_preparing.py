@@ -75,7 +75,7 @@ def test_where_there_is_no_time_to_measure_costs_are_estimated(machine, model, m
     assert "costs are estimated instead" in caplog.text
 
 
-def test_measuring_hand_overs_is_given_up_when_it_takes_too_long(machine, model, monkeypatch):
+def test_measuring_hand_overs_is_given_up_when_it_takes_too_long(machine, model, monkeypatch, caplog):
     steps = []
 
     def slow(profiler, devices, *, sizes, progress):
@@ -85,9 +85,11 @@ def test_measuring_hand_overs_is_given_up_when_it_takes_too_long(machine, model,
         raise AssertionError("was not given up")
 
     monkeypatch.setattr(module, "measure_transfers", slow)
-    monkeypatch.setattr(module, "_PROFILE_SECONDS", AMPLE)
-    assert prepared(model, machine).table.source == "analytic"
+    monkeypatch.setattr(module, "_LARGEST_SHARE", 0.0)
+    for _ in range(2):
+        assert prepared(model, machine).table.source == "profiled"
     assert len(steps) == 1
+    assert caplog.text.count("it is estimated instead") == 1
 
 
 def test_what_an_earlier_run_knew_is_not_measured_again(machine, model, monkeypatch):

@@ -115,11 +115,13 @@ class Workbench:
         self._seed = seed
         self._executables: dict[bytes, Executable] = {}
         self._compile_seconds: list[float] = []
+        self._forgot = False  # until then the session holds the model on each device
 
     def seconds_to_run(self, record: Record, again: bool = False) -> float:
         """Estimate of compiling a placement, unless that is done, and of the first round of its race."""
-        compiled = not again and record.key in self._executables
-        return (0.0 if compiled else self.compile_seconds) + _FIRST_ROUND * self.seconds_of(record)
+        compiled = record.key in self._executables or (record.is_single and not self._forgot)
+        compiling = 0.0 if compiled and not again else self.compile_seconds
+        return compiling + _FIRST_ROUND * self.seconds_of(record)
 
     @property
     def compile_seconds(self) -> float:
@@ -225,6 +227,7 @@ class Workbench:
     def forget(self) -> None:
         """Drop what was compiled."""
         self._executables.clear()
+        self._forgot = True
         self.session.forget()
 
     def keep_only(self, records: Sequence[Record]) -> None:

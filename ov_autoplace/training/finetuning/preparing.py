@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +39,7 @@ _PROBES = 3
 # Bytes of the tensors that are handed over to measure what that costs: fewer than for a target profile,
 # because what is measured afterwards corrects these costs.
 _SIZES = (1 << 10, 64 << 10, 1 << 20)
+_LARGEST_SHARE = 0.2  # of the free time may go into that
 
 
 @dataclass
@@ -54,7 +54,8 @@ class Machine:
         pins: Device by pattern of op names.
         seed: Of input data.
         target: A target profile that knows what crossing devices costs, which is then not measured.
-        transfers: Costs of launches and hand-overs by devices, once they were measured.
+        transfers: Costs of launches and hand-overs by devices, once they were measured; ``None`` = that
+            takes too long.
     """
 
     core: ov.Core
@@ -64,7 +65,7 @@ class Machine:
     pins: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     target: Target | None = None
-    transfers: dict[tuple[str, ...], TransferFit] = field(default_factory=dict)
+    transfers: dict[tuple[str, ...], TransferFit | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,12 +198,13 @@ def _cost_table(
     compilations, timings = D + 2 * _PROBES, 2 * D + _PROBES
     needed = timings * _PROFILE_SECONDS + compilations * compile_seconds
     needed += (_DEVICE_RUNS * D + _PROBE_RUNS * _PROBES) * once
-    # At most half of the time for the table: costs that nothing is left to correct are of little use.
-    transfers = _transfers(session, machine, budget.free / 2 - needed, interruption)
-    if transfers is not None and budget.allows(2 * needed):
-        return profile_session(session, graph, supported, machine.pins, transfers).table
-    _log.warning("the budget is too short to profile the model: its costs are estimated instead")
     target = machine.target or Target.generic(machine.core, session.devices)
+    # Costs that no time is left to correct are of little use.
+    if budget.allows(2 * needed):
+        transfers = _transfers(session, machine, budget, interruption) or target.transfers
+        if budget.allows(needed):
+            return profile_session(session, graph, supported, machine.pins, transfers).table
+    _log.warning("the budget is too short to profile the model: its costs are estimated instead")
     return analytic_table(coarsen(graph, pins=machine.pins), target, session.devices, supported)
 
 
@@ -211,23 +213,24 @@ class _TooLongError(Exception):
 
 
 def _transfers(
-    session: ProfilingSession, machine: Machine, seconds: float, interruption: Interruption
+    session: ProfilingSession, machine: Machine, budget: Budget, interruption: Interruption
 ) -> TransferFit | None:
     """Costs of launches and hand-overs, measured once per run; ``None`` when that takes too long."""
     if machine.target is not None:
         return machine.target.transfers
-    end = time.perf_counter() + seconds
-
-    def check(done: int, total: int, text: str) -> None:
-        interruption.check()
-        if time.perf_counter() > end:
-            raise _TooLongError
-
     if session.devices not in machine.transfers:
+        end = budget.spent + _LARGEST_SHARE * budget.free
+
+        def check(done: int, total: int, text: str) -> None:
+            interruption.check()
+            if budget.spent > end:
+                raise _TooLongError
+
         try:
             machine.transfers[session.devices] = measure_transfers(
                 session.profiler, session.devices, sizes=_SIZES, progress=check
             )
         except _TooLongError:
-            return None
+            _log.warning("measuring what crossing devices costs takes too long: it is estimated instead")
+            machine.transfers[session.devices] = None
     return machine.transfers[session.devices]

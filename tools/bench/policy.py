@@ -34,7 +34,7 @@ from policy_pipeline import pipeline
 from policy_problems import HELD_OUT_SEED
 from policy_request import Bar, Request
 from policy_speed import speed
-from policy_zero_shot import zero_shot
+from policy_zero_shot import SEARCH_SEEDS, zero_shot
 
 from ov_autoplace import __version__
 from ov_autoplace.files import write_text_atomically
@@ -127,7 +127,7 @@ def _about(request: Request) -> dict[str, Any]:
             "python": platform.python_version(),
         },
         "checkpoint": {"name": request.policy.card.name, "sha256": request.policy.card.digest},
-        "seeds": {"machines": HELD_OUT_SEED, "longer searches": [0, 1, 2], "search from scratch": 0},
+        "seeds": {"machines": HELD_OUT_SEED, "search from scratch": SEARCH_SEEDS},
     }
 
 

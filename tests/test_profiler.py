@@ -192,11 +192,16 @@ def test_threads_set_on_a_device_are_in_force_inside_hetero(profiler: _core.Prof
 
 def test_ctrl_c_interrupts_a_long_run(profiler: _core.Profiler, tmp_path: Path) -> None:
     executable = profiler.compile(str(save_ir(relu_chain(), tmp_path)), "CPU")
+    # A shell starts what runs in the background with SIGINT ignored, and Python leaves that as it is.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        executable.run(50_000_000)
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            executable.run(50_000_000)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_race_of_executables_keeps_the_samples_of_all(profiler: _core.Profiler, tmp_path: Path) -> None:

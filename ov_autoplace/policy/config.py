@@ -39,6 +39,8 @@ class NetworkConfig:
         cross_device: Of ``multilevel``: whether states of one unit on several devices see each other.
         op_types: Whether op types are read.
         probes: Of ``multilevel``: whether it is told what simple placements would run into.
+        looks: Of ``multilevel``: before how many of its last rounds it is told what its own answer so far
+            runs into; below ``rounds``.
         heads, segment: Of ``attention``: heads, and units per segment.
         placer_layers: Layers of ``attention``.
         dropout: In the encoder, while training.
@@ -60,6 +62,7 @@ class NetworkConfig:
     cross_device: bool = True
     op_types: bool = True
     probes: bool = True
+    looks: int = 0
     heads: int = 4
     segment: int = 128
     placer_layers: int = 2
@@ -78,6 +81,10 @@ class NetworkConfig:
             )
         if self.encoder == "multilevel" and self.grouper != "none":
             raise OptionError("the multilevel encoder groups by itself; its grouper is 'none'")
+        if not 0 <= self.looks < max(self.rounds, 1):
+            raise OptionError(
+                f"looks is {self.looks}; it can be from 0 to {self.rounds - 1}, one less than rounds"
+            )
         if (self.num_devices is None) != (self.placer == "equivariant"):
             raise OptionError("num_devices is a number for mlp and attention, and None for equivariant")
 
@@ -125,6 +132,6 @@ CONFIGS: dict[str, NetworkConfig] = {
         layers=3,
         num_devices=2,
     ),
-    "autoplace-base": NetworkConfig("autoplace-base", superposition=True),
+    "autoplace-base": NetworkConfig("autoplace-base", superposition=True, looks=2),
 }
 """The named configurations: those of the two papers, and the one whose checkpoint is shipped."""

@@ -20,10 +20,18 @@ from ov_autoplace.errors import CheckpointError
 from ov_autoplace.policy.batch import GraphBatch, LevelBatch, collate
 from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
-from ov_autoplace.policy.inputs import INPUT_NAMES, LEVEL_FIELDS, input_name, network_inputs
+from ov_autoplace.policy.inputs import (
+    INPUT_NAMES,
+    LEVEL_FIELDS,
+    input_name,
+    network_inputs,
+    stage_inputs,
+    stage_outputs,
+)
 from ov_autoplace.policy.levels import LEVELS
 from ov_autoplace.policy.messages import Topology
 from ov_autoplace.policy.network import PlacementNetwork
+from ov_autoplace.policy.probes import LOOK_FEATURES
 from ov_autoplace.policy.runner import compile_network, compute_scores
 
 __all__ = ["TOLERANCE", "can_be_exported", "export_network"]
@@ -49,7 +57,9 @@ def export_network(network: PlacementNetwork) -> tuple[bytes, bytes]:
 
     The inputs are those arrays of :func:`~ov_autoplace.policy.inputs.network_inputs` that the network reads,
     under their own names. Numbers of nodes and edges are dynamic, and so is the number of devices unless the
-    network fixes it. The output is ``scores``, ``float32[N, D]``.
+    network fixes it. The output is ``scores``, ``float32[N, D]``. A network that looks at its answers is
+    several functions in one file, which share weights: each stage between two looks has inputs
+    (:func:`~ov_autoplace.policy.inputs.stage_inputs`) and outputs of its own.
 
     Raises:
         CheckpointError: The exported network answers otherwise than the given one on a graph of another size.
@@ -69,37 +79,55 @@ def export_network(network: PlacementNetwork) -> tuple[bytes, bytes]:
 
 def _converted(network: PlacementNetwork) -> ov.Model:
     nodes, devices = _TRACED
-    arrays = network_inputs(_example(network, nodes, devices))
-    example = tuple(torch.from_numpy(array) for array in arrays.values())
+    graph = _example(network, nodes, devices)
+    arrays = {name: torch.from_numpy(array) for name, array in network_inputs(graph).items()}
+    stages = len(network.multilevel.stages)
+    outputs = [name for stage in range(stages) for name in stage_outputs(stage, stages)]
+    for stage in range(1, stages):
+        shapes = (network.config.hidden,), (), (len(LOOK_FEATURES),)
+        for name, shape in zip(stage_inputs(stage), shapes, strict=True):
+            arrays[name] = torch.zeros(len(graph), graph.num_devices, *shape)
+    example = tuple(arrays.values())
     with torch.no_grad(), warnings.catch_warnings():
         # Every size that tracing might fix draws a warning; _compare tells whether one was fixed.
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(  # type: ignore[no-untyped-call]
-            _OnArrays(network), example, check_trace=False
+            _OnArrays(network, tuple(arrays)), example, check_trace=False
         )
     model = ov.convert_model(traced, example_input=example)
-    for parameter, name in zip(model.get_parameters(), INPUT_NAMES, strict=True):
+    for parameter, name in zip(model.get_parameters(), arrays, strict=True):
         parameter.set_friendly_name(name)
         parameter.output(0).set_names({name})
         if not parameter.output(0).get_target_inputs():
             model.remove_parameter(parameter)
-    model.output(0).set_names({"scores"})
+    for output, name in zip(model.outputs, outputs, strict=True):
+        output.set_names({name})
     model.set_friendly_name(network.config.name)
     return model
 
 
 class _OnArrays(nn.Module):
-    """The network as a function of the arrays of :data:`INPUT_NAMES`, in that order."""
+    """All stages of a network as one function of named arrays.
 
-    def __init__(self, network: PlacementNetwork) -> None:
+    Args:
+        network: The network.
+        names: Of the arrays: the graph's, and the inputs of all stages after the first.
+    """
+
+    def __init__(self, network: PlacementNetwork, names: tuple[str, ...]) -> None:
         super().__init__()
-        self.network = network
+        self.multilevel = network.multilevel
+        self.names = names
 
-    def forward(self, *arrays: Tensor) -> Tensor:
-        """Scores ``[N, D]``."""
-        batch = _TracedBatch(dict(zip(INPUT_NAMES, arrays, strict=True)))
-        output = self.network(cast(GraphBatch, batch))
-        return cast(Tensor, output.logits)
+    def forward(self, *arrays: Tensor) -> tuple[Tensor, ...]:
+        """States and scores after each stage, but the scores alone after the last."""
+        by_name = dict(zip(self.names, arrays, strict=True))
+        batch = cast(GraphBatch, _TracedBatch({name: by_name[name] for name in INPUT_NAMES}))
+        outputs: list[Tensor] = []
+        for stage in range(len(self.multilevel.stages)):
+            before = [by_name[name] for name in stage_inputs(stage)] if stage else []
+            outputs += self.multilevel.stage(batch, stage, *before)[-1]
+        return (*outputs[:-2], outputs[-1])
 
 
 class _TracedBatch:
@@ -155,12 +183,12 @@ def _traced_level(arrays: dict[str, Tensor]) -> LevelBatch:
 
 def _compare(network: PlacementNetwork, graph: bytes, constants: bytes) -> None:
     """Refuse an exported network that does not answer like the torch network on graphs of several sizes."""
-    compiled = compile_network(graph, constants, network.config.name)
+    stages = compile_network(graph, constants, network.config.name)
     for nodes, devices in _CHECKED:
         example = _example(network, nodes, devices)
         with torch.no_grad():
             expected = network(collate([example])).logits.cpu().numpy()[example.allowed]
-        scores = compute_scores(compiled, example, network.config.name)[example.allowed]
+        scores = compute_scores(stages, example, network.config.name)[example.allowed]
         worst = np.max(np.abs(scores - expected) / (1 + np.abs(expected)))
         if not worst <= TOLERANCE:
             raise CheckpointError(

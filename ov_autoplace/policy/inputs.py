@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.levels import LEVELS
 
-__all__ = ["INPUT_NAMES", "LEVEL_FIELDS", "input_name", "network_inputs"]
+__all__ = ["INPUT_NAMES", "LEVEL_FIELDS", "input_name", "network_inputs", "stage_inputs", "stage_outputs"]
 
 LEVEL_FIELDS = (
     "cost",
@@ -57,6 +57,17 @@ def input_name(depth: int, field: str) -> str:
 
 INPUT_NAMES = (*_MAKERS, *(input_name(depth, field) for depth in range(LEVELS) for field in LEVEL_FIELDS))
 """All inputs that a network may have; an exported one has those that it reads."""
+
+
+def stage_inputs(stage: int) -> tuple[str, str, str]:
+    """Inputs of a stage after the first, beside the graph's: state and scores before it, and the look."""
+    return f"stage{stage}.state", f"stage{stage}.scores", f"stage{stage}.look"
+
+
+def stage_outputs(stage: int, stages: int) -> tuple[str, ...]:
+    """Outputs of a stage: what the next one's first two inputs are; of the last one the scores alone."""
+    last = stage == stages - 1
+    return ("scores",) if last else (f"after{stage}.state", f"after{stage}.scores")
 
 
 def network_inputs(graph: PolicyGraph, names: Sequence[str] = INPUT_NAMES) -> dict[str, NDArray[Any]]:

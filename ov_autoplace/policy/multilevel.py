@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -10,9 +13,10 @@ from ov_autoplace.policy.batch import GraphBatch
 from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.equivariant import Round
 from ov_autoplace.policy.features import PAIR_FEATURES, PROBE_FEATURES
+from ov_autoplace.policy.probes import LOOK_FEATURES, look_features
 from ov_autoplace.policy.vocabulary import OP_TYPES
 
-__all__ = ["MultilevelNetwork"]
+__all__ = ["MultilevelNetwork", "look_at"]
 
 _OP_TYPE_WIDTH = 16
 _MASKED = -1e9
@@ -32,9 +36,60 @@ class MultilevelNetwork(nn.Module):
         self.embed = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
         self.superposition = Modulation(len(PAIR_FEATURES) + 1, hidden) if config.superposition else None
         self.rounds = nn.ModuleList(Round(config) for _ in range(config.rounds))
+        self.looks = config.looks
+        self.look = nn.ModuleList(
+            nn.Sequential(nn.Linear(len(LOOK_FEATURES), hidden), nn.ReLU(), nn.Linear(hidden, hidden))
+            for _ in range(config.looks)
+        )
+
+    @property
+    def stages(self) -> tuple[range, ...]:
+        """The rounds between two looks."""
+        first = len(self.rounds) - self.looks
+        return range(first), *(range(i, i + 1) for i in range(first, len(self.rounds)))
 
     def forward(self, batch: GraphBatch) -> list[Tensor]:
         """Scores after every round, each ``[N, D]``; forbidden devices have a very low one."""
+        answers = self.stage(batch, 0)
+        for number in range(1, len(self.stages)):
+            _, scores = answers[-1]
+            answers += self.stage(batch, number, *answers[-1], look_at(batch, scores))
+        return [scores for _, scores in answers]
+
+    def stage(
+        self,
+        batch: GraphBatch,
+        number: int,
+        state: Tensor | None = None,
+        scores: Tensor | None = None,
+        look: Tensor | None = None,
+    ) -> list[tuple[Tensor, Tensor]]:
+        """States ``[N, D, H]`` and scores ``[N, D]`` after each round of a stage.
+
+        Args:
+            batch: The graphs.
+            number: Of the stage; the first one, 0, takes nothing but the graphs.
+            state: What the stage before ended with, ``[N, D, H]``.
+            scores: Likewise, ``[N, D]``.
+            look: What these scores run into, ``[N, D, len(LOOK_FEATURES)]``.
+        """
+        forbidden = torch.where(batch.allowed, 0.0, _MASKED)
+        if state is None or scores is None or look is None:
+            state, scores = self._embedded(batch), forbidden
+        else:
+            state = state + self.look[number - 1](look)
+        modulation = None if self.superposition is None else self.superposition(batch)
+        answers = []
+        for i in self.stages[number]:
+            # Sharpened, so that a round sees the answer that would be given: an even doubt about many units
+            # together must end in one of their devices, not in some here and some there.
+            believed = torch.softmax(_SHARPNESS * scores, dim=1)
+            state, delta = self.rounds[i](state, believed, batch.levels, modulation)
+            scores = delta + forbidden
+            answers.append((state, scores))
+        return answers
+
+    def _embedded(self, batch: GraphBatch) -> Tensor:
         D = batch.num_devices
         graph_columns = batch.is_estimate[batch.graph_of].unsqueeze(1).expand(-1, D).unsqueeze(2)
         columns = [batch.pair_features, graph_columns]
@@ -42,21 +97,16 @@ class MultilevelNetwork(nn.Module):
             columns.append(self.op_type(batch.op_type).unsqueeze(1).expand(-1, D, -1))
         if self.probes:
             columns.append(batch.probes.unsqueeze(1).expand(-1, D, -1))
-        state = self.embed(torch.cat(columns, dim=2))
-        modulation = None
-        if self.superposition is not None:
-            modulation = self.superposition(batch)
-        forbidden = torch.where(batch.allowed, 0.0, _MASKED)
-        scores = forbidden
-        answers = []
-        for step in self.rounds:
-            # Sharpened, so that a round sees the answer that would be given: an even doubt about many units
-            # together must end in one of their devices, not in some here and some there.
-            believed = torch.softmax(_SHARPNESS * scores, dim=1)
-            state, delta = step(state, believed, batch.levels, modulation)
-            scores = delta + forbidden
-            answers.append(scores)
-        return answers
+        embedded: Tensor = self.embed(torch.cat(columns, dim=2))
+        return embedded
+
+
+def look_at(batch: GraphBatch, scores: Tensor) -> Tensor:
+    """What the likeliest answers run into, ``[N, D, len(LOOK_FEATURES)]``, without gradients."""
+    placed = scores.detach().argmax(dim=1).cpu().numpy()
+    spans = pairwise(batch.node_offsets.tolist())
+    looks = [look_features(graph, placed[a:b]) for graph, (a, b) in zip(batch.graphs, spans, strict=True)]
+    return torch.from_numpy(np.concatenate(looks)).to(scores.device)
 
 
 class Modulation(nn.Module):

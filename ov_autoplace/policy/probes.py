@@ -6,6 +6,9 @@ nothing in a chain, most of the latency in an unrolled recurrent network. So eac
 first levels of grouping every group is put where it is cheapest, and the policy is told, of each unit, how
 many subgraphs are in the circle that its own lies in, and of the whole graph, how many are in any, and what
 the placement costs without circles and as HETERO would run it.
+
+A network that *looks* is told the same of its own answer so far, against running everything on each single
+device, before it answers again: what a placement runs into is the one thing that it cannot see in advance.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from ov_autoplace.simulator import simulate_batch
 if TYPE_CHECKING:
     from ov_autoplace.policy.features import PolicyGraph
 
-__all__ = ["PROBED_LEVELS", "PROBE_FEATURES", "probe_features"]
+__all__ = ["LOOK_FEATURES", "PROBED_LEVELS", "PROBE_FEATURES", "look_features", "probe_features"]
 
 PROBED_LEVELS = 4
 
@@ -32,6 +35,15 @@ PROBE_FEATURES = tuple(
 )
 """Columns of :attr:`~ov_autoplace.policy.features.PolicyGraph.probes`."""
 
+LOOK_FEATURES = (
+    "chosen",
+    "log_own_circle",
+    "log_all_circles",
+    "log_relaxed_by_single",
+    "log_simulated_by_single",
+    "log_single_by_best_single",
+)
+"""Columns of :func:`look_features`."""
 
 _MOST_WORK = 200_000  # nodes visited by one simulation: some milliseconds
 _MOST_NODES_IN_CIRCLES = 10_000  # of larger graphs, taking a single circle apart may last for seconds
@@ -60,6 +72,34 @@ def probe_features(graph: PolicyGraph) -> NDArray[np.float32]:
         ]
         group = level.parent[group]
     return np.stack(columns, axis=1).astype(np.float32)
+
+
+def look_features(graph: PolicyGraph, placed: NDArray[np.int64]) -> NDArray[np.float32]:
+    """What an answer runs into, for each of N units and D devices, ``float32[N, D, len(LOOK_FEATURES)]``.
+
+    Args:
+        graph: The graph.
+        placed: Device of each unit, ``int64[N]``.
+    """
+    n, D = len(graph), graph.num_devices
+    ends = np.stack([graph.edge_source, graph.edge_target], axis=1).astype(np.int32)
+    own, circles, work = _circles(placed, ends)
+    relaxed = graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _hand_overs(graph, placed)
+    seconds = _simulated(graph, placed, work)
+    launch = graph.table.launch_seconds / graph.scale_seconds
+    single = np.where(
+        graph.allowed.all(axis=0), graph.node_cost.sum(axis=0, dtype=np.float64) + launch, np.inf
+    )
+    best = single.min() if np.isfinite(single).any() else 1.0
+    look = np.empty((n, D, len(LOOK_FEATURES)), dtype=np.float32)
+    look[:, :, 0] = placed[:, None] == np.arange(D)
+    look[:, :, 1] = np.log(own)[:, None] / 4
+    look[:, :, 2] = np.log1p(circles) / 4
+    for device, alone in enumerate(single):
+        look[:, device, 3] = _log_ratio(relaxed, alone)
+        look[:, device, 4] = _log_ratio(seconds, alone)
+        look[:, device, 5] = _log_ratio(alone, best)
+    return look
 
 
 def _circles(placed: NDArray[np.int64], ends: NDArray[np.int32]) -> tuple[NDArray[np.int64], int, int]:
@@ -97,4 +137,7 @@ def _simulated(graph: PolicyGraph, placed: NDArray[np.int64], work: int) -> floa
 
 
 def _log_ratio(seconds: float, best_single: float) -> float:
-    return float(np.clip(np.log(max(seconds, 1e-12) / best_single), -_LARGEST, _LARGEST))
+    """Logarithm of a ratio of latencies, either of which may be infinite."""
+    if np.isinf(best_single):
+        return 0.0 if np.isinf(seconds) else -_LARGEST
+    return float(np.clip(np.log(max(seconds, 1e-12) / max(best_single, 1e-12)), -_LARGEST, _LARGEST))

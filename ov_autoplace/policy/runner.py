@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -24,7 +25,8 @@ from ov_autoplace.policy.checkpoint import (
     shipped_checkpoint,
 )
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.policy.inputs import INPUT_NAMES, network_inputs
+from ov_autoplace.policy.inputs import INPUT_NAMES, network_inputs, stage_inputs, stage_outputs
+from ov_autoplace.policy.probes import look_features
 
 __all__ = ["PolicyRunner", "choose", "compile_network", "compute_scores", "draw", "find_policy"]
 
@@ -34,7 +36,7 @@ _MOST_THREADS = 4
 _KEPT = 4  # compiled networks; a fine-tuned checkpoint is usually compared with the one it came from
 
 _lock = threading.Lock()
-_compiled: OrderedDict[str, ov.CompiledModel] = OrderedDict()
+_compiled: OrderedDict[str, tuple[ov.CompiledModel, ...]] = OrderedDict()
 
 
 class PolicyRunner:
@@ -122,7 +124,7 @@ class PolicyRunner:
         """
         return draw(self.scores(graph), graph, k, seed, temperature)
 
-    def _network(self) -> ov.CompiledModel:
+    def _network(self) -> tuple[ov.CompiledModel, ...]:
         key = self.card.digest
         with _lock:
             if key not in _compiled:
@@ -210,8 +212,8 @@ def _masked(scores: NDArray[np.floating], graph: PolicyGraph, order: NDArray[np.
     return chosen
 
 
-def compile_network(graph: bytes, constants: bytes, name: str = "the policy") -> ov.CompiledModel:
-    """Compile an exported network for the CPU, on a Core of its own.
+def compile_network(graph: bytes, constants: bytes, name: str = "the policy") -> tuple[ov.CompiledModel, ...]:
+    """Compile an exported network for the CPU, on a Core of its own, each stage between two looks by itself.
 
     Args:
         graph: Content of the ``.xml``.
@@ -229,29 +231,65 @@ def compile_network(graph: bytes, constants: bytes, name: str = "the policy") ->
         config["SNIPPETS_MODE"] = "DISABLE"
     core = ov.Core()
     try:
-        compiled = core.compile_model(core.read_model(graph, constants), "CPU", config)
+        models = _stages(core.read_model(graph, constants), name)
+        return tuple(core.compile_model(model, "CPU", config) for model in models)
     except RuntimeError as cause:
         raise CheckpointError(f"the network of {name} cannot be compiled: {_reason(cause)}") from cause
-    foreign = {port.get_any_name() for port in compiled.inputs} - set(INPUT_NAMES)
-    if foreign or len(compiled.outputs) != 1:
-        raise CheckpointError(f"the network of {name} is not a policy: it has other inputs or outputs")
-    return compiled
+
+
+def _stages(model: ov.Model, name: str) -> list[ov.Model]:
+    """The functions that an exported network holds, the one that starts first."""
+    results = {result.output(0).get_any_name(): result for result in model.get_results()}
+    count = 1 + (len(results) - 1) // 2
+    if list(results) != [output for stage in range(count) for output in stage_outputs(stage, count)]:
+        raise CheckpointError(f"the network of {name} is not a policy: it has other outputs")
+    models = []
+    for stage in range(count):
+        ends = [results[output] for output in stage_outputs(stage, count)]
+        read = _read_by(ends)
+        inputs = [parameter for parameter in model.get_parameters() if parameter.get_name() in read]
+        known = {*INPUT_NAMES, *(stage_inputs(stage) if stage else ())}
+        if {parameter.output(0).get_any_name() for parameter in inputs} - known:
+            raise CheckpointError(f"the network of {name} is not a policy: it has other inputs")
+        models.append(ov.Model(ends, inputs))
+    return models
+
+
+def _read_by(ends: Sequence[ov.Node]) -> set[str]:
+    """Unique names of everything that some nodes are computed from."""
+    seen: set[str] = set()
+    waiting = list(ends)
+    while waiting:
+        node = waiting.pop()
+        if node.get_name() not in seen:
+            seen.add(node.get_name())
+            waiting += [port.get_source_output().get_node() for port in node.inputs()]
+    return seen
 
 
 def compute_scores(
-    compiled: ov.CompiledModel, graph: PolicyGraph, name: str = "the policy"
+    stages: Sequence[ov.CompiledModel], graph: PolicyGraph, name: str = "the policy"
 ) -> NDArray[np.float32]:
     """Scores of a graph's N units, ``float32[N, D]``; ``-inf`` where a device is forbidden.
 
     Raises:
         CheckpointError: OpenVINO cannot run the network on this graph.
     """
-    arrays = network_inputs(graph, [port.get_any_name() for port in compiled.inputs])
-    try:
-        answer = compiled.create_infer_request().infer(arrays, share_inputs=True)
-    except RuntimeError as cause:
-        raise CheckpointError(f"the network of {name} cannot be run: {_reason(cause)}") from cause
-    scores = np.array(answer[0], dtype=np.float32)
+    before: list[NDArray[np.float32]] = []
+    for number, compiled in enumerate(stages):
+        names = [port.get_any_name() for port in compiled.inputs]
+        arrays = network_inputs(graph, [name for name in names if name in INPUT_NAMES])
+        if number:
+            look = look_features(graph, before[1].argmax(axis=1))
+            arrays |= dict(zip(stage_inputs(number), (*before, look), strict=True))
+        request = compiled.create_infer_request()
+        try:
+            request.infer(arrays, share_inputs=True)
+        except RuntimeError as cause:
+            raise CheckpointError(f"the network of {name} cannot be run: {_reason(cause)}") from cause
+        outputs = stage_outputs(number, len(stages))
+        before = [np.array(request.get_tensor(output).data, dtype=np.float32) for output in outputs]
+    scores = before[-1]
     if scores.shape != graph.allowed.shape:
         raise CheckpointError(
             f"the network of {name} answers with {list(scores.shape)} scores for {list(graph.allowed.shape)}"

@@ -2,7 +2,8 @@
 
 The teacher's label alone says that a wrong device is wrong, but not what it costs. The expected latency of
 independent draws says what it costs, and is differentiable: it is the relaxed objective of the solvers with
-probabilities in place of decisions (as in N. Karalias, A. Loukas, "Erdos Goes Neural", NeurIPS 2020).
+probabilities in place of decisions (as in N. Karalias, A. Loukas, "Erdos Goes Neural", NeurIPS 2020). Where
+the policy sees estimates, costs are the true ones: the mean over many truths is what hedging has to lower.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ def imitation_loss(
     expected_cost: float,
     early_rounds: float,
     importance: Tensor | None = None,
+    truth: GraphBatch | None = None,
+    estimate_labels: float = 1.0,
 ) -> tuple[Tensor, dict[str, float]]:
     """Mean loss over the graphs of a batch, and what it is made of.
 
@@ -35,21 +38,25 @@ def imitation_loss(
         expected_cost: Weight of the logarithm of expected over the teacher's relaxed latency.
         early_rounds: Weight of all answers but the last.
         importance: Weight of each graph, ``[B]``; equal when absent.
+        truth: The same graphs with the true costs; ``batch`` when absent.
+        estimate_labels: Weight of the cross-entropy where the policy sees an estimate. The teacher has seen
+            the truth, so there its answer is one of many that would be right.
     """
+    truth = truth or batch
     share = torch.ones(batch.num_graphs) if importance is None else importance
     share = share / share.sum()
     wanted = functional.one_hot(label, batch.num_devices).to(torch.float32)
-    reference = expected_seconds(batch, wanted)
+    reference = expected_seconds(truth, wanted)
+    trusted = 1 - (1 - estimate_labels) * batch.is_estimate
     total = torch.zeros(())
     for i, scores in enumerate(answers):
         log_probability = torch.log_softmax(scores, dim=1)
         wrong = -log_probability.gather(1, label.unsqueeze(1)).squeeze(1)
-        cross_entropy = (_mean_per_graph(batch, wrong) * share).sum()
+        cross_entropy = (_mean_per_graph(batch, wrong) * trusted * share).sum()
         # The relaxed objective does not see that HETERO cuts subgraphs that wait for each other in a circle.
-        # The teacher does, so there is nothing to win below its own relaxed latency. Tables that are
-        # estimates differ from what the teacher saw; only its answer counts there.
-        excess = torch.log(expected_seconds(batch, log_probability.exp()) / reference).clamp(min=0)
-        excess = (excess * (1 - batch.is_estimate) * share).sum()
+        # The teacher does, so there is nothing to win below its own relaxed latency.
+        excess = torch.log(expected_seconds(truth, log_probability.exp()) / reference).clamp(min=0)
+        excess = (excess * share).sum()
         weight = 1.0 if i == len(answers) - 1 else early_rounds
         total = total + weight * (cross_entropy + expected_cost * excess)
     metrics = {"loss": total.item(), "cross_entropy": cross_entropy.item(), "excess": excess.item()}

@@ -220,9 +220,17 @@ def _imitate(
     own = answers[-1].argmax(dim=1).numpy()
     answer_of = {id(p.graph): own[a:b] for p, (a, b) in zip(problems, _spans(batch), strict=True)}
     gaps = evaluate(lambda graph: answer_of[id(graph)], problems).gaps
-    importance = torch.from_numpy(1.0 + settings.focus * np.clip(gaps, 0.0, 1.0)).float()
+    focus = settings.focus * (1 - batch.is_estimate.numpy())
+    importance = torch.from_numpy(1.0 + focus * np.clip(gaps, 0.0, 1.0)).float()
     loss, metrics = imitation_loss(
-        answers, batch, label, settings.expected_cost, settings.early_rounds, importance
+        answers,
+        batch,
+        label,
+        settings.expected_cost,
+        settings.early_rounds,
+        importance,
+        collate([problem.truth for problem in problems]),
+        settings.estimate_labels,
     )
     metrics["gap"] = float(gaps.mean())
     metrics["grad_norm"] = _descend(network, optimizer, loss, settings)
@@ -262,7 +270,13 @@ def _improve(
     metrics["sampled_gap"] = float(np.mean(np.median(latencies / best[:, None], axis=1)) - 1)
     if settings.keep_imitating:
         loss, _ = imitation_loss(
-            network.answers(batch), batch, label, settings.expected_cost, settings.early_rounds
+            network.answers(batch),
+            batch,
+            label,
+            settings.expected_cost,
+            settings.early_rounds,
+            truth=collate([problem.truth for problem in problems]),
+            estimate_labels=settings.estimate_labels,
         )
         _descend(network, optimizer, settings.keep_imitating * loss, settings)
     return metrics

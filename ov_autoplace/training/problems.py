@@ -37,12 +37,14 @@ class Problem:
     Attributes:
         task: The cost tables.
         graph: What the policy sees.
+        truth: The same graph with the true costs; ``graph`` itself unless the policy sees an estimate.
         label: The teacher's device of each unit, ``int64[N]``.
         best_seconds: Latency of the teacher's answer.
     """
 
     task: Task
     graph: PolicyGraph
+    truth: PolicyGraph
     label: NDArray[np.int64]
     best_seconds: float
 
@@ -95,10 +97,11 @@ def make_problem(
         # What is derived from a graph is made here, in the worker.
         assert graph.levels
         assert len(graph.probes) == len(graph)
+        truth = graph if task.shown is task.true else policy_graph(task.true)
         label = np.zeros(len(graph), dtype=np.int64)
         label[graph.unit_of] = answer.assignment
         assert answer.latency_seconds is not None
-        return Problem(task, graph, label, answer.latency_seconds)
+        return Problem(task, graph, truth, label, answer.latency_seconds)
 
 
 _families: tuple[tuple[Workload, ...], ...] = ()

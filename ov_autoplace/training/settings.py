@@ -28,7 +28,9 @@ class PretrainSettings:
         max_grad_norm: Gradients are scaled down to this norm.
         expected_cost: Weight of the logarithm of the expected relaxed latency, beside the cross-entropy.
         focus: How much more a problem counts in imitation the slower the policy's present answer to it is:
-            ``1 + focus * gap``, with gaps of 100 % and more alike.
+            ``1 + focus * gap``, with gaps of 100 % and more alike. A slow answer to an estimate need not be a
+            mistake, so these count 1.
+        estimate_labels: Weight of the cross-entropy where the policy sees an estimate of the costs.
         early_rounds: Weight of the answers that a network gives before its last one.
         samples: Placements sampled per problem in the policy gradient.
         epochs: Gradient steps per set of samples.
@@ -45,7 +47,7 @@ class PretrainSettings:
 
     config: str = "autoplace-base"
     seed: int = 0
-    imitation_steps: int = 6_000
+    imitation_steps: int = 7_000
     policy_steps: int = 400
     graphs_per_step: int = 16
     units_per_step: int = 1_500
@@ -56,6 +58,7 @@ class PretrainSettings:
     max_grad_norm: float = 1.0
     expected_cost: float = 1.0
     focus: float = 10.0
+    estimate_labels: float = 0.3
     early_rounds: float = 0.3
     samples: int = 8
     epochs: int = 2

@@ -31,7 +31,8 @@ class RandomTargets:
         crossing: Range of the logarithm (base 10) of a typical hand-over by the typical gain of an op.
         unsupported: Chance that a device lacks some op types.
         estimate: Chance that the policy sees an estimate instead of the truth.
-        estimate_type_error, estimate_op_error: Standard deviations of an estimate's logarithm.
+        estimate_device_error, estimate_type_error, estimate_op_error: Standard deviations of an estimate's
+            logarithm: of all that a device runs, of one op type on it, and of one op.
         untyped: Chance that the table has no op types.
     """
 
@@ -41,7 +42,8 @@ class RandomTargets:
     op_spread: float = 0.3
     crossing: tuple[float, float] = (-1.5, 1.5)
     unsupported: float = 0.15
-    estimate: float = 0.15
+    estimate: float = 0.2
+    estimate_device_error: float = 0.15
     estimate_type_error: float = 0.5
     estimate_op_error: float = 0.3
     untyped: float = 0.15
@@ -87,6 +89,7 @@ def random_task(
     _, op_type = np.unique(workload.op_types, return_inverse=True)
     shape = (op_type.max() + 1, devices)
     error = random.normal(0, targets.estimate_type_error, shape)[op_type]
+    error += random.normal(0, targets.estimate_device_error, devices)
     error += random.normal(0, targets.estimate_op_error, seconds.shape)
     crossing = np.exp(random.normal(0, 0.3))
     shown = replace(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Schedule
 from ov_autoplace.simulator import simulate, simulate_batch
 
 __all__ = ["Cut", "Explanation", "GroupCost", "SubgraphCost"]
+
+_MOST_VISITS = 4_000_000  # nodes visited while reasons are simulated: about a second
+_FEWEST_SIMULATED = 40
+_BATCH_NUMBERS = 2_000_000  # device indices simulated at once, which bounds the memory
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Explanation:
                 SubgraphCost(
                     index=index,
                     device=self._device(int(groups[0])),
-                    ops=sum(self._ops(g) for g in groups.tolist()),
+                    ops=sum(self.num_ops(g) for g in groups.tolist()),
                     seconds=float(self._own_seconds[groups].sum()),
                     first=self.table.names[groups[0]],
                     last=self.table.names[groups[-1]],
@@ -105,16 +109,48 @@ class Explanation:
             )
         return rows
 
+    def num_ops(self, g: int) -> int:
+        """Number of ops of a group."""
+        return len(self.table.members[g]) if self.table.members is not None else 1
+
     def heaviest_groups(self, count: int) -> list[GroupCost]:
         """The groups that take the most time where they are placed."""
-        order = np.argsort(-self._own_seconds, kind="stable")[:count]
-        return self._group_costs(order.tolist())
+        return self.group_costs(self._heaviest()[:count].tolist())
+
+    def left_on_slower(self, count: int) -> list[GroupCost]:
+        """The groups that would run faster on another device, those that lose the most time first."""
+        loss = self._own_seconds - self.table.op_seconds.min(axis=1)
+        order = np.argsort(-loss, kind="stable")[:count]
+        return self.group_costs(order[loss[order] > 0].tolist())
+
+    def all_groups(self) -> list[GroupCost]:
+        """Every group, in topological order.
+
+        Simulating each group's moves takes too long in large graphs. There the heaviest groups are
+        simulated, and the others' reasons compare run times only.
+        """
+        moves = max(self.table.num_devices - 1, 1) * max(self._nodes, 1)
+        simulated = self._heaviest()[: max(_MOST_VISITS // moves, _FEWEST_SIMULATED)]
+        reasons = self._reasons(simulated.tolist())
+        return [self._group_cost(g, reasons.get(g) or self._brief_reason(g)) for g in range(len(self.table))]
 
     def groups_matching(self, pattern: str) -> list[GroupCost]:
         """The groups of which an op's name matches a shell-style pattern, in topological order."""
-        members = self.table.members or tuple((name,) for name in self.table.names)
-        found = [g for g, ops in enumerate(members) if any(fnmatchcase(op, pattern) for op in ops)]
-        return self._group_costs(found)
+        found = [g for g, ops in enumerate(self.members()) if any(fnmatchcase(op, pattern) for op in ops)]
+        return self.group_costs(found)
+
+    def ops_matching(self, pattern: str) -> list[tuple[str, str]]:
+        """The ops whose names match a shell-style pattern, each with the name of its group."""
+        return [
+            (op, self.table.names[g])
+            for g, ops in enumerate(self.members())
+            for op in ops
+            if fnmatchcase(op, pattern)
+        ]
+
+    def members(self) -> tuple[tuple[str, ...], ...]:
+        """The ops of each group."""
+        return self.table.members or tuple((name,) for name in self.table.names)
 
     def cuts(self) -> list[Cut]:
         """Every paid hand-over, the dearest first."""
@@ -144,40 +180,79 @@ class Explanation:
                 )
         return sorted(found, key=lambda cut: (-cut.seconds, cut.source_subgraph, cut.target_subgraph))
 
-    def _group_costs(self, groups: Iterable[int]) -> list[GroupCost]:
-        table = self.table
-        return [
-            GroupCost(
-                name=table.names[g],
-                op_type=table.op_types[g] if table.op_types is not None else "",
-                ops=self._ops(g),
-                subgraph=int(self.schedule.subgraph_of[g]),
-                device=self._device(g),
-                seconds=dict(zip(table.devices, table.op_seconds[g].tolist(), strict=True)),
-                reason=self._reason(g),
-            )
-            for g in groups
-        ]
+    def group_costs(self, groups: Iterable[int]) -> list[GroupCost]:
+        """Some groups, by number, each with what moving it alone would change."""
+        chosen = list(groups)
+        reasons = self._reasons(chosen)
+        return [self._group_cost(g, reasons[g]) for g in chosen]
 
-    def _reason(self, g: int) -> str:
-        """Compare with moving the group alone to each other device."""
-        here = int(self.assignment[g])
-        others = [d for d in np.flatnonzero(self.table.supported[g]).tolist() if d != here]
-        if not others:
-            return f"only {self.table.devices[here]} can run it"
-        moved = np.repeat(self.assignment[None, :], len(others), axis=0)
-        moved[np.arange(len(others)), g] = others
-        changes = simulate_batch(self.table, moved) - self.schedule.latency_seconds
-        best = int(np.argmin(changes))
-        other, change = self.table.devices[others[best]], float(changes[best])
-        fastest = self.table.op_seconds[g, here] <= self.table.op_seconds[g, others].min()
+    def _group_cost(self, g: int, reason: str) -> GroupCost:
+        table = self.table
+        return GroupCost(
+            name=table.names[g],
+            op_type=table.op_types[g] if table.op_types is not None else "",
+            ops=self.num_ops(g),
+            subgraph=int(self.schedule.subgraph_of[g]),
+            device=self._device(g),
+            seconds=dict(zip(table.devices, table.op_seconds[g].tolist(), strict=True)),
+            reason=reason,
+        )
+
+    def _reasons(self, groups: Sequence[int]) -> dict[int, str]:
+        """Compare with moving each group alone to each other device."""
+        table = self.table
+        moves = [
+            (g, d)
+            for g in groups
+            for d in np.flatnonzero(table.supported[g]).tolist()
+            if d != self.assignment[g]
+        ]
+        changes: list[FloatArray] = [np.empty(0)]
+        batch = max(_BATCH_NUMBERS // max(len(table), 1), 1)
+        for first in range(0, len(moves), batch):
+            part = np.array(moves[first : first + batch])
+            moved = np.repeat(self.assignment[None, :], len(part), axis=0)
+            moved[np.arange(len(part)), part[:, 0]] = part[:, 1]
+            changes.append(simulate_batch(table, moved) - self.schedule.latency_seconds)
+        best: dict[int, tuple[float, int]] = {}
+        for (g, d), change in zip(moves, np.concatenate(changes).tolist(), strict=True):
+            best[g] = min(best.get(g, (np.inf, d)), (change, d))
+        return {g: self._reason(g, *best[g]) if g in best else self._only_here(g) for g in groups}
+
+    def _reason(self, g: int, change: float, other: int) -> str:
+        seconds = self.table.op_seconds[g]
+        fastest = seconds[int(self.assignment[g])] <= seconds.min()
         what = "fastest here" if fastest else "stays with its neighbours"
         if change < 0:
             what = "predicted to be better elsewhere"
-        return f"{what}: alone on {other}, the model would take {change * 1e3:+.3f} ms"
+        if not np.isfinite(change):
+            return f"{what}: alone on {self.table.devices[other]}, it would be cut from what it belongs to"
+        return f"{what}: alone on {self.table.devices[other]}, the model would take {change * 1e3:+.3f} ms"
+
+    def _brief_reason(self, g: int) -> str:
+        """A reason from run times alone."""
+        seconds, here = self.table.op_seconds[g], int(self.assignment[g])
+        if np.isfinite(seconds).sum() == 1:
+            return self._only_here(g)
+        fastest = int(np.argmin(seconds))
+        gain = float(seconds[here] - seconds[fastest])
+        if gain <= 0:
+            return "fastest here"
+        return (
+            f"stays with its neighbours: {self.table.devices[fastest]} alone would save {gain * 1e3:.3f} ms"
+        )
+
+    def _only_here(self, g: int) -> str:
+        return f"only {self._device(g)} can run it"
+
+    def _heaviest(self) -> IntArray:
+        return np.argsort(-self._own_seconds, kind="stable").astype(np.int32)
+
+    @property
+    def _nodes(self) -> int:
+        """Nodes that one simulation visits."""
+        wiring = self.table.wiring
+        return len(self.table) if wiring is None else len(wiring.node_group)
 
     def _device(self, g: int) -> str:
         return self.table.devices[int(self.assignment[g])]
-
-    def _ops(self, g: int) -> int:
-        return len(self.table.members[g]) if self.table.members is not None else 1

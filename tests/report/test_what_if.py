@@ -1,0 +1,86 @@
+"""Changed costs and their best answers, checked against all placements of small tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from report_tables import diamond, layered_table
+
+from ov_autoplace.simulator import simulate_batch
+from ov_autoplace.what_if import what_ifs
+from solvers.random_tables import legal_assignments
+
+
+def placed(*devices: int) -> np.ndarray:
+    return np.array(devices, dtype=np.int32)
+
+
+def test_every_change_is_answered_with_the_best_of_all_placements() -> None:
+    table = diamond()
+    every = legal_assignments(table)
+    changed = {
+        "costs as they are": table,
+        "hand-overs with twice the bandwidth": replace(
+            table, transfer_seconds_per_byte=table.transfer_seconds_per_byte / 2
+        ),
+        "hand-overs with half the fixed time": replace(table, transfer_latency=table.transfer_latency / 2),
+        "hand-overs and launches that cost nothing": replace(
+            table,
+            transfer_seconds_per_byte=np.zeros((2, 2)),
+            transfer_latency=np.zeros((2, 2)),
+            launch_seconds=np.zeros(2),
+        ),
+        "Y twice as fast": replace(table, op_seconds=table.op_seconds * [1, 0.5]),
+    }
+
+    answers = {answer.change: answer for answer in what_ifs(table, placed(0, 0, 0, 0))}
+
+    assert set(answers) == set(changed)  # X has everything and would keep it if it were faster
+    for change, answer in answers.items():
+        assert answer.best_seconds == pytest.approx(simulate_batch(changed[change], every).min())
+        assert answer.placed_seconds == pytest.approx(
+            simulate_batch(changed[change], placed(0, 0, 0, 0)[None])[0]
+        )
+        assert answer.gain == pytest.approx(1 - answer.best_seconds / answer.placed_seconds)
+        assert answer.proven
+
+
+def test_a_change_that_frees_the_hand_overs_moves_what_is_faster_elsewhere() -> None:
+    free = next(a for a in what_ifs(diamond(), placed(0, 0, 0, 0)) if "nothing" in a.change)
+
+    # b takes 1 ms instead of 2, its two ops move, and 8 ms become 7.
+    assert (free.moved_ops, free.matters) == (2, True)
+    assert free.gain == pytest.approx(1 / 8)
+    assert free.answer.endswith("on X, Y")
+
+
+def test_pins_hold_under_every_change() -> None:
+    for answer in what_ifs(diamond(), placed(0, 0, 0, 0), pins={"b*": "X"}):
+        assert answer.change == "Y twice as fast" or answer.moved_ops == 0
+
+
+def test_one_device_leaves_nothing_to_ask() -> None:
+    table = diamond()
+    alone = replace(
+        table,
+        devices=("X",),
+        op_seconds=table.op_seconds[:, :1],
+        transfer_latency=np.zeros((1, 1)),
+        transfer_seconds_per_byte=np.zeros((1, 1)),
+        launch_seconds=table.launch_seconds[:1],
+        memory_capacity=table.memory_capacity[:1],
+    )
+
+    (answer,) = what_ifs(alone, placed(0, 0, 0, 0))
+
+    assert (answer.answer, answer.matters) == ("the same placement", False)
+
+
+def test_of_very_large_graphs_only_the_bandwidth_is_asked() -> None:
+    table = layered_table(10_001)
+
+    changes = [answer.change for answer in what_ifs(table, np.zeros(10_001, dtype=np.int32))]
+
+    assert changes == ["costs as they are", "hand-overs with twice the bandwidth"]

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace.baselines.producers import Producers
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.solvers.constraints import Constraints
@@ -71,7 +72,7 @@ def list_schedule(table: CostTable, constraints: Constraints) -> ListSchedule:
     units = UnitGraph.of(table, constraints)
     # A unit runs where all of its groups do.
     seconds = np.where(np.isfinite(units.op_seconds)[units.unit_of], table.op_seconds, np.inf)
-    producers = _Producers.of(table)
+    producers = Producers.of(table)
     latency, rate = table.transfer_latency.tolist(), table.transfer_seconds_per_byte.tolist()
     timelines = [_Timeline() for _ in range(table.num_devices)]
     room = (units.memory_capacity * (1 + 1e-12)).tolist()
@@ -101,12 +102,13 @@ def list_schedule(table: CostTable, constraints: Constraints) -> ListSchedule:
     return ListSchedule(device, start, finish)
 
 
-def upward_ranks(table: CostTable, op_seconds: FloatArray) -> FloatArray:
+def upward_ranks(table: CostTable, op_seconds: FloatArray, transfers: bool = True) -> FloatArray:
     """Longest way from the start of each group to the end of the graph, ``float64[G]`` in seconds.
 
     Args:
         table: Its transfers are averaged over all ordered pairs of devices.
         op_seconds: Averaged over the devices where they are finite, ``float64[G, D]``.
+        transfers: Whether transfers are part of the way; without them it is a group's *static level*.
     """
     D = table.num_devices
     can = np.isfinite(op_seconds)
@@ -114,7 +116,7 @@ def upward_ranks(table: CostTable, op_seconds: FloatArray) -> FloatArray:
     apart = ~np.eye(D, dtype=bool)
     mean_latency = table.transfer_latency[apart].mean() if D > 1 else 0.0
     mean_rate = table.transfer_seconds_per_byte[apart].mean() if D > 1 else 0.0
-    transfer = (mean_latency + mean_rate * table.tensor_bytes).tolist()
+    transfer = (float(transfers) * (mean_latency + mean_rate * table.tensor_bytes)).tolist()
     rank: list[float] = mean_seconds.tolist()
     producer, consumers = table.tensor_producer.tolist(), table.tensor_consumers.tolist()
     offsets, is_constant = table.tensor_offsets.tolist(), table.tensor_is_constant.tolist()
@@ -127,33 +129,6 @@ def upward_ranks(table: CostTable, op_seconds: FloatArray) -> FloatArray:
         longest = max((rank[c] + after[c] for c in consumers[offsets[t] : offsets[t + 1]]), default=0.0)
         after[p] = max(after[p], transfer[t] + longest)
     return np.asarray(np.array(rank) + np.array(after), dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class _Producers:
-    """CSR of what each group reads: producing groups and bytes."""
-
-    offsets: list[int]
-    producer: list[int]
-    size: list[float]
-
-    @classmethod
-    def of(cls, table: CostTable) -> _Producers:
-        lengths = np.diff(table.tensor_offsets)
-        tensor = np.repeat(np.arange(len(lengths)), lengths)
-        moves = ~table.tensor_is_constant[tensor]
-        tensor, consumers = tensor[moves], table.tensor_consumers[moves]
-        order = np.argsort(consumers, kind="stable")
-        counts = np.bincount(consumers, minlength=len(table))
-        return cls(
-            [0, *np.cumsum(counts).tolist()],
-            table.tensor_producer[tensor[order]].tolist(),
-            table.tensor_bytes[tensor[order]].tolist(),
-        )
-
-    def of_group(self, g: int) -> list[tuple[int, float]]:
-        begin, end = self.offsets[g], self.offsets[g + 1]
-        return list(zip(self.producer[begin:end], self.size[begin:end], strict=True))
 
 
 @dataclass(slots=True)

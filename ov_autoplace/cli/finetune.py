@@ -174,7 +174,7 @@ def _print(result: FinetuneResult) -> None:
     for model in result.models:
         print_sentence(f"{model.name}: {model.reason}; {model.file}")
     if result.stopped == "nothing new":
-        print_sentence("ended before the budget did: the policy proposes nothing that was not measured")
+        print_sentence("ended before the budget did: not even bold proposals bring anything new to measure")
     print_sentence(f"wrote the policy to {result.checkpoint} and {result.learning_curve}")
 
 

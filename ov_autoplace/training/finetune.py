@@ -74,8 +74,8 @@ class FinetuneResult:
         checkpoint: Folder of the tuned policy.
         learning_curve: The picture.
         seconds: Time spent, that of the runs that this one resumed included.
-        stopped: ``"budget"``, ``"nothing new"`` (the policy had nothing more to propose) or
-            ``"interrupted"`` (Ctrl-C).
+        stopped: ``"budget"``, ``"nothing new"`` (not even the boldest proposals were) or ``"interrupted"``
+            (Ctrl-C).
     """
 
     models: tuple[TunedModel, ...]
@@ -113,9 +113,11 @@ def finetune(
     In rounds that alternate between the models, the policy proposes placements; the simulator, with costs
     that every measurement corrects, tells the promising ones; these are compiled and raced against the
     fastest single device; and the policy learns from the ratios, and from the corrected simulator in
-    between. A mix of devices counts as found when it wins by more than the noise twice, compiled anew for
-    the second race; until then the best placement is the fastest single device. Only the policy proposes:
-    for the fastest placement of one model whoever thinks of it, use ``place(..., mode="TUNE")``.
+    between. A policy that has nothing new to propose explores: its draws get bolder from round to round,
+    until something turns out faster. A mix of devices counts as found when it wins by more than the noise
+    twice, compiled anew for the second race; until then the best placement is the fastest single device. Only
+    the policy proposes: for the fastest placement of one model whoever thinks of it, use
+    ``place(..., mode="TUNE")``.
 
     The folder ``out`` becomes a checkpoint, and always holds the best placement found so far of each model
     (``best.MODEL.affinity.json``) and every measurement (``measurements.jsonl``). Ctrl-C ends the run as

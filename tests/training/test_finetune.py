@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import openvino as ov
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -20,25 +19,15 @@ from ov_autoplace.policy.config import CONFIGS  # noqa: E402
 from ov_autoplace.policy.features import policy_graph  # noqa: E402
 from ov_autoplace.policy.network import make_network  # noqa: E402
 from ov_autoplace.policy.runner import PolicyRunner  # noqa: E402
-from ov_autoplace.training.finetune import FinetuneResult, finetune  # noqa: E402
-from ov_autoplace.training.finetuning import budget as budget_module  # noqa: E402
+from ov_autoplace.training.finetune import finetune  # noqa: E402
 from ov_autoplace.training.finetuning import run as run_module  # noqa: E402
-from ov_autoplace.training.finetuning.measuring import Workbench  # noqa: E402
-from ov_autoplace.training.finetuning.settings import FinetuneSettings  # noqa: E402
 from ov_autoplace.training.finetuning.task import ZERO_SHOT, TuningTask  # noqa: E402
-from ov_autoplace.training.logs import read_log  # noqa: E402
 from ov_autoplace.training.state import load_state  # noqa: E402
 from training.chains import best_of_chain, chain_seconds, chain_table, fast_and_slow  # noqa: E402
-from training.scripted_devices import Clock, ScriptedSession, scripted_model  # noqa: E402
+from training.scripted_devices import ScriptedSession  # noqa: E402
+from training.tuning_world import GROUPS, SETTINGS, SMALL, TRUE, World  # noqa: E402
 
 pytestmark = pytest.mark.torch
-
-GROUPS = 12
-FAST_ON = [0] * 4 + [1] * 4 + [0] * 4
-TRUE = chain_table(0.01 * fast_and_slow(FAST_ON, ratio=3.0), transfer=0.002, launch=0.001)
-BELIEVED = replace(TRUE, transfer_seconds_per_byte=np.full((2, 2), 0.02))  # ten times too dear
-SMALL = replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1)
-SETTINGS = FinetuneSettings(proposals=16, inferences=8, patience=3, learning_rate=3e-3)
 
 
 @pytest.fixture(scope="module")
@@ -52,56 +41,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
     save_checkpoint(folder, network, {"max_devices": 3, "seed": 0}, {})
     return folder
-
-
-class World:
-    """Scripted devices in place of OpenVINO's, and a clock that only work moves."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, checkpoint: Path, out: Path) -> None:
-        self.clock = Clock(per_look=0.02)
-        self.sessions: list[ScriptedSession] = []
-        self.true, self.believed = TRUE, BELIEVED
-        self.checkpoint, self.out = checkpoint, out
-        self.digest = "digest"
-        self.interrupt_in_race = -1
-        self.pins: dict[str, str] = {}
-        monkeypatch.setattr(budget_module, "time", self.clock)
-        monkeypatch.setattr(run_module, "load_task", self._load_task)
-        # Real devices only for their names; nothing is compiled on them.
-        self.core = ov.Core()
-        monkeypatch.setattr(
-            "ov_autoplace.training.finetuning.setup.resolve_devices", lambda *_: self.true.devices
-        )
-        for module in ("setup", "report"):
-            monkeypatch.setattr(f"ov_autoplace.training.finetuning.{module}.fingerprint", lambda *_: "here")
-        monkeypatch.setattr("ov_autoplace.training.finetuning.setup.device_settings", lambda *_: {})
-
-    def _load_task(self, name, source, request, machine, budget, interruption, known=None) -> TuningTask:
-        session = ScriptedSession(self.true, clock=self.clock, compile_seconds=0.3, seed=len(self.sessions))
-        session.interrupt_in_race = self.interrupt_in_race
-        self.sessions.append(session)
-        table = known or self.believed
-        settings = request.settings
-        bench = Workbench(session, table, budget, interruption, settings.inferences, request.options.seed)  # type: ignore[arg-type]
-        bench.note_compilation(0.3)
-        return TuningTask(name, scripted_model(table, session, self.digest), bench, {}, self.pins)
-
-    def tune(self, *names: str, budget: float = 60.0, **options) -> FinetuneResult:
-        arguments = {"checkpoint": self.checkpoint, "settings": SETTINGS, "out": self.out} | options
-        return finetune(
-            [f"{name}.xml" for name in names or ("net",)],
-            core=self.core,
-            budget=budget,
-            started=self.clock.now,
-            **arguments,
-        )
-
-    def lines(self, *kinds: str) -> list[dict]:
-        return [line for line in read_log(self.out / "measurements.jsonl") if line["kind"] in kinds]
-
-    def best(self, name: str = "net") -> tuple[int, ...]:
-        device_of = json.loads((self.out / f"best.{name}.affinity.json").read_text())
-        return tuple(self.true.devices.index(device_of[group]) for group in self.true.names)
 
 
 @pytest.fixture

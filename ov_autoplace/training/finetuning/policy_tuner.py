@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ov_autoplace._arrays import IntArray
 from ov_autoplace.errors import TrainingError
@@ -14,12 +14,18 @@ from ov_autoplace.policy.batch import GraphBatch, collate
 from ov_autoplace.policy.distribution import PlacementDistribution
 from ov_autoplace.policy.network import PlacementNetwork
 from ov_autoplace.policy.superposition import superposition_parameters
+from ov_autoplace.training.finetuning.exploration import explore
 from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
-from ov_autoplace.training.finetuning.task import TuningTask
+from ov_autoplace.training.finetuning.task import ZERO_SHOT, TuningTask
 from ov_autoplace.training.policy_gradient import PolicyGradientSettings, rollout, update
 
-__all__ = ["Answers", "PolicyTuner"]
+__all__ = ["EXPLORED", "GREEDY", "SAMPLED", "Answers", "PolicyTuner"]
+
+GREEDY, SAMPLED, EXPLORED = "policy", "policy sample", "explored"
+"""Sources of proposals: the likeliest placement, draws from the policy itself, and hotter ones."""
+
+_OWN = (GREEDY, SAMPLED, ZERO_SHOT)
 
 
 class Answers:
@@ -27,13 +33,15 @@ class Answers:
 
     Attributes:
         greedy: Its likeliest placement, ``int32[G]``.
-        placements: That one and the samples after it, ``int32[1 + k, G]``.
-        seconds: Simulated latencies, ``float64[1 + k]``; ``inf`` = illegal.
+        placements: That one, then samples, then explored ones, ``int32[k, G]``.
+        sources: Which of the three each is.
+        seconds: Simulated latencies, ``float64[k]``; ``inf`` = illegal.
     """
 
-    def __init__(self, task: TuningTask, units: IntArray) -> None:
+    def __init__(self, task: TuningTask, units: IntArray, sources: Sequence[str]) -> None:
         self.seconds = task.environment.latencies([units])[0]
         self.placements = np.stack([task.assignment_of(row) for row in units])
+        self.sources = tuple(sources)
         self.greedy = self.placements[0]
 
 
@@ -80,12 +88,19 @@ class PolicyTuner:
         """The likeliest placement, ``int32[G]``."""
         return task.assignment_of(self._greedy(collate([task.graph])).numpy().astype(np.int32))
 
-    def propose(self, task: TuningTask) -> Answers:
-        """The greedy placement and samples, simulated."""
-        batch = collate([task.graph])
-        samples = rollout(self.network, batch, self.settings.proposals, self.generator).actions
-        units = torch.cat([self._greedy(batch)[None], samples])
-        return Answers(task, units.numpy().astype(np.int32))
+    def propose(self, task: TuningTask, temperature: float = 1.0) -> Answers:
+        """The greedy placement and samples, and above temperature 1 explored placements too, simulated."""
+        with torch.no_grad():
+            output = self.network(collate([task.graph]))
+        policy = PlacementDistribution(output)
+        settings = self.settings
+        parts = [policy.greedy()[None], policy.sample(settings.proposals, self.generator)]
+        sources = [GREEDY] + [SAMPLED] * settings.proposals
+        if temperature > 1:
+            levels = task.graph.levels
+            parts.append(explore(output, levels, settings.explored, temperature, self.generator))
+            sources += [EXPLORED] * settings.explored
+        return Answers(task, torch.cat(parts).numpy().astype(np.int32), sources)
 
     def learn_simulated(self, task: TuningTask) -> dict[str, float]:
         """One update of PPO on the simulator with corrected costs, which needs no device."""
@@ -96,28 +111,77 @@ class PolicyTuner:
         return update(self.network, self.optimizer, batch, *sampled, rewards, self._gradient)
 
     def learn_measured(self, task: TuningTask, fresh: Sequence[Record]) -> dict[str, float]:
-        """One update of PPO on measured latencies.
+        """Learn from measured latencies: PPO on what the policy drew itself, imitation of what was better.
 
-        The placements are those that were just measured and the best ones measured before, which the policy
-        need not have drawn: a baseline of few samples is noisy, and what was found is not to be forgotten.
+        PPO's ratio of probabilities accounts for what the policy has changed since the draw, so it is for
+        draws from the policy: those of this round, and never explored ones. For a draw from a hotter
+        distribution the right weight would be its probability under the policy over that under the other,
+        which for hundreds of units is 0 or beyond all bounds; and without a weight, every bad draw would push
+        the probability of what is unlikely anyway further down, so exploring would make the policy surer
+        still. Explored and remembered placements are imitated instead where they are faster than the
+        policy's own answer, and say nothing where they are slower (self-imitation: Oh et al., 2018, arXiv
+        1806.05635). That needs no ratio, and it is why what was found is not forgotten.
 
         Args:
             task: The model.
-            fresh: Placements of this round; at least two legal ones are needed for a baseline, counting the
-                remembered ones.
+            fresh: Placements of this round.
+
+        Returns:
+            What the update of PPO did and, as ``imitation_loss``, nats per decision; each where it was made.
         """
-        records = list(dict.fromkeys([*fresh, *task.remembered(self.settings.remembered)]))
-        ratios = np.array([task.relative(record) for record in records])
+        batch = collate([task.graph])
+        with torch.no_grad():
+            policy = PlacementDistribution(self.network(batch))
+        greedy = task.assignment_of(policy.greedy().numpy().astype(np.int32))
+        metrics = self._reinforce(task, batch, policy, greedy, fresh)
+        return metrics | self._imitate(task, batch, greedy)
+
+    def _reinforce(
+        self,
+        task: TuningTask,
+        batch: GraphBatch,
+        policy: PlacementDistribution,
+        greedy: IntArray,
+        fresh: Sequence[Record],
+    ) -> dict[str, float]:
+        """One update of PPO on this round's own draws, beside the likeliest placement."""
+        own = {record.key: record.assignment for record in fresh if record.source in _OWN}
+        own.setdefault(greedy.tobytes(), greedy)
+        ratios = np.array([task.score(assignment) for assignment in own.values()])
         if np.isfinite(ratios).sum() < 2:
             return {}
-        batch = collate([task.graph])
-        units = np.stack([task.units_of(record.assignment) for record in records])
-        actions = torch.from_numpy(units.astype(np.int64))
-        with torch.no_grad():
-            old = PlacementDistribution(self.network(batch)).log_prob(actions)
-        with np.errstate(divide="ignore"):
-            rewards = -np.log(ratios)[None]
-        return update(self.network, self.optimizer, batch, actions, old, rewards, self._gradient)
+        actions = self._actions(task, list(own.values()))
+        rewards = -np.log(ratios)[None]
+        return update(
+            self.network, self.optimizer, batch, actions, policy.log_prob(actions), rewards, self._gradient
+        )
+
+    def _imitate(self, task: TuningTask, batch: GraphBatch, greedy: IntArray) -> dict[str, float]:
+        """Steps towards the remembered placements that are faster than the policy's answer, by how much."""
+        own = task.score(greedy)
+        remembered = task.remembered(self.settings.remembered)
+        better = [r for r in remembered if not r.refuted and task.relative_high(r) < own]
+        if not better:
+            return {}
+        # Of an answer that cannot be run everything is better.
+        gains = [np.log(own / task.relative(r)) if np.isfinite(own) else 1.0 for r in better]
+        actions = self._actions(task, [record.assignment for record in better])
+        weights = torch.tensor(gains, dtype=torch.float32) / sum(gains)
+        loss = torch.zeros(())
+        for _ in range(self.settings.epochs):
+            output = self.network(batch)
+            # Per decision, or large graphs would take larger steps.
+            log_probs = PlacementDistribution(output).log_prob(actions)[:, 0] / len(output.logits)
+            loss = -(weights * log_probs).sum()
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.max_grad_norm)
+            self.optimizer.step()
+        return {"imitation_loss": loss.item()}
+
+    def _actions(self, task: TuningTask, assignments: Sequence[IntArray]) -> Tensor:
+        """Device of each unit, ``int64[k, N]``, from that of each group."""
+        return torch.from_numpy(np.stack([task.units_of(a) for a in assignments]).astype(np.int64))
 
     def weights(self) -> dict[str, Tensor]:
         """A copy of the network's parameters and buffers."""

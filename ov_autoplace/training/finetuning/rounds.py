@@ -8,9 +8,10 @@ import numpy as np
 
 from ov_autoplace._arrays import IntArray
 from ov_autoplace.training.finetuning.budget import Budget, Interruption
+from ov_autoplace.training.finetuning.exploration import is_novel, work_shares
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.measuring import Record
-from ov_autoplace.training.finetuning.policy_tuner import Answers, PolicyTuner
+from ov_autoplace.training.finetuning.policy_tuner import EXPLORED, Answers, PolicyTuner
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT, Event, TuningTask
 
@@ -98,13 +99,18 @@ class TuningRounds:
         """One round."""
         task.rounds += 1
         self._say(f"{task.name}: {task.measurements} measured, best {task.relative(task.champion):.3f}")
-        answers = self._budget.timed(f"propose {task.name}", lambda: self._tuner.propose(task))
+        task.temperature = task.exploration.temperature(self._settings)
+        answers = self._budget.timed(
+            f"propose {task.name}", lambda: self._tuner.propose(task, task.temperature)
+        )
         fresh = self._choose(task, answers)
-        # As long as its likeliest answer was not measured, the policy is on its way to something.
-        task.dry = 0 if fresh or task.known(answers.greedy) is None else task.dry + 1
+        fastest = min(task.relative(record) for record in task.remembered(1))
         if fresh:
             self._measure(task, fresh)
             self._budget.timed(f"correct {task.name}", task.correct)
+        promising = any(task.relative(record) < fastest for record in fresh)
+        moving = task.known(answers.greedy) is None
+        task.exploration.note(self._settings, bool(fresh), promising, moving)
         self._learn(task, fresh)
 
     def last_races(self, task: TuningTask, greedy: IntArray) -> None:
@@ -126,19 +132,26 @@ class TuningRounds:
     def _choose(self, task: TuningTask, answers: Answers) -> list[Record]:
         """The most promising proposals that were not measured yet, the likeliest one first."""
         limit = self._settings.hopeless * task.predicted(task.best_single.assignment)
+        shares = work_shares(task.table)
+        seen = [record.assignment for record in task.records.values()]
         chosen: dict[bytes, Record] = {}
         for i in [0, *(1 + np.argsort(answers.seconds[1:], kind="stable")).tolist()]:
             assignment, seconds = answers.placements[i], float(answers.seconds[i])
             if not np.isfinite(seconds) or seconds > limit:
                 continue
-            source = "policy sample" if i else "policy"
-            known = task.known(assignment)
-            if known is None:
-                if len(chosen) < self._settings.measured:
-                    chosen.setdefault(assignment.tobytes(), Record(assignment, source, seconds))
-            elif known in task.singles and not known.proposed:
-                known.proposed = True
-                self._log(task, Event("proposed", known, note=source))
+            source, known = answers.sources[i], task.known(assignment)
+            if known is not None:
+                if known in task.singles and not known.proposed:
+                    known.proposed = True
+                    self._log(task, Event("proposed", known, note=source))
+                continue
+            if len(chosen) == self._settings.measured or assignment.tobytes() in chosen:
+                continue
+            # Near what is known there is always something new; a measurement of it would tell nothing.
+            novelty = self._settings.novelty
+            if source != EXPLORED or is_novel(assignment, seen, shares, novelty):
+                chosen[assignment.tobytes()] = Record(assignment, source, seconds)
+                seen.append(assignment)
         return list(chosen.values())
 
     def _measure(self, task: TuningTask, fresh: Sequence[Record]) -> None:

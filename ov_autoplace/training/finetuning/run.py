@@ -110,6 +110,7 @@ class _Tuning:
             if saved is None:
                 self.folder.save_table(task.name, task.table)
             task.restore(self.folder.lines(task.name))
+            task.exploration.steps = 0 if saved is None else saved["heated"][task.name]
             self._learn_again(task, saved)
         self._save()
         self.rounds = TuningRounds(
@@ -142,7 +143,8 @@ class _Tuning:
             self.budget.timed("draw", self.folder.draw)
             while True:
                 self._reserve()
-                active = [t for t in self.tasks if t.dry < self.request.settings.patience and t.measurements]
+                patience = self.request.settings.patience
+                active = [t for t in self.tasks if t.exploration.idle < patience and t.measurements]
                 if not active:
                     return "nothing new"
                 if not self._round_of_each(active):
@@ -252,6 +254,7 @@ class _Tuning:
             "measurements": {task.name: task.measurements for task in self.tasks},
             "seconds": self.seconds,
             "seconds_of": {task.name: task.seconds for task in self.tasks},
+            "heated": {task.name: task.exploration.steps for task in self.tasks},
         }
         network, optimizer, generators, best = self._trained
         save_training(self.folder.state, network, optimizer, generators, values, best)

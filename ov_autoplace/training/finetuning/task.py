@@ -21,6 +21,7 @@ from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.solver import Evaluator
 from ov_autoplace.solvers.units import UnitGraph
 from ov_autoplace.training.environment import Environment
+from ov_autoplace.training.finetuning.exploration import Exploration
 from ov_autoplace.training.finetuning.measuring import Record, Workbench
 from ov_autoplace.training.finetuning.preparing import PreparedModel
 
@@ -67,7 +68,8 @@ class TuningTask:
         after: That of the tuned policy.
         rounds: Rounds made.
         seconds: Time spent on this model.
-        dry: Rounds in a row without anything new to measure.
+        exploration: How far the proposals stray from the policy.
+        temperature: That of the last round's proposals.
     """
 
     def __init__(
@@ -89,7 +91,8 @@ class TuningTask:
         self.after: Record | None = None
         self.rounds = 0
         self.seconds = 0.0
-        self.dry = 0
+        self.exploration = Exploration()
+        self.temperature = 1.0
         self.singles = self._singles()
         self.reference = min(self.singles, key=lambda record: record.predicted_seconds)
         self._confirmed: list[Record] = []
@@ -131,6 +134,10 @@ class TuningTask:
     def relative(self, record: Record) -> float:
         """Measured latency over that of the best single device; infinite when it was never run."""
         return record.ratio.median / self.best_single.ratio.median
+
+    def relative_high(self, record: Record) -> float:
+        """Upper end of the interval of :meth:`relative`."""
+        return record.ratio.high / self.best_single.ratio.median
 
     def known(self, assignment: IntArray) -> Record | None:
         """The record of a placement that was measured, or that failed."""
@@ -177,10 +184,14 @@ class TuningTask:
         return simulate(self.corrected, assignment).latency_seconds
 
     def score(self, assignment: IntArray) -> float:
-        """Latency over the best single device's: as measured, else as predicted."""
+        """Latency over the best single device's: as measured, else as predicted.
+
+        What was faster by the luck of one compilation counts as no faster than what is proven.
+        """
         record = self.known(assignment)
         if record is not None:
-            return self.relative(record)
+            measured = self.relative(record)
+            return max(measured, self.relative(self.champion)) if record.refuted else measured
         return self.predicted(assignment) / self.predicted(self.best_single.assignment)
 
     def placement(self, record: Record) -> Placement:
@@ -198,6 +209,7 @@ class TuningTask:
             "kind": event.kind,
             "measurement": record.number,
             "round": self.rounds,
+            "temperature": self.temperature,
             "source": record.source,
             "reference": self.single_name(self.reference),
             "predicted_ms": 1e3 * record.predicted_seconds,

@@ -1,22 +1,34 @@
 """Fine-tuning on really measured latency: how soon it is within 1 % of the best placement known.
 
-    python tools/bench/finetune.py [--families bert vit resnet unet] [--seeds 3] [--budget 60]
+    python tools/bench/finetune.py --results finetune.jsonl [--families bert vit resnet unet] [--seeds 3]
+    python tools/bench/finetune.py --results finetune.jsonl --searches-only    # not timed, at any time
+    python tools/bench/finetune.py --results finetune.jsonl --table            # prints what there is
 
 For each model and seed: the pretrained policy; `hsdag` from random weights in the same machinery, simulator
-and all; and `hsdag` that learns from measurements alone, as published. Beside them, on the simulator of the
-model's profiled costs, the published budget of 2,000 evaluations for both. Every run is a process of its own,
-whose time counts from its start, loading included. The best placement known of a model is the fastest, in one
-last race with everything in turns, of the best placements of all runs, the exact solver's and mode TUNE's
-answers and the single devices. Only what the policy itself proposed counts as an evaluation of it.
+and all; and `hsdag` that learns from its own measured samples alone, as published. Beside them, on the
+simulator of the model's profiled costs, the published budget of 2,000 evaluations for both. Every run is a
+process of its own, whose time counts from its start, loading included, and needs the machine to itself; the
+table says what others took of it.
+
+The best placement known of a model is found in a last race in turns: of the best placements of all runs, the
+exact solver's and mode TUNE's answers and the single devices; the fastest of these are compiled twice more
+and raced again, and only that counts, so that nobody wins by the luck of one race. Whatever a run claims to
+have been within 1 % is raced too before it counts. Only what the policy itself proposed is an evaluation of
+it.
+
+Finished pieces are lines of the results file, so a bench that is killed, or is given other families later,
+goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import resource
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,49 +37,65 @@ from typing import Any
 import finetune_worker
 import numpy as np
 import openvino as ov
-from common import ROOT, machine_line, print_table, unequal_pair
+from common import ROOT, machine_line, unequal_pair
+from finetune_results import WITHIN, Outcome, Results, improvements, print_results
 
 import zoo
 from ov_autoplace.cost.profiling import ProfilingSession
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.devices import device_properties
+from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.placement.annotation import completed
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placer import place
-from ov_autoplace.simulator import simulate
+from ov_autoplace.policy.checkpoint import load_card
 from ov_autoplace.solvers import solve
 from ov_autoplace.statistics import paired_ratio
 from ov_autoplace.training.finetuning.task import AFTER
 
 DEVICES = ("XCPU", "CPU")
-WITHIN = 1.01
 _FINALISTS = 3  # of each run, into the last race
+_FASTEST = 6  # of the last race, to be compiled again
+_COMPILATIONS = 2
+_CHECKS = 4  # races of claims
 _ROUNDS = 400
+_LOG, _TABLE = "measurements.jsonl", "table.json"
+
+DeviceOf = dict[str, str]
 
 
 @dataclass
-class Outcome:
-    """One run, or one search on the simulator.
+class Run:
+    """A fine-tuning that ended.
 
     Attributes:
-        kind: Which policy, and what it learned from.
-        evaluations: Placements that it proposed until one was within 1 % of the best known; ``None`` = never.
-        of: How many it proposed in all.
-        seconds: Wall-clock time until then.
-        ratio: Its best placement over the best known.
-        wall: Seconds of the whole run, and ``budget`` those that it was given; ``None`` on the simulator.
+        line: The line of the results file.
+        lines: The measurement log.
+        table: Its costs, which name what the placements of the log place.
     """
 
-    model: str
     seed: int
     kind: str
-    evaluations: int | None
-    of: int
-    seconds: float | None
-    ratio: float
-    wall: float | None = None
-    budget: float | None = None
+    line: dict[str, Any]
+    lines: list[dict[str, Any]]
+    table: CostTable
+
+    def devices(self, line: dict[str, Any]) -> DeviceOf:
+        """Device of each op in a line of the log."""
+        assignment = np.array([ord(c) - ord("0") for c in line["placement"]], dtype=np.int32)
+        return Placement.of_groups(self.table, assignment).to_dict()
+
+    def finalists(self) -> list[DeviceOf]:
+        """The best placements that it measured."""
+        measured = [line for line in self.lines if line["kind"] == "measured" and line["relative"]]
+        measured.sort(key=lambda line: line["relative"])
+        return [self.devices(line) for line in measured[:_FINALISTS]]
+
+
+def text_of(device_of: DeviceOf) -> str:
+    """The same for the same placement, whatever groups it was made of."""
+    return " ".join(device_of[name] for name in sorted(device_of))
 
 
 def run_worker(task: str, model: Path, out: Path, arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
@@ -81,204 +109,264 @@ def run_worker(task: str, model: Path, out: Path, arguments: argparse.Namespace,
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@dataclass
-class Run:
-    """A fine-tuning that ended.
+def busy_seconds() -> tuple[float, float]:
+    """Processor time that the whole machine and that the children of this process have taken."""
+    ticks = [int(value) for value in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    idle = ticks[3] + ticks[4]
+    own = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (sum(ticks) - idle) / os.sysconf("SC_CLK_TCK"), own.ru_utime + own.ru_stime
+
+
+def model_file(results: Results, family: str, ops: int) -> Path:
+    """The model, built when it is needed for the first time."""
+    path = results.folder / f"{family}.xml"
+    if not path.exists():
+        model = zoo.build_scaled(family, ops, seed=0, weights="random")
+        fold_static_shapes(model)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ov.save_model(model, path.with_suffix(".new.xml"), compress_to_fp16=False)
+        path.with_suffix(".new.bin").replace(path.with_suffix(".bin"))
+        path.with_suffix(".new.xml").replace(path)
+    return path
+
+
+def run_folder(results: Results, name: str, seed: int, kind: str) -> Path:
+    """Where the log and the table of a run are kept."""
+    return results.folder / f"{name}-{seed}-{kind.replace(' ', '-')}"
+
+
+def tune(results: Results, model: Path, seed: int, kind: str, arguments: argparse.Namespace) -> None:
+    """One run on the devices; nothing when there is one already."""
+    name = model.stem
+    if results.get("run", name, seed, kind):
+        return
+    kept = run_folder(results, name, seed, kind)
+    out = kept.with_name(f"{kept.name}.running")
+    for folder in (kept, out):
+        shutil.rmtree(folder, ignore_errors=True)
+    begin, (busy, own) = time.perf_counter(), busy_seconds()
+    result = run_worker(kind, model, out, arguments, seed)
+    wall = time.perf_counter() - begin
+    busy_after, own_after = busy_seconds()
+    others = ((busy_after - busy) - (own_after - own)) / (wall * (os.cpu_count() or 1))
+    kept.mkdir(parents=True)
+    shutil.copy(out / "measurements.jsonl", kept / _LOG)
+    shutil.copy(out / f"{name}.table.json", kept / _TABLE)
+    shutil.rmtree(out)  # checkpoints, which are large
+    results.add("run", name, seed, kind, result=result, wall=wall, others=max(others, 0.0))
+    print(f"{name}, seed {seed}, {kind}: {wall:.1f} s", file=sys.stderr, flush=True)
+
+
+def search(results: Results, name: str, seed: int, kind: str, arguments: argparse.Namespace) -> None:
+    """One search on the simulator of the first run's costs; nothing when there is one already."""
+    if results.get("search", name, seed, kind):
+        return
+    table = run_folder(results, name, 0, finetune_worker.RUNS[0]) / _TABLE
+    if not table.exists():
+        raise SystemExit(f"searches need the costs of {name}; run the bench without --searches-only first")
+    found = run_worker(kind, table, results.folder, arguments, seed)
+    curve = improvements(found["history"])
+    results.add("search", name, seed, kind, curve=curve, of=len(found["history"]), solved=found["solved"])
+    print(f"{name}, seed {seed}, {kind}", file=sys.stderr, flush=True)
+
+
+class LastRace:
+    """Races of placements of one model, relative to the second device alone.
 
     Attributes:
-        result: What the worker printed.
-        lines: The measurement log.
-        table: Its costs, which name what the placements of the log place.
-        wall: Seconds from the start of the process to its end.
+        placements: Device of each op, by text.
+        ratios: Latency over that device's, by text: of the last races that each was in.
     """
 
-    seed: int
-    kind: str
-    result: dict[str, Any]
-    lines: list[dict[str, Any]]
-    table: CostTable
-    wall: float
+    def __init__(self, model: ov.Model, placements: list[DeviceOf], seconds: float) -> None:
+        core = unequal_pair()
+        self._session = ProfilingSession(core, model, DEVICES, device_properties(core, DEVICES, {}))
+        self._seconds = seconds
+        names = list(placements[0])
+        alone = {device: dict.fromkeys(names, device) for device in DEVICES}
+        self.singles = {device: text_of(device_of) for device, device_of in alone.items()}
+        self.placements = {text_of(device_of): device_of for device_of in [*alone.values(), *placements]}
+        self.ratios: dict[str, float] = {}
+        self._race(list(self.placements), 1)
+        fastest = sorted(self.ratios, key=self.ratios.__getitem__)[:_FASTEST]
+        self._final = dict.fromkeys([*self.singles.values(), *fastest])
+        self._race(list(self._final), _COMPILATIONS)
 
-    def devices(self, line: dict[str, Any]) -> dict[str, str]:
-        """Device of each op in a line of the log."""
-        assignment = np.array([ord(c) - ord("0") for c in line["placement"]], dtype=np.int32)
-        return Placement.of_groups(self.table, assignment).to_dict()
+    @property
+    def best(self) -> str:
+        """The fastest placement of those that were compiled again."""
+        return min(self._final, key=self.ratios.__getitem__)
 
-    def finalists(self) -> list[dict[str, str]]:
-        """The best placements that it measured."""
-        measured = [line for line in self.lines if line["kind"] == "measured" and line["relative"]]
-        measured.sort(key=lambda line: line["relative"])
-        return [self.devices(line) for line in measured[:_FINALISTS]]
+    def check(self, placements: dict[str, DeviceOf]) -> None:
+        """Race more placements beside the best one."""
+        self.placements |= placements
+        self._race([*self.singles.values(), self.best, *placements], _COMPILATIONS, set(placements))
+
+    def close(self) -> None:
+        """Let go of the devices."""
+        self._session.close()
+
+    def _race(self, texts: list[str], compilations: int, about: set[str] | None = None) -> None:
+        """Compile and race placements; note the ratios of some of them, which are all if not said."""
+        logs: dict[str, list[float]] = {}
+        for _ in range(compilations):
+            self._session.forget()
+            executables = {}
+            for text in dict.fromkeys(texts):
+                try:
+                    device_of = completed(self._session.model, self.placements[text])
+                    executables[text] = self._session.compile_placement(device_of)
+                except ProfilingError as cause:
+                    print(f"left out of the last race: {cause}", file=sys.stderr)
+            result = self._session.race(
+                list(executables.values()), self._seconds, max_rounds=_ROUNDS, confidence=0.9999
+            )
+            samples = {text: e.samples for text, e in zip(executables, result.entries, strict=True)}
+            reference = samples[self.singles[DEVICES[1]]]
+            for text, own in samples.items():
+                if len(own):
+                    logs.setdefault(text, []).append(float(np.log(paired_ratio(own, reference).median)))
+        for text, values in logs.items():
+            if about is None or text in about:
+                self.ratios[text] = float(np.exp(np.mean(values)))
 
 
-def text_of(device_of: dict[str, str]) -> str:
-    """The same for the same placement, whatever groups it was made of."""
-    return " ".join(device_of[name] for name in sorted(device_of))
+def measured_outcome(name: str, run: Run, race: LastRace, claims: dict[str, DeviceOf]) -> Outcome:
+    """When a run's policy proposed something within 1 % of the best, and how good its best proposal was.
 
-
-def final_race(
-    model: ov.Model, runs: list[Run], seconds: float, tune_seconds: float
-) -> tuple[dict[str, float], str]:
-    """Latency of placements over that of CPU alone, run in turns, and who was fastest."""
-    core = unequal_pair()
-    names = list(runs[0].devices(runs[0].lines[0]))
-    candidates = {device: dict.fromkeys(names, device) for device in DEVICES}
-    candidates["solver"] = Placement.of_groups(runs[0].table, solve(runs[0].table).assignment).to_dict()
-    tuned = place(model, DEVICES, "TUNE", core, time_budget_ms=1e3 * tune_seconds, policy="none")
-    candidates["TUNE"] = tuned.to_dict()
-    for run in runs:
-        candidates |= {text_of(device_of): device_of for device_of in run.finalists()}
-    properties = device_properties(core, DEVICES, {})
-    with ProfilingSession(core, model, DEVICES, properties) as session:
-        placements = [completed(session.model, device_of) for device_of in candidates.values()]
-        executables = [session.compile_placement(device_of) for device_of in placements]
-        result = session.race(executables, seconds, max_rounds=_ROUNDS, confidence=0.9999)
-        samples = {name: entry.samples for name, entry in zip(candidates, result.entries, strict=True)}
-    ratios = {name: paired_ratio(own, samples["CPU"]).median for name, own in samples.items()}
-    winner = min(ratios, key=ratios.__getitem__)
-    return ratios | {text_of(candidates[name]): ratio for name, ratio in ratios.items()}, winner
-
-
-def measured_outcome(name: str, run: Run, ratios: dict[str, float], best: float, budget: float) -> Outcome:
-    """When a run's policy proposed something within 1 % of the best, and how good its best proposal was."""
-    reference = ratios[run.result["best_single"]]
-    proposed, reached, when, found = 0, None, None, np.inf
+    Claims that were not raced yet do not count; they are added to ``claims``.
+    """
+    best = race.ratios[race.best]
+    reference = race.ratios[race.singles[run.line["result"]["best_single"]]]
+    found: list[float] = []
+    hit: dict[str, Any] = {"evaluations": None}
+    measured = 0
     for line in run.lines:
+        measured += line["kind"] == "measured"
         kinds = ("proposed",) if line["source"] in DEVICES else ("proposed", "measured")
         if line["kind"] not in kinds or line["note"] == AFTER:  # that one was counted before
             continue
-        proposed += 1
         if line["relative"] is None:
+            found.append(np.inf)
             continue
-        relative = ratios.get(text_of(run.devices(line)), line["relative"] * reference)
-        found = min(found, relative)
-        if reached is None and relative <= WITHIN * best:
-            reached, when = proposed, line["at_seconds"]
-    return Outcome(name, run.seed, run.kind, reached, proposed, when, found / best, run.wall, budget)
+        device_of = run.devices(line)
+        text = text_of(device_of)
+        ratio = race.ratios.get(text, line["relative"] * reference) / best
+        if ratio <= WITHIN and text not in race.ratios:
+            claims[text] = device_of
+            ratio = np.inf
+        found.append(ratio)
+        if hit["evaluations"] is None and ratio <= WITHIN:
+            hit = {"evaluations": len(found), "seconds": line["at_seconds"], "measured": measured}
+    return Outcome(
+        model=name,
+        seed=run.seed,
+        kind=run.kind,
+        of=len(found),
+        ratio=min(found, default=np.inf),
+        curve=improvements(found),
+        measurements=measured,
+        wall=run.line["wall"],
+        others=run.line["others"],
+        **hit,
+    )
 
 
-def simulated_outcome(name: str, seed: int, kind: str, history: list[float], optimum: float) -> Outcome:
-    """When a search on the simulator was within 1 % of the optimum."""
-    hits = np.flatnonzero(np.array(history) <= WITHIN * optimum)
-    evaluations = int(hits[0]) + 1 if len(hits) else None
-    return Outcome(name, seed, kind, evaluations, len(history), None, history[-1] / optimum)
-
-
-def bench_model(name: str, model: ov.Model, arguments: argparse.Namespace, folder: Path) -> list[Outcome]:
-    """All runs of one model, and the race that says what they were worth."""
-    fold_static_shapes(model)
-    path, table = folder / f"{name}.xml", folder / f"{name}.table.json"
-    ov.save_model(model, path, compress_to_fp16=False)
-    runs: list[Run] = []
-    searches: list[tuple[int, str, list[float]]] = []
-    for seed in range(arguments.seeds):
-        for kind in finetune_worker.RUNS:
-            out = folder / f"{name}-{seed}-{kind.replace(' ', '-')}"
-            begin = time.perf_counter()
-            result = run_worker(kind, path, out, arguments, seed)
-            wall = time.perf_counter() - begin
-            lines = [json.loads(line) for line in (out / "measurements.jsonl").read_text().splitlines()]
-            runs.append(Run(seed, kind, result, lines, CostTable.load(out / f"{name}.table.json"), wall))
-            print(f"{name}, seed {seed}, {kind}: {wall:.1f} s", file=sys.stderr, flush=True)
-        runs[0].table.save(table)
-        for kind in finetune_worker.SEARCHES:
-            searches.append((seed, kind, run_worker(kind, table, folder, arguments, seed)["history"]))
-            print(f"{name}, seed {seed}, {kind}", file=sys.stderr, flush=True)
-    ratios, winner = final_race(ov.Core().read_model(path), runs, arguments.final_seconds, arguments.budget)
-    known = winner if len(winner) < 10 else "a mix that a policy proposed"
-    print(f"{name}: best known is {known}, {ratios[winner]:.3f} of CPU", file=sys.stderr, flush=True)
-    outcomes = [measured_outcome(name, run, ratios, ratios[winner], arguments.budget) for run in runs]
-    solved = simulate(runs[0].table, solve(runs[0].table).assignment).latency_seconds
-    optimum = min([solved, *(min(history) for *_, history in searches)])
-    return outcomes + [simulated_outcome(name, *search, optimum) for search in searches]
-
-
-def summary(outcomes: list[Outcome]) -> list[list[str]]:
-    """A row per model and kind; runs that did not get there count as worse than any number."""
-    rows = []
-    for model in dict.fromkeys(o.model for o in outcomes):
-        for kind in dict.fromkeys(o.kind for o in outcomes):
-            own = [o for o in outcomes if (o.model, o.kind) == (model, kind)]
-            there = [o for o in own if o.evaluations is not None]
-            counts = sorted(np.inf if o.evaluations is None else o.evaluations for o in own)
-            seconds = [o.seconds for o in there if o.seconds is not None]
-            walls = [o.wall for o in own if o.wall is not None]
-            rows.append(
-                [
-                    model,
-                    kind,
-                    f"{len(there)} of {len(own)}",
-                    " ".join("-" if np.isinf(count) else str(count) for count in counts),
-                    f"{np.median([o.of for o in own]):.0f}",
-                    f"{np.median(seconds):.1f}" if seconds else "-",
-                    f"{np.median([o.ratio for o in own]):.3f}",
-                    f"{max(walls):.1f}" if walls else "-",
-                ]
-            )
-    return rows
-
-
-def speed_up(outcomes: list[Outcome], kind: str, scratch: str) -> tuple[float, int]:
-    """Median over models and seeds of evaluations from scratch over pretrained, and how many are bounds."""
-    ratios, bounds = [], 0
-    key = {(o.model, o.seed, o.kind): o for o in outcomes}
-    for (model, seed, own), ours in key.items():
-        if own != kind or ours.evaluations is None:
-            continue
-        other = key[model, seed, scratch]
-        bounds += other.evaluations is None  # it took more than all that it had
-        ratios.append((other.evaluations or other.of) / ours.evaluations)
-    return (float(np.median(ratios)) if ratios else float("nan")), bounds
+def last_race(results: Results, path: Path, arguments: argparse.Namespace) -> None:
+    """Find out what the runs of a model were worth; nothing when that was done for the same runs."""
+    name = path.stem
+    lines = [line for line in results.all("run") if line["key"][1] == name]
+    keys = [line["key"] for line in lines]
+    known = results.get("race", name)
+    if known and known["runs"] == keys:
+        return
+    runs = []
+    for line in lines:
+        _, _, seed, kind = line["key"]
+        kept = run_folder(results, name, seed, kind)
+        log = [json.loads(text) for text in (kept / _LOG).read_text().splitlines()]
+        runs.append(Run(seed, kind, line, log, CostTable.load(kept / _TABLE)))
+    model = ov.Core().read_model(path)
+    table = runs[0].table
+    rivals = {"the solver's": Placement.of_groups(table, solve(table).assignment).to_dict()}
+    tuned = place(
+        model, DEVICES, "TUNE", unequal_pair(), time_budget_ms=1e3 * arguments.budget, policy="none"
+    )
+    ops = rivals["the solver's"]
+    rivals["TUNE's"] = {op: tuned.to_dict()[op] for op in ops}
+    race = LastRace(
+        model, [*rivals.values(), *(d for run in runs for d in run.finalists())], arguments.final_seconds
+    )
+    try:
+        for _ in range(_CHECKS):
+            claims: dict[str, DeviceOf] = {}
+            outcomes = [measured_outcome(name, run, race, claims) for run in runs]
+            if not claims:
+                break
+            race.check(claims)
+        outcomes = [measured_outcome(name, run, race, {}) for run in runs]
+    finally:
+        race.close()
+    names = {text: f"{device} alone" for device, text in race.singles.items()}
+    names = {text_of(device_of): f"{who} mix" for who, device_of in rivals.items()} | names
+    results.add(
+        "race",
+        name,
+        runs=keys,
+        winner=names.get(race.best, "a mix that a policy proposed"),
+        best_single=min(race.ratios[text] for text in race.singles.values()) / race.ratios[race.best],
+        outcomes=[asdict(outcome) for outcome in outcomes],
+    )
+    print(f"{name}: last race", file=sys.stderr, flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, required=True, help="finished pieces, as JSON lines")
     parser.add_argument("--checkpoint", default="base")
     parser.add_argument("--families", nargs="*", default=["bert", "vit", "resnet", "unet"])
     parser.add_argument("--ops", type=int, default=300, help="size of each model")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--budget", type=float, default=60.0, help="seconds per run")
     parser.add_argument("--evaluations", type=int, default=2000, help="of a search on the simulator")
-    parser.add_argument("--final-seconds", type=float, default=20.0, help="for the last race of a model")
-    parser.add_argument("--json", type=Path, help="where to write everything")
+    parser.add_argument("--final-seconds", type=float, default=20.0, help="for each race of the last ones")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--runs-only", action="store_true", help="what is timed, and the last races")
+    part.add_argument("--searches-only", action="store_true", help="on the simulator, after the runs")
+    part.add_argument("--table", action="store_true", help="print what there is")
+    parser.add_argument("--json", type=Path, help="where to write the table's numbers")
     arguments = parser.parse_args()
-    outcomes: list[Outcome] = []
-    with tempfile.TemporaryDirectory(prefix="finetune-bench-") as folder:
+    results = Results(arguments.results)
+    if not arguments.table:
+        results.check_settings(
+            checkpoint=load_card(arguments.checkpoint).digest,
+            **{name: getattr(arguments, name) for name in ("ops", "budget", "evaluations")},
+        )
+        results.add("machine", line=machine_line())
         for family in arguments.families:
-            model = zoo.build_scaled(family, arguments.ops, seed=0, weights="random")
-            outcomes += bench_model(family, model, arguments, Path(folder))
-    print(machine_line())
-    columns = (
-        "model",
-        "run",
-        "reached",
-        "evaluations",
-        "of",
-        "seconds",
-        "best / best known",
-        "longest run s",
-    )
-    print_table(
-        f"until within {100 * (WITHIN - 1):.0f} % of the best known, budget {arguments.budget:g} s",
-        columns,
-        summary(outcomes),
-    )
+            bench_family(results, family, arguments)
     pretrained, *others = finetune_worker.RUNS
     searched, *searched_others = finetune_worker.SEARCHES
     comparisons = [(pretrained, other) for other in others] + [(searched, other) for other in searched_others]
-    ratios = {}
-    for ours, other in comparisons:
-        ratio, bounds = speed_up(outcomes, ours, other)
-        ratios[f"{other} / {ours}"] = ratio
-        print(f"evaluations, {other} / {ours}: median {ratio:.1f} ({bounds} of them at least that)")
+    ratios = print_results(results, comparisons)
     if arguments.json:
-        report = {
-            "machine": machine_line(),
-            "command": sys.argv,
-            "outcomes": [asdict(outcome) for outcome in outcomes],
-            "ratios": ratios,
-        }
+        outcomes = [asdict(outcome) for outcome in results.outcomes()]
+        report = {"settings": results.get("settings"), "outcomes": outcomes, "ratios": ratios}
         arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def bench_family(results: Results, family: str, arguments: argparse.Namespace) -> None:
+    """All runs of one model, the race that says what they were worth, and the searches."""
+    path = model_file(results, family, arguments.ops)
+    if not arguments.searches_only:
+        for seed in range(arguments.seeds):
+            for kind in finetune_worker.RUNS:
+                tune(results, path, seed, kind, arguments)
+        last_race(results, path, arguments)
+    if not arguments.runs_only:
+        for seed in range(arguments.seeds):
+            for kind in finetune_worker.SEARCHES:
+                search(results, family, seed, kind, arguments)
 
 
 if __name__ == "__main__":

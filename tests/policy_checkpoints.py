@@ -31,6 +31,7 @@ def handmade_files(factor: float = -1.0) -> dict[str, bytes]:
     cost.output(0).set_names({"node_cost"})
     scale = ops.constant(np.full((1, 1), factor, dtype=np.float32), name="scale")
     scores = ops.multiply(cost, scale, name="scores")
+    scores.output(0).set_names({"scores"})
     model = ov.Model([ops.result(scores, name="answer")], [cost], "handmade")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "policy.xml"

@@ -12,6 +12,7 @@ from typing import cast
 import numpy as np
 import openvino as ov
 import torch
+from openvino.utils import replace_node
 from torch import Tensor, nn
 
 from ov_autoplace._arrays import csr_from_lists
@@ -78,12 +79,23 @@ def export_network(network: PlacementNetwork) -> tuple[bytes, bytes]:
 
 
 def _converted(network: PlacementNetwork) -> ov.Model:
+    """All stages as functions of one model, each traced by itself: a conversion may join what looks alike."""
+    stages = [_converted_stage(network, stage) for stage in range(len(network.multilevel.stages))]
+    inputs: dict[str, ov.Node] = {}
+    for model in stages:
+        for parameter in model.get_parameters():
+            first = inputs.setdefault(parameter.get_friendly_name(), parameter)
+            if first is not parameter:
+                replace_node(parameter, first)
+    results = [result for model in stages for result in model.get_results()]
+    return ov.Model(results, list(inputs.values()), network.config.name)
+
+
+def _converted_stage(network: PlacementNetwork, stage: int) -> ov.Model:
     nodes, devices = _TRACED
     graph = _example(network, nodes, devices)
     arrays = {name: torch.from_numpy(array) for name, array in network_inputs(graph).items()}
-    stages = len(network.multilevel.stages)
-    outputs = [name for stage in range(stages) for name in stage_outputs(stage, stages)]
-    for stage in range(1, stages):
+    if stage:
         shapes = (network.config.hidden,), (), (len(LOOK_FEATURES),)
         for name, shape in zip(stage_inputs(stage), shapes, strict=True):
             arrays[name] = torch.zeros(len(graph), graph.num_devices, *shape)
@@ -92,7 +104,7 @@ def _converted(network: PlacementNetwork) -> ov.Model:
         # Every size that tracing might fix draws a warning; _compare tells whether one was fixed.
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(  # type: ignore[no-untyped-call]
-            _OnArrays(network, tuple(arrays)), example, check_trace=False
+            _OnArrays(network, stage, tuple(arrays)), example, check_trace=False
         )
     model = ov.convert_model(traced, example_input=example)
     for parameter, name in zip(model.get_parameters(), arrays, strict=True):
@@ -100,34 +112,34 @@ def _converted(network: PlacementNetwork) -> ov.Model:
         parameter.output(0).set_names({name})
         if not parameter.output(0).get_target_inputs():
             model.remove_parameter(parameter)
+    outputs = stage_outputs(stage, len(network.multilevel.stages))
     for output, name in zip(model.outputs, outputs, strict=True):
         output.set_names({name})
-    model.set_friendly_name(network.config.name)
     return model
 
 
 class _OnArrays(nn.Module):
-    """All stages of a network as one function of named arrays.
+    """One stage of a network as a function of named arrays.
 
     Args:
         network: The network.
-        names: Of the arrays: the graph's, and the inputs of all stages after the first.
+        stage: Number of the stage.
+        names: Of the arrays: the graph's, and the stage's own inputs after them.
     """
 
-    def __init__(self, network: PlacementNetwork, names: tuple[str, ...]) -> None:
+    def __init__(self, network: PlacementNetwork, stage: int, names: tuple[str, ...]) -> None:
         super().__init__()
         self.multilevel = network.multilevel
+        self.stage = stage
         self.names = names
 
-    def forward(self, *arrays: Tensor) -> tuple[Tensor, ...]:
-        """States and scores after each stage, but the scores alone after the last."""
+    def forward(self, *arrays: Tensor) -> tuple[Tensor, ...] | Tensor:
+        """States and scores after the stage, but the scores alone after the last."""
         by_name = dict(zip(self.names, arrays, strict=True))
         batch = cast(GraphBatch, _TracedBatch({name: by_name[name] for name in INPUT_NAMES}))
-        outputs: list[Tensor] = []
-        for stage in range(len(self.multilevel.stages)):
-            before = [by_name[name] for name in stage_inputs(stage)] if stage else []
-            outputs += self.multilevel.stage(batch, stage, *before)[-1]
-        return (*outputs[:-2], outputs[-1])
+        before = [by_name[name] for name in stage_inputs(self.stage)] if self.stage else []
+        state, scores = self.multilevel.stage(batch, self.stage, *before)[-1]
+        return scores if self.stage == len(self.multilevel.stages) - 1 else (state, scores)
 
 
 class _TracedBatch:

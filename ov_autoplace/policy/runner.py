@@ -240,7 +240,7 @@ def compile_network(graph: bytes, constants: bytes, name: str = "the policy") ->
 def _stages(model: ov.Model, name: str) -> list[ov.Model]:
     """The functions that an exported network holds, the one that starts first."""
     results = {result.output(0).get_any_name(): result for result in model.get_results()}
-    count = 1 + (len(results) - 1) // 2
+    count = 1 + len(results) // 2
     if list(results) != [output for stage in range(count) for output in stage_outputs(stage, count)]:
         raise CheckpointError(f"the network of {name} is not a policy: it has other outputs")
     models = []

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -74,6 +74,7 @@ def pretrain(
     resume: bool = False,
     stop_after: int | None = None,
     command: str = "",
+    batches: Iterable[list[Problem]] | None = None,
 ) -> PretrainResult:
     """Train a policy and write its checkpoint.
 
@@ -88,6 +89,8 @@ def pretrain(
         resume: Go on from the state in ``out``.
         stop_after: Save the state and return at this step, as if killed right after.
         command: What made the checkpoint, for its card.
+        batches: Problems that were made before, from the first step or the resumed one on; ``None`` makes
+            them meanwhile, in ``settings.workers`` processes.
 
     Raises:
         TrainingError: The data cannot be read, or the state does not fit.
@@ -119,21 +122,13 @@ def pretrain(
     )
     started = saved = time.monotonic()
     last = min(settings.steps, settings.steps if stop_after is None else stop_after)
-    batches = problem_batches(
-        data,
-        targets,
-        settings.seed,
-        step,
-        settings.graphs_per_step,
-        settings.units_per_step,
-        settings.workers,
-    )
     with (
+        _stream(data, targets, settings, step, batches) as stream,
         JsonLinesLog(out / _LOG, keep=lambda record: record["step"] <= step) as log,
         progress(settings.steps, f"pretraining {config.name}") as advance,
     ):
         advance(step)
-        for step, problems in enumerate(batches, start=step):  # noqa: B020 - goes on from the resumed step
+        for step, problems in enumerate(stream, start=step):  # noqa: B020 - goes on from the resumed step
             if step >= last:
                 break
             batch = collate([problem.graph for problem in problems])
@@ -155,7 +150,6 @@ def pretrain(
             if time.monotonic() - saved > 60 * settings.save_minutes:
                 _save(state, network, average, optimizer, generator, settings, step + 1)
                 saved = time.monotonic()
-    batches.close()  # type: ignore[attr-defined]
     step = last
     _save(state, network, average, optimizer, generator, settings, step)
     seconds = time.monotonic() - started
@@ -176,6 +170,23 @@ def pretrain(
             reports |= _judged(network, by_family(load_folder(held_out)), targets)
         save_checkpoint(out, network, training, reports)
     return PretrainResult(network, evaluation, step, seconds)
+
+
+@contextmanager
+def _stream(
+    data: Path,
+    targets: RandomTargets,
+    settings: PretrainSettings,
+    first: int,
+    batches: Iterable[list[Problem]] | None,
+) -> Iterator[Iterable[list[Problem]]]:
+    """Batches of problems, those given or fresh ones; the processes that make them end with the block."""
+    if batches is not None:
+        yield batches
+        return
+    sizes = settings.graphs_per_step, settings.units_per_step
+    with closing(problem_batches(data, targets, settings.seed, first, *sizes, settings.workers)) as fresh:
+        yield fresh
 
 
 def learning_rate(step: int, settings: PretrainSettings) -> float:

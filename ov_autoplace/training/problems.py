@@ -6,13 +6,15 @@ stopped, whatever the number of processes.
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +112,16 @@ _families: tuple[tuple[Workload, ...], ...] = ()
 def _load(folder: str) -> None:
     """Give a worker process its workloads."""
     global _families
+    Thread(target=_end_with_parent, daemon=True).start()
     _families = by_family(load_folder(folder))
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _batch(number: int, seed: int, targets: RandomTargets, graphs: int, units: int) -> list[Problem]:
@@ -129,7 +140,7 @@ def _batch(number: int, seed: int, targets: RandomTargets, graphs: int, units: i
 
 def problem_batches(
     folder: Path, targets: RandomTargets, seed: int, first: int, graphs: int, units: int, workers: int
-) -> Iterator[list[Problem]]:
+) -> Generator[list[Problem]]:
     """Batches ``first``, ``first + 1``, ... of a stream, made by ``workers`` processes.
 
     Args:

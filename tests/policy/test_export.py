@@ -23,7 +23,7 @@ from ov_autoplace.policy.network import PlacementNetwork, make_network  # noqa: 
 from ov_autoplace.policy.runner import PolicyRunner, compile_network, compute_scores  # noqa: E402
 from solvers.random_tables import make_table, random_table  # noqa: E402
 
-SMALL = replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1)
+SMALL = replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=2, looks=1)
 
 
 def network_of(config: NetworkConfig, seed: int = 0) -> PlacementNetwork:

@@ -6,8 +6,10 @@ import pytest
 from ov_autoplace._arrays import frozen_array
 from ov_autoplace.policy.features import PAIR_FEATURES, PROBE_FEATURES, policy_graph
 from ov_autoplace.policy.levels import LEVELS, beyond_best_other, signed_log
+from ov_autoplace.policy.probes import LOOK_FEATURES, look_features
 from ov_autoplace.policy.structure import NODE_FEATURES, fractal_dimension
 from ov_autoplace.policy.vocabulary import OP_TYPES, UNKNOWN, op_type_indices
+from ov_autoplace.simulator import simulate
 from ov_autoplace.solvers.constraints import Constraints
 from solvers.random_tables import make_table, random_table
 
@@ -155,6 +157,34 @@ def test_probes_find_the_circles_that_a_greedy_placement_makes():
     np.testing.assert_allclose(probes[False][:, simulated], np.log(4.2 / 12), rtol=1e-5)
     # The shortcut itself never crosses, but HETERO has to cut it.
     np.testing.assert_allclose(probes[True][:, simulated], np.log(4.3 / 12), rtol=1e-5)
+
+
+def test_a_look_compares_an_answer_with_every_single_device():
+    # 0 -> 1 -> 2 -> 3 with a shortcut from 0 to 2, unit 3 cannot run on the last device.
+    seconds = [[1.0, 9.0, 1.0], [9.0, 1.0, 1.0], [1.0, 9.0, 1.0], [1.0, 9.0, np.inf]]
+    launch = np.array([0.5, 0.25, 0.0])
+    table = make_table(seconds, [(0, 0.1, [1, 2]), (1, 0.1, [2]), (2, 0.1, [3])], launch_seconds=launch)
+    placed = np.array([0, 1, 0, 0])
+    look = look_features(policy_graph(table), placed)
+    assert look.shape == (4, 3, len(LOOK_FEATURES))
+    column = dict(zip(LOOK_FEATURES, look.transpose(2, 0, 1), strict=True))
+    assert column["chosen"].argmax(axis=1).tolist() == placed.tolist()
+    assert column["chosen"].sum(axis=1).tolist() == [1, 1, 1, 1]
+    # HETERO parts the two ends of the shortcut: both wait for the one between them.
+    np.testing.assert_allclose(column["log_own_circle"], np.log(2) / 4, rtol=1e-6)
+    np.testing.assert_allclose(column["log_all_circles"], np.log(3) / 4, rtol=1e-6)
+    simulated = simulate(table, placed.astype(np.int32)).latency_seconds
+    alone = [12.5, 28.25]
+    for device, single in enumerate(alone):
+        np.testing.assert_allclose(
+            column["log_simulated_by_single"][:, device], np.log(simulated / single), rtol=1e-5
+        )
+        np.testing.assert_allclose(
+            column["log_single_by_best_single"][:, device], np.log(single / 12.5), rtol=1e-5, atol=1e-7
+        )
+    # A device that cannot run everything is as far away as a ratio goes.
+    assert (column["log_simulated_by_single"][:, 2] == -3).all()
+    assert (column["log_single_by_best_single"][:, 2] == 3).all()
 
 
 def test_groups_join_along_the_edge_that_is_dearest_to_cut():

@@ -113,7 +113,9 @@ def test_a_unit_far_away_is_seen_through_the_coarser_levels():
     # All but what every unit is told of the whole graph: the total time of each device.
     graphs[1] = replace(graphs[1], pair_features=graphs[0].pair_features)
     for coarse in (True, False):
-        network = make_network(replace(SMALL, coarse=coarse, rounds=1, layers=1, probes=False), seed=0)
+        network = make_network(
+            replace(SMALL, coarse=coarse, rounds=1, looks=0, layers=1, probes=False), seed=0
+        )
         left, right = (scores(network, [graph]) for graph in graphs)
         assert torch.equal(left[-1], right[-1]) is False
         assert torch.equal(left[0], right[0]) is not coarse

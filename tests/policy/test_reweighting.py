@@ -84,7 +84,7 @@ def test_a_policy_with_other_weights_answers_like_its_torch_network(tmp_path: Pa
     from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
     from solvers.random_tables import random_table
 
-    network = make_network(replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1), 0)
+    network = make_network(replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=2, looks=1), 0)
     generator = torch.Generator().manual_seed(0)
 
     def shake() -> None:

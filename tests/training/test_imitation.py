@@ -59,14 +59,15 @@ def test_early_rounds_count_less():
     assert early.item() == pytest.approx(0.3 * late.item(), rel=1e-4)
 
 
-def test_an_estimate_teaches_its_answer_but_not_its_prices():
+def test_an_estimate_teaches_what_the_truth_costs_and_trusts_its_labels_less():
     table = random_table(0, constrained=False)
-    batch = collate([policy_graph(replace(table, source="analytic"))])
-    label = torch.zeros(batch.num_nodes, dtype=torch.int64)
-    scores = torch.zeros(batch.num_nodes, 2)
-    with_prices, _ = imitation_loss([scores], batch, label, 1.0, 0.3)
-    without, _ = imitation_loss([scores], batch, label, 0.0, 0.3)
-    assert with_prices.item() == without.item()
+    estimate = replace(table, op_seconds=table.op_seconds[:, ::-1].copy(), source="analytic")
+    shown, truth = collate([policy_graph(estimate)]), collate([policy_graph(table)])
+    label = torch.zeros(shown.num_nodes, dtype=torch.int64)
+    scores = torch.zeros(shown.num_nodes, 2)
+    of_truth, metrics = imitation_loss([scores], truth, label, 1.0, 0.3)
+    of_estimate, _ = imitation_loss([scores], shown, label, 1.0, 0.3, truth=truth, estimate_labels=0.25)
+    assert of_truth.item() - of_estimate.item() == pytest.approx(0.75 * metrics["cross_entropy"], rel=1e-4)
 
 
 def test_an_important_graph_counts_more():

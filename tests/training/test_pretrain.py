@@ -24,7 +24,7 @@ from ov_autoplace.training.targets import RandomTargets
 
 pytestmark = pytest.mark.torch
 
-TINY = replace(CONFIGS["autoplace-base"], hidden=16, rounds=1, layers=1)
+TINY = replace(CONFIGS["autoplace-base"], hidden=16, rounds=2, looks=1, layers=1)
 SETTINGS = PretrainSettings(
     imitation_steps=40,
     policy_steps=4,

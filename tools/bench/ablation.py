@@ -18,7 +18,9 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,9 @@ from ov_autoplace.policy.network import PlacementNetwork
 from ov_autoplace.simulator import simulate_batch
 from ov_autoplace.training.evaluation import greedy
 from ov_autoplace.training.pretrain import pretrain
+from ov_autoplace.training.problems import Problem, problem_batches
 from ov_autoplace.training.settings import PretrainSettings
+from ov_autoplace.training.targets import RandomTargets
 
 BASE = "autoplace-base"
 POLICY_SHARE = 0.1  # of the steps, where there is a policy gradient
@@ -72,9 +76,12 @@ def variants(steps: int) -> dict[str, Variant]:
         "without superposition": replace(base, superposition=False),
         "without op types": replace(base, op_types=False),
         "without probes": replace(base, probes=False),
+        "without looks": replace(base, looks=0),
     }
     for rounds in range(base.rounds - 1, 0, -1):
-        networks[f"rounds: {rounds} instead of {base.rounds}"] = replace(base, rounds=rounds)
+        networks[f"rounds: {rounds} instead of {base.rounds}"] = replace(
+            base, rounds=rounds, looks=min(base.looks, rounds - 1)
+        )
     found = {name: Variant(config, settings) for name, config in networks.items()}
     found["without expected cost in the loss"] = Variant(base, replace(settings, expected_cost=0.0))
     found["without focus on what is answered badly"] = Variant(base, replace(settings, focus=0.0))
@@ -92,12 +99,32 @@ def variants(steps: int) -> dict[str, Variant]:
     return found
 
 
-def run(name: str, variant: Variant, seed: int, data: Path, judged: HeldOut) -> dict[str, Any]:
+class Batches:
+    """The problems of a run: variants with the same seed and numbers of devices train on the same ones."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self._made: tuple[tuple[int, int | None, int], list[list[Problem]]] | None = None
+
+    def of(self, settings: PretrainSettings, devices: int | None) -> list[list[Problem]]:
+        """All batches of a run; the last ones that were asked for are kept."""
+        key = settings.seed, devices, settings.steps
+        if self._made is None or self._made[0] != key:
+            targets = RandomTargets() if devices is None else RandomTargets(devices=((devices, 1.0),))
+            sizes = settings.graphs_per_step, settings.units_per_step
+            stream = problem_batches(self.data, targets, settings.seed, 0, *sizes, settings.workers)
+            with closing(stream):
+                self._made = key, list(islice(stream, settings.steps))
+        return self._made[1]
+
+
+def run(name: str, variant: Variant, seed: int, batches: Batches, judged: HeldOut) -> dict[str, Any]:
     """Train and judge one variant."""
+    settings = replace(variant.settings, seed=seed)
+    problems = batches.of(settings, variant.config.num_devices)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as out:
-        settings = replace(variant.settings, seed=seed)
-        trained = pretrain(data, Path(out), settings, config=variant.config)
+        trained = pretrain(batches.data, Path(out), settings, config=variant.config, batches=problems)
     seconds = time.perf_counter() - start
     exactly = variant.config.num_devices
     return {
@@ -191,12 +218,13 @@ def main() -> None:
             for name, variant in variants(arguments.steps).items()
             if any(word in name for word in arguments.variants)
         }
+        batches = Batches(arguments.data)
         wanted = [(name, seed) for seed in range(arguments.seeds) for name in chosen]
         for name, seed in wanted[part - 1 :: parts]:
             done = {(line["variant"], line["seed"], line["steps"]) for line in finished(arguments.results)}
             if (name, seed, arguments.steps) in done:
                 continue
-            result = run(name, chosen[name], seed, arguments.data, judged)
+            result = run(name, chosen[name], seed, batches, judged)
             with arguments.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(result) + "\n")  # one write: other shards append too
     print(machine_line())

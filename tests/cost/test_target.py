@@ -199,6 +199,12 @@ def test_a_generic_target_scales_with_the_threads_that_the_core_gives(unequal_pa
     assert not target.is_measured
 
 
+def test_threads_have_to_be_woken_for_every_op(unequal_pair):
+    one, two = Target.generic(unequal_pair, ("XCPU", "CPU")).devices
+    assert two.op_overhead_seconds - one.op_overhead_seconds == pytest.approx(1.5e-6)
+    assert "2 threads" in two.sources["op_overhead_seconds"]
+
+
 def test_a_generic_target_needs_devices_that_exist():
     with pytest.raises(DeviceError, match="there is no device 'GPU'"):
         Target.generic(ov.Core(), ("GPU",))

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
+from ov_autoplace._collector import collection_paused
 from ov_autoplace.arena import Arena, Contest, predicted
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.profiled import profile_session
@@ -106,11 +107,10 @@ class Placer:
         options = self._options
         policy = find_policy(options.policy, len(self._devices))
         compiling = policy.compile_ahead() if policy is not None else None
-        with self._phase("extract"):
-            whole = model.clone()
-            make_names_unique(whole)
+        with self._phase("extract"), collection_paused():
             # What is folded away is placed too, with its neighbours, so that the answer covers every op.
-            model = whole.clone()
+            whole, model = model, model.clone()
+            make_names_unique(model)
             fold_static_shapes(model)
             graph = extract(model, options.shapes)
         source = ProposalSource(
@@ -214,8 +214,9 @@ class Placer:
         _log.info("%s", decision)
         placement = Placement.of_groups(table, winner.assignment, solver=winner.name)
         device_of = placement.to_dict()
-        if len(device_of) != len(model.get_ops()):
-            placement = replace(Placement.from_dict(completed(model, device_of)), solver=winner.name)
+        complete = completed(model, device_of)
+        if len(complete) != len(device_of):
+            placement = replace(Placement.from_dict(complete), solver=winner.name)
         return replace(
             placement,
             latency_seconds=winner.predicted_seconds,

@@ -50,7 +50,6 @@ def annotate(
     )
     from ov_autoplace.cli.request import decision_of, open_model
     from ov_autoplace.files import staged_folder
-    from ov_autoplace.partition import count_subgraphs
     from ov_autoplace.placement.annotation import save_annotated
 
     request = open_model(model)
@@ -76,7 +75,7 @@ def annotate(
         "chosen": decision.chosen,
         "decision": decision.reason,
         "also_proposed_by": {c.name: list(c.also) for c in decision.candidates if c.also},
-        "subgraphs": count_subgraphs(request.model, placement),
+        "subgraphs": decision.candidate(decision.chosen).subgraphs,
         "ops_per_device": dict(Counter(placement.to_dict().values()).most_common()),
         "affinity_file": str(files.affinities),
         "annotated_model": str(files.model),

@@ -5,13 +5,14 @@ The model is walked once and never modified.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, csr_from_lists, frozen_array
+from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace.graph.names import unique_names
@@ -21,6 +22,8 @@ from ov_autoplace.graph.shape_values import deciding_tensors
 from ov_autoplace.graph.shapes import with_static_shapes
 
 __all__ = ["extract"]
+
+_flat = chain.from_iterable
 
 
 def extract(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) -> ComputationGraph:
@@ -57,17 +60,15 @@ def extract(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) 
 def _assemble(ops: Sequence[ov.Node], records: list[OpRecord], marks: list[OpRecord]) -> ComputationGraph:
     """The graph of ``ops``: sizes from ``records``, dynamic marks from ``marks`` (the same ops)."""
     op_types = tuple(record.op_type for record in records)
-    input_offsets, input_sources = csr_from_lists([[source for source, _ in r.sources] for r in records])
-    ports = np.fromiter(
-        (port for r in records for _, port in r.sources), dtype=np.int32, count=len(input_sources)
-    )
+    input_offsets = _offsets(len(r.sources) for r in records)
+    edges = np.fromiter(_flat(_flat(r.sources for r in records)), np.int32, 2 * input_offsets[-1])
+    input_sources, ports = np.ascontiguousarray(edges.reshape(-1, 2).T)
+    output_offsets = _offsets(len(r.bytes) for r in records)
+    bytes_per_output = np.fromiter(_flat(r.bytes for r in records), np.float64, output_offsets[-1])
     foldable = foldable_ops(op_types, input_offsets, input_sources)
     flops, weights = op_costs(records, foldable)
-    edge_bytes = np.fromiter(
-        (records[source].bytes[port] for r in records for source, port in r.sources),
-        dtype=np.float64,
-        count=len(input_sources),
-    )
+    dynamic = np.fromiter((s.dynamic for r in marks for s in r.shapes), np.float64, output_offsets[-1])
+    edge_bytes = bytes_per_output[output_offsets[input_sources] + ports]
     edge_bytes[foldable[input_sources]] = 0.0
     return ComputationGraph(
         names=tuple(unique_names(op.get_friendly_name() for op in ops)),
@@ -75,13 +76,13 @@ def _assemble(ops: Sequence[ov.Node], records: list[OpRecord], marks: list[OpRec
         precisions=tuple((r.types or records[r.sources[0][0]].types or ("dynamic",))[0] for r in records),
         flops=frozen_array(flops, np.float64),
         weight_bytes=frozen_array(weights, np.float64),
-        output_bytes=frozen_array([sum(r.bytes) for r in records], np.float64),
+        output_bytes=frozen_array(_row_sums(bytes_per_output, output_offsets), np.float64),
         input_bytes=frozen_array(_row_sums(edge_bytes, input_offsets), np.float64),
         output_shapes=tuple(r.shapes[0].known if r.shapes else () for r in records),
         is_constant=_mark(op_types, "Constant"),
         is_parameter=_mark(op_types, "Parameter"),
         is_result=_mark(op_types, "Result"),
-        is_dynamic=frozen_array([any(shape.dynamic for shape in r.shapes) for r in marks], np.bool_),
+        is_dynamic=frozen_array(_row_sums(dynamic, output_offsets) > 0, np.bool_),
         **_tensors(records, marks, input_offsets, input_sources, ports, deciding_tensors(marks, foldable)),
         input_offsets=frozen_array(input_offsets, np.int32),
         input_sources=frozen_array(input_sources, np.int32),
@@ -130,10 +131,15 @@ def _variables(records: list[OpRecord]) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, found.values()))
 
 
+def _offsets(counts: Iterable[int]) -> IntArray:
+    """CSR offsets of rows of these lengths."""
+    return np.fromiter(accumulate(counts, initial=0), dtype=np.int32)
+
+
 def _row_sums(values: FloatArray, offsets: IntArray) -> FloatArray:
     """Sum of each CSR row."""
-    running = np.concatenate(([0.0], np.cumsum(values)))
-    return np.asarray(running[offsets[1:]] - running[offsets[:-1]], dtype=np.float64)
+    rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return np.bincount(rows, weights=values, minlength=len(offsets) - 1).astype(np.float64)
 
 
 def _mark(op_types: tuple[str, ...], wanted: str) -> BoolArray:

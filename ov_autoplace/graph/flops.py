@@ -8,38 +8,53 @@ an unknown one counts one operation per output element.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import log2, prod
 from typing import Any
+
+from ov_autoplace.graph.records import OpRecord
 
 __all__ = ["OpSizes", "flops_of"]
 
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True)
 class OpSizes:
-    """What a rule may look at.
+    """What a rule may look at; worked out when a rule looks, since most look at one number."""
 
-    Attributes:
-        inputs: Shape of each input, without unknown dimensions.
-        outputs: Shape of each output, without unknown dimensions.
-        attributes: Reads the op's attributes; a call is not free, so rules make it only when they must.
-    """
+    __slots__ = ("_record", "_records")
 
-    inputs: Sequence[Shape]
-    outputs: Sequence[Shape]
-    attributes: Callable[[], Mapping[str, Any]]
+    def __init__(self, record: OpRecord, records: Sequence[OpRecord]) -> None:
+        """The sizes of ``record``, which reads outputs of others among ``records``."""
+        self._record = record
+        self._records = records
+
+    @property
+    def inputs(self) -> list[Shape]:
+        """Shape of each input, without unknown dimensions."""
+        return [self._records[source].shapes[port].dims for source, port in self._record.sources]
+
+    @property
+    def outputs(self) -> list[Shape]:
+        """Shape of each output, without unknown dimensions."""
+        return [shape.dims for shape in self._record.shapes]
 
     @property
     def written(self) -> int:
         """Elements of the first output."""
-        return prod(self.outputs[0]) if self.outputs else 0
+        return self._record.shapes[0].elements if self._record.shapes else 0
 
     @property
     def read(self) -> int:
         """Elements of the first input."""
-        return prod(self.inputs[0]) if self.inputs else 0
+        if not self._record.sources:
+            return 0
+        source, port = self._record.sources[0]
+        return self._records[source].shapes[port].elements
+
+    def attributes(self) -> Mapping[str, Any]:
+        """The op's attributes; reading them is not free, so rules do it only when they must."""
+        attributes: Mapping[str, Any] = self._record.node.get_attributes()
+        return attributes
 
 
 Rule = Callable[[OpSizes], float]

@@ -14,6 +14,8 @@ __all__ = ["fold_static_shapes"]
 # stay with the op that reads them.
 _LARGEST_BYTES = 4096
 
+_NEVER_FOLDED = frozenset({"Constant", "Parameter", "ReadValue", "Assign", "Result"})
+
 
 def fold_static_shapes(model: ov.Model) -> int:
     """Replace computations of known small values by Constants of the same names, in place.
@@ -51,8 +53,10 @@ def _known_value(op: ov.Node) -> ov.Tensor | None:
             return None
         dtype = np.int32 if op.get_output_element_type(0) == ov.Type.i32 else np.int64
         return ov.Tensor(np.array(list(op.get_input_shape(0)), dtype=dtype))
-    if op.get_input_size() == 0 or op.get_output_size() != 1 or kind in ("ReadValue", "Assign", "Result"):
+    if kind in _NEVER_FOLDED or op.get_input_size() == 0 or op.get_output_size() != 1:
         return None
+    if op.input_value(0).get_node().get_type_name() != "Constant":
+        return None  # nearly every op: the others need not be asked for
     sources = [value.get_node() for value in op.input_values()]
     if any(source.get_type_name() != "Constant" for source in sources):
         return None

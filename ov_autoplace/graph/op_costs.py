@@ -43,16 +43,8 @@ def op_costs(records: Sequence[OpRecord], foldable: BoolArray) -> tuple[list[flo
             flops[i], body_weights = _bodies_cost(record)
             weights[i] += body_weights
         else:
-            flops[i] = flops_of(record.op_type, _sizes(record, records))
+            flops[i] = flops_of(record.op_type, OpSizes(record, records))
     return flops, weights
-
-
-def _sizes(record: OpRecord, records: Sequence[OpRecord]) -> OpSizes:
-    return OpSizes(
-        inputs=[records[source].shapes[port].dims for source, port in record.sources],
-        outputs=[shape.dims for shape in record.shapes],
-        attributes=record.node.get_attributes,
-    )
 
 
 def _bodies_cost(record: OpRecord) -> tuple[float, float]:

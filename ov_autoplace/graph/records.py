@@ -76,11 +76,11 @@ class OpRecord:
 
 
 class ModelReader:
-    """Reads ops in topological order; caches shapes by their text and element sizes by type name."""
+    """Reads ops in topological order; caches shapes by their text, sizes by both."""
 
     def __init__(self) -> None:
         self._shapes: dict[str, ReadShape] = {}
-        self._bits: dict[str, int] = {}
+        self._bytes: dict[tuple[str, str], int] = {}
 
     def read(self, ops: Sequence[ov.Node]) -> list[OpRecord]:
         """The records of ``ops``, which must stand in topological order and be complete."""
@@ -91,26 +91,24 @@ class ModelReader:
             types: list[str] = []
             sizes: list[float] = []
             for port in range(op.get_output_size()):
-                shape = self._shape(op.get_output_partial_shape(port))
+                partial = op.get_output_partial_shape(port)
+                text = partial.to_string()
+                shape = self._shapes.get(text)
+                if shape is None:
+                    shape = self._shapes[text] = ReadShape.of(partial)
                 element = op.get_output_element_type(port)
                 name = element.to_string()
-                bits = self._bits.get(name)
-                if bits is None:
+                size = self._bytes.get((text, name))
+                if size is None:
                     # A type that is not known yet is taken for f32.
-                    bits = self._bits[name] = element.bitwidth or 32
+                    bits = element.bitwidth or 32
+                    size = self._bytes[text, name] = -(-shape.elements * bits // 8)
                 shapes.append(shape)
                 types.append(name)
-                sizes.append(-(-shape.elements * bits // 8))
+                sizes.append(size)
             sources = [
                 (position[value.get_node().get_instance_id()], value.get_index())
                 for value in op.input_values()
             ]
             records.append(OpRecord(op.get_type_name(), op, shapes, types, sizes, sources))
         return records
-
-    def _shape(self, partial: ov.PartialShape) -> ReadShape:
-        text = partial.to_string()
-        shape = self._shapes.get(text)
-        if shape is None:
-            shape = self._shapes[text] = ReadShape.of(partial)
-        return shape

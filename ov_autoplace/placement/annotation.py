@@ -8,17 +8,20 @@ at model level under ``autoplace``.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import openvino as ov
+from openvino._offline_transformations import apply_fused_names_cleanup
 
+from ov_autoplace._collector import collection_paused
 from ov_autoplace.errors import OutputError, PlacementError
 from ov_autoplace.files import staged_folder
 from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.names import make_names_unique, unique_names
 from ov_autoplace.placement.placement import Placement
 
 __all__ = [
@@ -35,6 +38,8 @@ __all__ = [
 AFFINITY_KEY = "affinity"
 OP_KEY = "user_data:autoplace"
 _SUMMARY_KEY = "autoplace"
+_RUNTIME_KEY = "OpenVINO Runtime"
+_STORED_BYTES = re.compile(rb' shape="[^"]*" offset="(\d+)" size="(\d+)"')
 
 
 class AnnotatedFiles(NamedTuple):
@@ -59,14 +64,16 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
     placement = placement if isinstance(placement, Placement) else Placement.from_dict(placement)
     device_of = placement.to_dict()
     make_names_unique(model)
-    known = [op.get_friendly_name() for op in model.get_ops()]
+    known = [op.get_friendly_name() for op in model.get_ordered_ops()]
     _check_known(device_of, known)
-    clone = model.clone()
-    fold_static_shapes(clone)
-    _check_complete(device_of, [op.get_friendly_name() for op in clone.get_ops()])
+    if len(device_of) < len(known):
+        # What folding takes away needs no device, and whether that is all that lacks one shows on a clone.
+        clone = model.clone()
+        fold_static_shapes(clone)
+        _check_complete(device_of, [op.get_friendly_name() for op in clone.get_ordered_ops()])
     fold_static_shapes(model)
-    set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY))
-    count = Counter(device_of[op.get_friendly_name()] for op in model.get_ops())
+    devices = set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY))
+    count = Counter(devices)
     summary = {
         "version": __version__,
         "devices": ",".join(d for d in placement.devices if count[d]),
@@ -81,19 +88,24 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
 
 def set_affinities(
     model: ov.Model, device_of: Mapping[str, str], keys: tuple[str, ...] = (AFFINITY_KEY,)
-) -> None:
+) -> list[str]:
     """Write each op's device under ``keys``; the model's names must be unique.
+
+    Returns:
+        The device of every op, in topological order.
 
     Raises:
         PlacementError: An op without a device; the model is left as it was.
     """
-    ops = model.get_ops()
+    ops = model.get_ordered_ops()
     names = [op.get_friendly_name() for op in ops]
     _check_complete(device_of, names)
-    for op, name in zip(ops, names, strict=True):
+    devices = [device_of[name] for name in names]
+    for op, device in zip(ops, devices, strict=True):
         rt_info = op.get_rt_info()
         for key in keys:
-            rt_info[key] = device_of[name]
+            rt_info[key] = device
+    return devices
 
 
 def _check_complete(device_of: Mapping[str, str], names: list[str]) -> None:
@@ -143,7 +155,7 @@ def completed(model: ov.Model, known: Mapping[str, str]) -> dict[str, str]:
     """A device for every op: that of a producer, else of a consumer, else the most frequent one.
 
     Args:
-        model: Its friendly names must be unique.
+        model: Its ops are named in ``known`` as ``make_names_unique`` would name them.
         known: Devices of at least one op.
 
     Returns:
@@ -151,20 +163,23 @@ def completed(model: ov.Model, known: Mapping[str, str]) -> dict[str, str]:
     """
     device_of = dict(known)
     ops = model.get_ordered_ops()
-    for op in ops:
-        name = op.get_friendly_name()
+    names = unique_names(op.get_friendly_name() for op in ops)
+    if all(name in device_of for name in names):
+        return {name: device_of[name] for name in names}
+    name_of = {op.get_instance_id(): name for op, name in zip(ops, names, strict=True)}
+    for op, name in zip(ops, names, strict=True):
         if name not in device_of:
-            sources = (v.get_node().get_friendly_name() for v in op.input_values())
+            sources = (name_of[v.get_node().get_instance_id()] for v in op.input_values())
             device = next((device_of[s] for s in sources if s in device_of), None)
             if device is not None:
                 device_of[name] = device
     most = Counter(device_of.values()).most_common(1)[0][0]
-    for op in reversed(ops):
-        name = op.get_friendly_name()
+    for op, name in zip(reversed(ops), reversed(names), strict=True):
         if name not in device_of:
-            targets = (t.get_node().get_friendly_name() for o in op.outputs() for t in o.get_target_inputs())
+            readers = (t.get_node().get_instance_id() for o in op.outputs() for t in o.get_target_inputs())
+            targets = (name_of[reader] for reader in readers)
             device_of[name] = next((device_of[t] for t in targets if t in device_of), most)
-    return {name: device_of[name] for name in (op.get_friendly_name() for op in ops)}
+    return {name: device_of[name] for name in names}
 
 
 def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, stem: str) -> AnnotatedFiles:
@@ -183,29 +198,54 @@ def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, st
         PlacementError: See :func:`annotate`.
     """
     folder = Path(folder)
-    clone = model.clone()
-    annotate(clone, placement)
+    with collection_paused():
+        clone = model.clone()
+        annotate(clone, placement)
     xml, weights, affinities = (f"{stem}.autoplace.xml", f"{stem}.autoplace.bin", f"{stem}.affinity.json")
     with staged_folder(folder) as stage:
         try:
-            ov.save_model(clone, stage / xml, compress_to_fp16=False)
+            _save(clone, stage / xml, stage / weights)
         except RuntimeError as cause:
             raise OutputError(
                 f"cannot write {folder / xml}: {str(cause).strip().splitlines()[-1]}"
             ) from cause
         placement.save(stage / affinities)
-        _check_readable(stage / xml)
+        _check_complete_files(stage / xml, stage / weights)
         # The weights first: whoever sees the .xml finds its .bin.
         for name in (weights, affinities, xml):
             os.replace(stage / name, folder / name)
     return AnnotatedFiles(folder / xml, folder / affinities)
 
 
-def _check_readable(xml: Path) -> None:
-    """Read an IR back: the serializer does not report a full disk, a cut-short file does not read."""
+def _save(model: ov.Model, xml: Path, weights: Path) -> None:
+    """The files of ``ov.save_model(model, xml, compress_to_fp16=False)``, from a model that may be changed.
+
+    ``save_model`` clones the model first, which takes as long as the writing.
+    """
+    apply_fused_names_cleanup(model)
+    model.set_rt_info(ov.get_version(), _RUNTIME_KEY)
+    ov.serialize(model, xml, weights)
+
+
+def _check_complete_files(xml: Path, weights: Path) -> None:
+    """Refuse an IR that was cut short: the serializer does not report a full disk.
+
+    The serializer writes both files from front to back. The text is whole when it ends with its root
+    element (an attribute's ``<`` and ``"`` are escaped, so nothing else looks like these), the weights when
+    they hold the bytes of every Constant that the text speaks of.
+
+    Raises:
+        OutputError: A file is missing or cut short.
+    """
     try:
-        ov.Core().read_model(xml)
-    except RuntimeError as cause:
-        raise OutputError(
-            f"cannot write {xml.name}: what was stored does not read back; is the disk full?"
-        ) from cause
+        text = xml.read_bytes()
+        stored = weights.stat().st_size
+    except OSError as cause:
+        raise _not_stored(xml) from cause
+    needed = max((int(start) + int(size) for start, size in _STORED_BYTES.findall(text)), default=0)
+    if not text.rstrip().endswith(b"</net>") or stored < needed:
+        raise _not_stored(xml)
+
+
+def _not_stored(xml: Path) -> OutputError:
+    return OutputError(f"cannot write {xml.name}: what was stored does not read back; is the disk full?")

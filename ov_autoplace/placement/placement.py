@@ -109,7 +109,9 @@ class Placement:
 
     def save(self, path: str | Path) -> None:
         """Write the flat JSON object ``{op friendly name: device}`` that OpenVINO's samples read."""
-        write_text_atomically(path, json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+        # One entry a line, as with indent=1, which only the slow encoder knows.
+        entries = json.dumps(self.to_dict(), ensure_ascii=False, separators=(",\n ", ": "))[1:-1]
+        write_text_atomically(path, f"{{\n {entries}\n}}\n" if entries else "{}\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Placement:

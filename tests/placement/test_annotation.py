@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 
 import numpy as np
 import openvino as ov
 import pytest
 from openvino import opset13 as ops
+from openvino._offline_transformations import apply_moc_transformations
 
 from ov_autoplace.errors import OutputError, PlacementError
 from ov_autoplace.placement.annotation import annotate, annotated_placement, save_annotated, set_affinities
@@ -134,13 +137,65 @@ def test_a_folder_that_cannot_be_written_is_one_error(tmp_path):
         save_annotated(model, _mixed(model), tmp_path / "file", "tiny")
 
 
-def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path, monkeypatch):
-    def cut_short(model, path, **_):
-        path.write_text("<?xml version='1.0'?><net name=")
-        path.with_suffix(".bin").write_bytes(b"")
+def _with_weights():
+    x = ops.parameter([1, 64], np.float32, name="x")
+    weights = np.random.default_rng(3).normal(size=(64, 64)).astype(np.float32)
+    return ov.Model([ops.result(ops.matmul(x, ops.constant(weights), False, False))], [x], "weighty")
 
-    monkeypatch.setattr(ov, "save_model", cut_short)
-    model = _model()
+
+def test_the_files_are_those_of_save_model(tmp_path):
+    model = _with_weights()
+    apply_moc_transformations(model, False)  # leaves notes that save_model does not write
+    placement = Placement.from_dict({op.get_friendly_name(): "CPU" for op in model.get_ops()})
+    files = save_annotated(model, placement, tmp_path, "ours")
+    annotate(model, placement)
+    ov.save_model(model, tmp_path / "theirs.xml", compress_to_fp16=False)
+    assert files.model.read_bytes() == (tmp_path / "theirs.xml").read_bytes()
+    assert files.model.with_suffix(".bin").read_bytes() == (tmp_path / "theirs.bin").read_bytes()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("suffix", [".xml", ".bin"])
+def test_a_file_that_is_cut_short_leaves_nothing_behind(tmp_path, monkeypatch, suffix, share):
+    whole = ov.serialize
+
+    def cut_short(model, xml, weights):
+        whole(model, xml, weights)
+        file = xml.with_suffix(suffix)
+        os.truncate(file, int(share * file.stat().st_size))
+        with pytest.raises(RuntimeError):  # what the refusal stands for
+            ov.Core().compile_model(ov.Core().read_model(xml), "CPU")
+
+    monkeypatch.setattr(ov, "serialize", cut_short)
+    model = _with_weights()
+    placement = {op.get_friendly_name(): "CPU" for op in model.get_ops()}
     with pytest.raises(OutputError, match="is the disk full"):
-        save_annotated(model, _mixed(model), tmp_path, "tiny")
+        save_annotated(model, Placement.from_dict(placement), tmp_path, "tiny")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("limit", [0, 1024, 4096, 16000])
+def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path, limit):
+    # A limit on the size of files makes writes fail halfway, as a full disk does.
+    model = _with_weights()
+    placement = Placement.from_dict({op.get_friendly_name(): "CPU" for op in model.get_ops()})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
+    try:
+        with pytest.raises(OutputError, match="cannot write"):
+            save_annotated(model, placement, tmp_path, "tiny")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_annotating_with_an_op_left_out_leaves_the_model_as_it_was():
+    x = ops.parameter([1, 2, 3], np.float32, name="x")
+    y = ops.reshape(x, ops.shape_of(ops.relu(x)), False)
+    model = ov.Model([ops.result(y, name="y")], [x])
+    names = [op.get_friendly_name() for op in model.get_ordered_ops()]
+    placed = {op.get_friendly_name(): "CPU" for op in model.get_ops() if op.get_type_name() != "Reshape"}
+    with pytest.raises(PlacementError, match="have no device"):
+        annotate(model, placed)
+    assert [op.get_friendly_name() for op in model.get_ordered_ops()] == names
+    assert not any("affinity" in op.get_rt_info() for op in model.get_ops())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import log, prod
 
 import numpy as np
@@ -11,6 +12,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
+from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.mincut import cut_proposals
 from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
@@ -43,6 +45,12 @@ def solve_auto(table: CostTable, constraints: Constraints, options: SolverOption
     else:
         proposals = expansion_proposals(evaluator, options)
         bound = evaluator.bound(isolating_bound(units))
+    # Cuts do not see the circles that HETERO takes apart, and where these are dear all their proposals may be
+    # far off; walking along the graph happens to make fewer of them.
+    with suppress(PlacementError):  # of which the proposals found a way around
+        greedy = greedy_assignment(table, units)
+        if evaluator.is_affordable(greedy):
+            proposals = [*proposals, greedy]
     latencies = evaluator.latencies(proposals)
     if latencies.min() <= bound * (1 + 1e-9):
         return evaluator.answer(evaluator.best(proposals), bound)

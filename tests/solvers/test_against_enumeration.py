@@ -88,7 +88,7 @@ def test_auto_without_enumeration_is_nearly_always_optimal(
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("devices", [2, 3])
-def test_auto_is_never_slower_than_a_single_device_or_greedy_on_larger_tables(seed: int, devices: int) -> None:
+def test_auto_is_never_slower_than_one_device_or_greedy_on_larger_tables(seed: int, devices: int) -> None:
     table = random_table(seed, groups=150, devices=devices, constrained=False)
     auto = solve(table, "auto")
     for other in ("single", "greedy"):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Attribution", "attribute"]
 
-# Nodes of a compiled model that only mark where data comes from and goes to.
+# Nodes of a compiled model that stand for no work of an op.
 _NOT_RUN = frozenset({"Parameter", "Result", "Constant", "Input", "Output", "Const"})
 
 
@@ -72,8 +72,10 @@ def attribute(graph: ComputationGraph, nodes: Sequence[NodeTime], seconds: Float
     readers = {node.name: tuple(node.consumers) for node in nodes}
     writers = _reversed(readers)
     for node, node_seconds in zip(nodes, seconds.tolist(), strict=True):
-        # Nodes that were optimised away have no layout.
-        if node.type in _NOT_RUN or not node.layout:
+        # Nodes that were optimised away have no layout on a CPU and say so on a GPU. A GPU's inputs and
+        # outputs take time: they are copied between the host and the device there.
+        gone = not node.layout or node.status == "OPTIMIZED_OUT"
+        if gone or (node.type in _NOT_RUN and node_seconds == 0):
             continue
         anchor = _nearest(node.name, anchors, readers)
         if anchor is None:

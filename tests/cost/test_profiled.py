@@ -35,6 +35,7 @@ class Node:
     consumers: list[str] = field(default_factory=list)
     type: str = "Some"
     layout: str = "abcd"
+    status: str = "EXECUTED"
 
 
 def conv_relu_softmax() -> ComputationGraph:
@@ -69,6 +70,22 @@ def test_times_go_to_the_heaviest_op_of_a_fused_node_and_reorders_to_the_node_th
         "softmax": 3,
     }
     assert answer.unassigned_seconds == 0
+
+
+def test_copies_at_the_ends_go_to_their_neighbours_and_optimised_out_nodes_were_not_run() -> None:
+    """As the GPU plugin reports them: inputs and outputs take time, and what is fused away has a layout."""
+    graph = conv_relu_softmax()
+    nodes = [
+        Node("data", ["data"], ["conv"], type="Parameter"),
+        Node("conv", ["conv", "relu"], ["softmax"]),
+        Node("softmax", ["softmax"], ["view"]),
+        Node("view", [], ["out"], type="Reshape", status="OPTIMIZED_OUT"),
+        Node("out", ["out"], [], type="Result"),
+    ]
+    answer = attribute(graph, nodes, np.array([3.0, 10.0, 20.0, 0.0, 5.0]))
+    found = {graph.names[i]: answer.op_seconds[i] for i in np.flatnonzero(answer.op_seconds)}
+    assert found == {"conv": 13.0, "softmax": 25.0}
+    assert answer.nodes_run.sum() == 4
 
 
 def test_an_op_that_no_node_lists_joins_the_group_of_its_readers() -> None:

@@ -23,8 +23,8 @@ from ov_autoplace.training.finetuning.settings import FinetuneSettings  # noqa: 
 from ov_autoplace.training.state import load_state  # noqa: E402
 from training.chains import best_of_chain, chain_seconds  # noqa: E402
 from training.scripted_devices import ScriptedSession  # noqa: E402
-from training.test_tuning_task import MIX, raced, task_of  # noqa: E402
-from training.tuning_world import GROUPS, SMALL, TRUE, World  # noqa: E402
+from training.test_tuning_task import raced, task_of  # noqa: E402
+from training.tuning_world import FAST_ON, GROUPS, SMALL, TRUE, World  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -118,17 +118,12 @@ def test_the_budget_is_kept_while_exploring(world, monkeypatch):
     assert 0.5 * 100 < world.clock.now - start <= 1.05 * 100
 
 
-def test_a_run_that_found_all_there_is_ends_by_patience_at_the_highest_temperature(world):
+def test_patience_ends_a_run_at_the_highest_temperature_where_a_resumed_one_goes_on(world):
     settings = replace(SETTINGS, hottest=4.0, novelty=0.3)
-    result = world.tune(budget=1200, settings=settings)
-    assert result.stopped == "nothing new"
+    first = world.tune(budget=1200, settings=settings)
+    assert first.stopped == "nothing new"
     values = load_state(world.out / "state.safetensors")[1]["values"]
     assert values["heated"]["net"] == 2  # 1, 2, 4
-
-
-def test_a_resumed_run_goes_on_at_its_temperature_and_measures_nothing_twice(world):
-    settings = replace(SETTINGS, hottest=4.0, novelty=0.3)
-    world.tune(budget=1200, settings=settings)
     known = world.lines("measured")
     result = world.tune(budget=20, settings=replace(settings, novelty=0.0), resume=True)
     everything = world.lines("measured")
@@ -139,10 +134,10 @@ def test_a_resumed_run_goes_on_at_its_temperature_and_measures_nothing_twice(wor
 
 
 class Tuned:
-    """A policy for the six ops of the tasks, sure of DEV0, and how likely it finds some placements."""
+    """The policy that is sure of DEV0, and how likely it finds some placements."""
 
     def __init__(self, sure: Path) -> None:
-        self.task = task_of()
+        self.task = task_of(WRONG, TRUE)
         self.network = load_network(sure)
         self.tuner = PolicyTuner(self.network, SETTINGS, superposition_only=False, seed=0)
 
@@ -159,7 +154,7 @@ def record(assignment, source: str) -> Record:
 
 def test_an_explored_placement_that_is_slow_makes_the_policy_no_surer(sure):
     tuned = Tuned(sure)
-    slow = record([0, 1, 0, 1, 0, 1], EXPLORED)
+    slow = record([0, 1] * 6, EXPLORED)
     raced(tuned.task, slow)
     greedy = tuned.tuner.greedy(tuned.task)
     assert tuned.task.known(greedy) in tuned.task.singles
@@ -171,17 +166,17 @@ def test_an_explored_placement_that_is_slow_makes_the_policy_no_surer(sure):
 
 def test_an_explored_placement_that_is_fast_becomes_likelier(sure):
     tuned = Tuned(sure)
-    fast = record(MIX, EXPLORED)
+    fast = record(FAST_ON, EXPLORED)
     raced(tuned.task, fast)
-    before = tuned.log_prob(MIX)
+    before = tuned.log_prob(np.array(FAST_ON))
     metrics = tuned.tuner.learn_measured(tuned.task, [fast])
     assert metrics.keys() == {"imitation_loss"}
-    assert tuned.log_prob(MIX) > before
+    assert tuned.log_prob(np.array(FAST_ON)) > before
 
 
 def test_luck_that_was_refuted_is_not_imitated(sure):
     tuned = Tuned(sure)
-    lucky = record(MIX, EXPLORED)
+    lucky = record(FAST_ON, EXPLORED)
     raced(tuned.task, lucky)
     lucky.refuted = True
     assert tuned.tuner.learn_measured(tuned.task, [lucky]) == {}

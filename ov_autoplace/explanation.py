@@ -15,8 +15,8 @@ from ov_autoplace.simulator import simulate, simulate_batch
 
 __all__ = ["Cut", "Explanation", "GroupCost", "SubgraphCost"]
 
-_MOST_VISITS = 4_000_000  # nodes visited while reasons are simulated: about a second
-_FEWEST_SIMULATED = 40
+_MOST_VISITS = 2_000_000  # nodes visited while reasons are simulated: about a second
+_FEWEST_SIMULATED = 16
 _BATCH_NUMBERS = 2_000_000  # device indices simulated at once, which bounds the memory
 
 

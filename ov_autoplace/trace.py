@@ -79,10 +79,10 @@ def _predicted(explanation: Explanation, timeline: Timeline) -> Iterator[dict[st
             yield _slice(_PREDICTED, thread[stage.device], table.names[g], "group", start, seconds, costs)
     for i, hand_over in enumerate(timeline.hand_overs):
         cut = hand_over.cut
-        arguments = {"bytes": cut.bytes, "from": cut.source_device, "to": cut.target_device}
+        about = {"bytes": cut.bytes, "from": cut.source_device, "to": cut.target_device}
         receiver = thread[cut.target_device]
         name = f"hand-over of {cut.producer}"
-        yield _slice(_PREDICTED, receiver, name, "hand-over", hand_over.start, cut.seconds, arguments)
+        yield _slice(_PREDICTED, receiver, name, "hand-over", hand_over.start, cut.seconds, about)
         flow = {"name": name, "cat": "hand-over", "id": i, "pid": _PREDICTED}
         # A flow is bound to the slice that encloses its time, so it leaves just before the producer's end.
         left = min(leaves.get(cut.source_subgraph, hand_over.start), hand_over.start)

@@ -11,6 +11,7 @@ import typer
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, print_table
+from ov_autoplace.cli.outputs import ReportFile, TraceFile, check_outputs, save_placement
 
 __all__ = ["annotate"]
 
@@ -34,6 +35,8 @@ def annotate(
         Path | None,
         typer.Option("--output", "-o", help="Folder for the files.", show_default="the model's own"),
     ] = None,
+    page: ReportFile = None,
+    trace: TraceFile = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Decide, and write MODEL.autoplace.xml with its .bin, and MODEL.affinity.json."""
@@ -48,6 +51,7 @@ def annotate(
         seed=seed,
         config=config,
     )
+    check_outputs(page, trace)
     from ov_autoplace.cli.request import decision_of, open_model
     from ov_autoplace.files import staged_folder
     from ov_autoplace.placement.annotation import save_annotated
@@ -85,6 +89,7 @@ def annotate(
         print_json(report)
     else:
         _print_summary(report, decision)
+    save_placement(page, trace, request, placement, devices, options, as_json)
 
 
 def _print_summary(report: dict[str, Any], decision: Any) -> None:

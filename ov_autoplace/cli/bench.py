@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ov_autoplace.cli import arguments
-from ov_autoplace.cli.console import print_json, print_sentence, print_table, progress_bar
+from ov_autoplace.cli.console import note, print_json, print_sentence, print_table, progress_bar
+from ov_autoplace.cli.outputs import ReportFile, TraceFile, check_outputs, save_report, save_trace
 from ov_autoplace.errors import ProfilingError
 
 if TYPE_CHECKING:
     from ov_autoplace._core import Executable
     from ov_autoplace.cost.profiling import ProfilingSession
+    from ov_autoplace.measured_run import MeasuredRun
     from ov_autoplace.placement.placement import Placement
 
 __all__ = ["bench"]
@@ -36,6 +38,8 @@ def bench(
     seconds: Annotated[
         float, typer.Option(min=0.1, help="How long to measure, all candidates together.")
     ] = 10.0,
+    report: ReportFile = None,
+    trace: TraceFile = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Measure each device alone, AUTO, default HETERO and AUTOPLACE in one interleaved table."""
@@ -50,7 +54,8 @@ def bench(
         seed=seed,
         config=config,
     )
-    from ov_autoplace.cli.request import decision_of, open_model
+    check_outputs(report, trace)
+    from ov_autoplace.cli.request import assignment_of, decision_of, open_model
     from ov_autoplace.cost.profiling import ProfilingSession
     from ov_autoplace.devices import device_properties, resolve_devices
 
@@ -67,16 +72,39 @@ def bench(
         seed=options.get("seed", 0),
     ) as session:
         rows = _measure(session, names, placement, seconds)
+        profiled = _profiled(session, placement) if report or trace else None
     decision = decision_of(placement)
     if as_json:
         print_json({"model": str(model), "devices": list(names), "decision": decision.reason, "rows": rows})
-        return
-    print_table(
-        f"{model} on {', '.join(names)}, run in turns",
-        ("name", ">median ms", ">95 % interval", ">samples", ">predicted ms", ">subgraphs", "note"),
-        [_cells(row) for row in rows],
-    )
-    print_sentence(f"AUTOPLACE: {decision.reason}")
+    else:
+        print_table(
+            f"{model} on {', '.join(names)}, run in turns",
+            ("name", ">median ms", ">95 % interval", ">samples", ">predicted ms", ">subgraphs", "note"),
+            [_cells(row) for row in rows],
+        )
+        print_sentence(f"AUTOPLACE: {decision.reason}")
+    if report or trace:
+        from ov_autoplace.explanation import Explanation
+
+        table = request.cost_table(placement, ",".join(names), options)
+        explanation = Explanation(table, assignment_of(placement, table))
+        if report:
+            from ov_autoplace.report.contents import bench_contents
+
+            contents = bench_contents(str(model), decision, explanation, rows, profiled)
+            save_report(report, contents, as_json)
+        save_trace(trace, str(model), explanation, as_json, profiled)
+
+
+def _profiled(session: ProfilingSession, placement: Placement) -> MeasuredRun | None:
+    """The placement run once more with profiling on; a device that cannot do that is no reason to fail."""
+    from ov_autoplace.measured_run import measure_run
+
+    try:
+        return measure_run(session, placement.to_dict())
+    except ProfilingError as cause:
+        note(f"the measured run is left out: {cause}")
+        return None
 
 
 def _measure(

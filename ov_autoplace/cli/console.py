@@ -15,6 +15,7 @@ from rich.logging import RichHandler
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.tree import Tree
 
 from ov_autoplace.options import Progress as ProgressCallback
 
@@ -27,6 +28,7 @@ __all__ = [
     "print_json",
     "print_sentence",
     "print_table",
+    "print_tree",
     "progress_bar",
 ]
 
@@ -77,6 +79,16 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     console = _stdout()
     console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
     console.print(table)
+
+
+def print_tree(title: str, branches: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Print a tree of two levels; all of it is plain text."""
+    tree = Tree(f"[bold]{escape(title)}[/]")
+    for text, leaves in branches:
+        branch = tree.add(escape(text))
+        for leaf in leaves:
+            branch.add(escape(leaf))
+    _stdout().print(tree)
 
 
 def print_json(value: dict[str, Any]) -> None:

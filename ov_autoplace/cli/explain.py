@@ -15,14 +15,20 @@ from ov_autoplace.cli.console import (
     print_json,
     print_sentence,
     print_table,
+    print_tree,
 )
+from ov_autoplace.cli.outputs import ReportFile, TraceFile, check_outputs, save_report, save_trace
 from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:
-    from ov_autoplace.explanation import Explanation, GroupCost
+    from ov_autoplace.explanation import Cut, Explanation, GroupCost
     from ov_autoplace.placement.decision import Decision
+    from ov_autoplace.timeline import Timeline
+    from ov_autoplace.what_if import WhatIf
 
 __all__ = ["explain"]
+
+_LEAVES = 3  # groups shown below a subgraph
 
 
 def explain(
@@ -44,6 +50,8 @@ def explain(
         str | None, typer.Option(metavar="PATTERN", help="Explain the ops of this name pattern.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many groups and cuts to show.")] = 15,
+    report: ReportFile = None,
+    trace: TraceFile = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Show which op went where, and why; an annotated model is explained as it is annotated."""
@@ -58,28 +66,56 @@ def explain(
         seed=seed,
         config=config,
     )
+    check_outputs(report, trace)
     from ov_autoplace.cli.request import assignment_of, decision_of, open_model
     from ov_autoplace.explanation import Explanation
+    from ov_autoplace.options import PlacerOptions
+    from ov_autoplace.timeline import timeline_of
+    from ov_autoplace.what_if import what_ifs
 
     request = open_model(model)
     known = request.given(affinity, devices) if affinity else request.annotated(devices)
     placement = known or request.search(devices, options)
     table = request.cost_table(placement, devices, options)
     explanation = Explanation(table, assignment_of(placement, table))
-    groups = explanation.groups_matching(op) if op else explanation.heaviest_groups(top)
-    if op and not groups:
+    if op and not explanation.groups_matching(op):
         raise OptionError(f"--op {op!r} matches no op of {model}; patterns are shell-style, like '*/conv*'")
+    settings = PlacerOptions.from_arguments(options)
+    changes = what_ifs(
+        table,
+        explanation.assignment,
+        memory_limits=settings.memory_limit,
+        pins=settings.pin,
+        seed=settings.seed,
+    )
     decision = decision_of(placement)
     if as_json:
-        print_json(_report(model, decision, explanation, groups, top))
+        print_json(_report(model, decision, explanation, changes, op, top))
     else:
-        _print(model, decision, explanation, groups, top)
+        print_sentence(decision.reason)
+        _print_source(decision)
+        if op:
+            _print_ops(explanation, op)
+        else:
+            _print(model, explanation, timeline_of(explanation), changes, top)
+        _print_total(explanation)
+    if report is not None:
+        from ov_autoplace.report.contents import placement_contents
+
+        save_report(report, placement_contents(str(model), decision, explanation, changes), as_json)
+    save_trace(trace, str(model), explanation, as_json)
 
 
 def _report(
-    model: Path, decision: Decision, explanation: Explanation, groups: list[GroupCost], top: int
+    model: Path,
+    decision: Decision,
+    explanation: Explanation,
+    changes: list[WhatIf],
+    op: str | None,
+    top: int,
 ) -> dict[str, Any]:
     schedule = explanation.schedule
+    groups = explanation.groups_matching(op) if op else explanation.heaviest_groups(top)
     return {
         "model": str(model),
         "devices": list(explanation.table.devices),
@@ -93,48 +129,125 @@ def _report(
         "transfer_ms": schedule.transfer_seconds * 1e3,
         "subgraphs": [asdict(subgraph) for subgraph in explanation.subgraphs()],
         "groups": [asdict(group) for group in groups],
+        "ops": dict(explanation.ops_matching(op)) if op else {},
+        "left_on_slower": [asdict(group) for group in explanation.left_on_slower(top)],
         "cuts": [asdict(cut) for cut in explanation.cuts()[:top]],
+        "what_if": [{**asdict(change), "matters": change.matters} for change in changes],
     }
 
 
-def _print(
-    model: Path, decision: Decision, explanation: Explanation, groups: list[GroupCost], top: int
-) -> None:
+def _print_source(decision: Decision) -> None:
     from ov_autoplace.cli.request import source_of
 
-    table, schedule, cuts = explanation.table, explanation.schedule, explanation.cuts()
-    print_sentence(decision.reason)
     print_sentence(source_of(decision))
+
+
+def _print(
+    model: Path, explanation: Explanation, timeline: Timeline, changes: list[WhatIf], top: int
+) -> None:
+    _print_subgraphs(model, explanation, timeline, top)
+    _print_groups("Heaviest groups of ops", explanation, explanation.heaviest_groups(top))
+    slower = explanation.left_on_slower(top)
+    if slower:
+        _print_groups("On a slower device, those that lose the most first", explanation, slower)
+    _print_cuts(explanation, top)
     print_table(
-        f"Subgraphs of {model}",
-        (">subgraph", "device", ">ops", ">ms", "from", "to"),
+        "What would change the answer",
+        ("if", ">this placement ms", ">best placement ms", ">gain", "best placement", ">ops moved", "proven"),
         [
-            (s.index, s.device, s.ops, milliseconds(s.seconds), s.first, s.last)
-            for s in explanation.subgraphs()
+            (
+                change.change,
+                milliseconds(change.placed_seconds),
+                milliseconds(change.best_seconds),
+                f"{100 * change.gain:.1f} %",
+                change.answer if change.matters or not change.moved_ops else f"{change.answer} (too little)",
+                change.moved_ops or None,
+                "yes" if change.proven else "no",
+            )
+            for change in changes
         ],
     )
+
+
+def _print_subgraphs(model: Path, explanation: Explanation, timeline: Timeline, top: int) -> None:
+    """A tree in the order in which subgraphs run; of very many, those that take the most time."""
+    names, own = explanation.table.names, timeline.group_seconds
+    arriving: dict[int, list[float]] = {}
+    for hand_over in timeline.hand_overs:
+        arriving.setdefault(hand_over.cut.target_subgraph, []).append(hand_over.cut.seconds)
+    longest = sorted(timeline.stages, key=lambda stage: -stage.seconds)[:top]
+    kept = {stage.subgraph for stage in longest}
+    branches = []
+    for stage in timeline.stages:
+        if stage.subgraph not in kept:
+            continue
+        received = arriving.get(stage.subgraph, [])
+        text = f"{stage.subgraph}  {stage.device}  {milliseconds(stage.seconds)} ms  {stage.ops} ops"
+        if received:
+            text += f"  after {len(received)} hand-overs of {milliseconds(sum(received))} ms"
+        heaviest = sorted(stage.groups, key=lambda g: -own[g])[:_LEAVES]
+        leaves = [f"{milliseconds(float(own[g]))} ms  {names[g]}" for g in heaviest]
+        rest = len(stage.groups) - len(leaves)
+        branches.append((text, [*leaves, f"and {rest} groups more"] if rest else leaves))
+    left_out = len(timeline.stages) - len(branches)
+    if left_out:
+        branches.append((f"and {left_out} shorter subgraphs", []))
+    print_tree(f"Subgraphs of {model} in the order in which they run", branches)
+
+
+def _print_groups(title: str, explanation: Explanation, groups: list[GroupCost]) -> None:
+    devices = explanation.table.devices
     print_table(
-        "Groups of ops",
-        ("group", "type", ">ops", ">subgraph", "device", *(f">{d} ms" for d in table.devices), "why"),
+        title,
+        ("group", "type", ">ops", ">subgraph", "device", *(f">{d} ms" for d in devices), "why"),
         [
             (g.name, g.op_type, g.ops, g.subgraph, g.device, *map(milliseconds, g.seconds.values()), g.reason)
             for g in groups
         ],
     )
+
+
+def _print_ops(explanation: Explanation, pattern: str) -> None:
+    """The ops that match, then the groups that they belong to: a group has one cost and one device."""
+    print_table(
+        f"Ops that match {pattern}",
+        ("op", "belongs to"),
+        [(name, group if group != name else None) for name, group in explanation.ops_matching(pattern)],
+    )
+    groups = explanation.groups_matching(pattern)
+    _print_groups("Their groups", explanation, groups)
+    names = {group.name for group in groups}
+    cuts = [cut for cut in explanation.cuts() if cut.producer in names]
     if cuts:
-        print_table(
-            f"Hand-overs, {min(top, len(cuts))} of {len(cuts)}",
-            ("made by", "from", "to", ">size", ">ms"),
-            [
-                (
-                    cut.producer,
-                    f"{cut.source_device} ({cut.source_subgraph})",
-                    f"{cut.target_device} ({cut.target_subgraph})",
-                    bytes_text(cut.bytes),
-                    milliseconds(cut.seconds),
-                )
-                for cut in cuts[:top]
-            ],
-        )
+        _print_cut_rows("Hand-overs of their results", cuts)
+
+
+def _print_cuts(explanation: Explanation, top: int) -> None:
+    cuts = explanation.cuts()
+    if cuts:
+        _print_cut_rows(f"Hand-overs, the dearest {min(top, len(cuts))} of {len(cuts)}", cuts[:top])
+
+
+def _print_cut_rows(title: str, cuts: list[Cut]) -> None:
+    print_table(
+        title,
+        ("made by", "from", "to", ">size", ">ms"),
+        [
+            (
+                cut.producer,
+                f"{cut.source_device} ({cut.source_subgraph})",
+                f"{cut.target_device} ({cut.target_subgraph})",
+                bytes_text(cut.bytes),
+                milliseconds(cut.seconds),
+            )
+            for cut in cuts
+        ],
+    )
+
+
+def _print_total(explanation: Explanation) -> None:
+    schedule = explanation.schedule
     total, crossing = milliseconds(schedule.latency_seconds), milliseconds(schedule.transfer_seconds)
-    print_sentence(f"predicted {total} ms, of which {crossing} ms hand-overs; costs are {table.source}")
+    print_sentence(
+        f"predicted {total} ms, of which {crossing} ms hand-overs; costs are {explanation.table.source}"
+    )

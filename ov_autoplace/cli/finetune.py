@@ -12,6 +12,7 @@ import typer
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import milliseconds, note, print_json, print_sentence, print_table, progress_bar
+from ov_autoplace.cli.outputs import ReportFile, check_outputs, save_report
 from ov_autoplace.cli.settings_options import with_settings
 from ov_autoplace.errors import OptionError
 from ov_autoplace.options import PREFIX
@@ -68,6 +69,7 @@ def finetune(
     seed: arguments.Seed = None,
     config: arguments.Config = None,
     network: Configuration = "autoplace-base",
+    page: ReportFile = None,
     as_json: arguments.Json = False,
     **settings: Any,
 ) -> None:
@@ -89,6 +91,7 @@ def finetune(
     unused = sorted(set(options) - {"seed", "shapes", "pin", "memory_limit", "target", "properties"})
     if unused:
         raise OptionError(f"--config sets {PREFIX}{unused[0].upper()}, which tuning has no use for")
+    check_outputs(page)
     from ov_autoplace.training.finetune import finetune as tune
 
     with progress_bar() as progress:
@@ -115,6 +118,10 @@ def finetune(
         print_json(_report(result))
     else:
         _print(result)
+    if page is not None:
+        from ov_autoplace.report.contents import finetune_contents
+
+        save_report(page, finetune_contents(result), as_json)
 
 
 def _report(result: FinetuneResult) -> dict[str, Any]:

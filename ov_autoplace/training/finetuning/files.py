@@ -18,9 +18,10 @@ from ov_autoplace.training.finetuning.task import Event, TuningTask
 from ov_autoplace.training.learning_curve import draw_learning_curve
 from ov_autoplace.training.logs import JsonLinesLog, read_log
 
-__all__ = ["TuningFolder"]
+__all__ = ["LOG", "TuningFolder"]
 
-_LOG, _STATE, _CURVE = "measurements.jsonl", "state.safetensors", "learning_curve.png"
+LOG = "measurements.jsonl"
+_STATE, _CURVE = "state.safetensors", "learning_curve.png"
 
 
 class TuningFolder:
@@ -66,8 +67,8 @@ class TuningFolder:
         except OSError as cause:
             raise OutputError(f"cannot make the folder {self.path}: {cause.strerror}") from cause
         # Without a state, what a killed run left was written before its first measurement.
-        self._log = JsonLinesLog(self.path / _LOG, keep=None if self.resumed else lambda _: False)
-        self._lines = read_log(self.path / _LOG)
+        self._log = JsonLinesLog(self.path / LOG, keep=None if self.resumed else lambda _: False)
+        self._lines = read_log(self.path / LOG)
 
     def lines(self, name: str | None = None) -> list[dict[str, Any]]:
         """The measurement log, of one model or of all."""

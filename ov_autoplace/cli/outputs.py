@@ -1,0 +1,131 @@
+"""The files that several commands write when asked: ``--report`` and ``--trace``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ov_autoplace.cli.console import print_sentence
+
+if TYPE_CHECKING:
+    from ov_autoplace.cli.request import Request
+    from ov_autoplace.explanation import Explanation
+    from ov_autoplace.measured_run import MeasuredRun
+    from ov_autoplace.placement.placement import Placement
+    from ov_autoplace.report.contents import Contents
+
+__all__ = [
+    "ReportFile",
+    "TraceFile",
+    "check_outputs",
+    "save_placement",
+    "save_report",
+    "save_trace",
+]
+
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", metavar="FILE.html", help="Write a page to look at: schedule, placement graph, latencies."
+    ),
+]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option("--trace", metavar="FILE.json", help="Write the run as a trace for ui.perfetto.dev."),
+]
+
+
+def check_outputs(report: Path | None, trace: Path | None = None) -> None:
+    """Refuse now what could not be written after minutes of measuring.
+
+    Raises:
+        OptionError: The library that draws the report is not installed.
+        OutputError: A file's folder cannot be written.
+    """
+    from ov_autoplace.files import staged_folder
+
+    if report is not None:
+        from ov_autoplace.report import require_library
+
+        require_library()
+    for path in (report, trace):
+        if path is not None:
+            with staged_folder(path.parent):
+                pass
+
+
+def save_report(path: Path | None, contents: Contents, quiet: bool) -> None:
+    """Write the page.
+
+    Args:
+        path: The file.
+        contents: What it shows.
+        quiet: Say nothing, because stdout holds a JSON object.
+    """
+    if path is None:
+        return
+    from ov_autoplace.report import write_report
+
+    write_report(contents, path)
+    if not quiet:
+        print_sentence(f"wrote {path}")
+
+
+def save_trace(
+    path: Path | None, title: str, explanation: Explanation, quiet: bool, measured: MeasuredRun | None = None
+) -> None:
+    """Write the trace; the arguments are those of :func:`save_report`."""
+    if path is None:
+        return
+    from ov_autoplace.trace import write_trace
+
+    write_trace(path, title, explanation, measured)
+    if not quiet:
+        print_sentence(f"wrote {path}; open it at https://ui.perfetto.dev or chrome://tracing")
+
+
+def save_placement(
+    report: Path | None,
+    trace: Path | None,
+    request: Request,
+    placement: Placement,
+    devices: str | None,
+    options: dict[str, Any],
+    quiet: bool,
+) -> None:
+    """Write what was asked for of a placement that was decided.
+
+    Args:
+        report: The page, or ``None`` when it was not asked for.
+        trace: The same of the trace.
+        request: The model.
+        placement: Its placement.
+        devices: As the user named them.
+        options: Keyword arguments of ``place``.
+        quiet: Say nothing, because stdout holds a JSON object.
+    """
+    if report is None and trace is None:
+        return
+    from ov_autoplace.cli.request import assignment_of, decision_of
+    from ov_autoplace.explanation import Explanation
+    from ov_autoplace.options import PlacerOptions
+    from ov_autoplace.what_if import what_ifs
+
+    table = request.cost_table(placement, devices, options)
+    explanation = Explanation(table, assignment_of(placement, table))
+    title = str(request.path)
+    if report is not None:
+        from ov_autoplace.report.contents import placement_contents
+
+        settings = PlacerOptions.from_arguments(options)
+        changes = what_ifs(
+            table,
+            explanation.assignment,
+            memory_limits=settings.memory_limit,
+            pins=settings.pin,
+            seed=settings.seed,
+        )
+        save_report(report, placement_contents(title, decision_of(placement), explanation, changes), quiet)
+    save_trace(trace, title, explanation, quiet)

@@ -1,0 +1,194 @@
+"""The tables of the page as HTML; every cell is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from ov_autoplace.explanation import Explanation
+from ov_autoplace.report.contents import Latency
+from ov_autoplace.report.palette import device_styles
+from ov_autoplace.timeline import Timeline
+from ov_autoplace.what_if import WhatIf
+
+__all__ = [
+    "candidates_table",
+    "changes_table",
+    "cuts_table",
+    "devices_table",
+    "facts_list",
+    "slower_table",
+    "subgraphs_table",
+]
+
+_ROWS = 15  # of a table; the script's search finds the rest
+
+
+def facts_list(facts: Sequence[tuple[str, str]]) -> str:
+    """Names over values."""
+    cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
+    return f"<dl>{cells}</dl>"
+
+
+def candidates_table(latencies: Sequence[Latency]) -> str:
+    """Every candidate with its prediction and its measurement."""
+    rows = [
+        (
+            f"{row.name} (chosen)" if row.chosen else row.name,
+            _ms(row.predicted),
+            _ms(row.median),
+            "" if row.low is None else f"{_ms(row.low)} .. {_ms(row.high)}",
+            str(row.samples or ""),
+            "" if row.subgraphs is None else str(row.subgraphs),
+            row.note,
+        )
+        for row in latencies
+    ]
+    heads = ("candidate", ">predicted ms", ">median ms", ">95 % interval", ">samples", ">subgraphs", "note")
+    return _table(heads, rows, strong=[i for i, row in enumerate(latencies) if row.chosen])
+
+
+def devices_table(explanation: Explanation) -> str:
+    """What each device has to do."""
+    table, schedule = explanation.table, explanation.schedule
+    styles = device_styles(table.num_devices)
+    rows = []
+    for d, device in enumerate(table.devices):
+        here = explanation.assignment == d
+        ops = sum(explanation.num_ops(g) for g in np.flatnonzero(here).tolist())
+        subgraphs = len(np.unique(schedule.subgraph_of[here]))
+        busy = schedule.device_seconds[d]
+        share = 100 * busy / schedule.latency_seconds if schedule.latency_seconds else 0.0
+        size = schedule.memory_bytes[d] / 2**20
+        rows.append((device, f"{ops:,}", f"{subgraphs:,}", _ms(busy), f"{share:.1f}", f"{size:,.1f}"))
+    heads = (
+        "device",
+        ">ops",
+        ">subgraphs",
+        ">busy ms",
+        ">share of the latency %",
+        ">weights and results MiB",
+    )
+    return _table(heads, rows, swatches=[style.colour for style in styles])
+
+
+def slower_table(explanation: Explanation) -> str:
+    """The groups that another device would run faster."""
+    groups = explanation.left_on_slower(_ROWS)
+    if not groups:
+        return '<p class="note">Every group runs on its fastest device.</p>'
+    rows = [
+        (
+            group.name,
+            group.op_type,
+            group.device,
+            *(_ms(seconds) if np.isfinite(seconds) else "cannot" for seconds in group.seconds.values()),
+            group.reason,
+        )
+        for group in groups
+    ]
+    heads = ("group", "type", "device", *(f">{device} ms" for device in explanation.table.devices), "why")
+    return _table(heads, rows)
+
+
+def cuts_table(explanation: Explanation) -> str:
+    """The hand-overs that take the most time."""
+    cuts = explanation.cuts()
+    if not cuts:
+        return '<p class="note">Nothing is handed over between subgraphs.</p>'
+    rows = [
+        (
+            cut.producer,
+            f"{cut.source_device} ({cut.source_subgraph})",
+            f"{cut.target_device} ({cut.target_subgraph})",
+            f"{cut.bytes:,.0f}",
+            _ms(cut.seconds),
+        )
+        for cut in cuts[:_ROWS]
+    ]
+    return _table(("made by", "from", "to", ">bytes", ">ms"), rows) + _rest(len(cuts), "hand-overs")
+
+
+def subgraphs_table(explanation: Explanation, timeline: Timeline) -> str:
+    """The subgraphs that take the most time, in the order in which they run."""
+    names = explanation.table.names
+    longest = {stage.subgraph for stage in sorted(timeline.stages, key=lambda s: -s.seconds)[:_ROWS]}
+    rows = [
+        (
+            str(stage.subgraph),
+            stage.device,
+            f"{stage.ops:,}",
+            _ms(stage.start),
+            _ms(stage.seconds),
+            names[stage.groups[0]],
+            names[stage.groups[-1]],
+        )
+        for stage in timeline.stages
+        if stage.subgraph in longest
+    ]
+    heads = (">subgraph", "device", ">ops", ">starts at ms", ">ms", "from", "to")
+    return _table(heads, rows) + _rest(len(timeline.stages), "subgraphs")
+
+
+def changes_table(changes: Sequence[WhatIf]) -> str:
+    """Changed costs and their best answers; empty without any."""
+    if not changes:
+        return ""
+    rows = [
+        (
+            change.change,
+            _ms(change.placed_seconds),
+            _ms(change.best_seconds),
+            f"{100 * change.gain:.1f}",
+            change.answer
+            if change.matters or not change.moved_ops
+            else f"{change.answer}, but by too little",
+            f"{change.moved_ops:,}" if change.moved_ops else "",
+            "yes" if change.proven else "no",
+        )
+        for change in changes
+    ]
+    heads = (
+        "if",
+        ">this placement ms",
+        ">best placement ms",
+        ">gain %",
+        "best placement",
+        ">ops moved",
+        "proven best",
+    )
+    return _table(heads, rows, strong=[i for i, change in enumerate(changes) if change.matters])
+
+
+def _table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    strong: Sequence[int] = (),
+    swatches: Sequence[str] = (),
+) -> str:
+    """A table; a heading with ``>`` aligns its column right, empty columns are left out."""
+    kept = [i for i in range(len(heads)) if any(row[i] for row in rows)]
+    side = [' class="n"' if head.startswith(">") else "" for head in heads]
+    head = "".join(f"<th{side[i]}>{escape(heads[i].lstrip('>'))}</th>" for i in kept)
+    lines = []
+    for r, row in enumerate(rows):
+        cells = [f"<td{side[i]}>{escape(row[i])}</td>" for i in kept]
+        if swatches:
+            cells[0] = (
+                f'<td><svg class="swatch" viewBox="0 0 1 1" aria-hidden="true">'
+                f'<rect width="1" height="1" fill="{escape(swatches[r])}"/></svg>{escape(row[0])}</td>'
+            )
+        opening = '<tr class="strong">' if r in strong else "<tr>"
+        lines.append(f"{opening}{''.join(cells)}</tr>")
+    body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
+    return f'<div class="wide"><table>{body}</table></div>'
+
+
+def _rest(count: int, what: str) -> str:
+    return f'<p class="note">{_ROWS} of {count:,} {what}.</p>' if count > _ROWS else ""
+
+
+def _ms(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1e3:.3f}"

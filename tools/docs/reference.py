@@ -1,0 +1,87 @@
+"""Reference texts that are made from the code: the properties of a placement, and the command line.
+
+Markdown, made with the package and typer alone; `sphinx_reference` puts it into the site.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from ov_autoplace.arena import _DEFAULT_BUDGET_MS
+from ov_autoplace.cli.annotate import annotate
+from ov_autoplace.options import PREFIX, PROPERTY_NAMES, PlacerOptions
+
+__all__ = ["attribute_descriptions", "command_line_markdown", "options_markdown"]
+
+_TYPES = {
+    "str": "text",
+    "str | None": "text",
+    "int": "integer",
+    "float | None": "number",
+    "Mapping[str, str]": "object that maps names to texts",
+    "Mapping[str, float]": "object that maps names to sizes",
+    "Mapping[str, Sequence[int]]": "object that maps names to lists of integers",
+}
+
+
+def options_markdown() -> str:
+    """A section per ``AUTOPLACE_*`` property: argument, option, type, default, meaning."""
+    descriptions = attribute_descriptions(PlacerOptions)
+    fields_by_name = {field.name: field for field in fields(PlacerOptions)}
+    return "\n".join(_option(fields_by_name[_argument(name)], descriptions) for name in PROPERTY_NAMES)
+
+
+def _argument(property_name: str) -> str:
+    return property_name.removeprefix(PREFIX).lower()
+
+
+def _option(field: Field[Any], descriptions: dict[str, str]) -> str:
+    rows = [
+        ("argument of `place`", f"`{field.name}`"),
+        ("command line", f"`{_flag(field.name)}`"),
+        ("type", _TYPES[str(field.type)]),
+        ("default", _default(field)),
+    ]
+    table = "\n".join(f"| {what} | {value} |" for what, value in rows)
+    heading = f"## {PREFIX}{field.name.upper()}"
+    return f"{heading}\n\n{descriptions[field.name]}\n\n| | |\n|---|---|\n{table}\n"
+
+
+def _flag(name: str) -> str:
+    """The option of ``annotate`` that sets a field; one that may be repeated is named in the singular."""
+    known = inspect.signature(annotate).parameters
+    return "--" + next(n for n in (name, name.removesuffix("s")) if n in known).replace("_", "-")
+
+
+def _default(field: Field[Any]) -> str:
+    if field.name == "time_budget_ms":
+        return ", ".join(f"{ms:,.0f} in `{mode}`" for mode, ms in _DEFAULT_BUDGET_MS.items())
+    if field.default_factory is not MISSING:
+        return "empty"
+    return "none given" if field.default is None else f"`{field.default}`"
+
+
+def attribute_descriptions(documented: type) -> dict[str, str]:
+    """Description of each attribute in a class's docstring, as Markdown in one line."""
+    _, _, text = (inspect.getdoc(documented) or "").partition("Attributes:\n")
+    entries: Iterator[re.Match[str]] = re.finditer(r"^    (\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
+    return {entry[1]: re.sub(r"\s+", " ", entry[2]).replace("``", "`") for entry in entries}
+
+
+def command_line_markdown() -> str:
+    """A section per command, as typer documents a program."""
+    done = subprocess.run(
+        [sys.executable, "-m", "typer", "ov_autoplace.cli.app", "utils", "docs", "--name", "ov-autoplace"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # Its list of commands cuts the descriptions off, and the site has a table of contents.
+    text = re.sub(r"\*\*Commands\*\*:\n\n(?:\*.*\n)+\n", "", done.stdout)
+    return text.removeprefix("# `ov-autoplace`\n\n")

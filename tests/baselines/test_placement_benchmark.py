@@ -104,3 +104,11 @@ def test_a_refusal_is_an_outcome_and_not_an_error() -> None:
 
 def test_every_solver_is_among_the_methods() -> None:
     assert {"single", *OURS} == set(SOLVERS)
+
+
+def test_rivals_that_learn_are_compared_on_their_own_graphs_only(comparison: Comparison) -> None:
+    trained = comparison.outcomes | {"giph": [Outcome(6.0, 1.0)] * 3}
+    both = {"set": comparison, FROM_SCRATCH: Comparison(comparison.problems, trained, comparison.known)}
+    losing, winning = cases(both)
+    rivals = {(c["set"], c["rival"]) for c in (*losing, *winning)}
+    assert rivals == {("set", "m-etf"), ("set", SINGLE), (FROM_SCRATCH, "giph")}

@@ -57,7 +57,7 @@ class _Effort:
     sizes: tuple[int, int]
 
 
-_QUICK = _Effort(longer_search=0.0, evaluations=200, seeds=1, graphs=2, sizes=(20, 60))
+_QUICK = _Effort(longer_search=0.0, evaluations=200, seeds=1, graphs=3, sizes=(20, 60))
 _FULL = _Effort(longer_search=2.0, evaluations=2000, seeds=3, graphs=5, sizes=(20, 200))
 
 

@@ -21,6 +21,7 @@ FROM_SCRATCH = "rivals trained from scratch on each graph"
 _EQUAL = 1e-9
 _WORTH = 0.01
 _ANSWERS = ("auto", "policy")  # ours, whose cases are named
+_TRAINED = (*LEARNED_BASELINES, "hsdag", "gdp", "best of random")
 _SHOWN = 8
 
 
@@ -101,6 +102,7 @@ def rows_of(name: str, comparison: Comparison, seed: int) -> list[dict[str, Any]
             "proven": int(comparison.is_proven.sum()),
             "answered": int(ran.sum()),
             "not_legal": int(np.isinf(latency).sum()),
+            "refusal": next((o.refusal for o in outcomes if o.refusal), None),
         }
         if ran.any():
             gaps = summary_of(latency[ran] / comparison.best[ran] - 1, seed)
@@ -128,15 +130,18 @@ def rows_of(name: str, comparison: Comparison, seed: int) -> list[dict[str, Any]
 
 
 def cases(comparisons: Mapping[str, Comparison]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Where ours are slower, and where they are faster, than the best of all rivals and single devices.
+    """Where ours are slower, and where they are faster, than the best of the set's rivals and single devices.
 
     Returns:
         Losing and winning cases, those with the largest differences first; a tie is neither.
     """
     losing, winning = [], []
     for name, comparison in comparisons.items():
-        rivals = [m for m in (SINGLE, *RIVALS, *LEARNED_BASELINES) if m in comparison.outcomes]
-        rivals += [m for m in ("hsdag", "gdp", "best of random") if m in comparison.outcomes]
+        # Against the others, the graphs of those that learn are among the cases of their own sets.
+        among = _TRAINED if name == FROM_SCRATCH else (SINGLE, *RIVALS)
+        rivals = [m for m in among if m in comparison.outcomes]
+        if not rivals:
+            continue
         seconds = np.array([comparison.latency(m) for m in rivals])
         for i, problem in enumerate(comparison.problems):
             if not np.isfinite(seconds[:, i]).any():
@@ -202,6 +207,9 @@ def print_report(result: Mapping[str, Any]) -> None:
             ),
             [_cells(row) for row in rows],
         )
+        for row in rows:
+            if row["refusal"]:
+                print(f"  {row['method']}, where it has no answer: {row['refusal']}")
     for title, found in (("LOSING", result["losing"]), ("winning", result["winning"])):
         print_table(
             f"{title} cases: {len(found)} against the best rival or single device; the largest",
@@ -224,7 +232,7 @@ def print_report(result: Mapping[str, Any]) -> None:
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     if not row["answered"]:
-        return (row["method"], f"no answer ({row['not_legal']} not legal)", *["-"] * 7)
+        return (row["method"], "none legal" if row["not_legal"] else "no answer", *["-"] * 7)
     incomplete = "" if row["answered"] == row["problems"] else f" ({row['answered']} of {row['problems']})"
     worth = row["mean_where_worth"]
     return (

@@ -12,7 +12,9 @@ sys.path.insert(0, str(ROOT / "tools" / "docs"))
 
 project = "ov-autoplace"
 copyright = "the ov-autoplace authors"  # noqa: A001 - the name that Sphinx wants
-version = release = re.search(r'"(.+?)"', (ROOT / "ov_autoplace" / "_version.py").read_text())[1]
+version = release = re.search(r'__version__ = "(.+?)"', (ROOT / "ov_autoplace" / "_version.py").read_text())[
+    1
+]
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_reference"]
 exclude_patterns = ["README.md"]
@@ -28,6 +30,8 @@ autoclass_content = "class"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = False
+napoleon_attr_annotations = False  # descriptions give types and shapes
+smartquotes = False  # two hyphens begin an option
 
 # A link that leads nowhere fails the build. What others document cannot be looked up without a network.
 nitpicky = True

@@ -170,8 +170,11 @@ def main() -> int:
     failed = False
     for page in [path.resolve() for path in arguments.pages]:
         text = page.read_text(encoding="utf-8")
+        printed = []
         with tempfile.TemporaryDirectory() as folder:
-            printed = list(run(steps_of(text), Path(folder)))
+            for step, output in run(steps_of(text), Path(folder)):
+                print(f"{page.name}: {step.code.splitlines()[0]}", file=sys.stderr)
+                printed.append((step, output))
         if arguments.write:
             page.write_text(rewritten(text, printed), encoding="utf-8")
             continue

@@ -17,7 +17,7 @@ from ov_autoplace.arena import _DEFAULT_BUDGET_MS
 from ov_autoplace.cli.annotate import annotate
 from ov_autoplace.options import PREFIX, PROPERTY_NAMES, PlacerOptions
 
-__all__ = ["attribute_descriptions", "command_line_markdown", "options_markdown"]
+__all__ = ["EXAMPLES", "attribute_descriptions", "command_line_markdown", "options_markdown"]
 
 _TYPES = {
     "str": "text",
@@ -28,6 +28,19 @@ _TYPES = {
     "Mapping[str, float]": "object that maps names to sizes",
     "Mapping[str, Sequence[int]]": "object that maps names to lists of integers",
 }
+
+
+EXAMPLES = {
+    "mode": "TUNE",
+    "time_budget_ms": "5000",
+    "pin": '{"*/softmax*": "CPU"}',
+    "memory_limit": '{"GPU": "2GiB"}',
+    "shapes": '{"input": [1, 3, 224, 224]}',
+    "target": "laptop.json",
+    "policy": "tuned/",
+    "seed": "1",
+}
+"""A value of each property, as text."""
 
 
 def options_markdown() -> str:
@@ -47,6 +60,7 @@ def _option(field: Field[Any], descriptions: dict[str, str]) -> str:
         ("command line", f"`{_flag(field.name)}`"),
         ("type", _TYPES[str(field.type)]),
         ("default", _default(field)),
+        ("example", f"`{EXAMPLES[field.name]}`"),
     ]
     table = "\n".join(f"| {what} | {value} |" for what, value in rows)
     heading = f"## {PREFIX}{field.name.upper()}"

@@ -93,8 +93,8 @@ def test_the_placer_puts_each_unit_where_its_group_is_put() -> None:
     assert devices.shape == (6, len(graph))
     for row in devices:
         assert all(len(set(row[group == k].tolist())) == 1 for k in range(4))
-    # Four groups are placed, of three devices each, by a network that knows nothing yet; groups that are empty
-    # are no decisions, and the grouper has no doubts.
+    # Four groups are placed on three devices by a network that knows nothing yet; empty groups are no
+    # decisions, and the grouper has no doubts.
     each = log_prob.detach().numpy() / 4
     assert (np.log(0.2) < each).all()
     assert (each < np.log(0.5)).all()

@@ -59,7 +59,7 @@ def attribute(graph: ComputationGraph, nodes: Sequence[NodeTime], seconds: Float
     for g, node in enumerate(nodes):
         if node.type in _NOT_RUN:
             continue
-        listed = (graph.index[name] for name in node.original_names if name in graph.index)
+        listed = (graph.index[name] for name in _stands_for(node) if name in graph.index)
         ops = [op for op in listed if group_of[op] < 0 and not graph.is_constant[op]]
         group_of[ops] = g
         if ops:
@@ -72,10 +72,8 @@ def attribute(graph: ComputationGraph, nodes: Sequence[NodeTime], seconds: Float
     readers = {node.name: tuple(node.consumers) for node in nodes}
     writers = _reversed(readers)
     for node, node_seconds in zip(nodes, seconds.tolist(), strict=True):
-        # Nodes that were optimised away have no layout on a CPU and say so on a GPU. A GPU's inputs and
-        # outputs take time: they are copied between the host and the device there.
-        gone = not node.layout or node.status == "OPTIMIZED_OUT"
-        if gone or (node.type in _NOT_RUN and node_seconds == 0):
+        # A GPU's inputs and outputs take time: they are copied between the host and the device there.
+        if _was_optimised_away(node) or (node.type in _NOT_RUN and node_seconds == 0):
             continue
         anchor = _nearest(node.name, anchors, readers)
         if anchor is None:
@@ -91,6 +89,20 @@ def attribute(graph: ComputationGraph, nodes: Sequence[NodeTime], seconds: Float
         fused=_groups(graph, group_of),
         unassigned_seconds=unassigned,
     )
+
+
+def _was_optimised_away(node: NodeTime) -> bool:
+    """The CPU plugin gives such nodes no layout; the GPU plugin says so, and does give them one."""
+    return node.status == "OPTIMIZED_OUT" or (not node.layout and node.status != "EXECUTED")
+
+
+def _stands_for(node: NodeTime) -> Sequence[str]:
+    """Names of the ops that a node lists.
+
+    Where the GPU plugin writes an op's result straight into an output, its runtime model shows the op only as
+    that output, optimised away; what was run has an entry under the op's own name and nothing else.
+    """
+    return (node.name,) if node.status == "EXECUTED" and not node.layout else node.original_names
 
 
 def _absorb_unlisted(graph: ComputationGraph, group_of: IntArray) -> None:

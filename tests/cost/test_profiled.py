@@ -59,7 +59,7 @@ def test_times_go_to_the_heaviest_op_of_a_fused_node_and_reorders_to_the_node_th
         Node("softmax", ["softmax"], ["out_reorder"]),
         Node("out_reorder", [], ["out"], type="Reorder"),
         Node("out", ["out"], [], type="Result"),
-        Node("relu", [], [], layout=""),  # what is left of a node that was fused away
+        Node("relu", [], [], layout="", status="NOT_RUN"),  # what is left of a node that was fused away
     ]
     seconds = np.array([0.0, 1.0, 10.0, 2.0, 20.0, 4.0, 0.0, 0.0])
     answer = attribute(graph, nodes, seconds)
@@ -86,6 +86,19 @@ def test_copies_at_the_ends_go_to_their_neighbours_and_optimised_out_nodes_were_
     found = {graph.names[i]: answer.op_seconds[i] for i in np.flatnonzero(answer.op_seconds)}
     assert found == {"conv": 13.0, "softmax": 25.0}
     assert answer.nodes_run.sum() == 4
+
+
+def test_an_op_that_the_runtime_model_shows_as_an_output_keeps_its_time() -> None:
+    """As the GPU plugin reports the last op where it writes straight into the output."""
+    graph = conv_relu_softmax()
+    nodes = [
+        Node("conv", ["conv", "relu"], ["out"]),
+        Node("softmax", [], [], layout=""),
+        Node("out", ["softmax"], ["out_result"], type="Result", status="OPTIMIZED_OUT"),
+    ]
+    answer = attribute(graph, nodes, np.array([10.0, 7.0, 0.0]))
+    assert answer.op_seconds[graph.index["softmax"]] == 7.0
+    assert answer.nodes_run[graph.index["softmax"]] == 1
 
 
 def test_an_op_that_no_node_lists_joins_the_group_of_its_readers() -> None:

@@ -60,14 +60,29 @@ def resolve_devices(core: ov.Core, devices: str | Sequence[str] | None = None) -
     for name in names:
         if name.split(".")[0].split(":")[0] in VIRTUAL_DEVICES:
             raise DeviceError(f"{name!r} is a virtual device; name real ones: {', '.join(available)}")
-        # "GPU" stands for the first of GPU.0, GPU.1, ...
-        if name not in available and not any(d.split(".")[0] == name for d in available):
+        if not _exists(core, name, available):
             raise DeviceError(
                 f"there is no device {name!r} here; available: {', '.join(available) or 'none'}"
             )
-        if names.count(name) > 1:
+    # The only device of its kind is listed without a number, and is the same one with its number.
+    bases = [name.split(".")[0] for name in names]
+    listed = [base if base in available else name for base, name in zip(bases, names, strict=True)]
+    for name, one in zip(names, listed, strict=True):
+        if listed.count(one) > 1:
             raise DeviceError(f"device {name!r} is listed twice")
     return tuple(names)
+
+
+def _exists(core: ov.Core, name: str, available: Sequence[str]) -> bool:
+    """Whether OpenVINO takes ``name``, which ``available`` may hold in another form.
+
+    ``GPU`` stands for the first of ``GPU.0``, ``GPU.1``; a single GPU is listed as ``GPU`` and is also
+    ``GPU.0``.
+    """
+    base, _, number = name.partition(".")
+    if name in available or any(device.split(".")[0] == name for device in available):
+        return True
+    return bool(number) and base in available and number in core.get_property(base, "AVAILABLE_DEVICES")
 
 
 def core_with_extra_devices() -> ov.Core:

@@ -2,8 +2,9 @@
 
     python tools/virtual_gpu/run_tests.py [FILE ...] [-- PYTEST_ARGUMENT ...]
 
-A process that dies by a signal is repeated once, and the report says so: the OpenCL runtime behind the virtual
-GPU does that now and then. Failed tests are never repeated. Reads the file of variables that ``install.py`` wrote.
+A process that dies by a signal is repeated once, and the report says so: the OpenCL runtime behind the
+virtual GPU does that now and then. Failed tests are never repeated. Reads the file of variables that
+``install.py`` wrote.
 """
 
 from __future__ import annotations
@@ -51,7 +52,11 @@ def shim_variables(file: Path) -> dict[str, str]:
 
 
 def run(path: Path, options: list[str], environment: dict[str, str]) -> tuple[str, bool]:
-    """One file of tests, repeated once if its process dies by a signal; what happened, and whether all is well."""
+    """Run one file of tests, once more if its process dies by a signal.
+
+    Returns:
+        What happened, and whether all is well.
+    """
     deaths: list[str] = []
     start = time.monotonic()
     while True:

@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy.typing
+
+from ov_autoplace import _arrays
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools" / "docs"))
 
@@ -31,7 +35,6 @@ napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = False
 napoleon_attr_annotations = False  # descriptions give types and shapes
-smartquotes = False  # two hyphens begin an option
 
 # A link that leads nowhere fails the build. What others document cannot be looked up without a network.
 nitpicky = True
@@ -43,7 +46,7 @@ nitpick_ignore = [
 ]
 nitpick_ignore_regex = [
     ("py:.*", r"(openvino|ov|numpy|np|torch|os|pathlib|collections|typing)\..*"),
-    ("py:class", r"Path|Source|(Bool|Float|Int)Array"),  # standard library, and aliases of ours
+    ("py:class", r"Path|Source|IntArray"),  # the standard library's, and aliases of ours
     ("py:class", r"Profiler|Executable|RaceResult|ov_autoplace\._core\..*"),  # the C++ core
     ("py:class", r"ov_autoplace\.graph\.records\..*"),  # made of a model on the way to its graph
     ("py:meth", r"Executable\..*"),
@@ -59,6 +62,11 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 # The theme's own fonts are those of the system, and nothing is fetched from elsewhere.
 html_theme_options = {"navigation_with_keys": False}
+
+# Array types are shown by name: what they stand for takes lines, and descriptions say what is in them.
+for _module, _names in ((numpy.typing, ["ArrayLike"]), (_arrays, ["BoolArray", "FloatArray", "IntArray"])):
+    for _name in _names:
+        setattr(_module, _name, type(_name, (), {"__module__": "numpy.typing"}))
 
 
 def setup(app: Any) -> None:

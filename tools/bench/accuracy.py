@@ -16,12 +16,16 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import numpy as np
 from common import machine_line, print_table, unequal_pair
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
+from suite_process import Failure, in_child
+from suite_report import print_result
+from suite_result import Result, Table, measured_ratio
 
 import zoo
 from ov_autoplace.cost.profiled import profile_session
@@ -32,6 +36,7 @@ from ov_autoplace.devices import device_properties, profiler_for
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.simulator import simulate
+from ov_autoplace.statistics import median_interval
 from ov_autoplace.support import supported_ops
 
 DEVICES = ("XCPU", "CPU")
@@ -70,26 +75,57 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--verbose", action="store_true", help="print every placement")
     arguments = parser.parse_args()
-
-    core = unequal_pair()
-    properties = device_properties(core, DEVICES)
-    transfers = measure_transfers(profiler_for(core, DEVICES, properties), DEVICES)
-    rows, errors = [], []
-    for name in arguments.models:
-        start = time.perf_counter()
-        model = zoo.build(name, arguments.size)
-        with ProfilingSession(core, model, DEVICES, properties) as session:
-            graph = extract(session.model)
-            supported = supported_ops(core, session.model, graph.names, DEVICES, properties)
-            table = profile_session(session, graph, supported, transfers=transfers).table
-            random = np.random.default_rng(arguments.seed)
-            assignments = [random_assignment(len(table), random) for _ in range(arguments.placements)]
-            trials = measure(session, table, assignments)
-        if arguments.verbose:
-            print_trials(name, trials)
-        errors += [trial.error for trial in trials]
-        rows.append(summary(name, trials, time.perf_counter() - start))
+    plan = Plan(tuple(arguments.models), arguments.size, arguments.placements)
+    result = run(False, arguments.seed, plan)
     print(machine_line())
+    if arguments.verbose:
+        for name, trials in result.data["trials"].items():
+            print_trials(name, [Trial(**trial) for trial in trials])
+    print_result(result)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured: models of one size, and how many placements of each."""
+
+    models: tuple[str, ...] = MODELS
+    size: Literal["small", "full"] = "full"
+    placements: int = 17
+
+
+QUICK = Plan(("mobilenet_v2", "bert_base"), "small", 6)
+
+
+def run(quick: bool, seed: int, plan: Plan | None = None) -> Result:
+    """Every model in a process of its own.
+
+    Args:
+        quick: Few placements of two small models.
+        seed: Of the placements.
+        plan: Overrides ``quick``.
+    """
+    plan = plan or (QUICK if quick else Plan())
+    found: dict[str, list[Trial]] = {}
+    rows, remarks, ratios = [], [], []
+    for name in plan.models:
+        start = time.perf_counter()
+        arguments = {"name": name, "size": plan.size, "placements": plan.placements, "seed": seed}
+        outcome = in_child("accuracy:trials_of", arguments)
+        if isinstance(outcome, Failure):
+            remarks.append(f"{name}: not measured: {outcome.reason}")
+            continue
+        found[name] = [Trial(**trial) for trial in outcome]
+        rows.append(summary(name, found[name], time.perf_counter() - start))
+        errors = np.abs([trial.error for trial in found[name]])
+        # 1 plus the error, so that the gate's shares are shares of a latency.
+        ratios.append(
+            measured_ratio(f"{name}, {plan.size}: 1 + median error", median_interval(1 + errors), len(errors))
+        )
+    everything = [abs(trial.error) for trials in found.values() for trial in trials]
+    if everything:
+        remarks.insert(
+            0, f"all {len(everything)} placements: median absolute error {np.median(everything):.1%}"
+        )
     columns = (
         "model",
         "placements",
@@ -103,8 +139,29 @@ def main() -> None:
         "subgraphs right",
         "s",
     )
-    print_table("Predicted against measured latency", columns, rows)
-    print(f"all {len(errors)} placements: median absolute error {np.median(np.abs(errors)):.1%}")
+    selection = f"--models {' '.join(plan.models)} --size {plan.size} --placements {plan.placements}"
+    return Result(
+        title="Simulator accuracy: predicted against measured latency",
+        command=f"python tools/bench/accuracy.py {selection} --seed {seed}",
+        tables=(Table(f"Random placements on XCPU and CPU, {plan.size} size", columns, tuple(rows)),),
+        ratios=tuple(ratios),
+        remarks=tuple(remarks),
+        data={"trials": {name: [asdict(trial) for trial in trials] for name, trials in found.items()}},
+    )
+
+
+def trials_of(name: str, size: Literal["small", "full"], placements: int, seed: int) -> list[dict[str, Any]]:
+    """Profile one model, place it at random and measure, for JSON."""
+    core = unequal_pair()
+    properties = device_properties(core, DEVICES)
+    transfers = measure_transfers(profiler_for(core, DEVICES, properties), DEVICES)
+    with ProfilingSession(core, zoo.build(name, size), DEVICES, properties) as session:
+        graph = extract(session.model)
+        supported = supported_ops(core, session.model, graph.names, DEVICES, properties)
+        table = profile_session(session, graph, supported, transfers=transfers).table
+        random = np.random.default_rng(seed)
+        assignments = [random_assignment(len(table), random) for _ in range(placements)]
+        return [asdict(trial) for trial in measure(session, table, assignments)]
 
 
 def random_assignment(groups: int, random: np.random.Generator) -> NDArray[np.int32]:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import openvino as ov
@@ -22,6 +23,7 @@ from common import machine_line, print_table
 from openvino import opset13 as ops
 
 from ov_autoplace.graph import coarsen, extract
+from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 
 WIDTH = 32
 SIZES = (100, 1_000, 5_000, 10_000, 25_000, 50_000)
@@ -86,12 +88,28 @@ BUILDERS: dict[str, Callable[[int, np.random.Generator], ov.Model]] = {
 }
 
 
-def measure(name: str, num_ops: int) -> dict[str, float]:
-    """One row: the best of three runs of each step, and megabytes on top of the model itself."""
-    model = BUILDERS[name](num_ops, np.random.default_rng(0))
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Processor seconds of the same step again and again, and what was made.
+
+    Attributes:
+        seconds: By step, one number per repetition.
+        added_mb, peak_mb: Largest memory of the process, over what it had before the steps and in all.
+        graph, coarse: Of the last repetition.
+    """
+
+    seconds: dict[str, list[float]]
+    added_mb: float
+    peak_mb: float
+    graph: ComputationGraph
+    coarse: CoarseGraph
+
+
+def measure_steps(model: ov.Model, repeats: int = 3) -> Steps:
+    """Time extraction, coarsening and, as yardstick, ``clone``."""
     seconds: dict[str, list[float]] = {"clone": [], "extract": [], "coarsen": []}
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(3):
+    before = peak_mb()
+    for _ in range(repeats):
         start = time.process_time()
         graph = extract(model)
         middle = time.process_time()
@@ -99,18 +117,27 @@ def measure(name: str, num_ops: int) -> dict[str, float]:
         end = time.process_time()
         seconds["extract"].append(middle - start)
         seconds["coarsen"].append(end - middle)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(3):
+    peak = peak_mb()
+    for _ in range(repeats):
         start = time.process_time()
         model.clone()
         seconds["clone"].append(time.process_time() - start)
-    row = {step: min(values) for step, values in seconds.items()}
-    # Linux reports kilobytes.
-    return row | {
-        "ops": len(graph),
-        "groups": len(coarse),
-        "added_mb": (peak - before) / 1024,
-        "peak_mb": peak / 1024,
+    return Steps(seconds, peak - before, peak, graph, coarse)
+
+
+def peak_mb() -> float:
+    """Largest resident memory of this process so far; Linux reports kilobytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure(name: str, num_ops: int) -> dict[str, float]:
+    """One row: the best of three runs of each step, and megabytes on top of the model itself."""
+    steps = measure_steps(BUILDERS[name](num_ops, np.random.default_rng(0)))
+    return {step: min(values) for step, values in steps.seconds.items()} | {
+        "ops": len(steps.graph),
+        "groups": len(steps.coarse),
+        "added_mb": steps.added_mb,
+        "peak_mb": steps.peak_mb,
     }
 
 

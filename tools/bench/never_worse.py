@@ -8,47 +8,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import ExitStack
 
 import openvino as ov
-from common import machine_line, print_table, unequal_pair
+from common import machine_line, print_table
+from device_race import core_of, race_model
 from model_set import chosen_models
+from real_models import PAIRS
 
-import ov_autoplace
-from ov_autoplace.cost.profiling import ProfilingSession
-from ov_autoplace.devices import device_properties
-from ov_autoplace.statistics import median_interval, paired_ratio
-
-DEVICES = ("XCPU", "CPU")
+DEVICES = PAIRS["alias"]
 BAR = 1.02
-# Nobody is dropped before that many rounds: the table shows them all.
-ROUNDS = 2000
 # A median of fewer paired runs decides nothing on a machine that does other things too.
 FEWEST_RUNS = 30
 
 
 def compare(model: ov.Model, mode: str, seconds: float) -> list[str]:
     """The cells of the table; the last one is the verdict."""
-    core = unequal_pair()
-    placement = ov_autoplace.place(model, DEVICES, mode, core)
-    properties = device_properties(core, DEVICES, {})
-    with ExitStack() as stack:
-        alone, placed = (
-            stack.enter_context(ProfilingSession(core, model, DEVICES, properties)) for _ in range(2)
-        )
-        executables = [alone.compile_device(device) for device in DEVICES]
-        executables.append(placed.compile_placement(placement.to_dict()))
-        result = alone.race(executables, seconds, min_rounds=ROUNDS, max_rounds=ROUNDS)
-    *singles, ours = [entry.samples for entry in result.entries]
-    best = min(singles, key=lambda samples: median_interval(samples).median)
-    ratio = paired_ratio(ours, best)
-    medians = [f"{1e3 * median_interval(samples).median:.3f}" for samples in (*singles, ours)]
-    chosen = placement.decision.chosen if placement.decision else placement.solver
+    race = race_model(core_of("alias"), model, DEVICES, seconds, modes=(mode,), rivals=())
+    ratio = race.ratio(mode, race.best_device)
+    medians = [f"{1e3 * race.interval(name).median:.3f}" for name in (*DEVICES, mode)]
     interval = f"{ratio.low:.3f} .. {ratio.high:.3f}"
     verdict = "yes" if ratio.median <= BAR else "NO"
-    if len(ours) < FEWEST_RUNS:
+    if race.rounds < FEWEST_RUNS:
         verdict = "too few runs"
-    return [*medians, f"{ratio.median:.3f}", interval, str(len(ours)), chosen, verdict]
+    return [*medians, f"{ratio.median:.3f}", interval, str(race.rounds), race.answers[mode].chosen, verdict]
 
 
 def main() -> None:

@@ -18,20 +18,64 @@ import common
 import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
+from suite_report import print_result
+from suite_result import Case, Result, Table, interval_cell, measured_ratio
 
 from ov_autoplace.cost.profiling import save_ir
 from ov_autoplace.devices import profiler_for
-from ov_autoplace.statistics import median_interval
+from ov_autoplace.statistics import median_interval, paired_ratio
+
+WANTED = 0.5
+_ROUNDS, _RUNS = 200, 500
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def run(quick: bool, seed: int, rounds: int | None = None, runs: int = _RUNS) -> Result:
+    """Interleave the three ways.
+
+    Args:
+        quick: A quarter of the rounds.
+        seed: Not used: nothing here is random.
+        rounds: Overrides ``quick``.
+        runs: Inferences of each way in each round.
+    """
+    rounds = rounds or (_ROUNDS // 4 if quick else _ROUNDS)
+    bare, profiled, python = measure(rounds, runs)
+    rows = [
+        (name, *microseconds(seconds), *microseconds(seconds - bare))
+        for name, seconds in (
+            ("bare C++ loop", bare),
+            ("C++ profiler", profiled),
+            ("Python infer loop", python),
+        )
+    ]
+    share = float(np.median(profiled - bare) / np.median(python - bare))
+    against = paired_ratio(profiled, python)
+    case = Case(
+        "one inference of one op with its clock", "Python infer loop", against.median, interval_cell(against)
     )
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--runs", type=int, default=500, help="inferences of each way in each round")
-    arguments = parser.parse_args()
+    return Result(
+        title="Profiler: overhead",
+        command=f"python tools/bench/profiler_overhead.py --rounds {rounds} --runs {runs}",
+        tables=(
+            Table(
+                f"One inference of one op, microseconds: medians over {rounds} interleaved rounds, "
+                "95 % intervals",
+                ("way", "per run", "interval", "added to the bare loop", "interval"),
+                tuple(rows),
+            ),
+        ),
+        ratios=(measured_ratio("C++ profiler over the bare loop", paired_ratio(profiled, bare), rounds),),
+        losing=(case,) if against.low > 1 else (),
+        winning=(case,) if against.high < 1 else (),
+        remarks=(
+            f"the profiler adds {share:.2f} of what a Python loop adds; at most {WANTED:.2f} is wanted",
+        ),
+        data={"bare": bare.tolist(), "profiler": profiled.tolist(), "python": python.tolist()},
+    )
 
+
+def measure(rounds: int, runs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Seconds of one inference in each round: bare loop, profiler and Python, ``float64[rounds]`` each."""
     data = opset.parameter([1, 16], np.float32, name="data")
     model = ov.Model([opset.result(opset.relu(data), name="out")], [data], "one_op")
     core = ov.Core()
@@ -39,9 +83,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         executable = profiler_for(core, ["CPU"]).compile(str(save_ir(model, Path(folder))), "CPU")
 
-    runs = arguments.runs
-    bare, profiled, python = (np.empty(arguments.rounds) for _ in range(3))
-    for i in range(arguments.rounds):
+    bare, profiled, python = (np.empty(rounds) for _ in range(3))
+    for i in range(rounds):
         bare[i] = executable.run(1, warmup=1, inferences=runs)[0]
         start = time.perf_counter()
         executable.run(runs, warmup=0)
@@ -51,27 +94,24 @@ def main() -> None:
         for _ in range(runs):
             request.infer()
         python[i] = (time.perf_counter() - start) / runs
+    return bare, profiled, python
 
-    rows = []
-    for name, seconds in (("bare C++ loop", bare), ("C++ profiler", profiled), ("Python infer loop", python)):
-        whole, added = median_interval(seconds), median_interval(seconds - bare)
-        rows.append(
-            (
-                name,
-                f"{whole.median * 1e6:.3f}",
-                f"{whole.low * 1e6:.3f} to {whole.high * 1e6:.3f}",
-                f"{added.median * 1e6:.3f}",
-                f"{added.low * 1e6:.3f} to {added.high * 1e6:.3f}",
-            )
-        )
-    print(common.machine_line())
-    common.print_table(
-        "One inference of one op, microseconds (medians over interleaved rounds, 95 % intervals)",
-        ("way", "per run", "interval", "added to the bare loop", "interval"),
-        rows,
+
+def microseconds(seconds: np.ndarray) -> tuple[str, str]:
+    """Median and interval."""
+    median, low, high = (1e6 * value for value in median_interval(seconds))
+    return f"{median:.3f}", f"{low:.3f} to {high:.3f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    share = float(np.median(profiled - bare) / np.median(python - bare))
-    print(f"the profiler adds {share:.2f} of what a Python loop adds (at most 0.50 is wanted)")
+    parser.add_argument("--rounds", type=int, default=_ROUNDS)
+    parser.add_argument("--runs", type=int, default=_RUNS, help="inferences of each way in each round")
+    arguments = parser.parse_args()
+    print(common.machine_line())
+    print_result(run(False, 0, arguments.rounds, arguments.runs))
 
 
 if __name__ == "__main__":

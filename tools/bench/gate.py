@@ -1,0 +1,144 @@
+"""The regression gate: are the ratios of a new run as good as those of the last accepted one?
+
+    python tools/bench/gate.py benchmarks.json build/bench/gate.json
+
+Absolute times say nothing across machines, so only ratios are compared; lower is better for all of them.
+A ratio got worse when it grew by more than the floor of its kind *and* the 95 % intervals of the two runs
+exclude each other; ratios that do not vary from run to run have intervals of no width, so for them the
+floor decides. Sections are compared when both files hold them with the same seed and extent. Exit status:
+0 = nothing got worse, 1 = something got worse or is missing, 2 = there was nothing to compare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common import print_table
+from suite_result import FLOORS, Ratio, Result
+
+__all__ = ["Verdict", "compare", "limit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the gate says of one ratio.
+
+    Attributes:
+        name: Section and name of the ratio.
+        old, new: What was accepted, and what is now; ``None`` = missing there.
+        limit: The new value may not be above.
+        word: ``worse``, ``missing``, ``new``, ``better`` or ``same``.
+    """
+
+    name: str
+    old: Ratio | None
+    new: Ratio | None
+    limit: float
+    word: str
+
+    @property
+    def fails(self) -> bool:
+        """Whether the gate closes."""
+        return self.word in ("worse", "missing")
+
+
+def limit(old: Ratio, new: Ratio) -> float:
+    """The largest new value that is not called worse: the floor, or both intervals' half widths if larger."""
+    halves = (old.high - old.value) + (new.value - new.low)
+    return old.value + max(FLOORS[old.kind] * abs(old.value), halves)
+
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[Verdict], list[str]]:
+    """Hold a new ``benchmarks.json`` against the accepted one.
+
+    Returns:
+        A verdict per ratio, failures first; and sentences about sections that were not compared.
+    """
+    verdicts, remarks = [], []
+    for name, section in new["sections"].items():
+        accepted = old["sections"].get(name)
+        if accepted is None:
+            remarks.append(f"{name}: not in the accepted file")
+        elif "failure" in section:
+            remarks.append(f"{name}: did not end: {section['failure']}")
+            verdicts += [Verdict(f"{name}: {r.name}", r, None, r.value, "missing") for r in _ratios(accepted)]
+        elif "failure" in accepted:
+            remarks.append(f"{name}: did not end in the accepted run: {accepted['failure']}")
+        elif accepted["extent"] != section["extent"]:
+            remarks.append(
+                f"{name}: not comparable, accepted with {accepted['extent']} and run with {section['extent']}"
+            )
+        else:
+            verdicts += _judge(name, _ratios(accepted), _ratios(section))
+    left_out = [name for name in old["sections"] if name not in new["sections"]]
+    if left_out:
+        remarks.append(f"not run this time: {', '.join(left_out)}")
+    order = ("worse", "missing", "new", "better", "same")
+    return sorted(verdicts, key=lambda v: order.index(v.word)), remarks
+
+
+def _ratios(section: Mapping[str, Any]) -> list[Ratio]:
+    return list(Result.from_dict(section["result"]).ratios)
+
+
+def _judge(section: str, accepted: Sequence[Ratio], found: Sequence[Ratio]) -> list[Verdict]:
+    old, new = {r.name: r for r in accepted}, {r.name: r for r in found}
+    verdicts = []
+    for name in dict.fromkeys([*old, *new]):
+        title = f"{section}: {name}"
+        if name not in new:
+            verdicts.append(Verdict(title, old[name], None, old[name].value, "missing"))
+        elif name not in old:
+            verdicts.append(Verdict(title, None, new[name], float("inf"), "new"))
+        else:
+            most = limit(old[name], new[name])
+            least = 2 * old[name].value - limit(new[name], old[name])
+            word = "worse" if new[name].value > most else "better" if new[name].value < least else "same"
+            verdicts.append(Verdict(title, old[name], new[name], most, word))
+    return verdicts
+
+
+def show(verdicts: Sequence[Verdict], remarks: Sequence[str]) -> None:
+    """Print what changed, and how many ratios did not."""
+    changed = [v for v in verdicts if v.word != "same"]
+    if changed:
+        print_table(
+            "Ratios that changed (lower is better)",
+            ("ratio", "accepted", "now", "limit", ""),
+            [(v.name, _cell(v.old), _cell(v.new), f"{v.limit:.4f}", v.word) for v in changed],
+        )
+    for remark in remarks:
+        print(remark)
+    print(f"{len(verdicts)} ratios compared, {sum(v.fails for v in verdicts)} worse or missing")
+
+
+def _cell(ratio: Ratio | None) -> str:
+    if ratio is None:
+        return "-"
+    spread = "" if ratio.low == ratio.high else f" [{ratio.low:.4f}, {ratio.high:.4f}]"
+    return f"{ratio.value:.4f}{spread}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("old", type=Path, help="the last accepted benchmarks.json")
+    parser.add_argument("new", type=Path, help="what was measured now")
+    arguments = parser.parse_args()
+    old, new = (json.loads(path.read_text(encoding="utf-8")) for path in (arguments.old, arguments.new))
+    verdicts, remarks = compare(old, new)
+    show(verdicts, remarks)
+    if not verdicts:
+        sys.exit(2)
+    sys.exit(int(any(v.fails for v in verdicts)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,320 @@
+"""A search for networks where a mix of GPU and CPU is measured faster than every single device.
+
+    python tools/bench/mix_search.py [--quick] [--seed 0]
+
+First, where do the two plugins' kernels differ? Zoo models are profiled on both devices, op type by op
+type; then single layers of many types are timed against the same model without the layer. Second,
+networks that need both: layers of one type that the GPU plugin runs faster, then layers of one that the
+CPU plugin does, as many of each as pay for the hand-over; and networks out of publications that hold such
+types by nature. Third, AUTOPLACE places each of them in PROFILE and TUNE mode, and its answer races with
+every device alone. All are shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+from common import machine_line
+from device_race import Race, core_of, race_model
+from mix_networks import LAYERS, NETWORKS, SHAPE, composite, layer_model
+from real_latency import cases_of, race_of, to_dict
+from real_models import PAIRS, build
+from suite_process import Failure, in_child
+from suite_report import print_result
+from suite_result import Ratio, Result, Table, interval_cell, measured_ratio, milliseconds
+
+import ov_autoplace
+from ov_autoplace.cost.transfers import measure_transfers
+from ov_autoplace.devices import device_properties, profiler_for
+from ov_autoplace.statistics import Interval, paired_ratio
+
+__all__ = ["Kernel", "amounts", "hand_over", "kernel_of", "race_network", "run", "types_of"]
+
+DEVICES = PAIRS["gpu"]
+WANTED = 0.9
+"""A mix that takes at most this share of the best device's time is what is searched for."""
+
+_MODES = ("PROFILE", "TUNE")
+_SECONDS = {True: 3.0, False: 10.0}
+_TUNE_MS = {True: 4_000.0, False: 20_000.0}
+_PROFILED = {
+    True: ("bert 2x128, 32 tokens",),
+    False: ("bert 4x256, 32 tokens", "vit 4x192, 64 pixels", "gnmt", "mixture_of_experts", "mobilenet_v2"),
+}
+_QUICK_LAYERS = ("Sin", "Asinh", "Softmax", "CumSum")
+_QUICK_NETWORKS = ("radiance_field", "great_circles")
+_COMPOSITES = {True: 1, False: 6}
+_PAID = 5.0  # hand-overs that each half of a composite has to earn
+_MOST_LAYERS = 8
+_RUNS, _LAYER_SECONDS = 9, 1.0
+_TIMEOUT = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One layer of an op type: seconds by device, and the paired ratio of the first over the second."""
+
+    kind: str
+    seconds: tuple[float, float]
+    ratio: Interval
+
+
+def run(quick: bool, seed: int) -> Result:
+    """Search.
+
+    Args:
+        quick: Few op types and networks.
+        seed: Of placing and of the order in each round.
+    """
+    remarks: list[str] = []
+    by_type = _profiled(_PROFILED[quick], remarks)
+    kernels = _kernels(_QUICK_LAYERS if quick else tuple(LAYERS), remarks)
+    crossing = in_child("mix_search:hand_over", {}, timeout=_TIMEOUT)
+    networks: dict[str, dict[str, Any]] = {}
+    if not isinstance(crossing, Failure):
+        networks |= _composites(kernels, crossing, _COMPOSITES[quick])
+    networks |= {name: {"name": name} for name in (_QUICK_NETWORKS if quick else NETWORKS)}
+    races = {}
+    for name, arguments in networks.items():
+        outcome = in_child(
+            "mix_search:race_network",
+            {**arguments, "quick": quick, "seed": seed},
+            timeout=_TIMEOUT,
+        )
+        if isinstance(outcome, Failure):
+            remarks.append(f"{name}: not measured: {outcome.reason}")
+        else:
+            races[name] = race_of(outcome)
+    losing, winning = cases_of(races)
+    return Result(
+        title="Search for mixes of GPU and CPU that are faster than every single device",
+        command=f"python tools/bench/mix_search.py{' --quick' * quick} --seed {seed}",
+        tables=(_type_table(by_type), _kernel_table(kernels), _network_table(races)),
+        ratios=tuple(_ratios(races)),
+        losing=losing,
+        winning=winning,
+        remarks=(*_verdict(races), *remarks),
+        data={
+            "types": by_type,
+            "kernels": {k.kind: {"seconds": k.seconds, "ratio": k.ratio} for k in kernels},
+            "races": {name: to_dict(race) for name, race in races.items()},
+        },
+    )
+
+
+def types_of(name: str) -> dict[str, list[float]]:
+    """Seconds of a model's groups on each device, summed up by the type of their heaviest op."""
+    core = core_of("gpu")
+    table = ov_autoplace.profile(build(name), DEVICES, core)
+    kinds = table.op_types or ("other",) * len(table)
+    return {
+        kind: table.op_seconds[[other == kind for other in kinds]].sum(axis=0).tolist()
+        for kind in dict.fromkeys(kinds)
+    }
+
+
+def kernel_of(kind: str) -> list[list[float]]:
+    """Seconds that one layer adds to a reduction on each device, ``[2, R]``, from rounds in turns."""
+    core = core_of("gpu")
+    values = np.random.default_rng(0).uniform(-1, 1, SHAPE).astype(np.float32)
+    requests = []
+    for device, layer in product(DEVICES, (kind, None)):
+        request = core.compile_model(layer_model(layer), device).create_infer_request()
+        request.infer([values])
+        requests.append(request)
+    return _in_turns(requests).tolist()
+
+
+def _in_turns(requests: Sequence[Any]) -> np.ndarray:
+    """What each second request takes less than the one before it, ``float64[2, R]`` for four of them."""
+    rounds: list[list[float]] = []
+    end = time.perf_counter() + _LAYER_SECONDS
+    while len(rounds) < _RUNS or time.perf_counter() < end:
+        row = []
+        for request in requests:
+            begin = time.perf_counter()
+            request.infer()
+            row.append(time.perf_counter() - begin)
+        rounds.append(row)
+    taken = np.array(rounds).T
+    return np.maximum(taken[0::2] - taken[1::2], 1e-6)
+
+
+def hand_over() -> float:
+    """Seconds of one hand-over of a tensor of layers there and the launch of another submodel."""
+    core = core_of("gpu")
+    fit = measure_transfers(profiler_for(core, DEVICES, device_properties(core, DEVICES)), DEVICES)
+    size = 4.0 * prod(SHAPE)
+    moved = fit.latency + fit.seconds_per_byte * size
+    return float(moved[0, 1] + np.max(fit.launch_seconds))
+
+
+def amounts(first: Kernel, second: Kernel, crossing: float) -> tuple[int, int]:
+    """How many layers of each kind: both halves save several hand-overs on their device.
+
+    Args:
+        first: Faster on the first device.
+        second: Faster on the second.
+        crossing: Seconds of one hand-over.
+    """
+    gains = (first.seconds[1] - first.seconds[0], second.seconds[0] - second.seconds[1])
+    return tuple(int(np.clip(ceil(_PAID * crossing / gain), 1, _MOST_LAYERS)) for gain in gains)  # type: ignore[return-value]
+
+
+def race_network(
+    quick: bool, seed: int, name: str = "", layers: Sequence[Any] | None = None
+) -> dict[str, Any]:
+    """The race of a network of publications, or of a composite, for JSON."""
+    model = composite(*layers) if layers else NETWORKS[name]()
+    race = race_model(
+        core_of("gpu"),
+        model,
+        DEVICES,
+        _SECONDS[quick],
+        modes=_MODES,
+        tune_ms=_TUNE_MS[quick],
+        seed=seed,
+    )
+    return to_dict(race)
+
+
+def _profiled(models: Sequence[str], remarks: list[str]) -> dict[str, list[float]]:
+    sums: dict[str, list[float]] = {}
+    for name in models:
+        outcome = in_child("mix_search:types_of", {"name": name}, timeout=_TIMEOUT)
+        if isinstance(outcome, Failure):
+            remarks.append(f"{name}: not profiled: {outcome.reason}")
+            continue
+        for kind, seconds in outcome.items():
+            sums[kind] = (np.array(sums.get(kind, [0.0, 0.0])) + seconds).tolist()
+    return sums
+
+
+def _kernels(kinds: Sequence[str], remarks: list[str]) -> list[Kernel]:
+    kernels = []
+    for kind in kinds:
+        outcome = in_child("mix_search:kernel_of", {"kind": kind}, timeout=_TIMEOUT)
+        if isinstance(outcome, Failure):
+            remarks.append(f"layer {kind}: not timed: {outcome.reason}")
+            continue
+        gpu, cpu = np.array(outcome)
+        kernels.append(Kernel(kind, (float(np.median(gpu)), float(np.median(cpu))), paired_ratio(gpu, cpu)))
+    return sorted(kernels, key=lambda kernel: kernel.ratio.median)
+
+
+def _composites(kernels: Sequence[Kernel], crossing: float, count: int) -> dict[str, dict[str, Any]]:
+    """The pairs of op types that differ most in opposite directions."""
+    gpu = [k for k in kernels if k.ratio.high < 1]
+    cpu = [k for k in reversed(kernels) if k.ratio.low > 1]
+    pairs = sorted(product(range(len(gpu)), range(len(cpu))), key=lambda ij: (sum(ij), ij))
+    chosen = {}
+    for i, j in pairs[:count]:
+        first, second = amounts(gpu[i], cpu[j], crossing)
+        layers = [gpu[i].kind, first, cpu[j].kind, second]
+        chosen[f"{first} {gpu[i].kind}, {second} {cpu[j].kind}"] = {"layers": layers}
+    return chosen
+
+
+def _type_table(by_type: Mapping[str, Sequence[float]]) -> Table:
+    ranked = sorted(by_type.items(), key=lambda item: item[1][0] / max(item[1][1], 1e-9))
+    return Table(
+        "Op types of profiled models: milliseconds of all groups of a type, by their heaviest op",
+        ("op type", *(f"{device} ms" for device in DEVICES), f"{DEVICES[0]} / {DEVICES[1]}"),
+        tuple(
+            (kind, *(f"{1e3 * s:.3f}" for s in seconds), f"{seconds[0] / max(seconds[1], 1e-9):.2f}")
+            for kind, seconds in ranked
+        ),
+    )
+
+
+def _kernel_table(kernels: Sequence[Kernel]) -> Table:
+    shape = "x".join(map(str, SHAPE))
+    return Table(
+        f"Single layers on {shape}: milliseconds over the same model without the layer",
+        ("layer", *(f"{device} ms" for device in DEVICES), f"{DEVICES[0]} / {DEVICES[1]}"),
+        tuple(
+            (kernel.kind, *(f"{1e3 * s:.3f}" for s in kernel.seconds), interval_cell(kernel.ratio))
+            for kernel in kernels
+        ),
+    )
+
+
+def _network_table(races: Mapping[str, Race]) -> Table:
+    rows = []
+    for name, race in races.items():
+        best = race.best_device
+        ratios = [interval_cell(race.ratio(mode, best)) if mode in race.samples else "-" for mode in _MODES]
+        contestants = (*DEVICES, "AUTO", "HETERO", *_MODES)
+        medians = [milliseconds(race.samples[c]) if c in race.samples else "-" for c in contestants]
+        answer = race.answers.get("TUNE") or race.answers.get("PROFILE")
+        mix = "-" if answer is None else f"{'+'.join(answer.devices)}, {answer.subgraphs}"
+        rows.append((name, *medians, *ratios, str(race.rounds), mix))
+    return Table(
+        "Networks of both sorts: milliseconds, and AUTOPLACE over the best single device",
+        (
+            "network",
+            *DEVICES,
+            "AUTO",
+            "HETERO",
+            "profile",
+            "tune",
+            "profile / best",
+            "tune / best",
+            "runs",
+            "devices, submodels (tune)",
+        ),
+        tuple(rows),
+    )
+
+
+def _ratios(races: Mapping[str, Race]) -> list[Ratio]:
+    # Composites are chosen anew in every run, so their names come and go: only the others are held to.
+    return [
+        measured_ratio(
+            f"{name}: {mode.lower()} over the best device", race.ratio(mode, race.best_device), race.rounds
+        )
+        for name, race in races.items()
+        if name in NETWORKS
+        for mode in _MODES
+        if mode in race.samples
+    ]
+
+
+def _verdict(races: Mapping[str, Race]) -> list[str]:
+    found = []
+    for name, race in races.items():
+        best = min(
+            (race.ratio(mode, race.best_device) for mode in _MODES if mode in race.samples),
+            key=lambda ratio: ratio.median,
+            default=None,
+        )
+        if best is not None and best.high < WANTED:
+            found.append(f"{name} ({interval_cell(best)})")
+    if not found:
+        return ["no network was found on which a mix takes less than 0.9 of the best device's time"]
+    return [
+        f"{len(found)} of {len(races)} networks take, with the whole interval, less than {WANTED} of the "
+        f"best single device's time: {', '.join(found)}"
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="few op types and networks")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    print(machine_line())
+    print_result(run(arguments.quick, arguments.seed))
+
+
+if __name__ == "__main__":
+    main()

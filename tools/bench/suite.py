@@ -1,0 +1,117 @@
+"""The whole benchmark suite: writes BENCHMARKS.md and benchmarks.json.
+
+    python tools/bench/suite.py [--quick] [--sections placement,scaling] [--resume] [--virtual-gpu FILE]
+
+Every section runs in a process of its own, most pieces of it again in one each: what crashes is recorded
+and the rest goes on. Both files are written anew after every section. With ``--sections`` the others keep
+what they were in the files. Finished pieces lie under ``build/bench``; ``--resume`` goes on where a
+killed run of the same commit stopped. Nothing else should run on the machine meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from common import ROOT
+from suite_environment import gpu_variables, head_of, provenance
+from suite_process import CACHE_VARIABLE, Failure, commit, in_child
+from suite_report import markdown
+from suite_sections import SECTIONS
+
+from ov_autoplace.files import write_text_atomically
+
+__all__ = ["main", "run_section", "write"]
+
+_CACHE = ROOT / "build" / "bench"
+_SCHEMA = 1
+
+
+def run_section(name: str, quick: bool, seed: int, virtual_gpu: Path | None) -> dict[str, Any]:
+    """One section for ``benchmarks.json``: its result, or why there is none, and where and when it ran."""
+    record: dict[str, Any] = {**provenance(), "extent": f"{'quick' if quick else 'whole'}, seed {seed}"}
+    start = time.perf_counter()
+    variables = gpu_variables(virtual_gpu) if SECTIONS[name].needs_gpu else {}
+    outcome: Any = variables
+    if not isinstance(variables, Failure):
+        arguments = {"section": name, "quick": quick, "seed": seed}
+        outcome = in_child("suite_sections:call", arguments, variables)
+    record["seconds"] = time.perf_counter() - start
+    if isinstance(outcome, Failure):
+        return record | {"failure": outcome.reason}
+    return record | {"result": outcome}
+
+
+def write(folder: Path, document: Mapping[str, Any]) -> None:
+    """Both files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(folder / "benchmarks.json", json.dumps(document, indent=1) + "\n")
+    write_text_atomically(folder / "BENCHMARKS.md", markdown(document))
+
+
+def _cache(resume: bool) -> Path:
+    """The folder of finished pieces of this commit; an empty one unless a run is resumed."""
+    folder = _CACHE / (commit() or "no-commit")
+    if not resume:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _sections(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in SECTIONS]
+    if unknown or not names:
+        raise argparse.ArgumentTypeError(
+            f"there is no section {', '.join(unknown) or '(none given)'}; there are {', '.join(SECTIONS)}"
+        )
+    return [name for name in SECTIONS if name in names]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="less than ten minutes on two idle cores")
+    parser.add_argument("--sections", type=_sections, metavar="A,B", help=f"of {', '.join(SECTIONS)}")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resume", action="store_true", help="go on where a run of this commit stopped")
+    parser.add_argument("--virtual-gpu", type=Path, metavar="FILE", help="variables of tools/virtual_gpu")
+    parser.add_argument("--output", type=Path, default=ROOT, help="folder of both files (default: the top)")
+    arguments = parser.parse_args(argv)
+
+    given = sys.argv[1:] if argv is None else argv
+    document: dict[str, Any] = {
+        "schema": _SCHEMA,
+        "head": head_of(shlex.join(["python", "tools/bench/suite.py", *given])),
+        "sections": {},
+    }
+    accepted = arguments.output / "benchmarks.json"
+    if arguments.sections and accepted.exists():
+        document["sections"] = json.loads(accepted.read_text(encoding="utf-8"))["sections"]
+    os.environ[CACHE_VARIABLE] = str(_cache(arguments.resume))
+    failed = []
+    for name in arguments.sections or SECTIONS:
+        record = run_section(name, arguments.quick, arguments.seed, arguments.virtual_gpu)
+        sections = {**document["sections"], name: record}
+        document["sections"] = {key: sections[key] for key in SECTIONS if key in sections}
+        write(arguments.output, document)
+        said = record.get("failure", "done")
+        print(f"{name}: {said} ({record['seconds']:.0f} s)", flush=True)
+        if "failure" in record:
+            failed.append(name)
+    print(f"wrote {arguments.output / 'BENCHMARKS.md'} and {accepted}")
+    if failed:
+        sys.exit(f"these sections did not end: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

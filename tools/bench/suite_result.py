@@ -1,0 +1,139 @@
+"""What every section of the benchmark suite hands over, and its way into JSON and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from ov_autoplace.statistics import Interval, median_interval
+
+__all__ = [
+    "FLOORS",
+    "Case",
+    "Kind",
+    "Ratio",
+    "Result",
+    "Table",
+    "exact_ratio",
+    "interval_cell",
+    "measured_ratio",
+    "milliseconds",
+]
+
+Kind = Literal["exact", "decided", "growth", "measured"]
+
+FLOORS: dict[str, float] = {"exact": 0.002, "decided": 0.02, "growth": 0.15, "measured": 0.03}
+"""How much a ratio of a kind may grow, in shares of itself, before the gate looks at intervals at all.
+
+``exact`` depends on the code and the seed alone; ``decided`` on a policy's decisions too, which another
+processor may round otherwise; ``growth`` is an exponent of processor time; ``measured`` a ratio of times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as it is printed; ``note`` is a sentence below it."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A number that means the same on every machine; lower is better.
+
+    Attributes:
+        name: The same in every run, by which the gate finds it.
+        value: The ratio.
+        low, high: 95 % interval; equal to ``value`` for what does not vary from run to run.
+        samples: Paired runs, or problems.
+        kind: What it may depend on, see :data:`FLOORS`.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    samples: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One model or problem where ours lost or won: ``ratio`` is our time over the rival's."""
+
+    what: str
+    rival: str
+    ratio: float
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One section of the suite.
+
+    Attributes:
+        title: As a heading.
+        command: What a reader types to repeat it.
+        tables: Medians, intervals and numbers of samples.
+        ratios: For the regression gate.
+        losing, winning: Cases, the largest difference first.
+        remarks: Sentences: bars that were met or missed, what could not be run and why.
+        data: Everything measured, for JSON only.
+    """
+
+    title: str
+    command: str
+    tables: tuple[Table, ...] = ()
+    ratios: tuple[Ratio, ...] = ()
+    losing: tuple[Case, ...] = ()
+    winning: tuple[Case, ...] = ()
+    remarks: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Result:
+        """The opposite of :meth:`to_dict`, whether or not JSON made lists of tuples."""
+        return cls(
+            title=fields["title"],
+            command=fields["command"],
+            tables=tuple(
+                Table(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["note"])
+                for t in fields["tables"]
+            ),
+            ratios=tuple(Ratio(**ratio) for ratio in fields["ratios"]),
+            losing=tuple(Case(**case) for case in fields["losing"]),
+            winning=tuple(Case(**case) for case in fields["winning"]),
+            remarks=tuple(fields["remarks"]),
+            data=fields["data"],
+        )
+
+
+def exact_ratio(name: str, value: float, samples: int, kind: Kind = "exact") -> Ratio:
+    """A ratio that a second run repeats."""
+    return Ratio(name, value, value, value, samples, kind)
+
+
+def measured_ratio(name: str, interval: Interval, samples: int) -> Ratio:
+    """A ratio of times that were taken in turns."""
+    return Ratio(name, interval.median, interval.low, interval.high, samples, "measured")
+
+
+def milliseconds(samples: Sequence[float] | np.ndarray) -> str:
+    """Median and 95 % interval of seconds, as a cell."""
+    median, low, high = (1e3 * value for value in median_interval(np.asarray(samples)))
+    digits = 4 if median < 0.1 else 3 if median < 10 else 2 if median < 100 else 1
+    return f"{median:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def interval_cell(ratio: Interval) -> str:
+    """A ratio with its interval, as a cell."""
+    return f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"

@@ -19,7 +19,6 @@ class _Generated(SphinxDirective):
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(reference.__file__)
         return self.parse_text_to_nodes(self.text(), allow_section_headings=True)
 
 
@@ -39,13 +38,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives."""
     app.add_directive("autoplace-options", Options)
     app.add_directive("autoplace-commands", Commands)
-    # The code behind a directive may change without the page.
-    app.connect("env-before-read-docs", _read_again)
     return {"parallel_read_safe": True}
-
-
-def _read_again(app: Sphinx, env: Any, docnames: list[str]) -> None:
-    docnames[:] = sorted({*docnames, *_GENERATED} & env.found_docs)
-
-
-_GENERATED: tuple[str, ...] = ("options", "command-line")

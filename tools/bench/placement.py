@@ -26,7 +26,7 @@ import numpy as np
 from common import machine_line
 from placement_methods import SINGLE, Outcome, immediate_methods, missing_libraries, searches, try_it
 from placement_problems import problem_sets
-from placement_report import FROM_SCRATCH, Comparison, cases, print_report, ratios_of, rows_of
+from placement_report import FROM_SCRATCH, Comparison, cases, print_cases, print_rows, ratios_of, rows_of
 from policy_problems import Problem
 from rich.progress import track
 
@@ -74,12 +74,19 @@ def run(quick: bool, seed: int) -> dict[str, Any]:
         methods, lower is better, the same on every machine), ``problems`` (every latency) and ``not_run``.
     """
     effort = _QUICK if quick else _FULL
-    comparisons = {}
+    comparisons: dict[str, Comparison] = {}
+    rows: list[dict[str, Any]] = []
+
+    def take(name: str, comparison: Comparison) -> None:
+        comparisons[name] = comparison
+        new = rows_of(name, comparison, seed)
+        print_rows(new)  # at once: the rest may take long
+        rows.extend(new)
+
     with _one_thread():
         for name, problems in problem_sets(quick, seed).items():
-            comparisons[name] = _compare(name, problems, effort, seed)
-        comparisons[FROM_SCRATCH] = _train(list(comparisons.values()), effort, seed)
-    rows = [row for name, comparison in comparisons.items() for row in rows_of(name, comparison, seed)]
+            take(name, _compare(name, problems, effort, seed))
+        take(FROM_SCRATCH, _train(list(comparisons.values()), effort, seed))
     losing, winning = cases(comparisons)
     result = {
         "name": "placement",
@@ -92,7 +99,7 @@ def run(quick: bool, seed: int) -> dict[str, Any]:
         "problems": [p for name, comparison in comparisons.items() for p in comparison.to_list(name)],
         "not_run": missing_libraries(),
     }
-    print_report(result)
+    print_cases(result)
     return result
 
 

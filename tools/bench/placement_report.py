@@ -15,7 +15,7 @@ from policy_problems import Problem
 
 from ov_autoplace.baselines import LEARNED_BASELINES
 
-__all__ = ["FROM_SCRATCH", "Comparison", "cases", "print_report", "ratios_of", "rows_of"]
+__all__ = ["FROM_SCRATCH", "Comparison", "cases", "print_cases", "print_rows", "ratios_of", "rows_of"]
 
 FROM_SCRATCH = "rivals trained from scratch on each graph"
 _EQUAL = 1e-9
@@ -185,31 +185,34 @@ def ratios_of(comparisons: Mapping[str, Comparison]) -> dict[str, float]:
     return ratios
 
 
-def print_report(result: Mapping[str, Any]) -> None:
-    """Print a table per set, then the cases."""
-    for name in dict.fromkeys(row["set"] for row in result["rows"]):
-        rows = [row for row in result["rows"] if row["set"] == name]
-        if not rows[0]["problems"]:
-            print(f"{name}: no problem of this kind among those that were chosen")
-            continue
-        print_table(
-            f"{name}: {rows[0]['problems']} problems, {rows[0]['proven']} with proven optimum; gaps in %",
-            (
-                "method",
-                "mean [95 %]",
-                "median",
-                "p95",
-                "worst",
-                "optimal",
-                "where worth it",
-                "faster/slower than best single",
-                "ms per placement",
-            ),
-            [_cells(row) for row in rows],
-        )
-        for row in rows:
-            if row["refusal"]:
-                print(f"  {row['method']}, where it has no answer: {row['refusal']}")
+def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the table of one set."""
+    name, problems = rows[0]["set"], rows[0]["problems"]
+    if not problems:
+        print(f"{name}: no problem of this kind among those that were chosen")
+        return
+    print_table(
+        f"{name}: {problems} problems, {rows[0]['proven']} with proven optimum; gaps in %",
+        (
+            "method",
+            "mean [95 %]",
+            "median",
+            "p95",
+            "worst",
+            "optimal",
+            "where worth it",
+            "faster/slower than best single",
+            "ms per placement",
+        ),
+        [_cells(row) for row in rows],
+    )
+    for row in rows:
+        if row["refusal"]:
+            print(f"  {row['method']}, where it has no answer: {row['refusal']}")
+
+
+def print_cases(result: Mapping[str, Any]) -> None:
+    """Print the largest losing and winning cases, and what did not run."""
     for title, found in (("LOSING", result["losing"]), ("winning", result["winning"])):
         print_table(
             f"{title} cases: {len(found)} against the best rival or single device; the largest",

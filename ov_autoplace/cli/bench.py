@@ -9,7 +9,7 @@ import typer
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import note, print_json, print_sentence, print_table, progress_bar
-from ov_autoplace.cli.outputs import ReportFile, TraceFile, check_outputs, save_report, save_trace
+from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
 from ov_autoplace.errors import ProfilingError
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ def bench(
         if report:
             from ov_autoplace.report.contents import bench_contents
 
-            contents = bench_contents(str(model), decision, explanation, rows, profiled)
+            changes = changes_of(explanation, options)
+            contents = bench_contents(str(model), decision, explanation, changes, rows, profiled)
             save_report(report, contents, as_json)
         save_trace(trace, str(model), explanation, as_json, profiled)
 

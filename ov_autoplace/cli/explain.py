@@ -17,7 +17,7 @@ from ov_autoplace.cli.console import (
     print_table,
     print_tree,
 )
-from ov_autoplace.cli.outputs import ReportFile, TraceFile, check_outputs, save_report, save_trace
+from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
 from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:
@@ -69,9 +69,7 @@ def explain(
     check_outputs(report, trace)
     from ov_autoplace.cli.request import assignment_of, decision_of, open_model
     from ov_autoplace.explanation import Explanation
-    from ov_autoplace.options import PlacerOptions
     from ov_autoplace.timeline import timeline_of
-    from ov_autoplace.what_if import what_ifs
 
     request = open_model(model)
     known = request.given(affinity, devices) if affinity else request.annotated(devices)
@@ -80,14 +78,7 @@ def explain(
     explanation = Explanation(table, assignment_of(placement, table))
     if op and not explanation.groups_matching(op):
         raise OptionError(f"--op {op!r} matches no op of {model}; patterns are shell-style, like '*/conv*'")
-    settings = PlacerOptions.from_arguments(options)
-    changes = what_ifs(
-        table,
-        explanation.assignment,
-        memory_limits=settings.memory_limit,
-        pins=settings.pin,
-        seed=settings.seed,
-    )
+    changes = changes_of(explanation, options)
     decision = decision_of(placement)
     if as_json:
         print_json(_report(model, decision, explanation, changes, op, top))

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from ov_autoplace.measured_run import MeasuredRun
     from ov_autoplace.placement.placement import Placement
     from ov_autoplace.report.contents import Contents
+    from ov_autoplace.what_if import WhatIf
 
 __all__ = [
     "ReportFile",
     "TraceFile",
+    "changes_of",
     "check_outputs",
     "save_placement",
     "save_report",
@@ -86,6 +88,26 @@ def save_trace(
         print_sentence(f"wrote {path}; open it at https://ui.perfetto.dev or chrome://tracing")
 
 
+def changes_of(explanation: Explanation, options: dict[str, Any]) -> list[WhatIf]:
+    """What would change the answer, under the pins and limits of the request.
+
+    Args:
+        explanation: The placement.
+        options: Keyword arguments of ``place``.
+    """
+    from ov_autoplace.options import PlacerOptions
+    from ov_autoplace.what_if import what_ifs
+
+    settings = PlacerOptions.from_arguments(options)
+    return what_ifs(
+        explanation.table,
+        explanation.assignment,
+        memory_limits=settings.memory_limit,
+        pins=settings.pin,
+        seed=settings.seed,
+    )
+
+
 def save_placement(
     report: Path | None,
     trace: Path | None,
@@ -110,8 +132,6 @@ def save_placement(
         return
     from ov_autoplace.cli.request import assignment_of, decision_of
     from ov_autoplace.explanation import Explanation
-    from ov_autoplace.options import PlacerOptions
-    from ov_autoplace.what_if import what_ifs
 
     table = request.cost_table(placement, devices, options)
     explanation = Explanation(table, assignment_of(placement, table))
@@ -119,13 +139,6 @@ def save_placement(
     if report is not None:
         from ov_autoplace.report.contents import placement_contents
 
-        settings = PlacerOptions.from_arguments(options)
-        changes = what_ifs(
-            table,
-            explanation.assignment,
-            memory_limits=settings.memory_limit,
-            pins=settings.pin,
-            seed=settings.seed,
-        )
+        changes = changes_of(explanation, options)
         save_report(report, placement_contents(title, decision_of(placement), explanation, changes), quiet)
     save_trace(trace, title, explanation, quiet)

@@ -120,6 +120,7 @@ def bench_contents(
     title: str,
     decision: Decision,
     explanation: Explanation,
+    changes: Sequence[WhatIf],
     rows: Sequence[Mapping[str, Any]],
     measured: MeasuredRun | None = None,
 ) -> Contents:
@@ -146,6 +147,7 @@ def bench_contents(
         facts=(("chosen", decision.chosen), *_placement_facts(explanation)),
         latencies=tuple(latencies),
         explanation=explanation,
+        changes=tuple(changes),
         measured=measured,
     )
 

@@ -21,7 +21,7 @@ __all__ = ["costs_text", "draws_groups", "schedule_chart"]
 _MOST_BARS = 8000
 """With more groups, only their subgraphs are drawn."""
 
-_LABEL_SHARE = 0.05
+_LABEL_SHARE = 0.08
 """A bar that takes this share of the time is wide enough for a text."""
 
 _HALF = 0.4  # of a lane's height

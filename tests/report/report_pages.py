@@ -1,0 +1,59 @@
+"""Contents of reports that tests write, of any size."""
+
+from __future__ import annotations
+
+import numpy as np
+from report_tables import HOSTILE, layered_table, pieces
+
+from ov_autoplace._arrays import IntArray
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.explanation import Explanation
+from ov_autoplace.measured_run import MeasuredNode, MeasuredRun, MeasuredStage
+from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.report.contents import Contents, Curve, Latency, placement_contents
+from ov_autoplace.what_if import what_ifs
+
+__all__ = ["contents_of", "every_part", "placement_page"]
+
+
+def placement_page(groups: int, subgraphs: int) -> Contents:
+    """A placement in so many stretches, beside the single devices; the first ops have hostile names."""
+    table = layered_table(groups, seed=1, names=HOSTILE, members=2)
+    return contents_of(table, pieces(groups, subgraphs))
+
+
+def contents_of(table: CostTable, assignment: IntArray) -> Contents:
+    """A page whose candidates are the single devices and the placement."""
+    rng = np.random.default_rng(5)
+    explanation = Explanation(table, assignment)
+    latency = explanation.schedule.latency_seconds
+    candidates = tuple(
+        Candidate(name, factor * latency, 1, factor * latency * rng.lognormal(0, 0.02, 40))
+        for name, factor in ((table.devices[0], 1.1), (table.devices[1], 1.4), ("auto", 1.0))
+    )
+    decision = Decision("auto", f"auto was measured faster; {HOSTILE[1]}", "PROFILE", candidates, {}, table)
+    changes = what_ifs(table, assignment) if len(table) < 1000 else []
+    return placement_contents(HOSTILE[0], decision, explanation, changes)
+
+
+def every_part() -> Contents:
+    """A page that has everything a page can have, each name hostile."""
+    page = placement_page(80, 5)
+    explanation = page.explanation
+    assert explanation is not None
+    devices = explanation.table.devices
+    node = MeasuredNode(HOSTILE[0], HOSTILE[1], HOSTILE[2], (HOSTILE[0],), 1e-3)
+    return Contents(
+        title=page.title,
+        answer=page.answer,
+        facts=((HOSTILE[3], HOSTILE[4]), *page.facts),
+        latencies=(*page.latencies, Latency(HOSTILE[5], note=HOSTILE[0])),
+        explanation=explanation,
+        changes=page.changes,
+        measured=MeasuredRun(
+            (MeasuredStage(0, devices[0], (node, node)), MeasuredStage(1, devices[1], (node,))), 4e-3, 10
+        ),
+        curves=(
+            Curve(HOSTILE[0], np.arange(1.0, 9.0), np.array([1.3, 1.0, np.inf, 1.1, 0.95, 1.2, 0.9, 0.97])),
+        ),
+    )

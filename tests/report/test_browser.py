@@ -1,0 +1,167 @@
+"""Reports in a real browser: no complaints, no requests, and search, tooltips and details that work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import OpenedPage, chromium  # noqa: F401  (a fixture)
+from report_pages import every_part, placement_page
+from report_tables import HOSTILE
+
+pytestmark = pytest.mark.browser
+pytest.importorskip("bokeh", reason="the report is drawn with Bokeh (pip install 'ov-autoplace[report]')")
+
+from ov_autoplace.report import write_report  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pages") / "everything.html"
+    write_report(every_part(), path)
+    return path
+
+
+@pytest.fixture
+def opened(chromium: Any, everything: Path) -> OpenedPage:  # noqa: F811
+    return OpenedPage(chromium, everything)
+
+
+def colours_of(opened: OpenedPage, chart: str, folder: Path) -> set[tuple[int, int, int]]:
+    """The colours in a screenshot of a drawing."""
+    from PIL import Image
+
+    path = folder / f"{chart}.png"
+    opened.page.locator(f"#{chart}").screenshot(path=path)
+    return set(map(tuple, np.asarray(Image.open(path).convert("RGB")).reshape(-1, 3).tolist()))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_opens_without_complaints_and_draws_everything(
+    chromium: Any,  # noqa: F811
+    everything: Path,
+    tmp_path: Path,
+    scheme: str,
+) -> None:
+    opened = OpenedPage(chromium, everything, scheme)
+
+    assert opened.state == "ready"
+    assert opened.complaints == []
+    assert opened.requests == [everything.as_uri()]
+    blue, orange = (0x00, 0x72, 0xB2), (0xE6, 0x9F, 0x00)
+    paper = {"light": (0xFF, 0xFF, 0xFF), "dark": (0x14, 0x17, 0x1C)}[scheme]
+    for chart, colours in (
+        ("latency", {blue}),
+        ("schedule", {blue, orange}),
+        ("graph", {blue, orange}),
+        ("curve", {blue}),
+    ):
+        assert colours | {paper} <= colours_of(opened, chart, tmp_path), chart
+
+
+def test_the_page_may_not_reach_the_network(opened: OpenedPage) -> None:
+    forbidden = opened.page.evaluate(
+        """async () => {
+          const seen = [];
+          document.addEventListener("securitypolicyviolation", (e) => seen.push(e.effectiveDirective));
+          await fetch("http://127.0.0.1:9/").catch(() => null);
+          const script = document.createElement("script");
+          script.textContent = "window.ran = true";
+          document.body.append(script);
+          await new Promise((resolve) => setTimeout(resolve, 200));
+          return [seen, window.ran === undefined];
+        }"""
+    )
+
+    assert "connect-src" in forbidden[0]
+    assert forbidden[1]
+
+
+def test_search_lists_marks_and_shows_what_it_finds(opened: OpenedPage) -> None:
+    assert opened.search("layer2/op4") == [f"layer2/op4{i}{m}" for i in range(10) for m in ("", ".member1")]
+    assert opened.page.inner_text("#found") == "20 of 160 ops"
+    marked = (
+        "() => Bokeh.documents.map((d) => d.get_model_by_name('matches')).find((m) => m).data_source.data.x"
+    )
+    assert len(opened.page.evaluate(marked)) == 10
+
+    opened.page.locator("#results button").nth(2).click()
+
+    details = opened.page.inner_text("#details")
+    assert details.startswith("layer2/op41\n")
+    assert "CPU" in details
+    assert "GPU" in details
+    assert "with layer2/op41.member1" in details
+    assert opened.complaints == []
+
+
+def test_search_takes_patterns_and_says_when_nothing_matches(opened: OpenedPage) -> None:
+    assert opened.search("LAYER?/op4*.member1") == [
+        *[f"layer2/op4{i}.member1" for i in range(10)],
+    ]
+    assert opened.search("(.+") == []
+    assert opened.page.inner_text("#found") == "0 of 160 ops"
+    assert opened.search("") == []
+
+
+def test_hovering_over_a_node_tells_costs_and_reason(opened: OpenedPage) -> None:
+    text = opened.hover("graph", "layer2/op41")
+
+    assert "layer2/op41" in text
+    assert "GPU 0." in text
+    assert "CPU 0." in text
+    assert "the model would take" in text
+
+
+def test_hovering_over_the_schedule_tells_subgraph_group_and_hand_over(opened: OpenedPage) -> None:
+    assert "groups" in opened.hover("schedule", "subgraph 1 on CPU")
+    assert "MatMul" in opened.hover("schedule", "layer2/op41")
+
+
+def test_clicking_a_node_shows_its_details(opened: OpenedPage) -> None:
+    opened.click("graph", "layer3/op70")
+
+    assert opened.page.inner_text("#details").startswith("layer3/op70\n")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_shown_as_text_and_run_nothing(opened: OpenedPage, name: str) -> None:
+    assert name in opened.search(name[:20])
+
+    opened.page.locator("#results button").first.click()
+    opened.page.wait_for_timeout(200)
+
+    assert opened.page.locator("#details h3").text_content() == name
+    tooltip = opened.hover("graph", name)
+    assert " ".join(name.split()[0:1]) in tooltip
+    made = "img, iframe, [onerror], [onload], svg:not(.swatch), td b, li b, h3 b, p b"
+    assert opened.page.locator(made).count() == 0
+    assert opened.complaints == []
+    assert len(opened.requests) == 1
+
+
+@pytest.mark.parametrize(("groups", "subgraphs"), [(5_000, 41), (50_000, 1), (50_000, 61)])
+def test_large_graphs_open_and_are_no_elements_of_the_page(
+    chromium: Any,  # noqa: F811
+    tmp_path: Path,
+    groups: int,
+    subgraphs: int,
+) -> None:
+    path = tmp_path / "large.html"
+    write_report(placement_page(groups, subgraphs), path)
+
+    opened = OpenedPage(chromium, path)
+
+    assert opened.state == "ready"
+    assert opened.page.evaluate("document.querySelectorAll('*').length") < 1500
+    assert len(opened.search(f"op{groups - 1}")) == 2
+    opened.page.locator("#results button").first.click()
+    opened.look_at("graph")
+    opened.page.mouse.move(700, 450)
+    for _ in range(5):
+        opened.page.mouse.wheel(0, -200)
+    opened.page.wait_for_timeout(300)
+    assert f"op{groups - 1}" in opened.page.inner_text("#details")
+    assert opened.complaints == []

@@ -1,0 +1,170 @@
+"""The page as a text: what is in it, and what cannot get out of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from report_pages import every_part, placement_page
+from report_tables import HOSTILE, diamond, layered_table, pieces
+
+from ov_autoplace.errors import OptionError, OutputError
+from ov_autoplace.explanation import Explanation
+from ov_autoplace.report import require_library, write_report
+from ov_autoplace.report.nodes import drawn_graph
+
+
+class Elements(HTMLParser):
+    """The elements of a page with their attributes, its texts, and its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        tag, attributes = self.tags[-1] if self.tags else ("", {})
+        if tag == "script" and self.cdata_elem == "script":
+            self.scripts.append((attributes, data))
+        else:
+            self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    pytest.importorskip("bokeh", reason="the report is drawn with Bokeh (pip install 'ov-autoplace[report]')")
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write_report(every_part(), path)
+    return path.read_text(encoding="utf-8")
+
+
+def test_hostile_names_make_no_elements_and_no_attributes(text: str) -> None:
+    page = Elements(text)
+
+    assert {tag for tag, _ in page.tags}.isdisjoint({"img", "iframe", "link", "object", "b"})
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert sum(tag == "script" for tag, _ in page.tags) == 3
+    joined = "".join(page.texts)
+    for name in HOSTILE[:4]:
+        assert name in joined  # as a text that is read
+
+
+def test_only_two_scripts_may_run_and_nothing_may_be_loaded(text: str) -> None:
+    page = Elements(text)
+    (policy,) = (a["content"] or "" for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    allowed = dict(part.strip().split(" ", 1) for part in policy.split(";"))
+
+    assert allowed["default-src"] == "'none'"
+    assert "connect-src" not in allowed  # it falls back to none
+    assert "unsafe" not in allowed["script-src"]
+    run = [script for attributes, script in page.scripts if attributes.get("type") != "application/json"]
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in run]
+    assert allowed["script-src"].split() == [f"'sha256-{digest}'" for digest in digests]
+    assert not [a for _, a in page.tags if "src" in a or "href" in a]
+
+
+def test_the_data_is_json_that_cannot_end_its_element(text: str) -> None:
+    page = Elements(text)
+    ((_, data),) = (entry for entry in page.scripts if entry[0].get("type") == "application/json")
+
+    assert not set("<>&\u2028\u2029") & set(data)
+    graph = json.loads(data)["graph"]
+    assert graph["names"][: len(HOSTILE)] == list(HOSTILE)
+    assert len(graph["reasons"]) == len(graph["names"]) == 80
+
+
+def test_every_part_is_there(text: str) -> None:
+    headings = re.findall(r"<h2>(.*?)</h2>", text)
+
+    assert headings == [
+        "Summary",
+        "Latency of the candidates",
+        "Schedule",
+        "Placement",
+        "What would change the answer",
+        "Left on a slower device",
+        "Dearest hand-overs",
+        "Subgraphs",
+        "Learning curve",
+    ]
+
+
+def test_without_the_library_one_sentence_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("ov_autoplace.report.find_spec", lambda _: None)
+
+    with pytest.raises(OptionError, match=r"pip install 'ov-autoplace\[report\]'"):
+        require_library()
+    with pytest.raises(OptionError, match="bokeh"):
+        write_report(placement_page(20, 2), tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+    pytest.importorskip("bokeh", reason="the report is drawn with Bokeh (pip install 'ov-autoplace[report]')")
+
+    with pytest.raises(OutputError, match="missing"):
+        write_report(placement_page(20, 2), tmp_path / "missing" / "report.html")
+
+
+def test_nothing_is_imported_for_a_report_that_nobody_asked_for() -> None:
+    program = (
+        "import sys; import ov_autoplace, ov_autoplace.cli.app; "
+        "assert not {'bokeh', 'ov_autoplace.report', 'ov_autoplace.trace'} & set(sys.modules), 'imported'"
+    )
+
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_layers_follow_the_edges_and_sources_stand_before_their_readers() -> None:
+    drawn = drawn_graph(Explanation(diamond(), np.array([0, 1, 0, 0], dtype=np.int32)))
+
+    assert drawn.x.tolist() == [0, 1, 1, 2]
+    assert drawn.y[1] != drawn.y[2]
+    assert {tuple(edge) for edge in drawn.edges.tolist()} == {(0, 1), (0, 2), (1, 3), (2, 3)}
+    cut = {tuple(edge) for edge in drawn.edges[drawn.is_cut].tolist()}
+    assert {(0, 1), (1, 3)} <= cut
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_two_nodes_overlap(seed: int) -> None:
+    drawn = drawn_graph(Explanation(layered_table(700, seed=seed), pieces(700, 9)))
+
+    assert not drawn.is_collapsed
+    assert drawn.row.max() > 0  # long enough to be broken into rows
+    for x in np.unique(drawn.x):
+        heights = np.sort(drawn.y[drawn.x == x])
+        assert (np.diff(heights) >= 1 - 1e-9).all()
+
+
+@pytest.mark.parametrize("subgraphs", [1, 40, 9000])
+def test_a_graph_of_many_groups_becomes_stretches_of_its_subgraphs(subgraphs: int) -> None:
+    table = layered_table(12_000, seed=3)
+    explanation = Explanation(table, pieces(12_000, subgraphs))
+
+    drawn = drawn_graph(explanation)
+
+    assert drawn.is_collapsed
+    assert 100 < len(drawn.x) <= 2500
+    assert (np.bincount(drawn.node_of) > 0).all()
+    devices = explanation.assignment
+    for node in range(0, len(drawn.x), 50):
+        members = np.flatnonzero(drawn.node_of == node)
+        assert set(devices[members].tolist()) == {int(drawn.device[node])}
+        own = set(explanation.schedule.subgraph_of[members].tolist())
+        assert own == {int(drawn.subgraph[node])} or (drawn.subgraph[node] == -1 and len(own) > 1)
+    assert drawn.seconds.sum() == pytest.approx(table.op_seconds[np.arange(12_000), devices].sum())

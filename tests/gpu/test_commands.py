@@ -11,6 +11,7 @@ from gpu_models import encoder
 
 from command_line import Command
 from model_checks import outputs_of, random_inputs, relative_error
+from ov_autoplace import Target
 
 PAIR = ("-d", "GPU,CPU")
 EXACT = ("--config", '{"INFERENCE_PRECISION_HINT": "f32"}')
@@ -20,6 +21,14 @@ EXACT = ("--config", '{"INFERENCE_PRECISION_HINT": "f32"}')
 def ir(tmp_path: Path) -> Path:
     path = tmp_path / "encoder.xml"
     ov.save_model(encoder(), path, compress_to_fp16=False)
+    return path
+
+
+@pytest.fixture
+def target(tmp_path: Path, core: ov.Core) -> Path:
+    """A target profile whose numbers are assumed: measuring hand-overs has its own test."""
+    path = tmp_path / "here.json"
+    Target.generic(core, ("GPU", "CPU")).save(path)
     return path
 
 
@@ -61,15 +70,17 @@ def test_affinities_from_the_file_run_on_plain_hetero(cli: Command, ir: Path, co
     assert compiled.get_property("HETERO_NUMBER_OF_SUBMODELS") == report["subgraphs"]
 
 
-def test_annotate_measures_the_gpu(cli: Command, ir: Path) -> None:
-    report = cli("annotate", ir, *PAIR, *EXACT, "--time-budget-ms", "200", "--json").json()
+def test_annotate_measures_the_gpu(cli: Command, ir: Path, target: Path) -> None:
+    budget = ("--time-budget-ms", "200", "--target", target)
+    report = cli("annotate", ir, *PAIR, *EXACT, *budget, "--json").json()
     assert report["mode"] == "PROFILE"
     assert {"GPU", "CPU"} <= set(report["predicted_ms"])
     assert report["chosen"] in report["measured_ms"]
 
 
-def test_bench_has_rows_of_each_device_and_of_their_mixes(cli: Command, ir: Path) -> None:
-    report = cli("bench", ir, *PAIR, *EXACT, "--time-budget-ms", "100", "--seconds", "0.5", "--json").json()
+def test_bench_has_rows_of_each_device_and_of_their_mixes(cli: Command, ir: Path, target: Path) -> None:
+    budget = ("--time-budget-ms", "100", "--seconds", "0.5", "--target", target)
+    report = cli("bench", ir, *PAIR, *EXACT, *budget, "--json").json()
     names = {row["name"] for row in report["rows"]}
     assert {"GPU", "CPU"} <= names
     assert any("HETERO" in name for name in names)

@@ -70,11 +70,10 @@ def has_gpu(**_: Any) -> bool:
 
 def _read(file: Path) -> dict[str, str]:
     """The variables that a shell script sets, as the shell understands them."""
-    script = '. "$1" && env -0'
+    script = 'env -0; printf "\\0"; . "$1" && env -0'
     done = subprocess.run(["sh", "-c", script, "sh", str(file)], capture_output=True, text=True, check=True)
-    after = dict(entry.split("=", 1) for entry in done.stdout.split("\0") if "=" in entry)
-    return {
-        key: value
-        for key, value in after.items()
-        if os.environ.get(key) != value and key not in ("_", "SHLVL")
-    }
+    before, after = (
+        dict(entry.split("=", 1) for entry in part.split("\0") if "=" in entry)
+        for part in done.stdout.split("\0\0", 1)
+    )
+    return {key: value for key, value in after.items() if before.get(key) != value and key != "_"}

@@ -1,0 +1,93 @@
+"""Races of real devices: what is compared with what."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import openvino as ov
+import pytest
+from device_race import Answer, Race, core_of, race_model
+from model_set import MODELS
+from openvino import opset13 as ops
+from real_latency import cases_of, race_of, race_rows, ratio_rows, to_dict
+from real_models import PAIRS, build, names
+
+R = 40
+
+
+def race_with(profile: float, **more: float) -> Race:
+    """Thirty paired rounds of which the speed changes; contestants are the given multiples of CPU's time."""
+    random = np.random.default_rng(0)
+    speed = np.exp(random.normal(0, 0.3, R))
+    factors = {"GPU": 2.0, "CPU": 1.0, "AUTO": 1.5, "HETERO": 2.5, "PROFILE": profile, **more}
+    samples = {
+        name: 0.01 * factor * speed * random.uniform(0.99, 1.01, R) for name, factor in factors.items()
+    }
+    answer = Answer("CPU", ("CPU",), 1, 0.01, 1.0)
+    return Race(("GPU", "CPU"), samples, {"NPU": "is not there"}, {"PROFILE": answer})
+
+
+def test_the_best_device_is_chosen_among_devices_only():
+    assert race_with(0.5).best_device == "CPU"
+
+
+def test_pairing_takes_the_speed_of_the_machine_out_of_a_ratio():
+    ratio = race_with(0.8).ratio("PROFILE", "CPU")
+    assert ratio.median == pytest.approx(0.8, rel=0.01)
+    assert ratio.high - ratio.low < 0.02
+
+
+def test_an_answer_slower_than_the_best_device_is_a_losing_case_and_a_winning_one_against_others():
+    losing, winning = cases_of({"net": race_with(1.2)})
+    assert [(case.what, case.rival) for case in losing] == [("net, profile", "best device, CPU")]
+    assert losing[0].ratio == pytest.approx(1.2, rel=0.01)
+    assert {case.rival for case in winning} == {"AUTO", "HETERO"}
+
+
+def test_a_tie_is_neither_lost_nor_won():
+    losing, winning = cases_of({"net": race_with(1.0)})
+    assert "best device, CPU" not in {case.rival for case in (*losing, *winning)}
+
+
+def test_a_race_survives_json():
+    race = race_with(0.8)
+    again = race_of(json.loads(json.dumps(to_dict(race))))
+    assert again.answers == race.answers
+    assert again.failures == race.failures
+    assert all(np.array_equal(again.samples[name], race.samples[name]) for name in race.samples)
+
+
+def test_rows_have_a_cell_for_every_contestant_also_for_those_that_are_missing():
+    races = {"net": race_with(0.8), "other": race_with(1.0, TUNE=0.9)}
+    assert {len(row) for row in race_rows(races)} == {9}
+    assert {len(row) for row in ratio_rows(races)} == {10}
+    assert race_rows(races)[0][-2] == "-"
+    assert ratio_rows(races)[0][-2] == str(R)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_whole_runs_have_at_least_twelve_models_and_quick_ones_fewer(pair):
+    whole, quick = names(pair, False), names(pair, True)
+    assert len(whole) >= 12
+    assert 0 < len(quick) < len(whole)
+    if pair == "alias":
+        assert set(whole) <= set(MODELS)
+
+
+@pytest.mark.parametrize("name", ["bert 2x128, 32 tokens", "zoo/mobilenet_v2"])
+def test_models_of_both_pairs_can_be_built_by_name(name):
+    assert len(build(name).get_ops()) > 10
+
+
+def test_everybody_runs_in_the_same_rounds_and_who_cannot_is_told():
+    x = ops.parameter([1, 64], np.float32, name="x")
+    model = ov.Model([ops.result(ops.relu(x))], [x], "tiny")
+    race = race_model(
+        core_of("alias"), model, PAIRS["alias"], 0.01, modes=("ZERO_SHOT",), rivals=("HETERO", "NOSUCH")
+    )
+    assert set(race.samples) == {"XCPU", "CPU", "HETERO", "ZERO_SHOT"}
+    assert {len(samples) for samples in race.samples.values()} == {race.rounds}
+    assert race.rounds >= 15
+    assert set(race.failures) == {"NOSUCH"}
+    assert race.answers["ZERO_SHOT"].subgraphs == 1

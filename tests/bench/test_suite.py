@@ -1,0 +1,150 @@
+"""The entry of the suite, with sections that are made up."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from importlib import import_module
+
+import pytest
+import suite
+import suite_environment
+from bench_results import result_of
+from suite_process import CACHE_VARIABLE, Failure
+from suite_result import exact_ratio
+from suite_sections import SECTIONS, placement_result
+
+
+@pytest.fixture
+def sections_answer(monkeypatch, tmp_path):
+    """Sections answer at once: with the result or failure that the returned dictionary holds."""
+    answers: dict[str, object] = {}
+
+    def in_child(function, arguments, variables=None):
+        name = arguments["section"]
+        return answers.get(name, result_of(exact_ratio(name, 1.0, 1)).to_dict())
+
+    monkeypatch.setattr(suite, "in_child", in_child)
+    monkeypatch.setattr(suite, "_CACHE", tmp_path / "cache")
+    monkeypatch.setattr(suite, "gpu_variables", lambda file: {})
+    monkeypatch.setenv(CACHE_VARIABLE, "")
+    return answers
+
+
+def written(folder) -> dict:
+    return json.loads((folder / "benchmarks.json").read_text())
+
+
+def test_the_whole_suite_writes_every_section_in_order(sections_answer, tmp_path):
+    suite.main(["--quick", "--seed", "3", "--output", str(tmp_path)])
+    document = written(tmp_path)
+    assert list(document["sections"]) == list(SECTIONS)
+    assert document["head"]["command"].startswith("python tools/bench/suite.py --quick --seed 3")
+    for section in document["sections"].values():
+        assert section["extent"] == "quick, seed 3"
+        assert section["commit"]
+        assert section["machine"]
+    assert (tmp_path / "BENCHMARKS.md").read_text().count("\n## ") == len(SECTIONS)
+
+
+def test_a_section_that_fails_does_not_lose_the_others(sections_answer, tmp_path):
+    sections_answer["scaling"] = Failure("died by SIGSEGV")
+    with pytest.raises(SystemExit, match="scaling"):
+        suite.main(["--output", str(tmp_path)])
+    sections = written(tmp_path)["sections"]
+    assert sections["scaling"]["failure"] == "died by SIGSEGV"
+    assert all("result" in section for name, section in sections.items() if name != "scaling")
+
+
+def test_sections_that_are_not_run_keep_what_they_were(sections_answer, tmp_path):
+    suite.main(["--seed", "1", "--output", str(tmp_path)])
+    suite.main(["--seed", "2", "--sections", "power,gate", "--output", str(tmp_path)])
+    extents = {name: section["extent"] for name, section in written(tmp_path)["sections"].items()}
+    assert extents["power"] == extents["gate"] == "whole, seed 2"
+    assert extents["placement"] == "whole, seed 1"
+
+
+def test_an_unknown_section_is_refused_with_the_known_ones(sections_answer, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        suite.main(["--sections", "powr", "--output", str(tmp_path)])
+    assert "there is no section powr; there are placement" in capsys.readouterr().err
+
+
+def test_without_a_gpu_its_sections_say_so(sections_answer, monkeypatch, tmp_path):
+    monkeypatch.setattr(suite, "gpu_variables", lambda file: Failure("there is no GPU here"))
+    with pytest.raises(SystemExit, match="latency-gpu, mixes"):
+        suite.main(["--output", str(tmp_path)])
+    assert written(tmp_path)["sections"]["mixes"]["failure"] == "there is no GPU here"
+
+
+def test_a_missing_file_of_variables_is_told_with_the_remedy(tmp_path):
+    found = suite_environment.gpu_variables(tmp_path / "env")
+    assert isinstance(found, Failure)
+    assert "tools/virtual_gpu/install.py" in found.reason
+
+
+def test_variables_are_read_as_a_shell_reads_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("OV_AUTOPLACE_TEST_PATH", "/b")
+    script = (
+        "export OV_AUTOPLACE_TEST_PATH='/a'\"${OV_AUTOPLACE_TEST_PATH:+:$OV_AUTOPLACE_TEST_PATH}\"\n"
+        "export OV_AUTOPLACE_TEST_DRIVER='/with space'\n"
+    )
+    file = tmp_path / "env"
+    file.write_text(script)
+    assert suite_environment._read(file) == {
+        "OV_AUTOPLACE_TEST_PATH": "/a:/b",
+        "OV_AUTOPLACE_TEST_DRIVER": "/with space",
+    }
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_section_can_be_called_with_extent_and_seed(name):
+    section = SECTIONS[name]
+    run = import_module(section.module).run
+    inspect.signature(run).bind(quick=True, seed=0, **(section.arguments or {}))
+
+
+def test_the_placement_benchmark_becomes_tables_cases_and_ratios():
+    row = {
+        "set": "zoo",
+        "method": "policy",
+        "problems": 4,
+        "proven": 2,
+        "answered": 4,
+        "not_legal": 0,
+        "mean": 0.01,
+        "low": 0.0,
+        "high": 0.02,
+        "median": 0.0,
+        "p95": 0.03,
+        "worst": 0.04,
+        "optimal": 2,
+        "worth_placing": 1,
+        "mean_where_worth": 0.02,
+        "faster_than_single": 1,
+        "slower_than_single": 0,
+        "median_ms": 1.0,
+        "p95_ms": 2.0,
+    }
+    refused = {**row, "method": "milp", "answered": 0, "not_legal": 3}
+    case = {"set": "zoo", "problem": "bert", "method": "policy", "rival": "HEFT", "ms": 1, "rival_ms": 2}
+    result = placement_result(
+        {
+            "command": "python tools/bench/placement.py",
+            "rows": [row, refused],
+            "losing": [],
+            "winning": [{**case, "ratio": 0.5}],
+            "ratios": {"policy: zoo": 1.01, "auto: zoo": 1.0},
+            "problems": [],
+            "not_run": {"gdp": "torch is not installed"},
+        }
+    )
+    (table,) = result.tables
+    assert table.rows[0][1] == "1.00 [0.00, 2.00]"
+    assert all(len(cells) == len(table.columns) for cells in table.rows)
+    assert result.winning[0].rival == "HEFT"
+    assert [(ratio.name, ratio.kind) for ratio in result.ratios] == [
+        ("policy: zoo", "decided"),
+        ("auto: zoo", "exact"),
+    ]
+    assert result.remarks == ("gdp was not run: torch is not installed",)

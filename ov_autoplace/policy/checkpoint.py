@@ -334,6 +334,7 @@ def _features() -> dict[str, Any]:
     """What a network of this version of the package reads."""
     from ov_autoplace.policy.features import NODE_FEATURES, PAIR_FEATURES, PROBE_FEATURES
     from ov_autoplace.policy.levels import ARC_FEATURES, LEVEL_FEATURES, LEVELS
+    from ov_autoplace.policy.probes import LOOK_FEATURES
     from ov_autoplace.policy.vocabulary import OP_TYPES, vocabulary_hash
 
     return {
@@ -341,6 +342,7 @@ def _features() -> dict[str, Any]:
         "node": list(NODE_FEATURES),
         "pair": list(PAIR_FEATURES),
         "probes": list(PROBE_FEATURES),
+        "look": list(LOOK_FEATURES),
         "level": list(LEVEL_FEATURES),
         "arc": list(ARC_FEATURES),
         "levels": LEVELS,

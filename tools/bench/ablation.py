@@ -1,6 +1,6 @@
 """What each part of autoplace-base is worth: each is left out once, with equal steps, seeds and data.
 
-    python tools/bench/ablation.py --data FOLDER --results FILE.jsonl [--steps 400] [--shard 1/2]
+    python tools/bench/ablation.py --data FOLDER --results FILE.jsonl [--steps 200] [--shard 1/2]
 
 Every run trains one variant with one seed by ``ov_autoplace.training.pretrain`` and judges its greedy answers
 on held-out families and machines. Each finished run is one line of FILE, and is not run again; shards are
@@ -124,7 +124,16 @@ def run(name: str, variant: Variant, seed: int, batches: Batches, judged: HeldOu
     problems = batches.of(settings, variant.config.num_devices)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as out:
-        trained = pretrain(batches.data, Path(out), settings, config=variant.config, batches=problems)
+        # One step short of the end: a finished run exports its network, which takes longer than judging it.
+        longer = replace(settings, policy_steps=settings.policy_steps + 1)
+        trained = pretrain(
+            batches.data,
+            Path(out),
+            longer,
+            config=variant.config,
+            stop_after=settings.steps,
+            batches=problems,
+        )
     seconds = time.perf_counter() - start
     exactly = variant.config.num_devices
     return {
@@ -240,7 +249,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--held-out", type=Path, default=build / "workloads" / "held-out", help="to judge on")
     parser.add_argument("--results", type=Path, default=build / "ablation.jsonl", help="one line per run")
     parser.add_argument("--cache", type=Path, help="as of tools/bench/policy.py")
-    parser.add_argument("--steps", type=int, default=400, help="gradient steps of each run")
+    parser.add_argument("--steps", type=int, default=200, help="gradient steps of each run")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--problems", type=int, default=105, help="held-out problems per number of devices")
     parser.add_argument("--seconds", type=float, default=5.0, help="limit of each longer search")

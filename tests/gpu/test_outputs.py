@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import openvino as ov
 import pytest
-from gpu_models import compiled_with, encoder
+from gpu_models import compiled_with, encoder, random_feature_classifier, split_after
 
 import zoo
 from model_checks import outputs_of, random_inputs, random_regions, relative_error
@@ -76,6 +76,18 @@ def test_networks_of_the_zoo_give_the_cpus_outputs(core, name) -> None:
     assert relative_error(outputs_of(compiled, inputs), expected) < TIGHT
     mixed = compiled_with(core, model, random_regions(model, DEVICES, 3, seed=1))
     assert relative_error(outputs_of(mixed, inputs), expected) < TIGHT
+
+
+def test_convolutions_on_the_cpu_and_cosines_on_the_gpu(core) -> None:
+    model = random_feature_classifier()
+    mixed = compiled_with(core, model, split_after(model, "positions", "CPU", "GPU"))
+    assert mixed.get_property("EXECUTION_DEVICES") == ["CPU", "GPU"]
+    assert mixed.get_property("HETERO_NUMBER_OF_SUBMODELS") == 2
+    inputs = random_inputs(model, seed=6)
+    assert (
+        relative_error(outputs_of(mixed, inputs), outputs_of(core.compile_model(model, "CPU"), inputs))
+        < TIGHT
+    )
 
 
 def test_asynchronous_requests_do_not_mix_up_their_values(core, model) -> None:

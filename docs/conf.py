@@ -9,19 +9,16 @@ from typing import Any
 
 import numpy.typing
 
-from ov_autoplace import _arrays
+from ov_autoplace import __version__, _arrays
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools" / "docs"))
 
 project = "ov-autoplace"
 copyright = "the ov-autoplace authors"  # noqa: A001 - the name that Sphinx wants
-version = release = re.search(r'__version__ = "(.+?)"', (ROOT / "ov_autoplace" / "_version.py").read_text())[
-    1
-]
+version = release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_reference"]
-exclude_patterns = ["README.md"]
 
 # Headings get the anchors that they have on a code host.
 myst_heading_anchors = 3

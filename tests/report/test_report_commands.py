@@ -1,0 +1,176 @@
+"""``--report``, ``--trace`` and what ``explain`` prints, from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from report_tables import HOSTILE, diamond
+
+from command_line import Command, two_layers
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.extract import extract
+
+DEVICES = ("-d", "XCPU,CPU")
+SPLIT = (*DEVICES, "--pin", "first=XCPU", "--pin", "second=CPU", "--mode", "zero-shot")
+
+needs_bokeh = pytest.mark.usefixtures("_bokeh")
+
+
+@pytest.fixture
+def _bokeh() -> None:
+    pytest.importorskip("bokeh", reason="the report is drawn with Bokeh (pip install 'ov-autoplace[report]')")
+
+
+@needs_bokeh
+@pytest.mark.parametrize("command", ["annotate", "explain"])
+def test_a_placement_leaves_a_report_and_a_trace(
+    cli: Command, small_ir: Path, tmp_path: Path, command: str
+) -> None:
+    page, trace = tmp_path / "page.html", tmp_path / "run.json"
+
+    outcome = cli(command, small_ir, *SPLIT, "--report", page, "--trace", trace)
+
+    assert outcome.code == 0, outcome.err
+    assert f"wrote {page}" in outcome.out
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>" in text
+    assert "second" in text
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert {e["cat"] for e in events if e["ph"] == "X"} == {"subgraph", "group", "hand-over"}
+    assert cli(command, small_ir, *SPLIT, "--report", page, "--json").json()["model"] == str(small_ir)
+
+
+@needs_bokeh
+def test_a_benchmark_leaves_a_report_and_a_trace_of_the_measured_run(
+    cli: Command, small_ir: Path, tmp_path: Path
+) -> None:
+    annotated = cli("annotate", small_ir, *SPLIT, "--json").json()["annotated_model"]
+    page, trace = tmp_path / "page.html", tmp_path / "run.json"
+    seconds = ("--seconds", "0.2", "--mode", "zero-shot")
+
+    outcome = cli("bench", annotated, *DEVICES, *seconds, "--report", page, "--trace", trace)
+
+    assert outcome.code == 0, outcome.err
+    assert "CPU, measured" in page.read_text(encoding="utf-8")
+    events = json.loads(trace.read_text())["traceEvents"]
+    measured = [e for e in events if e["pid"] == 2 and e["ph"] == "X" and e["cat"] == "subgraph"]
+    assert [e["name"] for e in measured] == ["submodel 0", "submodel 1"]
+
+
+def test_a_report_that_cannot_be_drawn_is_refused_before_anything_is_measured(
+    cli: Command, small_ir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ov_autoplace.report.find_spec", lambda _: None)
+
+    outcome = cli("annotate", small_ir, *SPLIT, "--report", tmp_path / "page.html")
+
+    assert outcome.code == 2
+    assert "pip install 'ov-autoplace[report]'" in outcome.err
+    assert {path.name for path in small_ir.parent.iterdir()} == {"net.bin", "net.xml"}
+
+
+def test_a_trace_into_a_missing_folder_is_refused(cli: Command, small_ir: Path, tmp_path: Path) -> None:
+    outcome = cli("explain", small_ir, *SPLIT, "--trace", tmp_path / "missing" / "run.json")
+
+    assert outcome.code == 2
+    assert "missing" in outcome.err
+
+
+def test_explain_prints_a_tree_in_the_order_of_the_run(cli: Command, small_ir: Path) -> None:
+    lines = cli("explain", small_ir, *SPLIT).out.splitlines()
+
+    start = next(i for i, line in enumerate(lines) if line.startswith("Subgraphs of"))
+    tree = lines[start + 1 :]
+    branches = [line for line in tree if line.startswith(("├── ", "└── "))]
+    assert [branch.split()[2] for branch in branches[:2]] == ["XCPU", "CPU"]
+    assert "after 1 hand-overs" in branches[1]
+    assert any("first" in line for line in tree)
+    assert any(line.startswith("What would change the answer") for line in lines)
+
+
+def test_explain_says_what_would_change_the_answer_under_the_same_pins(cli: Command, small_ir: Path) -> None:
+    report = cli("explain", small_ir, *SPLIT, "--json").json()
+
+    assert [change["change"] for change in report["what_if"]] == [
+        "costs as they are",
+        "hand-overs with twice the bandwidth",
+        "hand-overs with half the fixed time",
+        "hand-overs and launches that cost nothing",
+        "XCPU twice as fast",
+        "CPU twice as fast",
+    ]
+    assert report["what_if"][0]["moved_ops"] == 0
+    slower = {group["name"]: group for group in report["left_on_slower"]}
+    assert slower["first"]["seconds"]["CPU"] < slower["first"]["seconds"]["XCPU"]
+
+
+def test_explain_lists_the_ops_of_a_pattern_with_their_groups(cli: Command, small_ir: Path) -> None:
+    report = cli("explain", small_ir, *SPLIT, "--op", "weights?", "--json").json()
+
+    # Each convolution holds its weights; tell which from the model itself.
+    coarse = coarsen(extract(ov.Core().read_model(small_ir)))
+    assert set(report["ops"]) == {name for name in coarse.ops.names if name.startswith("weights")}
+    assert report["ops"]["weights3"] == "first"
+    text = cli("explain", small_ir, *SPLIT, "--op", "weights?").out
+    assert "weights3" in text
+    assert "Their groups" in text
+
+
+@needs_bokeh
+def test_a_model_with_hostile_names_is_reported_as_it_is(cli: Command, tmp_path: Path) -> None:
+    model = two_layers([1, 3, 8, 8])
+    for op, name in zip(model.get_ordered_ops(), HOSTILE, strict=False):
+        op.set_friendly_name(name)
+    path, page = tmp_path / "net.xml", tmp_path / "page.html"
+    ov.save_model(model, path, compress_to_fp16=False)
+
+    outcome = cli("explain", path, *DEVICES, "--mode", "zero-shot", "--report", page)
+
+    assert outcome.code == 0, outcome.err
+    text = page.read_text(encoding="utf-8")
+    assert "<img" not in text
+    assert "\\u003cimg src=x onerror=alert(1)\\u003e" in text
+
+
+@needs_bokeh
+@pytest.mark.torch
+def test_a_fine_tuning_run_is_reported_from_what_it_left(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from ov_autoplace.placement.placement import Placement
+    from ov_autoplace.report import write_report
+    from ov_autoplace.report.contents import finetune_contents
+    from ov_autoplace.training.finetune import FinetuneResult, TunedModel
+
+    table: CostTable = diamond()
+    table.save(tmp_path / "net.table.json")
+    (tmp_path / "state.safetensors").touch()
+    placement = Placement.of_groups(table, np.array([0, 1, 0, 0], dtype=np.int32))
+    line = {"model": "net", "kind": "measured", "note": "", "reference": "X", "source": "policy"}
+    values = [1.0, 1.4, None, 0.9]
+    lines = [
+        {**line, "measurement": i + 1, "relative": value, "ms": [8.0] * 6, "reference_ms": [10.0] * 6}
+        for i, value in enumerate(values)
+    ]
+    lines[1]["source"] = "policy before tuning"
+    (tmp_path / "measurements.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in lines))
+    model = TunedModel(
+        "net", ("X", "Y"), 1.4, 0.9, 0.9, "X", 0.010, placement, tmp_path / "best", 4, 9.0, "a mix won"
+    )
+    result = FinetuneResult((model,), (), tmp_path, tmp_path / "curve.png", 12.0, "budget")
+
+    contents = finetune_contents(result)
+    write_report(contents, tmp_path / "page.html")
+
+    (curve,) = contents.curves
+    assert curve.values.tolist() == [1.0, 1.4, np.inf, 0.9]
+    before = next(row for row in contents.latencies if row.name == "policy before")
+    assert (before.median, before.low, before.high) == pytest.approx((0.014, 0.008, 0.008))
+    assert [row.name for row in contents.latencies if row.chosen] == ["best found"]
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Learning curve" in text
+    assert "Schedule" in text

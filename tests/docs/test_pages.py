@@ -66,6 +66,11 @@ def test_another_word_is_a_difference_and_another_number_is_none(tmp_path: Path)
     assert found == [[], ["c"], []]
 
 
+def test_who_won_is_no_difference_but_that_somebody_did_is_expected() -> None:
+    assert not pages.differences("* auto was measured fastest\n", "* CPU is the fastest device\n")
+    assert pages.differences("* auto was measured fastest\n", "CPU is the fastest device\n")
+
+
 def test_output_that_a_page_does_not_show_is_a_difference() -> None:
     assert pages.differences("", "something\n")
 

@@ -32,6 +32,8 @@ _FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _FILE_NAME = re.compile(r"# (\S+\.py)\n")
+# Numbers, devices and candidates: from here on a line is another one on another machine.
+_MEASURED = re.compile(r"\d|\b(?:X?CPU|GPU|HETERO|auto|greedy|policy)\b")
 _LONGEST_COMMAND_SECONDS = 900
 
 
@@ -123,9 +125,9 @@ def _printed(step: Step, namespace: dict[str, object]) -> str:
 def differences(shown: str, printed: str) -> list[str]:
     """Lines of a page that the program does not print, apart from what depends on the machine.
 
-    Of a line, what stands in front of its first number or device counts; of a table, its title, the heading
-    of its first column, and that it has rows; of a tree, its title. More may be printed than a page shows:
-    which tables there are depends on the answer, and the answer on the machine.
+    Of a line, what stands in front of its first number, device or candidate counts; of a table, its title,
+    the heading of its first column, and that it has rows; of a tree, its title. More may be printed than a
+    page shows: which tables there are depends on the answer, and the answer on the machine.
     """
     wanted, found = _skeleton(shown), _skeleton(printed)
     missing, position = [], 0
@@ -150,7 +152,7 @@ def _skeleton(text: str) -> list[str]:
             if kept[-1] != "row":
                 kept.append("row")
         elif line.strip() and line[0] not in "┏┡└├ ":
-            kept.append(re.split(r"\d|\b(?:X?CPU|GPU|None)\b", line)[0])
+            kept.append(_MEASURED.split(line)[0])
     return kept
 
 

@@ -110,6 +110,8 @@ def _compile_model(
         functools.partial(original, self),
         explicit=bool(devices),
     )
+    # OpenVINO 2026.4.1 crashes when a model compiled for HETERO is exported after its Core is gone.
+    compiled._autoplace_core = self
     if weights is not None:
         compiled._autoplace_weights = weights  # the constants point into the caller's buffer
     return compiled
@@ -157,7 +159,9 @@ def _import_model(
     _, properties = split_config(config)
     resolved = resolve_devices(self, devices)
     if b"<hetero " in _head(model_stream):
-        return original(self, model_stream, f"{DEVICE_NAME}:{','.join(resolved)}", properties)
+        imported = original(self, model_stream, f"{DEVICE_NAME}:{','.join(resolved)}", properties)
+        imported._autoplace_core = self  # see _compile_model
+        return imported
     # A model that AUTOPLACE put on one device was exported by that device's own plugin.
     from ov_autoplace.compilation import single_device_config
 

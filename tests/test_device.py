@@ -158,6 +158,26 @@ def test_an_exported_model_is_imported_again(unequal_pair, model, expected, conf
     _check(unequal_pair.import_model(stream(exported), PAIR), expected)
 
 
+def test_a_mix_can_be_exported_when_its_core_is_gone(tmp_path, model):
+    path = tmp_path / "model.xml"
+    ov.save_model(model, path)
+    # In a process of its own, since a mistake here ends the process.
+    program = """
+import gc, sys
+import conftest, ov_autoplace
+config = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PIN": {"first": "XCPU", "second": "CPU"}}
+compiled = conftest.unequal_pair.__wrapped__().compile_model(sys.argv[1], "AUTOPLACE:XCPU,CPU", config)
+gc.collect()
+again = conftest.unequal_pair.__wrapped__().import_model(compiled.export_model().getvalue(), "AUTOPLACE:XCPU,CPU")
+gc.collect()
+print(len(again.export_model().getvalue()))
+"""
+    command = [sys.executable, "-c", program, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0
+
+
 def test_a_foreign_blob_is_refused_in_one_sentence(unequal_pair):
     with pytest.raises(ModelError, match="none of XCPU, CPU can import"):
         unequal_pair.import_model(b"not a blob", PAIR)

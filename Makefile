@@ -8,7 +8,7 @@ native_sources := $(shell find csrc -type f)
 checkpoint := $(wildcard models/autoplace-base/*)
 build_inputs := pyproject.toml CMakeLists.txt $(native_sources)
 package_sources := $(shell find ov_autoplace -type f -not -path '*/__pycache__/*' -not -name '*.so')
-cpp_sources := $(shell find csrc tools/cpp -name '*.cpp' -o -name '*.hpp')
+cpp_sources := $(shell find csrc tools/cpp tools/virtual_gpu -name '*.cpp' -o -name '*.hpp')
 
 # $(call environment,name) makes an empty environment; pip is quiet but for errors.
 environment = $(PYTHON) -m venv --clear $(VENV)/$(1) && $(VENV)/$(1)/bin/python -m pip install --quiet --upgrade pip
@@ -21,6 +21,7 @@ help:
 	@echo 'make demo      install the package, place a sample network on two devices, run it, print the table'
 	@echo 'make test      the tests that need no torch'
 	@echo 'make test-all  all tests (installs torch, DGL and transformers)'
+	@echo 'make test-gpu  tests on the real GPU plugin, on a virtual GPU'
 	@echo 'make lint      ruff, mypy, clang-format, the type stub of the C++ core, the documents'
 	@echo 'make format    let ruff and clang-format rewrite the sources'
 	@echo 'make stub      regenerate ov_autoplace/_core.pyi after a change of the bindings'
@@ -32,10 +33,10 @@ demo: $(VENV)/demo/stamp
 	cd build/demo && $(abspath $(VENV))/demo/bin/python $(CURDIR)/tools/demo.py
 
 test: $(VENV)/test/stamp
-	$(VENV)/test/bin/python -m pytest -m 'not torch' $(PYTEST_ARGS)
+	$(VENV)/test/bin/python -m pytest -m 'not torch and not gpu' $(PYTEST_ARGS)
 
 test-all: $(VENV)/test-all/stamp
-	$(VENV)/test-all/bin/python -m pytest $(PYTEST_ARGS)
+	$(VENV)/test-all/bin/python -m pytest -m 'not gpu' $(PYTEST_ARGS)
 
 lint: $(VENV)/lint/stamp
 	$(VENV)/lint/bin/ruff check .
@@ -74,3 +75,5 @@ $(VENV)/lint/stamp: $(build_inputs)
 	$(call environment,lint)
 	$(call editable,lint,dev)
 	touch $@
+
+include tools/virtual_gpu/virtual_gpu.mk

@@ -168,7 +168,8 @@ import conftest, ov_autoplace
 config = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PIN": {"first": "XCPU", "second": "CPU"}}
 compiled = conftest.unequal_pair.__wrapped__().compile_model(sys.argv[1], "AUTOPLACE:XCPU,CPU", config)
 gc.collect()
-again = conftest.unequal_pair.__wrapped__().import_model(compiled.export_model().getvalue(), "AUTOPLACE:XCPU,CPU")
+exported = compiled.export_model().getvalue()
+again = conftest.unequal_pair.__wrapped__().import_model(exported, "AUTOPLACE:XCPU,CPU")
 gc.collect()
 print(len(again.export_model().getvalue()))
 """

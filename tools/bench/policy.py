@@ -4,6 +4,7 @@
 
 Sections:
     zero-shot   gaps of the policy's greedy answer on held-out networks and machines, beside its rivals
+    scratch     the papers' protocol: HSDAG and GDP trained from scratch on single problems; takes an hour
     pipeline    gaps of the whole pipeline on the same problems, with and without the policy
     estimates   what is lost when only an estimate of the costs is known: the policy and the exact solver
     speed       time and memory of inference and of `annotate`, each in a fresh process without torch
@@ -34,7 +35,7 @@ from policy_pipeline import pipeline
 from policy_problems import HELD_OUT_SEED
 from policy_request import Bar, Request
 from policy_speed import speed
-from policy_zero_shot import SEARCH_SEEDS, zero_shot
+from policy_zero_shot import SEARCH_SEEDS, from_scratch, zero_shot
 
 from ov_autoplace import __version__
 from ov_autoplace.files import write_text_atomically
@@ -42,6 +43,7 @@ from ov_autoplace.policy.runner import PolicyRunner
 
 SECTIONS = {
     "zero-shot": zero_shot,
+    "scratch": from_scratch,
     "pipeline": pipeline,
     "estimates": estimates,
     "speed": speed,

@@ -15,7 +15,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 
-DEVICES = ("-d", "XCPU,CPU")
+DEVICES = ("-d", "XCPU,CPU", "--policy", "none")
 SPLIT = (*DEVICES, "--pin", "first=XCPU", "--pin", "second=CPU", "--mode", "zero-shot")
 
 needs_bokeh = pytest.mark.usefixtures("_bokeh")
@@ -105,8 +105,21 @@ def test_explain_says_what_would_change_the_answer_under_the_same_pins(cli: Comm
         "CPU twice as fast",
     ]
     assert report["what_if"][0]["moved_ops"] == 0
-    slower = {group["name"]: group for group in report["left_on_slower"]}
-    assert slower["first"]["seconds"]["CPU"] < slower["first"]["seconds"]["XCPU"]
+
+
+def test_explain_names_what_is_left_on_a_slower_device(cli: Command, small_ir: Path, tmp_path: Path) -> None:
+    listed = set()
+    for device, other in (("XCPU", "CPU"), ("CPU", "XCPU")):
+        given = {op.get_friendly_name(): device for op in ov.Core().read_model(small_ir).get_ops()}
+        (tmp_path / "given.json").write_text(json.dumps(given))
+        arguments = (*DEVICES, "--affinity", tmp_path / "given.json", "--mode", "zero-shot")
+        slower = cli("explain", small_ir, *arguments, "--json").json()["left_on_slower"]
+        losses = [group["seconds"][device] - group["seconds"][other] for group in slower]
+        assert losses == sorted(losses, reverse=True)
+        assert all(loss > 0 for loss in losses)
+        listed |= {group["name"] for group in slower}
+
+    assert {"first", "second"} <= listed  # each convolution is slower on one of the devices
 
 
 def test_explain_lists_the_ops_of_a_pattern_with_their_groups(cli: Command, small_ir: Path) -> None:

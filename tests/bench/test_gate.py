@@ -71,6 +71,14 @@ def test_runs_of_different_extent_are_not_compared():
     assert "not comparable" in remarks[0]
 
 
+def test_the_section_of_the_gate_is_the_same_in_quick_and_whole_runs():
+    old = document_of(gate=record_of(result_of(exact_ratio("a", 1.0, 1)), extent="whole, seed 0"))
+    same = document_of(gate=record_of(result_of(exact_ratio("a", 1.0, 1)), extent="quick, seed 0"))
+    other = document_of(gate=record_of(result_of(exact_ratio("a", 1.0, 1)), extent="quick, seed 1"))
+    assert [v.word for v in gate.compare(old, same)[0]] == ["same"]
+    assert gate.compare(old, other)[0] == []
+
+
 def test_sections_that_were_not_run_are_named_and_do_not_fail():
     section = record_of(result_of(exact_ratio("a", 1.0, 1)))
     verdicts, remarks = gate.compare(

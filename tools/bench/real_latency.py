@@ -30,7 +30,7 @@ __all__ = ["cases_of", "measure", "race_rows", "ratio_rows", "run"]
 
 _SECONDS = {True: 3.0, False: 15.0}
 _TUNE_MS = {True: 5_000.0, False: 30_000.0}
-_TIMEOUT = {True: 120.0, False: 1800.0}
+_TIMEOUT = {True: 180.0, False: 1800.0}
 _NAMES = {"ZERO_SHOT": "zero-shot", "PROFILE": "profile", "TUNE": "tune"}
 _TITLES = {
     "alias": "Real latency on the CPU plugin twice (XCPU on one thread, CPU on two)",

@@ -47,6 +47,14 @@ def test_the_whole_suite_writes_every_section_in_order(sections_answer, tmp_path
     assert (tmp_path / "BENCHMARKS.md").read_text().count("\n## ") == len(SECTIONS)
 
 
+def test_the_json_has_a_line_per_section(sections_answer, tmp_path):
+    suite.main(["--output", str(tmp_path)])
+    lines = (tmp_path / "benchmarks.json").read_text().splitlines()
+    assert [line.split(":")[0] for line in lines if line.startswith('"')] == [
+        f'"{name}"' for name in SECTIONS
+    ]
+
+
 def test_a_section_that_fails_does_not_lose_the_others(sections_answer, tmp_path):
     sections_answer["scaling"] = Failure("died by SIGSEGV")
     with pytest.raises(SystemExit, match="scaling"):

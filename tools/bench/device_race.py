@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["MODES", "Answer", "Race", "core_of", "race_model"]
 
 MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
-_ROUNDS = 2000  # at most
+_ROUNDS = 500  # at most
 _FEWEST_ROUNDS = 15  # fewer say little, so slow models get them in up to so many seconds
 _LONGEST = 60.0
 

@@ -83,10 +83,15 @@ def to_dict(race: Race) -> dict[str, Any]:
     """For JSON."""
     return {
         "devices": list(race.devices),
-        "samples": {name: samples.tolist() for name, samples in race.samples.items()},
+        "samples": {name: [_short(s) for s in samples.tolist()] for name, samples in race.samples.items()},
         "failures": race.failures,
         "answers": {mode: asdict(answer) for mode, answer in race.answers.items()},
     }
+
+
+def _short(seconds: float) -> float:
+    """Six digits are more than any clock here is good for, and a third of the file."""
+    return float(f"{seconds:.6g}")
 
 
 def race_of(fields: Mapping[str, Any]) -> Race:

@@ -53,8 +53,17 @@ def run_section(name: str, quick: bool, seed: int, virtual_gpu: Path | None) -> 
 def write(folder: Path, document: Mapping[str, Any]) -> None:
     """Both files."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_text_atomically(folder / "benchmarks.json", json.dumps(document, indent=1) + "\n")
+    write_text_atomically(folder / "benchmarks.json", _text(document))
     write_text_atomically(folder / "BENCHMARKS.md", markdown(document))
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    """JSON with a line per section: thousands of samples shall not be thousands of lines."""
+    sections = ",\n".join(
+        f"{json.dumps(name)}: {json.dumps(record)}" for name, record in document["sections"].items()
+    )
+    rest = {key: value for key, value in document.items() if key != "sections"}
+    return f'{json.dumps(rest, indent=1)[:-2]},\n "sections": {{\n{sections}\n}}\n}}\n'
 
 
 def _cache(resume: bool) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -13,10 +14,10 @@ from ov_autoplace.policy.batch import GraphBatch
 from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.equivariant import Round
 from ov_autoplace.policy.features import PAIR_FEATURES, PROBE_FEATURES
-from ov_autoplace.policy.probes import LOOK_FEATURES, look_features
+from ov_autoplace.policy.probes import LOOK_FEATURES, fastest, look_features
 from ov_autoplace.policy.vocabulary import OP_TYPES
 
-__all__ = ["MultilevelNetwork", "look_at"]
+__all__ = ["MultilevelNetwork", "fastest_scores", "look_at"]
 
 _OP_TYPE_WIDTH = 16
 _MASKED = -1e9
@@ -107,6 +108,21 @@ def look_at(batch: GraphBatch, scores: Tensor) -> Tensor:
     spans = pairwise(batch.node_offsets.tolist())
     looks = [look_features(graph, placed[a:b]) for graph, (a, b) in zip(batch.graphs, spans, strict=True)]
     return torch.from_numpy(np.concatenate(looks)).to(scores.device)
+
+
+def fastest_scores(batch: GraphBatch, answers: Sequence[Tensor]) -> Tensor:
+    """Of each graph the scores whose likeliest placement the simulator finds fastest, ``[N, D]``.
+
+    Args:
+        batch: The graphs.
+        answers: Scores ``[N, D]``, of which the last counts where several are equally fast.
+    """
+    placed = [scores.detach().argmax(dim=1).cpu().numpy() for scores in answers]
+    spans = list(pairwise(batch.node_offsets.tolist()))
+    best = [
+        fastest(graph, [p[a:b] for p in placed]) for graph, (a, b) in zip(batch.graphs, spans, strict=True)
+    ]
+    return torch.cat([answers[i][a:b] for i, (a, b) in zip(best, spans, strict=True)])
 
 
 class Modulation(nn.Module):

@@ -10,7 +10,7 @@ from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.distribution import PolicyOutput
 from ov_autoplace.policy.encoders import make_encoder
 from ov_autoplace.policy.groupers import make_grouper
-from ov_autoplace.policy.multilevel import MultilevelNetwork
+from ov_autoplace.policy.multilevel import MultilevelNetwork, fastest_scores
 from ov_autoplace.policy.placers import make_placer
 
 __all__ = ["PlacementNetwork", "make_network"]
@@ -41,7 +41,10 @@ class PlacementNetwork(nn.Module):
             state: ``PolicyOutput.state`` of the step before, where there is one, ``[N, hidden]``.
         """
         if self.config.encoder == "multilevel":
-            logits = self.multilevel(batch)[-1]
+            answers = self.multilevel(batch)
+            # Of the answers that it has looked at, the last one included.
+            looked_at = [answers[rounds[-1]] for rounds in self.multilevel.stages]
+            logits = fastest_scores(batch, looked_at) if len(looked_at) > 1 else looked_at[0]
             units = torch.arange(batch.num_nodes, device=logits.device)
             return PolicyOutput(
                 logits.masked_fill(~batch.allowed, -torch.inf), units, batch.graph_of, batch.num_graphs

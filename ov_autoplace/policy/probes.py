@@ -13,6 +13,7 @@ device, before it answers again: what a placement runs into is the one thing tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,14 @@ from ov_autoplace.simulator import simulate_batch
 if TYPE_CHECKING:
     from ov_autoplace.policy.features import PolicyGraph
 
-__all__ = ["LOOK_FEATURES", "PROBED_LEVELS", "PROBE_FEATURES", "look_features", "probe_features"]
+__all__ = [
+    "LOOK_FEATURES",
+    "PROBED_LEVELS",
+    "PROBE_FEATURES",
+    "fastest",
+    "look_features",
+    "probe_features",
+]
 
 PROBED_LEVELS = 4
 
@@ -100,6 +108,18 @@ def look_features(graph: PolicyGraph, placed: NDArray[np.int64]) -> NDArray[np.f
         look[:, device, 4] = _log_ratio(seconds, alone)
         look[:, device, 5] = _log_ratio(alone, best)
     return look
+
+
+def fastest(graph: PolicyGraph, answers: Sequence[NDArray[np.int64]]) -> int:
+    """Which of some answers has the lowest simulated latency; of equals, the last.
+
+    Args:
+        graph: The graph.
+        answers: Device of each unit, ``int64[N]`` each.
+    """
+    ends = np.stack([graph.edge_source, graph.edge_target], axis=1).astype(np.int32)
+    seconds = np.array([_simulated(graph, placed, _circles(placed, ends)[2]) for placed in answers])
+    return int(np.flatnonzero(seconds <= seconds.min() * (1 + 1e-9))[-1])
 
 
 def _circles(placed: NDArray[np.int64], ends: NDArray[np.int32]) -> tuple[NDArray[np.int64], int, int]:

@@ -26,7 +26,7 @@ from ov_autoplace.policy.checkpoint import (
 )
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.inputs import INPUT_NAMES, network_inputs, stage_inputs, stage_outputs
-from ov_autoplace.policy.probes import look_features
+from ov_autoplace.policy.probes import fastest, look_features
 
 __all__ = ["PolicyRunner", "choose", "compile_network", "compute_scores", "draw", "find_policy"]
 
@@ -272,9 +272,12 @@ def compute_scores(
 ) -> NDArray[np.float32]:
     """Scores of a graph's N units, ``float32[N, D]``; ``-inf`` where a device is forbidden.
 
+    A network of several stages answers after each. It looks at its answers, so the fastest one counts.
+
     Raises:
         CheckpointError: OpenVINO cannot run the network on this graph.
     """
+    answers: list[NDArray[np.float32]] = []
     before: list[NDArray[np.float32]] = []
     for number, compiled in enumerate(stages):
         names = [port.get_any_name() for port in compiled.inputs]
@@ -289,11 +292,13 @@ def compute_scores(
             raise CheckpointError(f"the network of {name} cannot be run: {_reason(cause)}") from cause
         outputs = stage_outputs(number, len(stages))
         before = [np.array(request.get_tensor(output).data, dtype=np.float32) for output in outputs]
-    scores = before[-1]
-    if scores.shape != graph.allowed.shape:
-        raise CheckpointError(
-            f"the network of {name} answers with {list(scores.shape)} scores for {list(graph.allowed.shape)}"
-        )
+        answers.append(before[-1])
+        if answers[-1].shape != graph.allowed.shape:
+            shapes = list(answers[-1].shape), list(graph.allowed.shape)
+            raise CheckpointError(f"the network of {name} answers with {shapes[0]} scores for {shapes[1]}")
+    scores = answers[-1]
+    if len(answers) > 1:
+        scores = answers[fastest(graph, [answer.argmax(axis=1) for answer in answers])]
     scores[~graph.allowed] = -np.inf
     return scores
 

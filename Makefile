@@ -16,11 +16,12 @@ environment = $(PYTHON) -m venv --clear $(VENV)/$(1) && $(VENV)/$(1)/bin/python 
 editable = $(VENV)/$(1)/bin/python -m pip install --quiet --editable '.[$(2)]' \
 	--config-settings=build-dir=$(VENV)/$(1)/build --config-settings=cmake.define.OV_AUTOPLACE_WERROR=ON
 
-.PHONY: help demo test test-all lint format stub clean
+.PHONY: help demo test test-all lint docs format stub clean
 help:
 	@echo 'make demo      install the package, place a sample network on two devices, run it, print the table'
 	@echo 'make test      the tests that need no torch'
 	@echo 'make test-all  all tests (installs torch, DGL and transformers)'
+	@echo 'make docs      the documentation site, into build/docs (Python 3.11 or later)'
 	@echo 'make test-gpu  tests on the real GPU plugin, on a virtual GPU'
 	@echo 'make lint      ruff, mypy, clang-format, the type stub of the C++ core, the documents'
 	@echo 'make format    let ruff and clang-format rewrite the sources'
@@ -33,7 +34,7 @@ demo: $(VENV)/demo/stamp
 	cd build/demo && $(abspath $(VENV))/demo/bin/python $(CURDIR)/tools/demo.py
 
 test: $(VENV)/test/stamp
-	$(VENV)/test/bin/python -m pytest -m 'not torch and not gpu' $(PYTEST_ARGS)
+	$(VENV)/test/bin/python -m pytest -m 'not torch and not gpu and not browser' $(PYTEST_ARGS)
 
 test-all: $(VENV)/test-all/stamp
 	$(VENV)/test-all/bin/python -m pytest -m 'not gpu' $(PYTEST_ARGS)
@@ -44,6 +45,12 @@ lint: $(VENV)/lint/stamp
 	$(VENV)/lint/bin/mypy
 	$(VENV)/lint/bin/clang-format --dry-run --Werror $(cpp_sources)
 	$(VENV)/lint/bin/python tools/check_tree.py
+
+docs: $(VENV)/docs/stamp
+	rm -rf build/docs
+	$(VENV)/docs/bin/sphinx-build --quiet --fresh-env --nitpicky --fail-on-warning --keep-going \
+		-d build/doctrees docs build/docs
+	$(VENV)/docs/bin/python tools/docs/check_site.py build/docs
 
 format: $(VENV)/lint/stamp
 	$(VENV)/lint/bin/ruff check --fix .
@@ -69,6 +76,11 @@ $(VENV)/test/stamp: $(build_inputs)
 $(VENV)/test-all/stamp: $(build_inputs)
 	$(call environment,test-all)
 	$(call editable,test-all,test-all)
+	touch $@
+
+$(VENV)/docs/stamp: $(build_inputs)
+	$(call environment,docs)
+	$(call editable,docs,docs)
 	touch $@
 
 $(VENV)/lint/stamp: $(build_inputs)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import openvino as ov
 import pytest
+from common import ROOT
 from mix_networks import LAYERS, NETWORKS, SHAPE, composite, layer_model
-from mix_search import Kernel, amounts
+from mix_search import Kernel, amounts, hand_over
 
 from ov_autoplace.statistics import Interval
 
@@ -24,6 +25,12 @@ def test_so_many_layers_are_taken_that_each_half_saves_five_hand_overs():
     gpu = Kernel("Sin", (0.001, 0.005), ANY)  # a layer saves 4 ms on the first device
     cpu = Kernel("Softmax", (0.020, 0.010), ANY)  # and 10 ms on the second
     assert amounts(gpu, cpu, crossing=0.002) == (3, 1)  # 10 ms need three layers, or one
+
+
+def test_a_hand_over_is_latency_bytes_and_the_dearer_launch():
+    # That machine's GPU to CPU: 5 us and 50 ps per byte of 128 x 64 x 64 floats; launches of 30 and 6 us.
+    target = (ROOT / "ov_autoplace" / "targets" / "core-ultra-7-155h.json").read_text()
+    assert hand_over(target) == pytest.approx(5e-6 + 5e-11 * 4 * 128 * 64 * 64 + 30e-6)
 
 
 def test_amounts_are_bounded():

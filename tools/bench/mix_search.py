@@ -13,11 +13,13 @@ every device alone. All are shown.
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import ceil, prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,8 +33,7 @@ from suite_report import print_result
 from suite_result import Ratio, Result, Table, interval_cell, measured_ratio, milliseconds
 
 import ov_autoplace
-from ov_autoplace.cost.transfers import measure_transfers
-from ov_autoplace.devices import device_properties, profiler_for
+from ov_autoplace.cost.target import Target
 from ov_autoplace.statistics import Interval, paired_ratio
 
 __all__ = ["Kernel", "amounts", "hand_over", "kernel_of", "race_network", "run", "types_of"]
@@ -76,18 +77,19 @@ def run(quick: bool, seed: int) -> Result:
     remarks: list[str] = []
     by_type = _profiled(_PROFILED[quick], _TIMEOUT[quick], remarks)
     kernels = _kernels(_QUICK_LAYERS if quick else tuple(LAYERS), _TIMEOUT[quick], remarks)
-    crossing = in_child("mix_search:hand_over", {}, timeout=_TIMEOUT[quick])
+    target = in_child("device_race:hand_overs", {"pair": "gpu"}, timeout=_TIMEOUT[quick])
     networks: dict[str, dict[str, Any]] = {}
-    if isinstance(crossing, Failure):
-        remarks.append(f"no layers were combined, because hand-overs were not measured: {crossing.reason}")
+    if isinstance(target, Failure):
+        remarks.append(f"no layers were combined, because hand-overs were not measured: {target.reason}")
+        target = ""
     else:
-        networks |= _composites(kernels, crossing, _COMPOSITES[quick])
+        networks |= _composites(kernels, hand_over(target), _COMPOSITES[quick])
     networks |= {name: {"name": name} for name in (_QUICK_NETWORKS if quick else NETWORKS)}
     races = {}
     for name, arguments in networks.items():
         outcome = in_child(
             "mix_search:race_network",
-            {**arguments, "quick": quick, "seed": seed},
+            {**arguments, "quick": quick, "seed": seed, "target": target},
             timeout=_TIMEOUT[quick],
         )
         if isinstance(outcome, Failure):
@@ -149,12 +151,17 @@ def _in_turns(requests: Sequence[Any]) -> np.ndarray:
     return np.maximum(taken[0::2] - taken[1::2], 1e-6)
 
 
-def hand_over() -> float:
-    """Seconds of one hand-over of a tensor of layers there and the launch of another submodel."""
-    core = core_of("gpu")
-    fit = measure_transfers(profiler_for(core, DEVICES, device_properties(core, DEVICES)), DEVICES)
-    size = 4.0 * prod(SHAPE)
-    moved = fit.latency + fit.seconds_per_byte * size
+def hand_over(target: str) -> float:
+    """Seconds of one hand-over of a tensor of layers there and the launch of another submodel.
+
+    Args:
+        target: A target profile, as :func:`device_race.hand_overs` gives it.
+    """
+    with tempfile.TemporaryDirectory(prefix="ov-autoplace-bench-") as folder:
+        path = Path(folder) / "target.json"
+        path.write_text(target, encoding="utf-8")
+        fit = Target.load(path).transfers.for_devices(DEVICES)
+    moved = fit.latency + fit.seconds_per_byte * 4.0 * prod(SHAPE)
     return float(moved[0, 1] + np.max(fit.launch_seconds))
 
 
@@ -171,7 +178,7 @@ def amounts(first: Kernel, second: Kernel, crossing: float) -> tuple[int, int]:
 
 
 def race_network(
-    quick: bool, seed: int, name: str = "", layers: Sequence[Any] | None = None
+    quick: bool, seed: int, target: str, name: str = "", layers: Sequence[Any] | None = None
 ) -> dict[str, Any]:
     """The race of a network of publications, or of a composite, for JSON."""
     model = composite(*layers) if layers else NETWORKS[name]()
@@ -183,6 +190,7 @@ def race_network(
         modes=_MODES,
         tune_ms=_TUNE_MS[quick],
         seed=seed,
+        target=target,
     )
     return to_dict(race)
 

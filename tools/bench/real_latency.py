@@ -8,6 +8,7 @@ GPU plugin beside the CPU plugin; without a GPU that OpenVINO knows it needs the
 small CNNs the extreme one. All devices compute in f32. HETERO without affinities is given the devices in
 the order that AUTOPLACE is given.
 
+Hand-overs are measured once per pair and not in every process, as with ``AUTOPLACE_TARGET``.
 Ratios are medians of paired ratios, from the same rounds of a race, with 95 % intervals.
 """
 
@@ -49,8 +50,11 @@ def run(quick: bool, seed: int, pair: str = "alias", models: Sequence[str] | Non
     """
     chosen = names(pair, quick) if models is None else models
     races, failed = {}, {}
+    target = in_child("device_race:hand_overs", {"pair": pair}, timeout=_TIMEOUT[quick])
+    if isinstance(target, Failure):
+        failed["hand-overs"], target = target.reason, ""
     for name in chosen:
-        arguments = {"pair": pair, "name": name, "quick": quick, "seed": seed}
+        arguments = {"pair": pair, "name": name, "quick": quick, "seed": seed, "target": target}
         outcome = in_child("real_latency:measure", arguments, timeout=_TIMEOUT[quick])
         if isinstance(outcome, Failure):
             failed[name] = outcome.reason
@@ -72,10 +76,18 @@ def run(quick: bool, seed: int, pair: str = "alias", models: Sequence[str] | Non
     )
 
 
-def measure(pair: str, name: str, quick: bool, seed: int) -> dict[str, Any]:
-    """The race of one model, for JSON."""
+def measure(pair: str, name: str, quick: bool, seed: int, target: str) -> dict[str, Any]:
+    """The race of one model, for JSON; ``target`` is what :func:`device_race.hand_overs` gave."""
     model = build(name)
-    race = race_model(core_of(pair), model, PAIRS[pair], _SECONDS[quick], tune_ms=_TUNE_MS[quick], seed=seed)
+    race = race_model(
+        core_of(pair),
+        model,
+        PAIRS[pair],
+        _SECONDS[quick],
+        tune_ms=_TUNE_MS[quick],
+        seed=seed,
+        target=target,
+    )
     return to_dict(race)
 
 

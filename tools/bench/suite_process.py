@@ -33,7 +33,7 @@ __all__ = ["CACHE_VARIABLE", "Failure", "commit", "in_child"]
 CACHE_VARIABLE = "OV_AUTOPLACE_BENCH_CACHE"
 """Folder of finished pieces; :func:`in_child` keeps nothing where it is not set."""
 
-_TRIES_AFTER_SIGNAL = 2
+_TRIES = 2  # where a process died by a signal
 _SHOWN = 400  # characters of what a process said last
 _PROGRESS = "done: "
 _KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG
@@ -71,7 +71,7 @@ def in_child(
         return json.loads(kept.read_text(encoding="utf-8"))
     outcome: Any = Failure("was not tried")
     start = _clocks()
-    for attempt in range(_TRIES_AFTER_SIGNAL):
+    for attempt in range(_TRIES):
         outcome, is_signal = _call(function, arguments, variables, timeout)
         if not is_signal:
             break
@@ -167,7 +167,9 @@ def _clocks() -> tuple[float, float]:
 def _tell(what: str, function: str, arguments: Mapping[str, Any], start: tuple[float, float]) -> None:
     """Progress, for a run that takes long."""
     wall, processor = (now - then for now, then in zip(_clocks(), start, strict=True))
-    named = ", ".join(str(value) for key, value in arguments.items() if key not in ("quick", "seed"))
+    named = ", ".join(
+        str(value) for key, value in arguments.items() if key not in ("quick", "seed", "target")
+    )
     words = [function, f"({named})" if named else "", what, f"{wall:.0f} s ({processor:.0f} of processor)"]
     print(_PROGRESS + " ".join(word for word in words if word), file=sys.stderr, flush=True)
 

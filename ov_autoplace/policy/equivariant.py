@@ -35,8 +35,10 @@ def beyond_best_other(cost: Tensor) -> Tensor:
 
 def mean_of_others(x: Tensor) -> Tensor:
     """Mean over the other devices, ``[n, D, H]``; zero with one device."""
-    others = max(x.shape[1] - 1, 1)
-    return (x.sum(dim=1, keepdim=True) - x) / others
+    D = x.shape[1]
+    # A small product, since OpenVINO's sum over an inner axis takes three times as long.
+    share = (1.0 - torch.eye(D, dtype=x.dtype, device=x.device)) / max(D - 1, 1)
+    return torch.matmul(share, x)
 
 
 def pooled(level: LevelBatch, values: Tensor, implementation: str) -> Tensor:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -160,15 +161,18 @@ def race_model(
         placements[mode] = placement
         answers[mode] = _answer(placement, time.perf_counter() - start)
     with _compiler(core, model, devices, failures) as compile_for:
-        executables = {device: compile_for(device, device) for device in devices}
-        executables |= {rival: compile_for(rival, f"{rival}:{','.join(devices)}") for rival in rivals}
+        calls = {device: partial(compile_for, device, device) for device in devices}
+        calls |= {rival: partial(compile_for, rival, f"{rival}:{','.join(devices)}") for rival in rivals}
         for mode, placement in placements.items():
             used = [device for device in devices if device in placement.devices]
             if len(used) == 1:
-                executables[mode] = compile_for(mode, used[0])
+                calls[mode] = partial(compile_for, mode, used[0])
             else:
-                executables[mode] = compile_for(mode, f"HETERO:{','.join(used)}", placement)
-        able = {name: executable for name, executable in executables.items() if executable is not None}
+                calls[mode] = partial(compile_for, mode, f"HETERO:{','.join(used)}", placement)
+        # Where a compiled model lies in memory depends on those before it, so nobody is always the first.
+        order = np.random.default_rng((seed, len(model.get_ops()))).permutation(list(calls)).tolist()
+        compiled = {name: calls[name]() for name in order}
+        able = {name: compiled[name] for name in calls if compiled[name] is not None}
         samples = _race(able, seconds, seed, failures)
     return Race(tuple(devices), samples, failures, answers)
 

@@ -34,10 +34,11 @@ demo: $(VENV)/demo/stamp
 	cd build/demo && $(abspath $(VENV))/demo/bin/python $(CURDIR)/tools/demo.py
 
 test: $(VENV)/test/stamp
-	$(VENV)/test/bin/python -m pytest -m 'not torch and not gpu and not browser' $(PYTEST_ARGS)
+	$(VENV)/test/bin/python -m pytest -m 'not torch and not browser' $(PYTEST_ARGS)
 
 test-all: $(VENV)/test-all/stamp
-	$(VENV)/test-all/bin/python -m pytest -m 'not gpu' $(PYTEST_ARGS)
+	$(VENV)/test-all/bin/python -m pytest $(PYTEST_ARGS)
+	$(VENV)/test-all/bin/python -m pytest tests/bench
 
 lint: $(VENV)/lint/stamp
 	$(VENV)/lint/bin/ruff check .

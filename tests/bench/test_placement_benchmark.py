@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from baseline_tables import table_of
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "bench"))
-
 from placement_methods import OURS, RIVALS, SINGLE, Outcome, try_it
 from placement_report import FROM_SCRATCH, Comparison, cases, ratios_of, rows_of
 from policy_problems import Problem
 
+from baselines.baseline_tables import table_of
 from ov_autoplace.baselines import BaselineOptions
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.solvers import SOLVERS

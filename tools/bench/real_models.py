@@ -48,7 +48,7 @@ _GPU: dict[str, Callable[[], ov.Model]] = {
 }
 _QUICK = {
     "alias": ("light/squeezenet", "zoo/mobilenet_v2", "zoo/bert_base", "zoo/inception_v3"),
-    "gpu": ("bert 2x128, 32 tokens", "two_tower"),
+    "gpu": ("bert 2x128, 32 tokens", "bert 4x256, 32 tokens"),
 }
 _WHOLE_ALIAS = (
     "light/squeezenet",

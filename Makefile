@@ -23,6 +23,9 @@ help:
 	@echo 'make test-all  all tests (installs torch, DGL and transformers)'
 	@echo 'make docs      the documentation site, into build/docs (Python 3.11 or later)'
 	@echo 'make test-gpu  tests on the real GPU plugin, on a virtual GPU'
+	@echo 'make bench       the whole benchmark suite: BENCHMARKS.md, benchmarks.json (hours, idle machine)'
+	@echo 'make bench-quick the same, meant for less than 10 minutes on 2 idle cores'
+	@echo 'make bench-gate  ratios that hold on any machine against the accepted benchmarks.json'
 	@echo 'make lint      ruff, mypy, clang-format, the type stub of the C++ core, the documents'
 	@echo 'make format    let ruff and clang-format rewrite the sources'
 	@echo 'make stub      regenerate ov_autoplace/_core.pyi after a change of the bindings'
@@ -90,3 +93,4 @@ $(VENV)/lint/stamp: $(build_inputs)
 	touch $@
 
 include tools/virtual_gpu/virtual_gpu.mk
+include tools/bench/bench.mk

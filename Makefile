@@ -18,18 +18,18 @@ editable = $(VENV)/$(1)/bin/python -m pip install --quiet --editable '.[$(2)]' \
 
 .PHONY: help demo test test-all lint docs format stub clean
 help:
-	@echo 'make demo      install the package, place a sample network on two devices, run it, print the table'
-	@echo 'make test      the tests that need no torch'
-	@echo 'make test-all  all tests (installs torch, DGL and transformers)'
-	@echo 'make docs      the documentation site, into build/docs (Python 3.11 or later)'
-	@echo 'make test-gpu  tests on the real GPU plugin, on a virtual GPU'
+	@echo 'make demo        install the package, place a sample network on two devices, run it, print the table'
+	@echo 'make test        the tests that need no torch'
+	@echo 'make test-all    all tests (installs torch, DGL and transformers)'
+	@echo 'make docs        the documentation site, into build/docs (Python 3.11 or later)'
+	@echo 'make test-gpu    tests on the real GPU plugin, on a virtual GPU'
 	@echo 'make bench       the whole benchmark suite: BENCHMARKS.md, benchmarks.json (hours, idle machine)'
 	@echo 'make bench-quick the same, meant for less than 10 minutes on 2 idle cores'
 	@echo 'make bench-gate  ratios that hold on any machine against the accepted benchmarks.json'
-	@echo 'make lint      ruff, mypy, clang-format, the type stub of the C++ core, the documents'
-	@echo 'make format    let ruff and clang-format rewrite the sources'
-	@echo 'make stub      regenerate ov_autoplace/_core.pyi after a change of the bindings'
-	@echo 'make clean     remove the environments and build folders'
+	@echo 'make lint        ruff, mypy, clang-format, the type stub of the C++ core, the documents'
+	@echo 'make format      let ruff and clang-format rewrite the sources'
+	@echo 'make stub        regenerate ov_autoplace/_core.pyi after a change of the bindings'
+	@echo 'make clean       remove the environments and build folders'
 
 # The demo sees only the installed package: it runs in a folder that does not hold the sources.
 demo: $(VENV)/demo/stamp

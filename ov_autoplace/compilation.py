@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import openvino as ov
 
 from ov_autoplace.decision_cache import DecisionCache
-from ov_autoplace.devices import device_properties
+from ov_autoplace.devices import device_properties, property_text
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.options import PlacerOptions
@@ -21,6 +24,7 @@ _log = logging.getLogger("ov_autoplace")
 
 # The name under which the Core knows the HETERO plugin a second time; see `device.py`.
 _NATIVE_NAME = "AUTOPLACE"
+_PRECISION = ("INFERENCE_PRECISION_HINT", "EXECUTION_MODE_HINT")
 
 
 def compile_placed(
@@ -54,7 +58,28 @@ def compile_placed(
         # Through HETERO it would be the same kernels behind one more layer.
         return compile_native(model, used[0], single_device_config(used[0], config))
     set_affinities(model, device_of)
+    if config.get("CACHE_DIR") or core.get_property("CACHE_DIR"):
+        _tell_blobs_apart(core, model, used, config)
     return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", hetero_config(core, used, config))
+
+
+def _tell_blobs_apart(
+    core: ov.Core, model: ov.Model, devices: Sequence[str], config: Mapping[str, Any]
+) -> None:
+    """Write the devices' properties into the model, which is part of the key of OpenVINO's cache.
+
+    HETERO's key holds no property of its devices, and a GPU's blob holds kernels of one precision: what was
+    compiled for f16 would be taken for f32.
+    """
+    properties = {}
+    for device in devices:
+        own = single_device_config(device, config)
+        for key in _PRECISION:
+            with suppress(RuntimeError):  # this plugin does not know it
+                own.setdefault(key, core.get_property(device, key))
+        properties[device] = {k: property_text(v) for k, v in sorted(own.items()) if k != "CACHE_DIR"}
+    text = json.dumps(properties, sort_keys=True)
+    model.set_rt_info(hashlib.sha256(text.encode()).hexdigest(), ["ov_autoplace", "device_properties"])
 
 
 def single_device_config(device: str, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import openvino as ov
 
-from ov_autoplace.decision_cache import DecisionCache
+from ov_autoplace.decision_cache import DecisionCache, cache_folder
 from ov_autoplace.devices import device_properties, property_text
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
@@ -58,7 +58,7 @@ def compile_placed(
         # Through HETERO it would be the same kernels behind one more layer.
         return compile_native(model, used[0], single_device_config(used[0], config))
     set_affinities(model, device_of)
-    if config.get("CACHE_DIR") or core.get_property("CACHE_DIR"):
+    if cache_folder(core, config):
         _tell_blobs_apart(core, model, used, config)
     return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", hetero_config(core, used, config))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import openvino as ov
 
@@ -19,10 +20,15 @@ from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.policy.checkpoint import checkpoint_key
 
-__all__ = ["DecisionCache", "model_hash"]
+__all__ = ["DecisionCache", "cache_folder", "model_hash"]
 
 _log = logging.getLogger("ov_autoplace")
 _SCHEMA = 1
+
+
+def cache_folder(core: ov.Core, properties: Mapping[str, Any]) -> str:
+    """``CACHE_DIR`` of a request, or of its Core; empty when neither has one."""
+    return str(properties.get("CACHE_DIR") or core.get_property("CACHE_DIR"))
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class DecisionCache:
         cls, core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions
     ) -> DecisionCache | None:
         """The cache entry of a request, or ``None`` when no ``CACHE_DIR`` is set."""
-        folder = options.properties.get("CACHE_DIR") or core.get_property("CACHE_DIR")
+        folder = cache_folder(core, options.properties)
         if not folder:
             return None
         asked = {

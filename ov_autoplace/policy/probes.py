@@ -62,7 +62,7 @@ def probe_features(graph: PolicyGraph) -> NDArray[np.float32]:
     """Features of N units, ``float32[N, len(PROBE_FEATURES)]``."""
     n = len(graph)
     unit = np.arange(n)
-    ends = np.stack([graph.edge_source, graph.edge_target], axis=1).astype(np.int32)
+    ends = _ends(graph)
     best_single = max(float(graph.node_cost.sum(axis=0).min()), 1e-12)
     group = unit
     columns: list[NDArray[np.float64]] = []
@@ -90,7 +90,7 @@ def look_features(graph: PolicyGraph, placed: NDArray[np.int64]) -> NDArray[np.f
         placed: Device of each unit, ``int64[N]``.
     """
     n, D = len(graph), graph.num_devices
-    ends = np.stack([graph.edge_source, graph.edge_target], axis=1).astype(np.int32)
+    ends = _ends(graph)
     own, circles, work = _circles(placed, ends)
     relaxed = graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _hand_overs(graph, placed)
     seconds = _simulated(graph, placed, work)
@@ -117,9 +117,14 @@ def fastest(graph: PolicyGraph, answers: Sequence[NDArray[np.int64]]) -> int:
         graph: The graph.
         answers: Device of each unit, ``int64[N]`` each.
     """
-    ends = np.stack([graph.edge_source, graph.edge_target], axis=1).astype(np.int32)
+    ends = _ends(graph)
     seconds = np.array([_simulated(graph, placed, _circles(placed, ends)[2]) for placed in answers])
     return int(np.flatnonzero(seconds <= seconds.min() * (1 + 1e-9))[-1])
+
+
+def _ends(graph: PolicyGraph) -> NDArray[np.int32]:
+    """Producer and consumer of each edge, ``int32[E, 2]``."""
+    return np.stack([graph.edge_source, graph.edge_target], axis=1).astype(np.int32)
 
 
 def _circles(placed: NDArray[np.int64], ends: NDArray[np.int32]) -> tuple[NDArray[np.int64], int, int]:

@@ -33,16 +33,16 @@ STATIC_LEVELS = [11, 8, 8, 9, 5, 5, 5, 5, 1]
 
 
 @pytest.fixture
-def published() -> CostTable:
+def nine_tasks() -> CostTable:
     return table_of([[t] * 4 for t in TASKS], [(a - 1, cost, [b - 1]) for (a, b), cost in EDGES.items()])
 
 
-def test_static_levels_are_those_of_the_publication(published: CostTable) -> None:
-    assert upward_ranks(published, published.op_seconds, transfers=False).tolist() == STATIC_LEVELS
+def test_static_levels_are_those_worked_out_by_hand(nine_tasks: CostTable) -> None:
+    assert upward_ranks(nine_tasks, nine_tasks.op_seconds, transfers=False).tolist() == STATIC_LEVELS
 
 
-def test_the_schedule_is_the_one_worked_out_by_hand(published: CostTable) -> None:
-    schedule = earliest_task_first(published, Constraints.of(published))
+def test_the_schedule_is_the_one_worked_out_by_hand(nine_tasks: CostTable) -> None:
+    schedule = earliest_task_first(nine_tasks, Constraints.of(nine_tasks))
     assert schedule.makespan_seconds == 19
     assert schedule.assignment.tolist() == [0, 0, 1, 0, 2, 0, 1, 1, 1]
     assert schedule.start_seconds.tolist() == [0, 6, 3, 2, 3, 9, 12, 7, 18]

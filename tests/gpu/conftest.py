@@ -11,10 +11,6 @@ DEVICES = ("GPU", "CPU")
 HERE = Path(__file__).resolve().parent
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "gpu: needs a GPU (run by `make test-gpu`)")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = [item for item in items if HERE in item.path.parents]
     for item in here:

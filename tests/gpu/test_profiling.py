@@ -65,17 +65,20 @@ def test_attention_and_everything_that_is_fused_is_in_one_group(session, counted
     assert any(group >= {"scores0", "softmax0", "context0"} for group in together)
 
 
-def test_node_times_are_means_over_all_inferences(counted) -> None:
-    """As on the CPU, and not those of the last inference: their sum over all inferences never shrinks."""
-    executable, nodes = counted
-    count, total = 11, {node.name: 11 * node.seconds for node in nodes}  # ten and a warm-up
-    for _ in range(5):
-        executable.run(3, warmup=0)
-        count += 3
-        for node in executable.node_times():
-            now = count * (node.seconds + 1e-6)  # cut off to whole microseconds
-            assert now >= total[node.name], node.name
-            total[node.name] = max(total[node.name], count * node.seconds)
+def test_node_times_are_means_over_all_inferences(core) -> None:
+    """As on the CPU, and not those of the last inference: the slow first one stays in the sum for good.
+
+    A tenth is left for clocks: a node's time was seen to shrink by 3 % on one machine, once in many runs.
+    """
+    with ProfilingSession(core, encoder(tokens=24), ("GPU", "CPU")) as session:  # of a shape that is new here
+        executable = session.compile_device("GPU", count_nodes=True)
+        count, total = 0, 0.0
+        for runs in (1, 1, 2, 4, 8):
+            executable.run(runs, warmup=0)
+            count += runs
+            nodes = executable.node_times()
+            assert count * sum(node.seconds + 1e-6 for node in nodes) >= 0.9 * total  # in whole microseconds
+            total = max(total, count * sum(node.seconds for node in nodes))
 
 
 def test_a_profile_adds_up_to_the_latency_of_each_device(core, session) -> None:

@@ -76,7 +76,7 @@ class ProfilingSession:
         make_names_unique(self.model)
         self.seed = seed
         self._input_high = input_ranges(self.model)
-        self._compiled: dict[tuple[str, bool], Executable] = {}
+        self._compiled: dict[str, Executable] = {}
         self._resources = ExitStack()
         try:
             folder = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="ov-autoplace-"))
@@ -115,19 +115,21 @@ class ProfilingSession:
         self._compiled.clear()
 
     def compile_device(self, device: str, *, count_nodes: bool = False) -> Executable:
-        """The whole model on one device, compiled once per session.
+        """The whole model on one device, compiled once per session unless its nodes are counted.
 
         Args:
             device: One of :attr:`devices`.
-            count_nodes: Make :meth:`Executable.node_times` available, which slows every node a little.
+            count_nodes: Make :meth:`Executable.node_times` available, which slows every node a little. What
+                was counted is never reset, so each call compiles.
 
         Raises:
             ProfilingError: The model cannot be timed on that device.
         """
-        key = (device, count_nodes)
-        if key not in self._compiled:
-            self._compiled[key] = self._compile(device, None, count_nodes)
-        return self._compiled[key]
+        if count_nodes:
+            return self._compile(device, None, count_nodes)
+        if device not in self._compiled:
+            self._compiled[device] = self._compile(device, None, count_nodes)
+        return self._compiled[device]
 
     def compile_placement(self, device_of: Mapping[str, str], *, count_nodes: bool = False) -> Executable:
         """The model as HETERO runs it with the device of every op given, or a plain device when it is one.

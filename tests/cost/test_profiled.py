@@ -228,3 +228,70 @@ def test_ops_that_a_device_does_not_support_are_infinite_there(unequal_pair: ov.
     assert np.isfinite(table.op_seconds[:, 1]).all()
     rest = [g for g in range(len(table)) if g not in refused]
     assert table.op_seconds[rest, 0].sum() > 0
+
+
+@dataclass
+class Disturbed:
+    """A compiled model of which other work interrupts one inference, while its first node runs."""
+
+    executable: object
+    factor: float
+
+    def run(self, samples: int, warmup: int = 0) -> np.ndarray:
+        latencies = np.full(samples, 1e-3)
+        self.executable.run(samples, warmup=warmup)
+        if samples > 2:  # not the warm-up
+            latencies[0] *= 1 + (self.factor - 1) * samples
+        return latencies
+
+    def node_times(self) -> list[Node]:
+        nodes = self.executable.node_times()
+        plain = ("name", "original_names", "consumers", "type", "layout", "status")
+        found = []
+        for node in nodes:
+            counted = Node(**{key: getattr(node, key) for key in plain})
+            counted.subgraph, counted.seconds = node.subgraph, 1e-3 * len(node.name)
+            found.append(counted)
+        next(node for node in found if node.status == "EXECUTED").seconds *= self.factor
+        return found
+
+
+class Busy(ProfilingSession):
+    """Each compilation that counts nodes is disturbed by the next factor of ``factors``, then by the last."""
+
+    def __init__(self, factors: list[float], *arguments: object) -> None:
+        super().__init__(*arguments)
+        self.factors, self.compiled = factors, 0
+
+    def compile_device(self, device: str, *, count_nodes: bool = False):
+        executable = super().compile_device(device, count_nodes=count_nodes)
+        if not count_nodes:
+            return executable
+        self.compiled += 1
+        return Disturbed(executable, self.factors[min(self.compiled, len(self.factors)) - 1])
+
+
+def shares(core: ov.Core, factors: list[float]) -> tuple[np.ndarray, int]:
+    """The groups' shares of the time on the second device, and how often nodes were counted."""
+    with Busy(factors, core, zoo.build("mobilenet_v2"), PAIR, device_properties(core, PAIR)) as session:
+        graph = extract(session.model)
+        table = profile_session(session, graph, np.ones((len(graph), 2), bool), transfers=TRANSFERS).table
+        return table.op_seconds[:, 1] / table.op_seconds[:, 1].sum(), session.compiled
+
+
+def test_nodes_that_other_work_disturbed_are_counted_again(unequal_pair, caplog) -> None:
+    quiet, times = shares(unequal_pair, [1.0])
+    assert times == 2  # once on each device
+    answer, times = shares(unequal_pair, [1.0, 10.0, 1.0])
+    assert times == 3
+    assert answer == pytest.approx(quiet)
+    assert not caplog.records
+
+
+def test_where_the_machine_stays_busy_the_least_disturbed_count_is_taken_with_a_warning(
+    unequal_pair, caplog
+) -> None:
+    answer, times = shares(unequal_pair, [1.0, 10.0, 3.0, 5.0])
+    assert times == 4
+    assert answer == pytest.approx(shares(unequal_pair, [1.0, 3.0])[0])
+    assert "other work disturbed the profile on CPU" in caplog.text

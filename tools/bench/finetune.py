@@ -1,6 +1,7 @@
 """Fine-tuning on really measured latency: how soon it is within 1 % of the best placement known.
 
     python tools/bench/finetune.py --results finetune.jsonl [--families bert vit resnet unet] [--seeds 3]
+    python tools/bench/finetune.py --results gpu.jsonl --pair gpu [--families radiance_field great_circles]
     python tools/bench/finetune.py --results finetune.jsonl --searches-only    # not timed, at any time
     python tools/bench/finetune.py --results finetune.jsonl --table            # prints what there is
 
@@ -9,6 +10,11 @@ and all; and `hsdag` that learns from its own measured samples alone, as publish
 simulator of the model's profiled costs, the published budget of 2,000 evaluations for both. Every run is a
 process of its own, whose time counts from its start, loading included, and needs the machine to itself; the
 table says what others took of it.
+
+The pair ``alias`` is the CPU plugin twice, on one thread and on two; its models are of the zoo. One device
+is the best placement of most of them, and networks that learned nothing propose that at once. The pair
+``gpu`` is OpenVINO's GPU plugin, which may run on a virtual GPU, beside the CPU's; its models are the
+networks of mix_networks.py, where a mix of both devices can be faster than each.
 
 The best placement known of a model is found in a last race in turns: of the best placements of all runs, the
 exact solver's and mode TUNE's answers and the single devices; the fastest of these are compiled twice more
@@ -30,79 +36,48 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import finetune_worker
-import numpy as np
 import openvino as ov
-from common import ROOT, machine_line, unequal_pair
-from finetune_results import WITHIN, Outcome, Results, improvements, print_results
+from common import ROOT, machine_line
+from device_race import core_of
+from finetune_outcome import improvements
+from finetune_race import DeviceOf, LastRace, Run, measured_outcome, text_of
+from finetune_results import Results, print_results
+from mix_networks import NETWORKS
+from real_models import PAIRS
 
 import zoo
-from ov_autoplace.cost.profiling import ProfilingSession
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.devices import device_properties
-from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.placement.annotation import completed
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placer import place
 from ov_autoplace.policy.checkpoint import load_card
 from ov_autoplace.solvers import solve
-from ov_autoplace.statistics import paired_ratio
-from ov_autoplace.training.finetuning.task import AFTER
 
-DEVICES = ("XCPU", "CPU")
-_FINALISTS = 3  # of each run, into the last race
-_FASTEST = 6  # of the last race, to be compiled again
-_COMPILATIONS = 2
+_MODELS = {
+    "alias": ("bert", "vit", "resnet", "unet"),
+    "gpu": (
+        "radiance_field",
+        "great_circles",
+        "hyperbolic_classifier",
+        "random_feature_classifier",
+        "fourier_attention",
+    ),
+}
+_OPS = 300
 _CHECKS = 4  # races of claims
-_ROUNDS = 400
 _LOG, _TABLE = "measurements.jsonl", "table.json"
-
-DeviceOf = dict[str, str]
-
-
-@dataclass
-class Run:
-    """A fine-tuning that ended.
-
-    Attributes:
-        line: The line of the results file.
-        lines: The measurement log.
-        table: Its costs, which name what the placements of the log place.
-    """
-
-    seed: int
-    kind: str
-    line: dict[str, Any]
-    lines: list[dict[str, Any]]
-    table: CostTable
-
-    def devices(self, line: dict[str, Any]) -> DeviceOf:
-        """Device of each op in a line of the log."""
-        assignment = np.array([ord(c) - ord("0") for c in line["placement"]], dtype=np.int32)
-        return Placement.of_groups(self.table, assignment).to_dict()
-
-    def finalists(self) -> list[DeviceOf]:
-        """The best placements that it measured."""
-        measured = [line for line in self.lines if line["kind"] == "measured" and line["relative"]]
-        measured.sort(key=lambda line: line["relative"])
-        return [self.devices(line) for line in measured[:_FINALISTS]]
-
-
-def text_of(device_of: DeviceOf) -> str:
-    """The same for the same placement, whatever groups it was made of."""
-    return " ".join(device_of[name] for name in sorted(device_of))
 
 
 def run_worker(task: str, model: Path, out: Path, arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
     """One run in a process of its own, whatever it printed last as JSON."""
     command = [sys.executable, finetune_worker.__file__, task, str(model), str(out)]
     command += ["--checkpoint", arguments.checkpoint, "--budget", str(arguments.budget), "--seed", str(seed)]
-    command += ["--evaluations", str(arguments.evaluations)]
+    command += ["--evaluations", str(arguments.evaluations), "--pair", arguments.pair]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
@@ -117,11 +92,14 @@ def busy_seconds() -> tuple[float, float]:
     return (sum(ticks) - idle) / os.sysconf("SC_CLK_TCK"), own.ru_utime + own.ru_stime
 
 
-def model_file(results: Results, family: str, ops: int) -> Path:
+def model_file(results: Results, family: str, arguments: argparse.Namespace) -> Path:
     """The model, built when it is needed for the first time."""
     path = results.folder / f"{family}.xml"
     if not path.exists():
-        model = zoo.build_scaled(family, ops, seed=0, weights="random")
+        if arguments.pair == "gpu":
+            model = NETWORKS[family]()
+        else:
+            model = zoo.build_scaled(family, arguments.ops, seed=0, weights="random")
         fold_static_shapes(model)
         path.parent.mkdir(parents=True, exist_ok=True)
         ov.save_model(model, path.with_suffix(".new.xml"), compress_to_fp16=False)
@@ -170,108 +148,6 @@ def search(results: Results, name: str, seed: int, kind: str, arguments: argpars
     print(f"{name}, seed {seed}, {kind}", file=sys.stderr, flush=True)
 
 
-class LastRace:
-    """Races of placements of one model, relative to the second device alone.
-
-    Attributes:
-        placements: Device of each op, by text.
-        ratios: Latency over that device's, by text: of the last races that each was in.
-    """
-
-    def __init__(self, model: ov.Model, placements: list[DeviceOf], seconds: float) -> None:
-        core = unequal_pair()
-        self._session = ProfilingSession(core, model, DEVICES, device_properties(core, DEVICES, {}))
-        self._seconds = seconds
-        names = list(placements[0])
-        alone = {device: dict.fromkeys(names, device) for device in DEVICES}
-        self.singles = {device: text_of(device_of) for device, device_of in alone.items()}
-        self.placements = {text_of(device_of): device_of for device_of in [*alone.values(), *placements]}
-        self.ratios: dict[str, float] = {}
-        self._race(list(self.placements), 1)
-        fastest = sorted(self.ratios, key=self.ratios.__getitem__)[:_FASTEST]
-        self._final = dict.fromkeys([*self.singles.values(), *fastest])
-        self._race(list(self._final), _COMPILATIONS)
-
-    @property
-    def best(self) -> str:
-        """The fastest placement of those that were compiled again."""
-        return min(self._final, key=self.ratios.__getitem__)
-
-    def check(self, placements: dict[str, DeviceOf]) -> None:
-        """Race more placements beside the best one."""
-        self.placements |= placements
-        self._race([*self.singles.values(), self.best, *placements], _COMPILATIONS, set(placements))
-
-    def close(self) -> None:
-        """Let go of the devices."""
-        self._session.close()
-
-    def _race(self, texts: list[str], compilations: int, about: set[str] | None = None) -> None:
-        """Compile and race placements; note the ratios of some of them, which are all if not said."""
-        logs: dict[str, list[float]] = {}
-        for _ in range(compilations):
-            self._session.forget()
-            executables = {}
-            for text in dict.fromkeys(texts):
-                try:
-                    device_of = completed(self._session.model, self.placements[text])
-                    executables[text] = self._session.compile_placement(device_of)
-                except ProfilingError as cause:
-                    print(f"left out of the last race: {cause}", file=sys.stderr)
-            result = self._session.race(
-                list(executables.values()), self._seconds, max_rounds=_ROUNDS, confidence=0.9999
-            )
-            samples = {text: e.samples for text, e in zip(executables, result.entries, strict=True)}
-            reference = samples[self.singles[DEVICES[1]]]
-            for text, own in samples.items():
-                if len(own):
-                    logs.setdefault(text, []).append(float(np.log(paired_ratio(own, reference).median)))
-        for text, values in logs.items():
-            if about is None or text in about:
-                self.ratios[text] = float(np.exp(np.mean(values)))
-
-
-def measured_outcome(name: str, run: Run, race: LastRace, claims: dict[str, DeviceOf]) -> Outcome:
-    """When a run's policy proposed something within 1 % of the best, and how good its best proposal was.
-
-    Claims that were not raced yet do not count; they are added to ``claims``.
-    """
-    best = race.ratios[race.best]
-    reference = race.ratios[race.singles[run.line["result"]["best_single"]]]
-    found: list[float] = []
-    hit: dict[str, Any] = {"evaluations": None}
-    measured = 0
-    for line in run.lines:
-        measured += line["kind"] == "measured"
-        kinds = ("proposed",) if line["source"] in DEVICES else ("proposed", "measured")
-        if line["kind"] not in kinds or line["note"] == AFTER:  # that one was counted before
-            continue
-        if line["relative"] is None:
-            found.append(np.inf)
-            continue
-        device_of = run.devices(line)
-        text = text_of(device_of)
-        ratio = race.ratios.get(text, line["relative"] * reference) / best
-        if ratio <= WITHIN and text not in race.ratios:
-            claims[text] = device_of
-            ratio = np.inf
-        found.append(ratio)
-        if hit["evaluations"] is None and ratio <= WITHIN:
-            hit = {"evaluations": len(found), "seconds": line["at_seconds"], "measured": measured}
-    return Outcome(
-        model=name,
-        seed=run.seed,
-        kind=run.kind,
-        of=len(found),
-        ratio=min(found, default=np.inf),
-        curve=improvements(found),
-        measurements=measured,
-        wall=run.line["wall"],
-        others=run.line["others"],
-        **hit,
-    )
-
-
 def last_race(results: Results, path: Path, arguments: argparse.Namespace) -> None:
     """Find out what the runs of a model were worth; nothing when that was done for the same runs."""
     name = path.stem
@@ -289,14 +165,14 @@ def last_race(results: Results, path: Path, arguments: argparse.Namespace) -> No
     model = ov.Core().read_model(path)
     table = runs[0].table
     rivals = {"the solver's": Placement.of_groups(table, solve(table).assignment).to_dict()}
+    core = core_of(arguments.pair)
     tuned = place(
-        model, DEVICES, "TUNE", unequal_pair(), time_budget_ms=1e3 * arguments.budget, policy="none"
+        model, PAIRS[arguments.pair], "TUNE", core, time_budget_ms=1e3 * arguments.budget, policy="none"
     )
     ops = rivals["the solver's"]
     rivals["TUNE's"] = {op: tuned.to_dict()[op] for op in ops}
-    race = LastRace(
-        model, [*rivals.values(), *(d for run in runs for d in run.finalists())], arguments.final_seconds
-    )
+    contestants = [*rivals.values(), *(d for run in runs for d in run.finalists())]
+    race = LastRace(arguments.pair, model, contestants, arguments.final_seconds)
     try:
         for _ in range(_CHECKS):
             claims: dict[str, DeviceOf] = {}
@@ -314,7 +190,7 @@ def last_race(results: Results, path: Path, arguments: argparse.Namespace) -> No
         name,
         runs=keys,
         winner=names.get(race.best, "a mix that a policy proposed"),
-        best_single=min(race.ratios[text] for text in race.singles.values()) / race.ratios[race.best],
+        best_single=race.best_single / race.ratios[race.best],
         outcomes=[asdict(outcome) for outcome in outcomes],
     )
     print(f"{name}: last race", file=sys.stderr, flush=True)
@@ -324,8 +200,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, required=True, help="finished pieces, as JSON lines")
     parser.add_argument("--checkpoint", default="base")
-    parser.add_argument("--families", nargs="*", default=["bert", "vit", "resnet", "unet"])
-    parser.add_argument("--ops", type=int, default=300, help="size of each model")
+    parser.add_argument("--pair", choices=tuple(PAIRS), default="alias", help="of devices")
+    parser.add_argument("--families", nargs="*", help="models; default: the pair's")
+    parser.add_argument("--ops", type=int, help=f"size of each model of the pair alias; default: {_OPS}")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--budget", type=float, default=60.0, help="seconds per run")
     parser.add_argument("--evaluations", type=int, default=2000, help="of a search on the simulator")
@@ -336,11 +213,12 @@ def main() -> None:
     part.add_argument("--table", action="store_true", help="print what there is")
     parser.add_argument("--json", type=Path, help="where to write the table's numbers")
     arguments = parser.parse_args()
+    _complete(parser, arguments)
     results = Results(arguments.results)
     if not arguments.table:
         results.check_settings(
             checkpoint=load_card(arguments.checkpoint).digest,
-            **{name: getattr(arguments, name) for name in ("ops", "budget", "evaluations")},
+            **{name: getattr(arguments, name) for name in ("pair", "ops", "budget", "evaluations")},
         )
         results.add("machine", line=machine_line())
         for family in arguments.families:
@@ -355,9 +233,24 @@ def main() -> None:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
+def _complete(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Fill in what depends on the pair, and refuse what it does not have."""
+    if arguments.pair == "gpu":
+        if arguments.ops is not None:
+            parser.error("--ops sizes the models of the pair alias; those of the pair gpu have one size")
+        unknown = [name for name in arguments.families or () if name not in NETWORKS]
+        if unknown:
+            parser.error(f"there is no network {', '.join(unknown)}; there are {', '.join(NETWORKS)}")
+    elif arguments.ops is None:
+        arguments.ops = _OPS
+    arguments.families = arguments.families or [
+        name for name in _MODELS[arguments.pair] if arguments.pair == "alias" or name in NETWORKS
+    ]
+
+
 def bench_family(results: Results, family: str, arguments: argparse.Namespace) -> None:
     """All runs of one model, the race that says what they were worth, and the searches."""
-    path = model_file(results, family, arguments.ops)
+    path = model_file(results, family, arguments)
     if not arguments.searches_only:
         for seed in range(arguments.seeds):
             for kind in finetune_worker.RUNS:

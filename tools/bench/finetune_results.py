@@ -3,48 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import print_table
+from finetune_outcome import WITHIN, Outcome, first_within
+from finetune_ratios import compare
 
-__all__ = ["WITHIN", "Outcome", "Results", "first_within", "improvements", "print_results"]
-
-WITHIN = 1.01
-"""A latency counts as reached when it is at most this times the best known."""
-
-
-@dataclass
-class Outcome:
-    """One run on devices, or one search on the simulator.
-
-    Attributes:
-        kind: Which policy, and what it learned from.
-        evaluations: Placements that it proposed until one was within 1 % of the best known; ``None`` = never.
-        of: How many it proposed in all.
-        curve: Evaluation and latency over the best known wherever the latter fell.
-        ratio: Its best placement over the best known.
-        seconds: Wall-clock time until then, ``None`` on the simulator, like all that follow.
-        measured: Placements that were run on devices until then, the single devices included.
-        measurements: How many were in all.
-        wall: Seconds from the start of the process to its end.
-        others: Share of the machine that other processes took meanwhile.
-    """
-
-    model: str
-    seed: int
-    kind: str
-    evaluations: int | None
-    of: int
-    ratio: float
-    curve: list[tuple[int, float]] = field(default_factory=list)
-    seconds: float | None = None
-    measured: int | None = None
-    measurements: int | None = None
-    wall: float | None = None
-    others: float | None = None
+__all__ = ["Results", "print_results"]
 
 
 class Results:
@@ -91,6 +58,7 @@ class Results:
     def check_settings(self, **ours: Any) -> None:
         """Refuse to mix runs of different settings."""
         known = self.get("settings") or self.add("settings", **ours)
+        known = {"pair": "alias"} | known  # files that name none are older than the other pair
         for name, value in ours.items():
             if known[name] != value:
                 raise SystemExit(
@@ -113,20 +81,6 @@ class Results:
         return found
 
 
-def improvements(values: list[float]) -> list[tuple[int, float]]:
-    """Number, from 1, and value wherever a value is lower than all before."""
-    found: list[tuple[int, float]] = []
-    for number, value in enumerate(values, 1):
-        if np.isfinite(value) and (not found or value < found[-1][1]):
-            found.append((number, value))
-    return found
-
-
-def first_within(curve: list[tuple[int, float]], limit: float) -> int | None:
-    """Evaluations until a curve is at most ``limit``."""
-    return next((evaluation for evaluation, ratio in curve if ratio <= limit), None)
-
-
 def print_results(results: Results, comparisons: list[tuple[str, str]]) -> dict[str, Any]:
     """Print the tables; returns the ratios of evaluations."""
     settings, machine, outcomes = results.get("settings"), results.get("machine"), results.outcomes()
@@ -143,7 +97,7 @@ def print_results(results: Results, comparisons: list[tuple[str, str]]) -> dict[
         "model",
         "run",
         "reached",
-        "evaluations",
+        "evaluations, by seed",
         "of",
         "measured",
         "spent",
@@ -155,18 +109,16 @@ def print_results(results: Results, comparisons: list[tuple[str, str]]) -> dict[
     print_table(title, columns, _rows(outcomes))
     ratios = {}
     for ours, other in comparisons:
-        ratios[f"{other} / {ours}"] = found = _speed_up(outcomes, ours, other)
-        if found["pairs"]:
-            print(
-                f"evaluations, {other} / {ours}, {found['pairs']} pairs: median to within 1 % "
-                f"{found['within']:.1f} ({found['bounds']} are at least that, {found['losses']} at most), "
-                f"to the same latency {found['same_latency']:.1f}"
-            )
+        found = compare(outcomes, ours, other)
+        if found.pairs:
+            print_table(*found.table())
+            print(found.sentence())
+        ratios[f"{other} / {ours}"] = found.to_dict()
     return ratios
 
 
 def _rows(outcomes: list[Outcome]) -> list[list[str]]:
-    """A row per model and kind; runs that did not get there count as worse than any number."""
+    """A row per model and kind; ``> n`` is a run that did not get there with all its n evaluations."""
     rows = []
     for model in dict.fromkeys(o.model for o in outcomes):
         for kind in dict.fromkeys(o.kind for o in outcomes):
@@ -174,13 +126,14 @@ def _rows(outcomes: list[Outcome]) -> list[list[str]]:
             if not own:
                 continue
             there = [o for o in own if o.evaluations is not None]
-            counts = sorted(np.inf if o.evaluations is None else o.evaluations for o in own)
+            own.sort(key=lambda o: o.seed)
+            counts = [f"> {o.of}" if o.evaluations is None else str(o.evaluations) for o in own]
             rows.append(
                 [
                     model,
                     kind,
                     f"{len(there)} of {len(own)}",
-                    " ".join("-" if np.isinf(count) else str(count) for count in counts),
+                    ", ".join(counts),
                     _median([o.of for o in own], ".0f"),
                     _median_and_worst([o.measured for o in there], ".0f"),
                     _median([o.measurements for o in own], ".0f"),
@@ -206,32 +159,3 @@ def _median_and_worst(values: list[Any], form: str) -> str:
 def _largest(values: list[float | None], scale: float, form: str) -> str:
     known = [value for value in values if value is not None]
     return format(scale * max(known), form) if known else "-"
-
-
-def _speed_up(outcomes: list[Outcome], kind: str, scratch: str) -> dict[str, Any]:
-    """How many times more evaluations ``scratch`` took than ``kind``, as medians over models and seeds.
-
-    ``within`` is until within 1 % of the best known. Who did not get there took more than all that it had:
-    ``bounds`` counts the pairs in which that was ``scratch``, so that their ratio is too low, and ``losses``
-    those in which it was ``kind``, whose ratio is too high. ``same_latency`` has no bounds for ``scratch``:
-    until the best latency that it found, or within 1 % if that was better.
-    """
-    within, same, bounds, losses = [], [], 0, 0
-    key = {(o.model, o.seed, o.kind): o for o in outcomes}
-    for (model, seed, own), ours in key.items():
-        other = key.get((model, seed, scratch))
-        if own != kind or other is None:
-            continue
-        bounds += other.evaluations is None
-        losses += ours.evaluations is None
-        within.append((other.evaluations or other.of) / (ours.evaluations or max(ours.of, 1)))
-        goal = max(WITHIN, other.curve[-1][1]) if other.curve else np.inf
-        there = first_within(other.curve, goal) or other.of
-        same.append(there / (first_within(ours.curve, goal) or max(ours.of, 1)))
-    return {
-        "within": float(np.median(within)) if within else None,
-        "same_latency": float(np.median(same)) if same else None,
-        "pairs": len(within),
-        "bounds": bounds,
-        "losses": losses,
-    }

@@ -18,8 +18,9 @@ SEARCHES = ("pretrained simulated", "hsdag simulated")
 
 
 def tune(arguments: argparse.Namespace) -> dict[str, Any]:
-    """A fine-tuning on XCPU and CPU; from scratch it is hsdag's network."""
-    from common import unequal_pair
+    """A fine-tuning on the devices of the pair; from scratch it is hsdag's network."""
+    from device_race import core_of
+    from real_models import PAIRS
 
     from ov_autoplace import finetune
     from ov_autoplace.training.finetuning.settings import FinetuneSettings
@@ -38,12 +39,12 @@ def tune(arguments: argparse.Namespace) -> dict[str, Any]:
         )
     result = finetune(
         arguments.model,
-        "XCPU,CPU",
+        PAIRS[arguments.pair],
         checkpoint=None if scratch else arguments.checkpoint,
         config="hsdag",
         budget=arguments.budget,
         out=arguments.out,
-        core=unequal_pair(),
+        core=core_of(arguments.pair),
         seed=arguments.seed,
         settings=settings,
         started=STARTED,
@@ -81,6 +82,7 @@ def main() -> None:
     parser.add_argument("task", choices=(*RUNS, *SEARCHES))
     parser.add_argument("model", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--pair", required=True)
     parser.add_argument("--checkpoint", default="base")
     parser.add_argument("--budget", type=float, default=60.0)
     parser.add_argument("--evaluations", type=int, default=2000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import openvino as ov
@@ -25,7 +26,8 @@ def race_with(profile: float, **more: float) -> Race:
         name: 0.01 * factor * speed * random.uniform(0.99, 1.01, R) for name, factor in factors.items()
     }
     answer = Answer("CPU", ("CPU",), 1, 0.01, 1.0)
-    return Race(("GPU", "CPU"), samples, {"NPU": "is not there"}, {"PROFILE": answer})
+    copies = {name: (float(np.median(s)), 1.1 * float(np.median(s))) for name, s in samples.items()}
+    return Race(("GPU", "CPU"), samples, {"NPU": "is not there"}, {"PROFILE": answer}, copies)
 
 
 def test_the_best_device_is_chosen_among_devices_only():
@@ -55,6 +57,8 @@ def test_a_race_survives_json():
     again = race_of(json.loads(json.dumps(to_dict(race))))
     assert again.answers == race.answers
     assert again.failures == race.failures
+    assert again.runs == race.runs
+    assert again.spread("GPU") == pytest.approx(1.1, rel=1e-5)
     assert all(np.allclose(again.samples[name], race.samples[name], rtol=1e-5) for name in race.samples)
 
 
@@ -63,7 +67,20 @@ def test_rows_have_a_cell_for_every_contestant_also_for_those_that_are_missing()
     assert {len(row) for row in race_rows(races)} == {9}
     assert {len(row) for row in ratio_rows(races)} == {10}
     assert race_rows(races)[0][-2] == "-"
-    assert ratio_rows(races)[0][-2] == str(R)
+    assert ratio_rows(races)[0][-2] == f"{R} x 2"
+
+
+@pytest.mark.parametrize(
+    ("copies", "told"),
+    [
+        ({"A": (1.0,), "B": (2.0,)}, "40"),
+        ({"A": (1.0, 1.1), "B": (2.0, 2.2)}, "40 x 2"),
+        ({"A": (1.0,), "B": (2.0, 2.2, 2.1)}, "40 x 1-3"),
+    ],
+)
+def test_the_number_of_copies_is_told_where_there_are_several(copies, told):
+    race = replace(race_with(0.8), copy_medians=copies)
+    assert race.runs == told
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -96,4 +113,6 @@ def test_everybody_runs_in_the_same_rounds_and_who_cannot_is_told():
     assert {len(samples) for samples in race.samples.values()} == {race.rounds}
     assert race.rounds >= 15
     assert set(race.failures) == {"NOSUCH"}
+    assert set(race.copy_medians) == set(race.samples)
+    assert all(race.spread(name) >= 1 for name in race.samples)
     assert race.answers["ZERO_SHOT"].subgraphs == 1

@@ -1,7 +1,8 @@
 """One model, everything that could run it: each device, AUTO, HETERO and AUTOPLACE's answers, in one race.
 
 Everybody is compiled apart, on a Core of its own, even where AUTOPLACE's answer is a single device: so
-each is measured like any other and none is equal to another by definition.
+each is measured like any other and none is equal to another by definition. Short models are compiled
+several times, see :mod:`race_copies`.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import openvino as ov
 from common import unequal_pair
+from race_copies import compile_copies, race_copies
 from real_models import PAIRS
 
 import ov_autoplace
-from ov_autoplace._core import ProfilerError
 from ov_autoplace.cost.profiling import save_ir
 from ov_autoplace.cost.target import Target
 from ov_autoplace.cost.transfers import measure_transfers
@@ -30,7 +31,6 @@ from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.shapes import with_static_shapes
-from ov_autoplace.models import openvino_reason
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.statistics import Interval, median_interval, paired_ratio
 
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["MODES", "Answer", "Race", "core_of", "hand_overs", "race_model"]
 
 MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
-_ROUNDS = 500  # at most
-_FEWEST_ROUNDS = 15  # fewer say little, so slow models get them in up to so many seconds
-_LONGEST = 60.0
 # AUTO would run on the CPU until its first choice is compiled: what is compared is what comes after.
 _PROPERTIES = {"AUTO": {"ENABLE_STARTUP_FALLBACK": "NO"}}
 
@@ -72,15 +69,17 @@ class Race:
 
     Attributes:
         devices: All of them.
-        samples: Seconds of each contestant in the same rounds, ``float64[R]``.
+        samples: Seconds of each contestant in the same rounds, means over its copies, ``float64[R]``.
         failures: Why a contestant is missing.
         answers: AUTOPLACE's, by mode.
+        copy_medians: Median seconds of each copy of a contestant.
     """
 
     devices: tuple[str, ...]
     samples: dict[str, np.ndarray]
     failures: dict[str, str]
     answers: dict[str, Answer]
+    copy_medians: dict[str, tuple[float, ...]]
 
     @property
     def best_device(self) -> str:
@@ -92,6 +91,19 @@ class Race:
     def rounds(self) -> int:
         """Paired runs of everybody."""
         return len(next(iter(self.samples.values())))
+
+    @property
+    def runs(self) -> str:
+        """Rounds, and how often contestants were compiled and run in each, as a cell."""
+        copies = sorted({len(medians) for medians in self.copy_medians.values()})
+        if copies == [1]:
+            return str(self.rounds)
+        return f"{self.rounds} x {'-'.join(map(str, (copies[0], copies[-1])[: len(copies)]))}"
+
+    def spread(self, contestant: str) -> float:
+        """Median of the slowest copy over that of the fastest."""
+        medians = self.copy_medians[contestant]
+        return max(medians) / min(medians)
 
     def interval(self, contestant: str) -> Interval:
         """Median seconds."""
@@ -160,7 +172,7 @@ def race_model(
             continue
         placements[mode] = placement
         answers[mode] = _answer(placement, time.perf_counter() - start)
-    with _compiler(core, model, devices, failures) as compile_for:
+    with _compiler(core, model, devices) as compile_for:
         calls = {device: partial(compile_for, device, device) for device in devices}
         calls |= {rival: partial(compile_for, rival, f"{rival}:{','.join(devices)}") for rival in rivals}
         for mode, placement in placements.items():
@@ -169,12 +181,14 @@ def race_model(
                 calls[mode] = partial(compile_for, mode, used[0])
             else:
                 calls[mode] = partial(compile_for, mode, f"HETERO:{','.join(used)}", placement)
-        # Where a compiled model lies in memory depends on those before it, so nobody is always the first.
-        order = np.random.default_rng((seed, len(model.get_ops()))).permutation(list(calls)).tolist()
-        compiled = {name: calls[name]() for name in order}
-        able = {name: compiled[name] for name in calls if compiled[name] is not None}
-        samples = _race(able, seconds, seed, failures)
-    return Race(tuple(devices), samples, failures, answers)
+        order = (seed, len(model.get_ops()))  # of compiling: not the same in every model
+        executables = compile_copies(calls, devices, _constant_bytes(model), seconds, order, failures)
+        copies = race_copies(executables, seconds, seed, failures)
+    return Race(tuple(devices), copies.samples, failures, answers, copies.medians)
+
+
+def _constant_bytes(model: ov.Model) -> int:
+    return sum(op.output(0).get_tensor().size for op in model.get_ops() if op.get_type_name() == "Constant")
 
 
 @contextmanager
@@ -198,58 +212,25 @@ def _answer(placement: Placement, seconds: float) -> Answer:
 
 
 @contextmanager
-def _compiler(
-    core: ov.Core, model: ov.Model, devices: Sequence[str], failures: dict[str, str]
-) -> Iterator[_Compile]:
+def _compiler(core: ov.Core, model: ov.Model, devices: Sequence[str]) -> Iterator[_Compile]:
     static, _ = with_static_shapes(model, None)
     make_names_unique(static)
     with tempfile.TemporaryDirectory(prefix="ov-autoplace-bench-") as folder:
         ir = str(save_ir(static, Path(folder)))
-        yield _Compile(core, devices, ir, input_ranges(static), failures)
+        yield _Compile(core, devices, ir, input_ranges(static))
 
 
 @dataclass(frozen=True, eq=False)
 class _Compile:
-    """Compiles one contestant on a profiler of its own; notes why where it cannot."""
+    """Compiles one contestant on a profiler of its own."""
 
     core: ov.Core
     devices: Sequence[str]
     ir: str
     input_high: dict[str, int]
-    failures: dict[str, str]
 
-    def __call__(self, name: str, device: str, placement: Placement | None = None) -> Executable | None:
+    def __call__(self, name: str, device: str, placement: Placement | None = None) -> Executable:
         properties = device_properties(self.core, self.devices)
         affinities = None if placement is None else placement.to_dict()
-        try:
-            profiler = profiler_for(self.core, self.devices, properties)
-            return profiler.compile(
-                self.ir, device, _PROPERTIES.get(name, {}), affinities, self.input_high, 0
-            )
-        except ProfilerError as cause:
-            self.failures[name] = openvino_reason(cause)
-            return None
-
-
-def _race(
-    executables: dict[str, Executable], seconds: float, seed: int, failures: dict[str, str]
-) -> dict[str, np.ndarray]:
-    """Samples of all who could be run, of the same rounds: the fewest, then as many as the time allows."""
-    from ov_autoplace._core import Profiler
-
-    running = dict(executables)
-    for executable in executables.values():
-        executable.run(1, warmup=2)
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in executables}
-    for budget, rounds in ((_LONGEST, _FEWEST_ROUNDS), (seconds, _ROUNDS)):
-        # Nobody leaves for being slow before the last round: the tables show everybody.
-        result = Profiler.race(
-            list(running.values()), budget, seed=seed, min_rounds=rounds, max_rounds=rounds
-        )
-        for name, entry in zip(list(running), result.entries, strict=True):
-            if len(entry.samples) < result.rounds:
-                failures[name] = entry.dropped
-                del running[name], parts[name]
-            else:
-                parts[name].append(np.asarray(entry.samples))
-    return {name: np.concatenate(found) for name, found in parts.items()}
+        profiler = profiler_for(self.core, self.devices, properties)
+        return profiler.compile(self.ir, device, _PROPERTIES.get(name, {}), affinities, self.input_high, 0)

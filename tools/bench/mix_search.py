@@ -265,7 +265,7 @@ def _network_table(races: Mapping[str, Race]) -> Table:
         medians = [milliseconds(race.samples[c]) if c in race.samples else "-" for c in contestants]
         answer = race.answers.get("TUNE") or race.answers.get("PROFILE")
         mix = "-" if answer is None else f"{'+'.join(answer.devices)}, {answer.subgraphs}"
-        rows.append((name, *medians, *ratios, str(race.rounds), mix))
+        rows.append((name, *medians, *ratios, race.runs, mix))
     return Table(
         "Networks of both sorts: milliseconds, and AUTOPLACE over the best single device",
         (
@@ -277,10 +277,11 @@ def _network_table(races: Mapping[str, Race]) -> Table:
             "tune",
             "profile / best",
             "tune / best",
-            "runs",
+            "rounds x copies",
             "devices, submodels (tune)",
         ),
         tuple(rows),
+        "A sample of a round is the mean over all copies of a contestant.",
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scaling import exponent, measure
+import scaling
+from scaling import exponent, measure, measure_policy, rows_within
+from suite_process import Failure
 
 
 def rows_of(law, sizes=(100, 1_000, 5_000, 20_000), repeats=3, noise=0.0):
@@ -47,3 +49,78 @@ def test_our_parts_are_measured_on_a_real_model():
     assert set(row["seconds"]) == {"clone", "extract", "coarsen", "simulate", "solve", "annotate"}
     assert 50 < row["ops"] < 150
     assert all(len(samples) == 3 for samples in row["seconds"].values())
+
+
+def test_the_policy_is_measured_on_a_real_model():
+    row = measure_policy("chain", 100, seed=0)
+    assert len(row["seconds"]["policy"]) == 3
+    assert row["groups"] <= row["ops"]
+
+
+class Children:
+    """Stands for the clock and for processes, which take as long as ``durations`` say.
+
+    Args:
+        durations: Seconds by function and number of ops; 1 where nothing is said.
+        dying: Functions and numbers of ops that die at once.
+    """
+
+    def __init__(self, durations=None, dying=()) -> None:
+        self.now = 1000.0
+        self.durations = durations or {}
+        self.dying = dying
+        self.called = []
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def in_child(self, function, arguments, timeout):
+        key = (function.partition(":")[2], arguments["num_ops"])
+        self.called.append(key)
+        if key in self.dying:
+            return Failure("died by SIGSEGV")
+        taken = self.durations.get(key, 1.0)
+        self.now += min(taken, timeout)
+        if taken > timeout:
+            return Failure(f"took longer than {timeout:.0f} s")
+        return {"ops": key[1], "seconds": {key[0]: [taken]}}
+
+
+def rows_with(monkeypatch, children, seconds=900.0):
+    monkeypatch.setattr(scaling, "time", children)
+    monkeypatch.setattr(scaling, "in_child", children.in_child)
+    rows, missing = rows_within(seconds, 60.0, "chain", (100, 1_000, 5_000), 0)
+    return {row["ops"]: set(row["seconds"]) for row in rows}, missing
+
+
+ALL = {"measure", "measure_policy", "measure_hetero"}
+
+
+def test_a_row_has_what_all_its_pieces_gave(monkeypatch):
+    rows, missing = rows_with(monkeypatch, Children())
+    assert rows == {100: ALL, 1_000: ALL, 5_000: ALL}
+    assert missing == []
+
+
+def test_a_piece_that_dies_is_told_and_the_rest_of_its_row_is_kept(monkeypatch):
+    rows, missing = rows_with(monkeypatch, Children(dying=[("measure_policy", 1_000)]))
+    assert rows == {100: ALL, 1_000: ALL - {"measure_policy"}, 5_000: ALL}
+    assert missing == ["chain of 1,000 ops: the policy not measured: died by SIGSEGV"]
+
+
+def test_a_piece_that_took_too_long_is_not_tried_on_larger_models(monkeypatch):
+    children = Children(durations={("measure_hetero", 1_000): 61.0})
+    rows, missing = rows_with(monkeypatch, children)
+    assert rows == {100: ALL, 1_000: ALL - {"measure_hetero"}, 5_000: ALL - {"measure_hetero"}}
+    assert ("measure_hetero", 5_000) not in children.called
+    (sentence,) = missing
+    assert "took longer than 60 s; larger ones were not tried" in sentence
+
+
+def test_nothing_is_started_when_the_time_is_up_and_everything_is_told(monkeypatch):
+    children = Children(durations={("measure_policy", 100): 30.0})
+    rows, missing = rows_with(monkeypatch, children, seconds=20.0)
+    assert rows == {100: {"measure"}}
+    assert children.called == [("measure", 100), ("measure_policy", 100)]
+    assert children.now == 1020.0
+    assert len(missing) == 3  # the policy ran out of time, the two others had none left

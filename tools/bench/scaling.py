@@ -2,7 +2,9 @@
 
     python tools/bench/scaling.py [--quick] [--seed 0] [--kinds chain ...] [--sizes 100 1000 ...]
 
-Models are those of ``graph_scale.py``; each row runs in a process of its own. Times are seconds of
+Models are those of ``graph_scale.py``; the policy, HETERO and our other parts run in processes of their own,
+so that one that dies or takes too long is told and the rest is shown. A whole run takes at most about 15
+minutes: each kind of model gets its share of them, and what does not fit is told too. Times are seconds of
 processor time of all threads, which is what an idle machine's clock shows or less. ``solve`` and
 ``policy`` place the coarse graph on the analytic costs of a catalogue machine, ``simulate`` is one
 placement in two halves, ``annotate`` writes it into a copy of the model, and ``HETERO`` compiles that for
@@ -27,23 +29,34 @@ from suite_result import Ratio, Result, Table
 
 import ov_autoplace
 from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.simulator import problem_of
 from ov_autoplace.solvers import solve
 from ov_autoplace.statistics import Interval, median_interval
 
-__all__ = ["PARTS", "exponent", "measure", "measure_hetero", "run"]
+__all__ = ["PARTS", "exponent", "measure", "measure_hetero", "measure_policy", "rows_within", "run"]
 
 PARTS = ("clone", "extract", "coarsen", "simulate", "solve", "policy", "annotate", "HETERO")
 _SIZES = {True: (100, 1_000, 5_000), False: (100, 300, 1_000, 3_000, 10_000, 25_000, 50_000)}
 _KINDS = {True: ("transformer", "unrolled_lstm"), False: tuple(BUILDERS)}
 _REPEATS = 3
-_TIMEOUT = {True: 120.0, False: 900.0}
+_WHOLE = {True: 150.0, False: 900.0}  # seconds of a run
+_TIMEOUT = {True: 60.0, False: 180.0}  # of a piece
+_PIECES = {
+    "our parts": "scaling:measure",
+    "the policy": "scaling:measure_policy",
+    "HETERO's compilation": "scaling:measure_hetero",
+}
+_LONG = 8.0  # processor seconds of a part that is not repeated
 # Below, what grows with a model is hidden by what every model costs.
 _SMALLEST_FOR_EXPONENT = 1_000
 _TARGET = ROOT / "ov_autoplace" / "targets" / "core-ultra-7-155h.json"
 _SIMULATIONS = 20
+_MEMORY = ("added MB", "peak MB", "policy peak MB", "HETERO peak MB")
 
 
 def run(
@@ -59,25 +72,15 @@ def run(
     """
     kinds, sizes = kinds or _KINDS[quick], sizes or _SIZES[quick]
     tables, ratios, data, remarks = [], [], {}, []
-    for kind in kinds:
-        rows = []
-        for size in sizes:
-            arguments = {"kind": kind, "num_ops": size, "seed": seed}
-            row = in_child("scaling:measure", arguments, timeout=_TIMEOUT[quick])
-            if isinstance(row, Failure):
-                remarks.append(f"{kind} of {size:,} ops: not measured: {row.reason}")
-                continue
-            compiled = in_child("scaling:measure_hetero", arguments, timeout=_TIMEOUT[quick])
-            if isinstance(compiled, Failure):
-                remarks.append(f"{kind} of {size:,} ops: HETERO did not compile it: {compiled.reason}")
-            else:
-                row["seconds"] |= compiled["seconds"]
-                row["HETERO peak MB"] = compiled["peak MB"]
-            rows.append(row)
+    end = time.perf_counter() + _WHOLE[quick]
+    for i, kind in enumerate(kinds):
+        share = (end - time.perf_counter()) / (len(kinds) - i)
+        rows, missing = rows_within(share, _TIMEOUT[quick], kind, sizes, seed)
+        remarks += missing
         slopes = {part: exponent(rows, part) for part in PARTS}
         tables.append(_table(kind, rows, slopes))
         ratios += [
-            Ratio(f"{kind}: exponent of {part}", *found, len(rows) * _REPEATS, "growth")
+            Ratio(f"{kind}: exponent of {part}", *found, len(_points(rows, part)), "growth")
             for part, found in slopes.items()
             # OpenVINO's own parts are shown, not guarded.
             if found is not None and part not in ("clone", "HETERO")
@@ -93,7 +96,45 @@ def run(
     )
 
 
-def measure(kind: str, num_ops: int, seed: int, parts: Sequence[str] = PARTS) -> dict[str, Any]:
+def rows_within(
+    seconds: float, timeout: float, kind: str, sizes: Sequence[int], seed: int
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Everything about one kind of model, as far as the time allows; and what is missing, as sentences.
+
+    Args:
+        seconds: For all of it.
+        timeout: Seconds of one piece. A piece that takes longer is not tried on what comes after.
+        kind: Of models, a key of ``graph_scale.BUILDERS``.
+        sizes: Numbers of ops, rising.
+        seed: Of the weights.
+    """
+    rows, missing = [], []
+    pieces = dict(_PIECES)
+    end = time.perf_counter() + seconds
+    for size in sizes:
+        row: dict[str, Any] = {"seconds": {}}
+        for piece, function in tuple(pieces.items()):
+            start = time.perf_counter()
+            limit = min(timeout, end - start)
+            outcome: Any = Failure("no time was left")
+            if limit > 0:
+                outcome = in_child(function, {"kind": kind, "num_ops": size, "seed": seed}, timeout=limit)
+            if not isinstance(outcome, Failure):
+                row |= {**outcome, "seconds": row["seconds"] | outcome["seconds"]}
+                continue
+            reason = outcome.reason
+            if time.perf_counter() - start >= limit:
+                del pieces[piece]
+                reason += "; larger ones were not tried"
+            missing.append(f"{kind} of {size:,} ops: {piece} not measured: {reason}")
+        if row["seconds"]:
+            rows.append(row)
+    return rows, missing
+
+
+def measure(
+    kind: str, num_ops: int, seed: int, parts: Sequence[str] = ("simulate", "solve", "annotate")
+) -> dict[str, Any]:
     """Our parts on one model: lists of processor seconds, sizes and memory.
 
     Args:
@@ -105,7 +146,7 @@ def measure(kind: str, num_ops: int, seed: int, parts: Sequence[str] = PARTS) ->
     model = BUILDERS[kind](num_ops, np.random.default_rng(seed))
     before = peak_mb()
     steps = measure_steps(model, _REPEATS)
-    table = analytic_table(steps.coarse, Target.load(_TARGET), ("GPU", "CPU"))
+    table = _table_of(steps.coarse)
     halves = (np.arange(len(table)) >= len(table) // 2).astype(np.int32)
     problem = problem_of(table)
 
@@ -114,18 +155,16 @@ def measure(kind: str, num_ops: int, seed: int, parts: Sequence[str] = PARTS) ->
             problem.simulate(halves)
 
     placement = Placement.of_groups(table, halves)
-    calls: dict[str, tuple[Callable[[], object], float]] = {
+    calls: dict[str, tuple[Callable[[], object], int]] = {
         "simulate": (simulate, _SIMULATIONS),
         # A copy of a table has nothing derived from it yet.
         "solve": (lambda: solve(replace(table)), 1),
-        "policy": (lambda: solve(replace(table), "policy"), 1),
         "annotate": (lambda: ov_autoplace.annotate(model, placement), 1),
     }
     seconds = dict(steps.seconds)
-    for part, (call, times) in calls.items():
-        if part in parts:
-            call()  # libraries are loaded and the policy is compiled once per process
-            seconds[part] = [_processor_seconds(call) / times for _ in range(_REPEATS)]
+    for part in parts:
+        call, times = calls[part]
+        seconds[part] = [taken / times for taken in _repeated(call)]
     return {
         "ops": len(steps.graph),
         "groups": len(steps.coarse),
@@ -133,6 +172,14 @@ def measure(kind: str, num_ops: int, seed: int, parts: Sequence[str] = PARTS) ->
         "added MB": peak_mb() - before,
         "peak MB": peak_mb(),
     }
+
+
+def measure_policy(kind: str, num_ops: int, seed: int) -> dict[str, Any]:
+    """The policy's placement of the coarse graph."""
+    graph = ov_autoplace.extract(BUILDERS[kind](num_ops, np.random.default_rng(seed)))
+    table = _table_of(coarsen(graph))
+    seconds = {"policy": _repeated(lambda: solve(replace(table), "policy"))}
+    return {"ops": len(graph), "groups": len(table), "seconds": seconds, "policy peak MB": peak_mb()}
 
 
 def measure_hetero(kind: str, num_ops: int, seed: int) -> dict[str, Any]:
@@ -144,7 +191,7 @@ def measure_hetero(kind: str, num_ops: int, seed: int) -> dict[str, Any]:
     ov_autoplace.annotate(model, {name: place[name] for name in ops if name in place})
     core = unequal_pair()
     seconds = _processor_seconds(lambda: core.compile_model(model, "HETERO:XCPU,CPU"))
-    return {"seconds": {"HETERO": [seconds]}, "peak MB": peak_mb()}
+    return {"ops": len(graph), "seconds": {"HETERO": [seconds]}, "HETERO peak MB": peak_mb()}
 
 
 def exponent(rows: Sequence[Mapping[str, Any]], part: str) -> Interval | None:
@@ -155,15 +202,31 @@ def exponent(rows: Sequence[Mapping[str, Any]], part: str) -> Interval | None:
             ops are left out where enough others are there.
         part: A key of ``seconds``.
     """
-    measured = [row for row in rows if part in row["seconds"]]
-    large = [row for row in measured if row["ops"] >= 0.9 * _SMALLEST_FOR_EXPONENT]
-    used = large if len(large) > 1 else measured
-    points = np.array([(row["ops"], s) for row in used for s in row["seconds"][part]])
-    if len(used) < 2 or len(points) < 3 or (points <= 0).any():
+    points = _points(rows, part)
+    if len(set(points[:, 0])) < 2 or len(points) < 3 or (points <= 0).any():
         return None
     fit = linregress(*np.log(points.T))
     width = float(t.ppf(0.975, len(points) - 2) * fit.stderr)
     return Interval(float(fit.slope), float(fit.slope) - width, float(fit.slope) + width)
+
+
+def _points(rows: Sequence[Mapping[str, Any]], part: str) -> np.ndarray:
+    """Ops and seconds of what an exponent is fitted to, ``float64[n, 2]``."""
+    measured = [row for row in rows if part in row["seconds"]]
+    large = [row for row in measured if row["ops"] >= 0.9 * _SMALLEST_FOR_EXPONENT]
+    used = large if len(large) > 1 else measured
+    return np.array([(row["ops"], s) for row in used for s in row["seconds"][part]]).reshape(-1, 2)
+
+
+def _table_of(graph: CoarseGraph) -> CostTable:
+    return analytic_table(graph, Target.load(_TARGET), ("GPU", "CPU"))
+
+
+def _repeated(call: Callable[[], object]) -> list[float]:
+    """Processor seconds of each repetition."""
+    # The first call loads libraries and compiles the policy; it counts only where that is little beside it.
+    first = _processor_seconds(call)
+    return [first] if first > _LONG else [_processor_seconds(call) for _ in range(_REPEATS)]
 
 
 def _processor_seconds(call: Callable[[], object]) -> float:
@@ -176,11 +239,9 @@ def _table(kind: str, rows: Sequence[Mapping[str, Any]], slopes: Mapping[str, In
     body = [
         (
             f"{row['ops']:,}",
-            f"{row['groups']:,}",
+            f"{row['groups']:,}" if "groups" in row else "-",
             *(_cell(row["seconds"].get(part)) for part in PARTS),
-            f"{row['added MB']:.0f}",
-            f"{row['peak MB']:.0f}",
-            f"{row['HETERO peak MB']:.0f}" if "HETERO peak MB" in row else "-",
+            *(f"{row[key]:.0f}" if key in row else "-" for key in _MEMORY),
         )
         for row in rows
     ]
@@ -188,12 +249,13 @@ def _table(kind: str, rows: Sequence[Mapping[str, Any]], slopes: Mapping[str, In
         "-" if slope is None else f"{slope.median:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
         for slope in slopes.values()
     ]
-    body.append(("exponent", "", *found, "", "", ""))
+    body.append(("exponent", "", *found, *[""] * len(_MEMORY)))
     return Table(
-        f"{kind}: milliseconds of processor time, median of {_REPEATS} (HETERO once)",
-        ("ops", "groups", *PARTS, "added MB", "peak MB", "HETERO peak MB"),
+        f"{kind}: milliseconds of processor time, median of {_REPEATS} (HETERO, and what takes "
+        f"more than {_LONG:.0f} s, once)",
+        ("ops", "groups", *PARTS, *_MEMORY),
         tuple(body),
-        "Added: what our parts need over the model itself.",
+        "Added: what our parts but the policy need over the model itself.",
     )
 
 

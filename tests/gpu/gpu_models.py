@@ -10,7 +10,7 @@ from openvino import opset13 as ops
 
 from ov_autoplace.placement.annotation import set_affinities
 
-__all__ = ["compiled_with", "encoder", "random_feature_classifier", "split_after"]
+__all__ = ["compiled_with", "encoder", "split_after"]
 
 _TOKENS, _WIDTH = 16, 64
 
@@ -48,40 +48,6 @@ def encoder(layers: int = 1, tokens: int = _TOKENS) -> ov.Model:
         inner = ops.gelu(linear(value, f"inner{i}"), "erf", name=f"gelu{i}")
         value = ops.add(value, linear(inner, f"outer{i}"), name=f"sum{i}")
     return ov.Model([ops.result(value, name="y")], [x], "encoder")
-
-
-def random_feature_classifier(size: int = 32, features: int = 512) -> ov.Model:
-    """Convolutions, which suit the CPU, and random Fourier features of every position, which suit the GPU.
-
-    The features are those of Rahimi and Recht 2007, one cosine of a random projection with a random phase.
-    Measured on the virtual GPU, on one core and in f32: CPU 1.07 ms, GPU 12.8 ms, 0.54 ms when everything
-    from ``project`` on runs on the GPU (fastest of 80 to 660 runs in turns, on a machine with other work).
-
-    Args:
-        size: Width and height of the image.
-        features: Random features of each position.
-    """
-    random = np.random.default_rng(0)
-
-    def drawn(*shape: int, fan_in: int = 1) -> ov.Node:
-        return ops.constant((random.standard_normal(shape) / np.sqrt(fan_in)).astype(np.float32))
-
-    image = ops.parameter([1, 3, size, size], np.float32, name="image")
-    image.output(0).set_names({"image"})
-    value, channels = image, 3
-    for i, (width, stride) in enumerate(((16, 1), (32, 2))):
-        kernel = drawn(width, channels, 3, 3, fan_in=9 * channels)
-        step, pads = [stride, stride], [1, 1]
-        value = ops.relu(ops.convolution(value, kernel, step, pads, pads, [1, 1]), name=f"relu{i}")
-        channels = width
-    flat = ops.reshape(value, ops.constant(np.array([channels, -1])), False)
-    positions = ops.transpose(flat, ops.constant(np.array([1, 0])), name="positions")
-    projected = ops.matmul(positions, drawn(channels, features), False, False, name="project")
-    phases = ops.constant(random.uniform(0, 2 * np.pi, (1, features)).astype(np.float32))
-    cosines = ops.cos(ops.add(projected, phases), name="features")
-    scores = ops.matmul(cosines, drawn(features, 10, fan_in=features), False, False)
-    mean = ops.reduce_mean(scores, ops.constant(np.array([0])), True)
-    return ov.Model([ops.result(ops.softmax(mean, 1), name="y")], [image], "random_feature_classifier")
 
 
 def split_after(model: ov.Model, name: str, first: str = "GPU", then: str = "CPU") -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import openvino as ov
 import pytest
-from gpu_models import compiled_with, encoder, random_feature_classifier, split_after
+from gpu_models import compiled_with, encoder, split_after
+from mix_networks import random_feature_classifier
 
 import zoo
 from model_checks import outputs_of, random_inputs, random_regions, relative_error

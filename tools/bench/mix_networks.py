@@ -12,7 +12,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-__all__ = ["LAYERS", "NETWORKS", "SHAPE", "composite", "layer_model"]
+__all__ = ["LAYERS", "NETWORKS", "SHAPE", "composite", "layer_model", "random_feature_classifier"]
 
 SHAPE = (1, 128, 64, 64)
 """Of the tensors that layers are tried on, 2 MB in f32."""
@@ -122,12 +122,22 @@ def _dense(x: ov.Node, width: int, seed: int) -> ov.Node:
     return ops.add(product, _weights(seed + 1000, 1, width, fan_in=10_000))
 
 
+def _random_features(x: ov.Node, count: int, seed: int) -> ov.Node:
+    """Random Fourier features of rows (Rahimi and Recht 2007): cosines of projections with random phases.
+
+    Their common factor is left to the weights of the layer that reads them.
+    """
+    phases = np.random.default_rng(seed).uniform(0, 2 * np.pi, (1, count)).astype(np.float32)
+    width = x.output(0).get_shape()[-1]
+    projected = ops.matmul(x, _weights(seed, width, count), False, False, name="project")
+    return ops.cos(ops.add(projected, ops.constant(phases)), name="features")
+
+
 def fourier_attention() -> ov.Model:
-    """Random Fourier features (Rahimi and Recht 2007; Tancik et al. 2020) before one layer of attention."""
-    points, features, heads, width = 1024, 256, 4, 64
+    """Random Fourier features of points before one layer of attention."""
+    points, features, heads, width = 1024, 512, 4, 64
     x = ops.parameter([points, 3], np.float32, name=_INPUT)
-    angles = ops.matmul(x, _weights(0, 3, features), False, False)
-    y: ov.Node = _dense(ops.concat([ops.sin(angles), ops.cos(angles)], 1), width, 1)
+    y: ov.Node = _dense(_random_features(x, features, 0), width, 1)
     parts = []
     for i in range(3):
         part = ops.reshape(_dense(y, width, 2 + i), _axes(points, heads, -1), False)
@@ -220,6 +230,31 @@ def snake_vocoder() -> ov.Model:
     return _model([ops.tanh(y)], [x], "snake_vocoder")
 
 
+def random_feature_classifier(size: int = 32, features: int = 512) -> ov.Model:
+    """Convolutions, and random Fourier features of every position.
+
+    Measured on the virtual GPU, on one core and in f32: CPU 1.07 ms, GPU 12.8 ms, 0.54 ms when everything
+    from ``project`` on runs on the GPU (fastest of 80 to 660 runs in turns, on a machine with other work).
+
+    Args:
+        size: Width and height of the image.
+        features: Random features of each position.
+    """
+    x = ops.parameter([1, 3, size, size], np.float32, name=_INPUT)
+    y, channels = x, 3
+    for i, (width, stride) in enumerate(((16, 1), (32, 2))):
+        kernel = _weights(i, width, channels, 3, 3, fan_in=9 * channels)
+        step, pads = [stride, stride], [1, 1]
+        y = ops.relu(ops.convolution(y, kernel, step, pads, pads, [1, 1]), name=f"relu{i}")
+        channels = width
+    rows = ops.transpose(ops.reshape(y, _axes(channels, -1), False), _axes(1, 0), name="positions")
+    scores = ops.matmul(
+        _random_features(rows, features, 2), _weights(3, features, 10, fan_in=features), False, False
+    )
+    classes = ops.softmax(ops.reduce_mean(scores, _axes(0), True), 1)
+    return _model([classes], [x], "random_feature_classifier")
+
+
 NETWORKS: dict[str, Callable[[], ov.Model]] = {
     build.__name__: build
     for build in (
@@ -229,6 +264,7 @@ NETWORKS: dict[str, Callable[[], ov.Model]] = {
         fourier_attention,
         sine_network,
         snake_vocoder,
+        random_feature_classifier,
     )
 }
 """Networks out of publications that hold op types of both sorts."""

@@ -27,7 +27,7 @@ _LONGEST = 30.0
 _BELOW = ((1e-3, 5), (5e-3, 3))  # seconds of an inference, and copies of a model that takes less
 _LARGE_BYTES = 100e6  # of constants: every copy holds its own
 # Compiling more copies may take so many times the seconds of the race, so that a run's time is bounded.
-_COMPILING = 8.0
+_COMPILING = 5.0
 
 
 @dataclass(frozen=True, eq=False)

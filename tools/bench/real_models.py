@@ -32,7 +32,6 @@ _BERT = BertConfig(vocabulary=1000, positions=128, tokens=32)
 _GPU: dict[str, Callable[[], ov.Model]] = {
     "bert 2x128, 32 tokens": _sized(bert, replace(_BERT, layers=2, width=128, heads=2)),
     "bert 4x256, 32 tokens": _sized(bert, replace(_BERT, layers=4, width=256, heads=4)),
-    "bert 4x512, 64 tokens": _sized(bert, replace(_BERT, layers=4, width=512, heads=8, tokens=64)),
     "bert 12x768, 32 tokens": _sized(bert, _BERT),
     "vit 4x192, 64 pixels": _sized(vit, VitConfig(image=64, patch=16, layers=4, width=192, heads=3)),
     "vit 12x384, 96 pixels": _sized(vit, VitConfig(image=96, patch=16, layers=12, width=384, heads=6)),
@@ -41,7 +40,6 @@ _GPU: dict[str, Callable[[], ov.Model]] = {
     "two_tower": partial(zoo.build, "two_tower"),
     "gnmt": partial(zoo.build, "gnmt"),
     "rnnlm": partial(zoo.build, "rnnlm"),
-    "lstm_lm": partial(zoo.build, "lstm_lm"),
     "wavenet": partial(zoo.build, "wavenet"),
     "mobilenet_v2": partial(zoo.build, "mobilenet_v2"),
     "resnet50": partial(zoo.build, "resnet50"),
@@ -52,8 +50,6 @@ _QUICK = {
 }
 _WHOLE_ALIAS = (
     "light/squeezenet",
-    "light/shufflenet",
-    "light/inception_v1",
     "light/resnet50",
     "light/densenet121",
     "transformers/bert",

@@ -13,11 +13,24 @@ import openvino as ov
 
 from ov_autoplace.errors import OptionError
 
-__all__ = ["MODES", "NO_POLICY", "PREFIX", "PROPERTY_NAMES", "PlacerOptions", "Progress", "split_config"]
+__all__ = [
+    "DEFAULT_SOLVERS",
+    "MODES",
+    "NO_POLICY",
+    "POLICY_SOLVER",
+    "PREFIX",
+    "PROPERTY_NAMES",
+    "PlacerOptions",
+    "Progress",
+    "split_config",
+]
 
 PREFIX = "AUTOPLACE_"
 MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
 NO_POLICY = "none"
+DEFAULT_SOLVERS = ("auto", "greedy")
+POLICY_SOLVER = "policy"
+_NO_SOLVERS = "none"
 _SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
 
 Progress = Callable[[int, int, str], None]
@@ -32,13 +45,33 @@ class PlacerOptions:
         mode: ``ZERO_SHOT`` (nothing is compiled), ``PROFILE`` (compiled once per device, finalists are
             raced) or ``TUNE`` (placements are measured and the costs corrected until the budget ends).
         time_budget_ms: Milliseconds for measuring candidates; ``None`` takes the mode's default.
-        pin: ``{op name pattern: device}`` with shell-style wildcards.
-        memory_limit: ``{device: bytes}``.
-        shapes: ``{input name: shape}`` for dynamic inputs.
+        pin: ``{pattern: device}``. A pattern is compared with the whole friendly name of each op, case
+            counts, and ``*``, ``?`` and ``[...]`` are wildcards. Where several match, the last one decides,
+            so exceptions stand behind the rule. What cannot be separated from a pinned op goes with it. A
+            pattern that matches nothing, a device that cannot run a pinned op, and two devices for ops that
+            cannot be separated are errors. On the command line: ``--pin PATTERN=DEVICE``, once per pattern.
+        memory_limit: ``{device: size}``: the most bytes of weights and results that the ops of a device may
+            hold. The results of all ops count, as if none were freed. A size is a number of bytes or a text
+            with ``B``, ``KB``, ``MB``, ``GB`` (powers of 1000) or ``KiB``, ``MiB``, ``GiB`` (of 1024). Limits
+            that no placement keeps are an error. They bind the answer: to be measured, the whole model is
+            compiled on every device nevertheless, except in ``ZERO_SHOT``, where what the target says of a
+            device's memory holds too. On the command line: ``--memory-limit DEVICE=SIZE``, once per device.
+        shapes: ``{input name: sizes}``: the shapes to decide for, which are the ones to measure with; the
+            model itself stays as dynamic as it is. A name is the input's friendly name or one of its tensor
+            names, and all its sizes are given. A dynamic input without a shape counts, with a warning, with 1
+            for a batch, 3x224x224 for an image and 64 for any other dimension, within its bounds; of one
+            without a known number of dimensions the shape is required. An input of static shape may be given
+            another one of as many dimensions. On the command line: ``--shape 'INPUT=[1,3,224,224]'``, once
+            per input.
         target: A target profile (path, catalogue name), for machines other than this one or to spare
             the calibration.
         policy: Checkpoint of the policy that proposes placements: a folder, ``base`` (the shipped one) or
             ``none``. ``None`` is the shipped one, and none where it is missing or the devices are too many.
+        solvers: Names of the solvers that propose placements, in the order in which they are asked: those of
+            ``ov_autoplace.solvers.SOLVERS``, one that was registered there included. ``none``, like an empty
+            list, leaves single devices, HETERO and the policy. The policy is asked last unless ``policy``
+            stands in the list, which makes it an error that it cannot be asked. ``TUNE`` asks the first
+            solver of the list again whenever it has corrected the costs.
         seed: Seed of everything random.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
@@ -51,6 +84,7 @@ class PlacerOptions:
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     target: str | None = None
     policy: str | None = None
+    solvers: Sequence[str] = DEFAULT_SOLVERS
     seed: int = 0
     properties: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress | None = None
@@ -58,6 +92,11 @@ class PlacerOptions:
     def __post_init__(self) -> None:
         for name, parse in _PARSERS.items():
             object.__setattr__(self, name, parse(getattr(self, name)))
+        if self.policy == NO_POLICY and POLICY_SOLVER in self.solvers:
+            raise OptionError(
+                f"{PREFIX}SOLVERS names {POLICY_SOLVER!r}, but {PREFIX}POLICY is {NO_POLICY!r}; "
+                "change one of them"
+            )
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> PlacerOptions:
@@ -164,13 +203,13 @@ def _bytes(device: str, value: Any) -> float:
 def _shapes(value: Any) -> Mapping[str, Sequence[int]]:
     shapes = _mapping("SHAPES", value)
     for name, shape in shapes.items():
-        valid = isinstance(shape, Sequence) and not isinstance(shape, str)
+        valid = isinstance(shape, (Sequence, ov.Shape)) and not isinstance(shape, str)
         if not valid or not all(isinstance(d, int) and not isinstance(d, bool) and d >= 0 for d in shape):
             raise OptionError(
                 f"{PREFIX}SHAPES gives {name!r} the shape {shape!r}; "
                 "it must be a list of sizes like [1, 3, 224, 224]"
             )
-    return shapes
+    return {name: list(shape) for name, shape in shapes.items()}
 
 
 def _seed(value: Any) -> int:
@@ -198,6 +237,21 @@ def _policy(value: Any) -> str | None:
     return text.lower() if text.lower() in ("base", NO_POLICY) else text
 
 
+def _solvers(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        text = value.strip()
+        value = () if text.lower() in ("", _NO_SOLVERS) else [name.strip() for name in text.split(",")]
+    if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
+        raise OptionError(f"{PREFIX}SOLVERS is {value!r}; it must be a list of names, like 'auto,greedy'")
+    # Imported here, because solvers know options; a solver that was registered since counts.
+    from ov_autoplace.solvers.registry import SOLVERS
+
+    for name in value:
+        if name not in SOLVERS:
+            raise OptionError(f"{PREFIX}SOLVERS names {name!r}{_nearest(name, list(SOLVERS))}")
+    return tuple(dict.fromkeys(value))
+
+
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "mode": _mode,
     "time_budget_ms": _budget,
@@ -206,6 +260,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "shapes": _shapes,
     "target": _target,
     "policy": _policy,
+    "solvers": _solvers,
     "seed": _seed,
 }
 

@@ -47,7 +47,7 @@ from ov_autoplace.placement.annotation import completed
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.policy.runner import find_policy
-from ov_autoplace.proposals import ProposalSource, propose
+from ov_autoplace.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.simulator import simulate
 from ov_autoplace.support import supported_ops
 
@@ -105,7 +105,9 @@ class Placer:
         """See :func:`place`."""
         self._seconds = {}
         options = self._options
-        policy = find_policy(options.policy, len(self._devices))
+        # Who names the policy among the solvers demands one: the shipped one when none is named.
+        asked = options.policy or ("base" if POLICY_NAME in options.solvers else None)
+        policy = find_policy(asked, len(self._devices))
         compiling = policy.compile_ahead() if policy is not None else None
         with self._phase("extract"), collection_paused():
             # What is folded away is placed too, with its neighbours, so that the answer covers every op.
@@ -117,8 +119,9 @@ class Placer:
             options.memory_limit,
             options.pin,
             options.seed,
+            options.solvers,
             policy=policy,
-            policy_is_demanded=options.policy is not None,
+            policy_is_demanded=asked is not None,
         )
         if options.mode == "ZERO_SHOT":
             with self._phase("estimate"):
@@ -164,7 +167,8 @@ class Placer:
             if not remaining:
                 raise cause
             _log.warning("%s is left out: %s", device, cause)
-        return Placer(self._core, remaining, self._options)
+        limits = {d: limit for d, limit in self._options.memory_limit.items() if d not in failed}
+        return Placer(self._core, remaining, replace(self._options, memory_limit=limits))
 
     def _estimate(self, model: ov.Model, graph: ComputationGraph) -> CostTable:
         """The analytic cost table, from a target profile or from what the devices say of themselves."""

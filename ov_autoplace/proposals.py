@@ -11,6 +11,7 @@ import numpy as np
 from ov_autoplace._arrays import IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CheckpointError, PlacementError
+from ov_autoplace.options import DEFAULT_SOLVERS, POLICY_SOLVER
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner, choose, draw
 from ov_autoplace.simulator import simulate
@@ -24,7 +25,7 @@ __all__ = ["POLICY_NAME", "Proposal", "ProposalSource", "propose"]
 _log = logging.getLogger("ov_autoplace")
 
 HETERO_NAME = "HETERO"
-POLICY_NAME = "policy"
+POLICY_NAME = POLICY_SOLVER
 _SAMPLES, _KEPT_SAMPLES = 8, 3
 
 
@@ -61,15 +62,15 @@ class ProposalSource:
         memory_limits: Bytes by device.
         pins: Device by op name pattern.
         seed: Of the solvers.
-        solvers: Names of the solvers to ask, in order.
-        policy: The policy to ask after them, or ``None``.
+        solvers: Names of the solvers to ask, in order; ``policy`` among them is the turn of ``policy``.
+        policy: The policy to ask, after the solvers unless it has a turn among them, or ``None``.
         policy_is_demanded: Whether a policy that cannot be run is an error, not only a warning.
     """
 
     memory_limits: Mapping[str, float] = field(default_factory=dict)
     pins: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
-    solvers: Sequence[str] = ("auto", "greedy")
+    solvers: Sequence[str] = DEFAULT_SOLVERS
     policy: PolicyRunner | None = None
     policy_is_demanded: bool = False
 
@@ -83,7 +84,8 @@ def propose(table: CostTable, source: ProposalSource) -> list[Proposal]:
     """
     constraints = Constraints.of(table, source.memory_limits, source.pins)
     found: dict[bytes, Proposal] = {}
-    for name, assignment, bound in _assignments(table, constraints, source):
+    failures: list[PlacementError] = []
+    for name, assignment, bound in _assignments(table, constraints, source, failures):
         assignment = assignment.astype(np.int32)
         key = assignment.tobytes()
         known = found.get(key)
@@ -99,50 +101,56 @@ def propose(table: CostTable, source: ProposalSource) -> list[Proposal]:
         raise PlacementError(
             f"no placement on {', '.join(table.devices)} was found that honours the pins and memory limits "
             "and keeps each variable in one subgraph; loosen the pins or the limits"
+            + "".join(f" ({cause})" for cause in failures[:1])
         )
     return proposals
 
 
 def _assignments(
-    table: CostTable, constraints: Constraints, source: ProposalSource
+    table: CostTable, constraints: Constraints, source: ProposalSource, failures: list[PlacementError]
 ) -> Iterator[tuple[str, IntArray, float | None]]:
+    """Answers with their names and bounds; why a solver has none is added to ``failures``."""
     for d, device in enumerate(table.devices):
         if _honours(table, constraints, everywhere := np.full(len(table), d, dtype=np.int32)):
             yield device, everywhere, None
     by_priority = constraints.allowed.argmax(axis=1).astype(np.int32)
     if _honours(table, constraints, by_priority):
         yield HETERO_NAME, by_priority, None
-    for name in source.solvers:
-        try:
-            placement = solve(
-                table,
-                name,
-                seed=source.seed,
-                memory_limits=source.memory_limits,
-                pins=source.pins,
-            )
-        except PlacementError:
-            continue  # a simple solver may find no way where another does
-        yield placement.solver, placement.assignment, placement.lower_bound_seconds
-    if source.policy is not None:
-        try:
-            yield from _policy_answers(table, constraints, source.policy, source.seed)
-        except CheckpointError as cause:
-            if source.policy_is_demanded:
-                raise
-            _log.warning("the policy proposes nothing: %s", cause)
+    for name in dict.fromkeys([*source.solvers, POLICY_NAME]):
+        if name == POLICY_NAME:
+            yield from _policy_answers(table, constraints, source)
+        else:
+            try:
+                placement = solve(
+                    table, name, seed=source.seed, memory_limits=source.memory_limits, pins=source.pins
+                )
+            except PlacementError as cause:
+                # A simple solver may find no way where another does; who named it wants to know.
+                level = logging.DEBUG if name in DEFAULT_SOLVERS else logging.WARNING
+                _log.log(level, "the solver %s proposes nothing: %s", name, cause)
+                failures.append(cause)
+                continue
+            yield placement.solver, placement.assignment, placement.lower_bound_seconds
 
 
 def _policy_answers(
-    table: CostTable, constraints: Constraints, policy: PolicyRunner, seed: int
+    table: CostTable, constraints: Constraints, source: ProposalSource
 ) -> Iterator[tuple[str, IntArray, None]]:
     """The policy's greedy answer, and those of a few draws that are predicted to be fastest."""
+    if source.policy is None:
+        return
     graph = policy_graph(table, constraints)
-    scores = policy.scores(graph)
+    try:
+        scores = source.policy.scores(graph)
+    except CheckpointError as cause:
+        if source.policy_is_demanded:
+            raise
+        _log.warning("the policy proposes nothing: %s", cause)
+        return
     answers: list[IntArray] = []
     try:
         answers.append(choose(scores, graph))
-        answers.extend(draw(scores, graph, _SAMPLES, seed))
+        answers.extend(draw(scores, graph, _SAMPLES, source.seed))
     except PlacementError:
         pass  # the policy found nothing, or no more, that fits into memory
     evaluator = Evaluator(table, UnitGraph.of(table, constraints))

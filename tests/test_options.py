@@ -18,6 +18,7 @@ def test_the_properties_are_the_documented_ones():
         "AUTOPLACE_SHAPES",
         "AUTOPLACE_TARGET",
         "AUTOPLACE_POLICY",
+        "AUTOPLACE_SOLVERS",
         "AUTOPLACE_SEED",
     }
 
@@ -51,6 +52,10 @@ def test_an_unknown_argument_is_refused_with_the_nearest_valid_name():
         ("shapes", {"x": "1,3"}, "list of sizes"),
         ("shapes", {"x": [1, -1]}, "list of sizes"),
         ("policy", 3, "folder of a checkpoint"),
+        ("solvers", "auto,gredy", "'gredy'; did you mean greedy.*All: single, greedy, mincut"),
+        ("solvers", 3, "list of names"),
+        ("solvers", ["auto", 3], "list of names"),
+        ("solvers", "auto,,greedy", "names ''"),
         ("seed", -1, "0 or more"),
         ("seed", "x", "integer"),
     ],
@@ -86,6 +91,31 @@ def test_a_policy_is_a_folder_or_a_name():
     assert PlacerOptions(policy="").policy is None
     assert PlacerOptions(policy="Base").policy == "base"
     assert PlacerOptions(policy=Path("Tuned/Net")).policy == "Tuned/Net"
+
+
+def test_solvers_are_a_list_or_text_with_commas_in_order_and_each_once():
+    assert PlacerOptions().solvers == ("auto", "greedy")
+    assert PlacerOptions(solvers="local, auto").solvers == ("local", "auto")
+    assert PlacerOptions(solvers=["greedy", "auto", "greedy"]).solvers == ("greedy", "auto")
+    for nobody in ((), "", "None"):
+        assert PlacerOptions(solvers=nobody).solvers == ()
+
+
+def test_the_policy_cannot_be_named_as_a_solver_and_switched_off():
+    with pytest.raises(OptionError, match="AUTOPLACE_SOLVERS names 'policy', but AUTOPLACE_POLICY is 'none'"):
+        PlacerOptions(solvers="auto,policy", policy="none")
+
+
+def test_the_shape_of_a_tensor_is_a_shape():
+    assert PlacerOptions(shapes={"x": ov.Shape([2, 3])}).shapes == {"x": [2, 3]}
+
+
+def test_sizes_are_decimal_or_binary_by_their_suffix():
+    sizes = {"7": 7, "7 b": 7, "2kb": 2e3, "2KiB": 2048, "1.5MB": 1.5e6, "1MiB": 2**20, "3GB": 3e9, 11: 11}
+    for text, size in sizes.items():
+        assert PlacerOptions(memory_limit={"GPU": text}).memory_limit == {"GPU": size}
+    with pytest.raises(OptionError, match="500MB or 2GiB"):
+        PlacerOptions(memory_limit={"GPU": "2G"})
 
 
 def test_properties_that_openvino_wrapped_are_unwrapped():

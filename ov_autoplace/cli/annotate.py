@@ -11,7 +11,14 @@ import typer
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, print_table
-from ov_autoplace.cli.outputs import ReportFile, TraceFile, check_outputs, save_placement
+from ov_autoplace.cli.outputs import (
+    ReportFile,
+    TraceFile,
+    check_folder,
+    check_outputs,
+    made_folder,
+    save_placement,
+)
 
 __all__ = ["annotate"]
 
@@ -26,6 +33,7 @@ def annotate(
     memory_limit: arguments.MemoryLimit = None,
     shape: arguments.Shape = None,
     policy: arguments.Policy = None,
+    solvers: arguments.Solvers = None,
     seed: arguments.Seed = None,
     config: arguments.Config = None,
     affinity: Annotated[
@@ -33,7 +41,9 @@ def annotate(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Folder for the files.", show_default="the model's own"),
+        typer.Option(
+            "--output", "-o", help="Folder for the files; it is made.", show_default="the model's own"
+        ),
     ] = None,
     page: ReportFile = None,
     trace: TraceFile = None,
@@ -48,21 +58,21 @@ def annotate(
         memory_limit=memory_limit,
         shape=shape,
         policy=policy,
+        solvers=solvers,
         seed=seed,
         config=config,
     )
     check_outputs(page, trace)
     from ov_autoplace.cli.request import decision_of, open_model
-    from ov_autoplace.files import staged_folder
     from ov_autoplace.placement.annotation import save_annotated
 
     request = open_model(model)
     folder = output if output is not None else model.parent
-    with staged_folder(folder):
-        pass  # refuse a folder that cannot be written now, not after the search
+    check_folder(folder)
     placement = request.given(affinity, devices) if affinity else request.search(devices, options)
     start = time.perf_counter()
-    files = save_annotated(request.model, placement, folder, request.stem)
+    with made_folder(folder):
+        files = save_annotated(request.model, placement, folder, request.stem)
     decision = decision_of(placement)
     seconds = {"read": request.seconds, **decision.seconds, "write": time.perf_counter() - start}
     report: dict[str, Any] = {

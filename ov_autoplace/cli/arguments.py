@@ -26,6 +26,7 @@ __all__ = [
     "Policy",
     "Seed",
     "Shape",
+    "Solvers",
     "Target",
     "TimeBudget",
     "pairs",
@@ -84,6 +85,15 @@ Policy = Annotated[
         help="Checkpoint of the policy that proposes placements; base is the shipped one.",
     ),
 ]
+Solvers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,...|none",
+        show_default="auto,greedy",
+        help="Solvers that propose placements, in this order, like auto,local; none leaves single devices, "
+        "HETERO and the policy.",
+    ),
+]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.", show_default="0")]
 Config = Annotated[
     str | None,
@@ -104,6 +114,7 @@ def placer_arguments(
     memory_limit: Sequence[str] | None,
     shape: Sequence[str] | None,
     policy: str | None = None,
+    solvers: str | None = None,
     seed: int | None,
     config: str | None,
 ) -> dict[str, Any]:
@@ -124,6 +135,7 @@ def placer_arguments(
         "memory_limit": pairs("--memory-limit", memory_limit, str),
         "shapes": pairs("--shape", shape, _shape, last=True),
         "policy": policy,
+        "solvers": solvers,
         "seed": seed,
     }
     given = {name: value for name, value in explicit.items() if value not in (None, {})}
@@ -144,11 +156,12 @@ def pairs(
     Raises:
         OptionError: No equals sign, or an empty side.
     """
-    result = {}
+    result: dict[str, Any] = {}
     for text in texts or ():
         key, _, value = text.rpartition("=") if last else text.partition("=")
         if not key or not value:
             raise OptionError(f"{option} {text!r} is not of the form NAME=VALUE")
+        result.pop(key.strip(), None)  # what is said again counts from where it is said last
         result[key.strip()] = parse(value.strip())
     return result
 
@@ -174,7 +187,8 @@ def read_config(config: str | None) -> dict[str, Any]:
 
 
 def _shape(text: str) -> list[int]:
+    sizes = text.removeprefix("[").removesuffix("]").strip()
     try:
-        return [int(size) for size in text.strip("[]").split(",") if size.strip()]
+        return [int(size) for size in sizes.split(",")] if sizes else []
     except ValueError as cause:
         raise OptionError(f"--shape {text!r} is not a list of sizes like [1,3,224,224]") from cause

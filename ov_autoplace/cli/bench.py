@@ -33,6 +33,7 @@ def bench(
     memory_limit: arguments.MemoryLimit = None,
     shape: arguments.Shape = None,
     policy: arguments.Policy = None,
+    solvers: arguments.Solvers = None,
     seed: arguments.Seed = None,
     config: arguments.Config = None,
     seconds: Annotated[
@@ -51,6 +52,7 @@ def bench(
         memory_limit=memory_limit,
         shape=shape,
         policy=policy,
+        solvers=solvers,
         seed=seed,
         config=config,
     )

@@ -9,6 +9,7 @@ import typer
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, progress_bar
+from ov_autoplace.cli.outputs import check_file, made_folder
 
 __all__ = ["calibrate"]
 
@@ -25,16 +26,15 @@ def calibrate(
     """Measure this machine once: a target profile that other commands take as --target."""
     from ov_autoplace.cost.calibrate import calibrate as measure
     from ov_autoplace.devices import core_with_extra_devices, resolve_devices
-    from ov_autoplace.files import staged_folder
 
     core = core_with_extra_devices()
     names = resolve_devices(core, devices)
     properties = arguments.read_config(config)
-    with staged_folder(output.parent):
-        pass  # refuse a folder that cannot be written now, not after minutes of measuring
+    check_file(output)
     with progress_bar() as progress:
         target = measure(core, names, properties=properties, progress=progress, quick=quick)
-    target.save(output)
+    with made_folder(output.parent):
+        target.save(output)
     if as_json:
         print_json({"target": str(output), "devices": list(names), "quick": quick})
     else:

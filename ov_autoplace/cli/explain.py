@@ -41,6 +41,7 @@ def explain(
     memory_limit: arguments.MemoryLimit = None,
     shape: arguments.Shape = None,
     policy: arguments.Policy = None,
+    solvers: arguments.Solvers = None,
     seed: arguments.Seed = None,
     config: arguments.Config = None,
     affinity: Annotated[
@@ -63,6 +64,7 @@ def explain(
         memory_limit=memory_limit,
         shape=shape,
         policy=policy,
+        solvers=solvers,
         seed=seed,
         config=config,
     )

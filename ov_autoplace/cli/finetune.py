@@ -119,7 +119,7 @@ def finetune(
     else:
         _print(result)
     if page is not None:
-        from ov_autoplace.report.contents import finetune_contents
+        from ov_autoplace.report.tuning import finetune_contents
 
         save_report(page, finetune_contents(result), as_json)
 

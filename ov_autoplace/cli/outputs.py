@@ -1,13 +1,18 @@
-"""The files that several commands write when asked: ``--report`` and ``--trace``."""
+"""What commands write: ``--report`` and ``--trace``, and the folders of all output."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ov_autoplace.cli.console import print_sentence
+from ov_autoplace.errors import OutputError
+from ov_autoplace.files import staged_folder
 
 if TYPE_CHECKING:
     from ov_autoplace.cli.request import Request
@@ -21,7 +26,10 @@ __all__ = [
     "ReportFile",
     "TraceFile",
     "changes_of",
+    "check_file",
+    "check_folder",
     "check_outputs",
+    "made_folder",
     "save_placement",
     "save_report",
     "save_trace",
@@ -39,23 +47,63 @@ TraceFile = Annotated[
 ]
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse now a folder that could not be written, or made, after minutes of measuring; makes nothing.
+
+    Raises:
+        OutputError: It cannot, or is no folder.
+    """
+    with staged_folder(next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))):
+        pass
+
+
+def check_file(path: Path) -> None:
+    """The same of a file in a folder that may be missing.
+
+    Raises:
+        OutputError: It cannot be written, or is a folder.
+    """
+    if path.is_dir():
+        raise OutputError(f"cannot write {path}: it is a folder; give the name of a file")
+    check_folder(path.parent)
+
+
+@contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and its parents where they are missing, to write into; a failure takes them away again.
+
+    Raises:
+        OutputError: It cannot be made.
+    """
+    missing = [path for path in (folder, *folder.absolute().parents) if not os.path.lexists(path)]
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as cause:
+            reason = (cause.strerror or str(cause)).lower()
+            raise OutputError(f"cannot make the folder {folder}: {reason}") from cause
+        yield
+    except BaseException:
+        with suppress(OSError):  # somebody else may have put something there meanwhile
+            for path in missing:
+                path.rmdir()
+        raise
+
+
 def check_outputs(report: Path | None, trace: Path | None = None) -> None:
-    """Refuse now what could not be written after minutes of measuring.
+    """:func:`check_file` of the files that were asked for.
 
     Raises:
         OptionError: The library that draws the report is not installed.
-        OutputError: A file's folder cannot be written.
+        OutputError: One cannot be written.
     """
-    from ov_autoplace.files import staged_folder
-
     if report is not None:
         from ov_autoplace.report import require_library
 
         require_library()
     for path in (report, trace):
         if path is not None:
-            with staged_folder(path.parent):
-                pass
+            check_file(path)
 
 
 def save_report(path: Path | None, contents: Contents, quiet: bool) -> None:
@@ -70,7 +118,8 @@ def save_report(path: Path | None, contents: Contents, quiet: bool) -> None:
         return
     from ov_autoplace.report import write_report
 
-    write_report(contents, path)
+    with made_folder(path.parent):
+        write_report(contents, path)
     if not quiet:
         print_sentence(f"wrote {path}")
 
@@ -83,7 +132,8 @@ def save_trace(
         return
     from ov_autoplace.trace import write_trace
 
-    write_trace(path, title, explanation, measured)
+    with made_folder(path.parent):
+        write_trace(path, title, explanation, measured)
     if not quiet:
         print_sentence(f"wrote {path}; open it at https://ui.perfetto.dev or chrome://tracing")
 

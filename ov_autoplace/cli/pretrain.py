@@ -15,6 +15,7 @@ import typer
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, print_table
+from ov_autoplace.cli.outputs import check_folder
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.training.settings import PretrainSettings
 
@@ -80,6 +81,7 @@ def pretrain(
         raise TrainingError(
             f"training needs the package {cause.name!r}; install it with: pip install 'ov-autoplace[train]'"
         ) from cause
+    check_folder(output)
     # A resumed run ends with the same weights, so it is no part of how to make them.
     command = shlex.join(["ov-autoplace", *(word for word in sys.argv[1:] if word != "--resume")])
     result = train(

@@ -43,10 +43,11 @@ def coarsen(
         PlacementError: Ops that cannot be separated are pinned to different devices.
     """
     view = GraphView(graph)
-    pin_of, devices = pinned_ops(graph, pins or {})
+    pins = pins or {}
+    pin_of = pinned_ops(graph, pins)
     pairs = np.concatenate([rule(view) for rule in MUST_RULES])
     labels = _acyclic_groups(view, pairs)
-    pin_of_group = group_pins(graph, labels, pin_of, devices)
+    pin_of_group = group_pins(graph, labels, pin_of, pins)
 
     together = fused_together(view, fused, pin_of_group[labels])
     while together:
@@ -54,8 +55,9 @@ def coarsen(
         candidate = _acyclic_groups(view, merged)
         clashing = _groups_with_two_pins(candidate, pin_of_group[labels])
         if not clashing:
+            pin_of_op = pin_of_group[labels]
             pairs, labels = merged, candidate
-            pin_of_group = group_pins(graph, labels, pin_of, devices)
+            pin_of_group = pin_of_op[np.unique(labels, return_index=True)[1]]
             break
         # Closing a cycle has caught an op that is pinned elsewhere: do without the groups behind it.
         together = [group for group in together if int(candidate[group[0, 0]]) not in clashing]

@@ -19,7 +19,9 @@ from openvino import opset13 as ops
 
 from command_line import EXTRA_DEVICES, Command, Outcome, two_layers
 from ov_autoplace.cli import request
+from ov_autoplace.cli.outputs import made_folder
 from ov_autoplace.devices import core_with_extra_devices
+from ov_autoplace.errors import OutputError
 
 DEVICES = ("-d", "XCPU,CPU")
 FAST = (*DEVICES, "--mode", "zero-shot")
@@ -265,10 +267,42 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_search(
 ) -> None:
     a_file = tmp_path / "file"
     a_file.write_text("")
+    before = files_in(tmp_path)
     # /proc refuses new files even to the superuser, whom permissions do not stop.
-    for folder in (a_file, tmp_path / "nowhere", Path("/proc")):
-        outcome = cli("annotate", small_ir, *FAST, "-o", folder)
-        assert_refused(outcome, folder)
+    for culprit in (a_file, Path("/proc")):
+        for folder in (culprit, culprit / "new" / "newer"):
+            assert_refused(cli("annotate", small_ir, *FAST, "-o", folder), culprit)
+            for command in ("annotate", "bench", "explain"):
+                assert_refused(cli(command, small_ir, *FAST, "--trace", folder / "trace.json"), culprit)
+            assert_refused(cli("calibrate", *DEVICES, "-o", folder / "target.json"), culprit)
+    assert files_in(tmp_path) == before
+
+
+def test_a_folder_in_the_place_of_a_file_is_refused_before_the_search(
+    cli: Command, small_ir: Path, tmp_path: Path
+) -> None:
+    assert_refused(cli("explain", small_ir, *FAST, "--trace", tmp_path), tmp_path, "name of a file")
+    assert_refused(cli("calibrate", *DEVICES, "-o", tmp_path), tmp_path, "name of a file")
+
+
+def test_a_request_that_fails_makes_no_folder(cli: Command, small_ir: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a" / "b"
+    assert_refused(cli("annotate", small_ir, *FAST, "--pin", "ghost*=CPU", "-o", out), "ghost*")
+    assert not (tmp_path / "a").exists()
+
+
+def test_what_fails_while_it_is_written_takes_the_folders_that_it_made_away(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    made = tmp_path / "old" / "a" / "b"
+
+    def write() -> None:
+        with made_folder(made):
+            assert made.is_dir()
+            raise OutputError("the disk is full")
+
+    with pytest.raises(OutputError, match="full"):
+        write()
+    assert list((tmp_path / "old").iterdir()) == []
 
 
 def test_a_full_disk_leaves_nothing_behind(small_ir: Path, tmp_path: Path) -> None:
@@ -311,6 +345,8 @@ def test_an_unknown_target_names_the_catalogue(cli: Command, small_ir: Path) -> 
         ("--memory-limit", "FPGA=1GB", "FPGA"),
         ("--time-budget-ms", "-5", "TIME_BUDGET_MS"),
         ("--seed", "-1", "SEED"),
+        ("--solvers", "auto,gredy", "greedy"),
+        ("--shape", "image=1,,16,16", "--shape"),
     ],
 )
 def test_an_option_with_a_bad_value_is_named(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino as ov
@@ -88,7 +89,6 @@ def test_a_given_affinity_file_is_applied_as_it_is(cli: Command, small_ir: Path,
     given |= dict.fromkeys(("image", "first", "relu", "weights3"), "XCPU")
     (tmp_path / "given.json").write_text(json.dumps(given))
     out = tmp_path / "out"
-    out.mkdir()
 
     report = cli(
         "annotate", small_ir, *DEVICES, "--affinity", tmp_path / "given.json", "-o", out, "--json"
@@ -119,12 +119,49 @@ def test_openvino_properties_reach_the_devices(cli: Command, small_ir: Path, tmp
 
 
 def test_the_table_marks_the_winner_and_says_why(cli: Command, small_ir: Path) -> None:
-    outcome = cli("annotate", small_ir, *QUICK)
+    # Nothing is measured, so that no other work on this machine is a reason for a warning.
+    outcome = cli("annotate", small_ir, *DEVICES, "--mode", "zero-shot")
 
     assert outcome.code == 0, outcome.err
     assert outcome.out.count("*") == 2
     assert "net.autoplace.xml" in outcome.out
     assert outcome.err == ""
+
+
+def test_folders_that_are_missing_are_made(cli: Command, small_ir: Path, tmp_path: Path) -> None:
+    out, trace = tmp_path / "a" / "b", tmp_path / "c" / "d" / "trace.json"
+
+    outcome = cli("annotate", small_ir, *DEVICES, "--mode", "zero-shot", "-o", out, "--trace", trace)
+
+    assert outcome.code == 0, outcome.err
+    assert {path.name for path in out.iterdir()} == {
+        "net.autoplace.xml",
+        "net.autoplace.bin",
+        "net.affinity.json",
+    }
+    assert [path.name for path in trace.parent.iterdir()] == ["trace.json"]
+
+
+def proposers(report: dict[str, Any]) -> set[str]:
+    return {*report["predicted_ms"], *(n for names in report["also_proposed_by"].values() for n in names)}
+
+
+def test_the_solvers_that_are_named_are_asked(cli: Command, small_ir: Path) -> None:
+    quick = (*DEVICES, "--mode", "zero-shot", "--policy", "none", "--json")
+
+    assert proposers(cli("annotate", small_ir, *quick).json()) == {"XCPU", "CPU", "HETERO", "auto", "greedy"}
+    named = cli("annotate", small_ir, *quick, "--solvers", "local,auto").json()
+    assert proposers(named) == {"XCPU", "CPU", "HETERO", "local", "auto"}
+    nobody = cli("annotate", small_ir, *quick, "--solvers", "none").json()
+    assert proposers(nobody) == {"XCPU", "CPU", "HETERO"}
+
+
+def test_of_two_pins_the_last_one_counts_where_both_match(cli: Command, small_ir: Path) -> None:
+    pins = ("--pin", "first=CPU", "--pin", "*=CPU", "--pin", "first=XCPU")
+    report = cli("annotate", small_ir, *DEVICES, *pins, "--mode", "zero-shot", "--json").json()
+
+    affinities = json.loads(Path(report["affinity_file"]).read_text())
+    assert (affinities["first"], affinities["relu"], affinities["second"]) == ("XCPU", "CPU", "CPU")
 
 
 @pytest.mark.parametrize("option", ["--pin", "--shape"])

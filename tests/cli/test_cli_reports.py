@@ -58,7 +58,7 @@ def test_calibrate_writes_what_was_measured_and_annotate_takes_it(
         return Target.generic(core, devices)
 
     monkeypatch.setattr(calibrate, "calibrate", measure)
-    path = tmp_path / "measured.json"
+    path = tmp_path / "new" / "measured.json"
     config = '{"PERFORMANCE_HINT": "LATENCY"}'
 
     outcome = cli("calibrate", "-o", path, "--quick", "--config", config, *DEVICES, "--json")

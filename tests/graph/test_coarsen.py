@@ -158,6 +158,11 @@ def test_pinning_apart_what_cannot_be_separated_names_both_ops() -> None:
         coarsen(extract(decompression()), pins={"half": "XCPU", "use_half": "CPU"})
 
 
-def test_an_op_takes_the_first_pin_that_matches_it() -> None:
-    coarse = coarsen(extract(decompression()), pins={"half": "CPU", "*half": "CPU", "use_*": "XCPU"})
+def test_an_exception_from_a_pin_takes_along_what_cannot_be_separated_from_it() -> None:
+    coarse = coarsen(extract(decompression()), pins={"*half": "XCPU", "use_half": "CPU"})
+    assert group_of(coarse, "half") == group_of(coarse, "use_half")
+
+
+def test_an_op_takes_the_last_pin_that_matches_it() -> None:
+    coarse = coarsen(extract(decompression()), pins={"use_*": "XCPU", "half": "CPU", "*half": "CPU"})
     assert group_of(coarse, "half") == group_of(coarse, "use_half")

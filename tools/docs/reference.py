@@ -24,6 +24,7 @@ _TYPES = {
     "str | None": "text",
     "int": "integer",
     "float | None": "number",
+    "Sequence[str]": "names, as a list or as one text with commas",
     "Mapping[str, str]": "object that maps names to texts",
     "Mapping[str, float]": "object that maps names to sizes",
     "Mapping[str, Sequence[int]]": "object that maps names to lists of integers",
@@ -38,6 +39,7 @@ EXAMPLES = {
     "shapes": '{"input": [1, 3, 224, 224]}',
     "target": "laptop.json",
     "policy": "tuned/",
+    "solvers": "auto,local",
     "seed": "1",
 }
 """A value of each property, as text."""
@@ -78,6 +80,8 @@ def _default(field: Field[Any]) -> str:
         return ", ".join(f"{ms:,.0f} in `{mode}`" for mode, ms in _DEFAULT_BUDGET_MS.items())
     if field.default_factory is not MISSING:
         return "empty"
+    if isinstance(field.default, tuple):
+        return f"`{','.join(field.default)}`"
     return "none given" if field.default is None else f"`{field.default}`"
 
 

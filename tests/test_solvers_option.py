@@ -1,0 +1,179 @@
+"""The option ``solvers``: who is asked for placements, in which order, and whose answer is remembered."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+import ov_autoplace
+from ov_autoplace import placer
+from ov_autoplace.decision_cache import DecisionCache
+from ov_autoplace.errors import CheckpointError, OptionError, PlacementError
+from ov_autoplace.options import PlacerOptions
+from ov_autoplace.policy.runner import PolicyRunner
+from ov_autoplace.proposals import ProposalSource, propose
+from ov_autoplace.solvers import SOLVERS, SolverAnswer
+from policy_checkpoints import handmade
+from solvers.random_tables import random_table
+
+TARGET = {"mode": "ZERO_SHOT", "target": "core-ultra-7-155h"}
+
+
+def matmuls(count: int = 3) -> ov.Model:
+    """A chain of matrix products."""
+    random = np.random.default_rng(0)
+    x = y = ops.parameter([16, 64], np.float32, name="x")
+    for i in range(count):
+        weights = ops.constant(random.normal(size=(64, 64)).astype(np.float32), name=f"weights{i}")
+        y = ops.tanh(ops.matmul(y, weights, False, False, name=f"matmul{i}"), name=f"tanh{i}")
+    return ov.Model([ops.result(y, name="answer")], [x], "matmuls")
+
+
+def proposers(placement: ov_autoplace.Placement) -> list[str]:
+    return [name for c in placement.decision.candidates for name in (c.name, *c.also)]
+
+
+@pytest.fixture
+def alternating(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A registered solver whose answer nobody else would think of."""
+
+    def solve_alternating(table, constraints, options):
+        return SolverAnswer(np.arange(len(table), dtype=np.int32) % table.num_devices)
+
+    monkeypatch.setitem(SOLVERS, "alternating", solve_alternating)
+    return "alternating"
+
+
+def test_a_registered_solver_proposes_like_the_others(alternating: str) -> None:
+    placement = ov_autoplace.place(
+        matmuls(), "GPU,CPU", policy="none", solvers=["auto", alternating], **TARGET
+    )
+    assert alternating in proposers(placement)
+    assert "auto" in proposers(placement)
+    assert "greedy" not in proposers(placement)
+
+
+def test_a_solver_that_is_not_registered_any_more_is_unknown(
+    alternating: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PlacerOptions(solvers=[alternating])
+    monkeypatch.delitem(SOLVERS, alternating)
+    with pytest.raises(OptionError, match="names 'alternating'; did you mean"):
+        PlacerOptions(solvers=[alternating])
+
+
+def test_without_solvers_there_are_single_devices_hetero_and_the_policy(tmp_path: Path) -> None:
+    policy = handmade(tmp_path / "net")
+    placement = ov_autoplace.place(matmuls(), "GPU,CPU", policy=policy, solvers=(), **TARGET)
+    assert {name for name in proposers(placement) if "sample" not in name} == {
+        "GPU",
+        "CPU",
+        "HETERO",
+        "policy",
+    }
+
+
+def test_the_policy_has_its_turn_where_it_is_named_and_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    scores = PolicyRunner.scores
+    monkeypatch.setattr(
+        PolicyRunner, "scores", lambda self, graph: asked.append("policy") or scores(self, graph)
+    )
+    for name in ("auto", "greedy"):
+        solver = SOLVERS[name]
+        monkeypatch.setitem(
+            SOLVERS, name, lambda *a, name=name, solver=solver: asked.append(name) or solver(*a)
+        )
+    table = random_table(4, groups=14, devices=2, constrained=False)
+    runner = PolicyRunner(handmade(tmp_path / "net"))
+    for solvers, order in (
+        (("greedy", "policy", "auto"), ["greedy", "policy", "auto"]),
+        (("greedy",), ["greedy", "policy"]),
+        (("policy",), ["policy"]),
+    ):
+        asked.clear()
+        propose(table, ProposalSource(solvers=solvers, policy=runner))
+        assert asked == order
+
+
+def test_naming_the_policy_among_the_solvers_demands_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    demanded = []
+
+    def no_policy(asked: str | None, num_devices: int) -> None:
+        demanded.append(asked)
+        if asked is not None:
+            raise CheckpointError("there is none")
+
+    monkeypatch.setattr(placer, "find_policy", no_policy)
+    assert ov_autoplace.place(matmuls(), "GPU,CPU", **TARGET)
+    with pytest.raises(CheckpointError):
+        ov_autoplace.place(matmuls(), "GPU,CPU", solvers="auto,policy", **TARGET)
+    assert demanded == [None, "base"]
+
+
+def test_a_named_solver_that_finds_nothing_says_so_and_a_usual_one_does_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def helpless(*_: object) -> SolverAnswer:
+        raise PlacementError("I see no way")
+
+    for name in ("greedy", "local"):
+        monkeypatch.setitem(SOLVERS, name, helpless)
+    table = random_table(4, groups=14, devices=2, constrained=False)
+    with caplog.at_level(logging.WARNING, "ov_autoplace"):
+        assert propose(table, ProposalSource())
+        assert not caplog.records
+        assert propose(table, ProposalSource(solvers=("auto", "local")))
+    assert "the solver local proposes nothing: I see no way" in caplog.text
+
+
+def test_limits_that_cannot_be_met_are_told_with_the_numbers() -> None:
+    limits = {"GPU": 100, "CPU": "100B"}
+    with pytest.raises(PlacementError, match=r"loosen .* \(.* memory limits of 100, 100 bytes\)$"):
+        ov_autoplace.place(matmuls(), "GPU,CPU", memory_limit=limits, policy="none", **TARGET)
+
+
+def test_tuning_asks_the_first_solver_again_and_nobody_where_there_is_none(
+    unequal_pair: ov.Core, alternating: str
+) -> None:
+    def tuned(solvers: list[str]) -> list[str]:
+        placement = ov_autoplace.place(
+            matmuls(2),
+            ["XCPU", "CPU"],
+            "TUNE",
+            unequal_pair,
+            time_budget_ms=400,
+            policy="none",
+            solvers=solvers,
+        )
+        return proposers(placement)
+
+    assert not [name for name in tuned([]) if "tuned" in name]
+    assert alternating in tuned([alternating])
+
+
+def test_a_decision_of_other_solvers_is_not_taken(tmp_path: Path, unequal_pair: ov.Core) -> None:
+    model = matmuls(1)
+
+    def key(**options: object) -> Path:
+        asked = PlacerOptions(properties={"CACHE_DIR": str(tmp_path)}, **options)
+        return DecisionCache.of(unequal_pair, model, ["XCPU", "CPU"], asked).path
+
+    assert key() == key(solvers="auto,greedy") == key(solvers=["auto", "greedy"])
+    assert len({key(), key(solvers="auto"), key(solvers="greedy,auto"), key(solvers="")}) == 4
+
+
+def test_the_property_reaches_the_placer_and_is_kept_by_the_core(
+    unequal_pair: ov.Core, alternating: str
+) -> None:
+    unequal_pair.set_property("AUTOPLACE", {"AUTOPLACE_SOLVERS": f"auto,{alternating}"})
+    assert unequal_pair.get_property("AUTOPLACE", "AUTOPLACE_SOLVERS") == ("auto", alternating)
+    with pytest.raises(OptionError, match="AUTOPLACE_SOLVERS names 'nobody'"):
+        unequal_pair.set_property("AUTOPLACE", {"AUTOPLACE_SOLVERS": "nobody"})

@@ -249,7 +249,8 @@ def test_a_damaged_cache_entry_is_replaced(unequal_pair, model, expected, tmp_pa
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
         _check(unequal_pair.compile_model(model, PAIR, config), expected)
     assert "is damaged" in caplog.text
-    assert json.loads(entry.read_text())["placement"] == json.loads(whole)["placement"]
+    # What is not pinned is measured again and may come out otherwise.
+    assert json.loads(entry.read_text())["placement"].keys() == json.loads(whole)["placement"].keys()
 
 
 def test_an_annotated_model_is_placed_without_searching(unequal_pair, model, expected, tmp_path, monkeypatch):

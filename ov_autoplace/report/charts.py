@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool, Span, Whisker
+from bokeh.models import BasicTicker, ColumnDataSource, DataRange1d, HoverTool, Span, Whisker
 from bokeh.plotting import figure
 
 from ov_autoplace.report.contents import Curve, Latency
@@ -46,8 +46,10 @@ def latency_chart(latencies: Sequence[Latency]) -> figure | None:
         return None
     # Equal names would be one row of the chart.
     names = [f"{row.name} " + "\u200b" * i for i, row in enumerate(shown)]
+    longest = max(seconds for row in shown for seconds in (row.median, row.predicted) if seconds is not None)
     chart = figure(
         name="latency",
+        x_range=DataRange1d(default_span=0.2e3 * longest),  # where all are equal
         y_range=names[::-1],
         height=70 + 30 * len(shown),
         sizing_mode="stretch_width",
@@ -135,6 +137,7 @@ def curve_chart(curves: Sequence[Curve]) -> figure | None:
         x_axis_label="measured placements",
         y_axis_label="latency / best single device",
     )
+    chart.xaxis.ticker = BasicTicker(min_interval=1)
     chart.add_layout(Span(location=1.0, dimension="width", line_color=MUTED, line_dash="dotted"))
     for curve, style in zip(curves, device_styles(len(curves)), strict=True):
         values = np.minimum(curve.values, _HIGHEST)
@@ -150,9 +153,9 @@ def curve_chart(curves: Sequence[Curve]) -> figure | None:
             "x",
             "y",
             source=source,
-            size=6,
+            size=8,
             color=style.colour,
-            alpha=0.4,
+            alpha=0.6,
             marker=style.shape,
             line_color=None,
         )
@@ -177,6 +180,7 @@ def curve_chart(curves: Sequence[Curve]) -> figure | None:
                 visible=False,
             )
         )
+    chart.add_layout(chart.legend[0], "above")  # dots may be anywhere inside
     _plain_legend(chart)
     return plain(chart)
 

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ov_autoplace._arrays import FloatArray
 from ov_autoplace.explanation import Explanation
 from ov_autoplace.measured_run import MeasuredRun
-from ov_autoplace.statistics import median_interval, paired_ratio
+from ov_autoplace.statistics import median_interval
 from ov_autoplace.what_if import WhatIf
 
 if TYPE_CHECKING:
     from ov_autoplace.placement.decision import Candidate, Decision
-    from ov_autoplace.training.finetune import FinetuneResult, TunedModel
 
 __all__ = [
     "Contents",
     "Curve",
     "Latency",
     "bench_contents",
-    "finetune_contents",
     "placement_contents",
+    "placement_facts",
 ]
 
 
@@ -107,7 +104,7 @@ def placement_contents(
         facts=(
             ("mode", decision.mode.lower().replace("_", "-")),
             ("chosen", decision.chosen),
-            *_placement_facts(explanation),
+            *placement_facts(explanation),
             *facts,
         ),
         latencies=tuple(_candidate(c, c.name == decision.chosen) for c in decision.candidates),
@@ -144,7 +141,7 @@ def bench_contents(
     return Contents(
         title=title,
         answer=decision.reason,
-        facts=(("chosen", decision.chosen), *_placement_facts(explanation)),
+        facts=(("chosen", decision.chosen), *placement_facts(explanation)),
         latencies=tuple(latencies),
         explanation=explanation,
         changes=tuple(changes),
@@ -152,66 +149,8 @@ def bench_contents(
     )
 
 
-def finetune_contents(result: FinetuneResult) -> Contents:
-    """A page about a fine-tuning run: its log, and the best placement where there is one model."""
-    from ov_autoplace.training.finetuning.files import LOG, TuningFolder
-    from ov_autoplace.training.logs import read_log
-
-    lines = read_log(result.checkpoint / LOG)
-    alone = result.models[0] if len(result.models) == 1 else None
-    explanation = None
-    if alone is not None:
-        table = TuningFolder(result.checkpoint, resume=True).load_table(alone.name)
-        explanation = Explanation(table, alone.placement.groups_of(table))
-    how = (("schedules", "ov-autoplace explain MODEL --affinity FILE --report PAGE.html"),)
-    return Contents(
-        title=f"fine-tuning on {', '.join(model.name for model in result.models) or 'no model'}",
-        answer="; ".join(f"{model.name}: {model.reason}" for model in result.models),
-        facts=(
-            ("time", f"{result.seconds:.0f} s"),
-            ("ended by", result.stopped),
-            ("measured placements", str(sum(model.measurements for model in result.models))),
-            ("policy", str(result.checkpoint)),
-            *((("not reached", ", ".join(result.not_reached)),) if result.not_reached else ()),
-            *(_placement_facts(explanation) if explanation is not None else how),
-        ),
-        latencies=tuple(row for model in result.models for row in _tuned(model, lines, alone is not None)),
-        explanation=explanation,
-        curves=tuple(_curve(name, lines) for name in dict.fromkeys(line["model"] for line in lines)),
-    )
-
-
-def _tuned(model: TunedModel, lines: Sequence[Mapping[str, Any]], is_alone: bool) -> Iterator[Latency]:
-    """What was measured of one model, with intervals where the races were against the same device."""
-    from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT
-
-    for what, mark, relative in (
-        (model.best_single, "", 1.0),
-        ("policy before", ZERO_SHOT, model.before),
-        ("policy after", AFTER, model.after),
-        ("best found", "", model.best),
-    ):
-        races = [
-            line
-            for line in lines
-            if mark in (line["source"], line["note"])
-            and (line["model"], line["reference"]) == (model.name, model.best_single)
-        ]
-        samples = np.concatenate([[], *(line["ms"][: len(line["reference_ms"])] for line in races)])
-        references = np.concatenate([[], *(line["reference_ms"][: len(line["ms"])] for line in races)])
-        ratio = paired_ratio(samples, references) if mark and len(samples) else None
-        yield Latency(
-            name=what if is_alone else f"{model.name}: {what}",
-            median=None if relative is None else relative * model.single_seconds,
-            low=None if ratio is None else ratio.low * model.single_seconds,
-            high=None if ratio is None else ratio.high * model.single_seconds,
-            samples=len(samples) if mark else 0,
-            note="could not be measured" if relative is None else f"{relative:.3f} of the best single device",
-            chosen=what == "best found",
-        )
-
-
-def _placement_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
+def placement_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
+    """What the head of the page says about a placement."""
     schedule = explanation.schedule
     return (
         ("devices", ", ".join(explanation.table.devices)),
@@ -236,15 +175,6 @@ def _candidate(candidate: Candidate, chosen: bool) -> Latency:
         subgraphs=candidate.subgraphs,
         note="; ".join(filter(None, (also, candidate.dropped))),
         chosen=chosen,
-    )
-
-
-def _curve(name: str, lines: Sequence[Mapping[str, Any]]) -> Curve:
-    run = [line for line in lines if line["model"] == name and line["kind"] == "measured"]
-    return Curve(
-        name=name,
-        numbers=np.array([float(line["measurement"]) for line in run]),
-        values=np.array([np.inf if line["relative"] is None else float(line["relative"]) for line in run]),
     )
 
 

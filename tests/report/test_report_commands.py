@@ -156,7 +156,7 @@ def test_a_fine_tuning_run_is_reported_from_what_it_left(tmp_path: Path) -> None
     pytest.importorskip("torch")
     from ov_autoplace.placement.placement import Placement
     from ov_autoplace.report import write_report
-    from ov_autoplace.report.contents import finetune_contents
+    from ov_autoplace.report.tuning import finetune_contents
     from ov_autoplace.training.finetune import FinetuneResult, TunedModel
 
     table: CostTable = diamond()
@@ -167,6 +167,7 @@ def test_a_fine_tuning_run_is_reported_from_what_it_left(tmp_path: Path) -> None
     values = [1.0, 1.4, None, 0.9]
     lines = [
         {**line, "measurement": i + 1, "relative": value, "ms": [8.0] * 6, "reference_ms": [10.0] * 6}
+        | {"placement": f"0{i:03b}"}
         for i, value in enumerate(values)
     ]
     lines[1]["source"] = "policy before tuning"

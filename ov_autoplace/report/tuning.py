@@ -1,0 +1,134 @@
+"""What a report shows of a fine-tuning run, read from the folder that it left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ov_autoplace._arrays import FloatArray
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.explanation import Explanation
+from ov_autoplace.report.contents import Contents, Curve, Latency, placement_facts
+from ov_autoplace.statistics import Interval, median_interval, paired_ratio
+from ov_autoplace.training.finetune import FinetuneResult, TunedModel
+from ov_autoplace.training.finetuning.files import LOG, TuningFolder
+from ov_autoplace.training.finetuning.measuring import Record
+from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT, placement_text
+from ov_autoplace.training.logs import read_log
+
+__all__ = ["finetune_contents"]
+
+_Line = Mapping[str, Any]
+
+
+def finetune_contents(result: FinetuneResult) -> Contents:
+    """A page about a fine-tuning run: its log, and the best placement where there is one model."""
+    lines = read_log(result.checkpoint / LOG)
+    alone = result.models[0] if len(result.models) == 1 else None
+    explanation = None
+    if alone is not None:
+        table = _table(result.checkpoint, alone)
+        explanation = Explanation(table, alone.placement.groups_of(table))
+    how = (("schedules", "ov-autoplace explain MODEL --affinity FILE --report PAGE.html"),)
+    return Contents(
+        title=f"fine-tuning on {', '.join(model.name for model in result.models) or 'no model'}",
+        answer="; ".join(f"{model.name}: {model.reason}" for model in result.models),
+        facts=(
+            ("time", f"{result.seconds:.0f} s"),
+            ("ended by", result.stopped),
+            ("measured placements", str(sum(model.measurements for model in result.models))),
+            ("policy", str(result.checkpoint)),
+            *((("not reached", ", ".join(result.not_reached)),) if result.not_reached else ()),
+            *(placement_facts(explanation) if explanation is not None else how),
+        ),
+        latencies=tuple(
+            row
+            for model in result.models
+            for row in _tuned(model, result.checkpoint, lines, alone is not None)
+        ),
+        explanation=explanation,
+        curves=tuple(_curve(name, lines) for name in dict.fromkeys(line["model"] for line in lines)),
+    )
+
+
+def _table(folder: Path, model: TunedModel) -> CostTable:
+    return TuningFolder(folder, resume=True).load_table(model.name)
+
+
+def _tuned(model: TunedModel, folder: Path, lines: Sequence[_Line], is_alone: bool) -> Iterator[Latency]:
+    """The devices alone, the policy's answers and the best placement, with all that was measured of them."""
+    own = [line for line in lines if line["model"] == model.name]
+    assignment = model.placement.groups_of(_table(folder, model))
+    best = placement_text(Record(assignment, "", 0.0))
+    texts = {device: _placement(own, device) for device in model.devices}
+    singles = [(device, texts[device], _relative(own, texts[device])) for device in model.devices]
+    answers = [
+        ("policy before", _placement(own, ZERO_SHOT), model.before),
+        ("policy after", _placement(own, AFTER), model.after),
+        ("best found", best, model.best),
+    ]
+    for what, text, relative in (*(row for row in singles if row[1] is not None), *answers):
+        samples, interval = _interval(own, text, model, text == texts.get(model.best_single))
+        yield Latency(
+            name=what if is_alone else f"{model.name}: {what}",
+            median=None if relative is None else relative * model.single_seconds,
+            low=None if interval is None else interval.low,
+            high=None if interval is None else interval.high,
+            samples=samples,
+            note="could not be measured" if relative is None else f"{relative:.3f} of the best single device",
+            chosen=what == "best found",
+        )
+
+
+def _placement(lines: Sequence[_Line], mark: str) -> str | None:
+    """The placement that was last proposed by somebody, or with a note; ``None`` = nothing was."""
+    found = [line["placement"] for line in lines if mark in (line["source"], line["note"])]
+    return found[-1] if found else None
+
+
+def _relative(lines: Sequence[_Line], text: str | None) -> float | None:
+    """What the log last said of a placement."""
+    found = [line["relative"] for line in lines if line["placement"] == text]
+    return found[-1] if found else None
+
+
+def _interval(
+    lines: Sequence[_Line], text: str | None, model: TunedModel, is_best_single: bool
+) -> tuple[int, Interval | None]:
+    """Number of samples of a placement, and the 95 % interval of its median in seconds.
+
+    A placement is compared with the best single device in the rounds of their races, so the interval is of
+    the ratio. There is none for races against another device.
+    """
+    races = [line for line in lines if line["reference"] == model.best_single and line["ms"]]
+    if is_best_single:
+        samples = _reference_samples(races) / 1e3
+        return len(samples), median_interval(samples) if len(samples) else None
+    races = [line for line in races if line["placement"] == text]
+    samples = np.concatenate([[], *(line["ms"][: len(line["reference_ms"])] for line in races)])
+    references = np.concatenate([[], *(line["reference_ms"][: len(line["ms"])] for line in races)])
+    if not len(samples):
+        return 0, None
+    ratio = paired_ratio(samples, references)
+    return len(samples), Interval(*(end * model.single_seconds for end in ratio))
+
+
+def _reference_samples(races: Sequence[_Line]) -> FloatArray:
+    """Milliseconds of the reference, which every placement that was in a race repeats, ``float64[n]``."""
+    longest: dict[float, list[float]] = {}
+    for line in races:
+        samples = line["reference_ms"]
+        longest[samples[0]] = max(longest.get(samples[0], []), samples, key=len)
+    return np.concatenate([[], *longest.values()])
+
+
+def _curve(name: str, lines: Sequence[Mapping[str, Any]]) -> Curve:
+    run = [line for line in lines if line["model"] == name and line["kind"] == "measured"]
+    return Curve(
+        name=name,
+        numbers=np.array([float(line["measurement"]) for line in run]),
+        values=np.array([np.inf if line["relative"] is None else float(line["relative"]) for line in run]),
+    )

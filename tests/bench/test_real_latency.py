@@ -45,6 +45,9 @@ def test_an_answer_slower_than_the_best_device_is_a_losing_case_and_a_winning_on
     assert [(case.what, case.rival) for case in losing] == [("net, profile", "best device, CPU")]
     assert losing[0].ratio == pytest.approx(1.2, rel=0.01)
     assert {case.rival for case in winning} == {"AUTO", "HETERO"}
+    # The answer is that device compiled apart, so nothing but luck can have lost, and it is said.
+    assert "that device" in losing[0].detail
+    assert not any("that device" in case.detail for case in winning)
 
 
 def test_a_tie_is_neither_lost_nor_won():

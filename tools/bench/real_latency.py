@@ -196,6 +196,8 @@ def cases_of(races: Mapping[str, Race]) -> tuple[tuple[Case, ...], tuple[Case, .
                     continue
                 title = f"best device, {rival}" if rival == race.best_device else rival
                 detail = f"{interval_cell(ratio)}, {race.runs} paired runs, on {'+'.join(answer.devices)}"
+                if answer.devices == (rival,):
+                    detail += ", which is that device: copies differ, not placements"
                 case = Case(f"{name}, {_NAMES[mode]}", title, ratio.median, detail)
                 (losing if ratio.median > 1 else winning).append(case)
     return (

@@ -1,4 +1,4 @@
-"""The option ``solvers``: who is asked for placements, in which order, and whose answer is remembered."""
+"""Options that the placer acts on: who is asked for placements, in which order, and within which limits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 from ov_autoplace import placer
+from ov_autoplace.cost.profiling import ProfilingSession
 from ov_autoplace.decision_cache import DecisionCache
-from ov_autoplace.errors import CheckpointError, OptionError, PlacementError
+from ov_autoplace.errors import CheckpointError, OptionError, PlacementError, ProfilingError
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.proposals import ProposalSource, propose
@@ -138,6 +139,21 @@ def test_limits_that_cannot_be_met_are_told_with_the_numbers() -> None:
     limits = {"GPU": 100, "CPU": "100B"}
     with pytest.raises(PlacementError, match=r"loosen .* \(.* memory limits of 100, 100 bytes\)$"):
         ov_autoplace.place(matmuls(), "GPU,CPU", memory_limit=limits, policy="none", **TARGET)
+
+
+def test_the_limit_of_a_device_that_is_left_out_is_left_out_too(
+    unequal_pair: ov.Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        ProfilingSession,
+        "failures",
+        lambda _, devices: {d: ProfilingError("it is broken") for d in devices if d == "XCPU"},
+    )
+    limits = {"XCPU": "1MB", "CPU": "1GB"}
+    placement = ov_autoplace.place(
+        matmuls(1), ["XCPU", "CPU"], core=unequal_pair, time_budget_ms=50, memory_limit=limits
+    )
+    assert placement.devices == ("CPU",)
 
 
 def test_tuning_asks_the_first_solver_again_and_nobody_where_there_is_none(

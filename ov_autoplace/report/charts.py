@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from bokeh.models import BasicTicker, ColumnDataSource, DataRange1d, HoverTool, Span, Whisker
+from bokeh.models import BasicTicker, ColumnDataSource, DataRange1d, HoverTool, Span
 from bokeh.plotting import figure
 
 from ov_autoplace.report.contents import Curve, Latency
@@ -51,7 +51,7 @@ def latency_chart(latencies: Sequence[Latency]) -> figure | None:
         name="latency",
         x_range=DataRange1d(default_span=0.2e3 * longest),  # where all are equal
         y_range=names[::-1],
-        height=70 + 30 * len(shown),
+        height=120 + 24 * len(shown),
         sizing_mode="stretch_width",
         tools="xpan,xbox_zoom,reset,save",
         toolbar_location="above",
@@ -80,7 +80,7 @@ def latency_chart(latencies: Sequence[Latency]) -> figure | None:
         dots = ColumnDataSource(
             {
                 "x": [_ms(row.median) for _, row in measured],
-                # Without an interval the whisker has no length.
+                # Without an interval the line has no length.
                 "low": [_ms(row.median if row.low is None else row.low) for _, row in measured],
                 "high": [_ms(row.median if row.high is None else row.high) for _, row in measured],
                 "samples": [row.samples for _, row in measured],
@@ -88,22 +88,11 @@ def latency_chart(latencies: Sequence[Latency]) -> figure | None:
             }
         )
         colour = device_styles(1)[0].colour
+        # Not Bokeh's whiskers, which the range of the axis leaves out.
+        chart.segment("low", "y", "high", "y", source=dots, line_color=colour, line_width=2)
         drawn = chart.scatter(
             "x", "y", source=dots, size=9, color=colour, legend_label="measured median, 95 % interval"
         )
-        if any(row.low is not None for _, row in measured):
-            chart.add_layout(
-                Whisker(
-                    base="y",
-                    lower="low",
-                    upper="high",
-                    dimension="width",
-                    source=dots,
-                    line_color=colour,
-                    line_width=2,
-                    level="annotation",
-                )
-            )
         chart.add_tools(
             HoverTool(
                 renderers=[drawn],

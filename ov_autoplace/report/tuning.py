@@ -63,20 +63,26 @@ def _tuned(model: TunedModel, folder: Path, lines: Sequence[_Line], is_alone: bo
     own = [line for line in lines if line["model"] == model.name]
     assignment = model.placement.groups_of(_table(folder, model))
     best = placement_text(Record(assignment, "", 0.0))
-    texts = {device: _placement(own, device) for device in model.devices}
-    singles = [(device, texts[device], _relative(own, texts[device])) for device in model.devices]
+    alone = {device: _placement(own, device) for device in model.devices}
+    _, unit = _ratio(own, alone.get(model.best_single))
+    singles = []
+    for device, text in alone.items():
+        _, ratio = _ratio(own, text)
+        if ratio is not None and unit is not None:
+            singles.append((device, text, ratio.median / unit.median))
     answers = [
         ("policy before", _placement(own, ZERO_SHOT), model.before),
         ("policy after", _placement(own, AFTER), model.after),
         ("best found", best, model.best),
     ]
-    for what, text, relative in (*(row for row in singles if row[1] is not None), *answers):
-        samples, interval = _interval(own, text, model, text == texts.get(model.best_single))
+    for what, text, relative in (*singles, *answers):
+        samples, ratio = _ratio(own, text)
+        median = None if relative is None else relative * model.single_seconds
         yield Latency(
             name=what if is_alone else f"{model.name}: {what}",
-            median=None if relative is None else relative * model.single_seconds,
-            low=None if interval is None else interval.low,
-            high=None if interval is None else interval.high,
+            median=median,
+            low=median * ratio.low / ratio.median if median is not None and ratio is not None else None,
+            high=median * ratio.high / ratio.median if median is not None and ratio is not None else None,
             samples=samples,
             note="could not be measured" if relative is None else f"{relative:.3f} of the best single device",
             chosen=what == "best found",
@@ -89,31 +95,24 @@ def _placement(lines: Sequence[_Line], mark: str) -> str | None:
     return found[-1] if found else None
 
 
-def _relative(lines: Sequence[_Line], text: str | None) -> float | None:
-    """What the log last said of a placement."""
-    found = [line["relative"] for line in lines if line["placement"] == text]
-    return found[-1] if found else None
+def _ratio(lines: Sequence[_Line], text: str | None) -> tuple[int, Interval | None]:
+    """Number of samples of a placement, and its latency over that of the reference of its last races.
 
-
-def _interval(
-    lines: Sequence[_Line], text: str | None, model: TunedModel, is_best_single: bool
-) -> tuple[int, Interval | None]:
-    """Number of samples of a placement, and the 95 % interval of its median in seconds.
-
-    A placement is compared with the best single device in the rounds of their races, so the interval is of
-    the ratio. There is none for races against another device.
+    The interval of the reference is that of its own latency, over the median of it.
     """
-    races = [line for line in lines if line["reference"] == model.best_single and line["ms"]]
-    if is_best_single:
-        samples = _reference_samples(races) / 1e3
-        return len(samples), median_interval(samples) if len(samples) else None
+    races = [line for line in lines if line["ms"]]
+    if text is None or not races:
+        return 0, None
+    reference = races[-1]["reference"]
+    races = [line for line in races if line["reference"] == reference]
+    if text == _placement(lines, reference):
+        own = _reference_samples(races)
+        median, low, high = median_interval(own)
+        return len(own), Interval(1.0, low / median, high / median)
     races = [line for line in races if line["placement"] == text]
     samples = np.concatenate([[], *(line["ms"][: len(line["reference_ms"])] for line in races)])
     references = np.concatenate([[], *(line["reference_ms"][: len(line["ms"])] for line in races)])
-    if not len(samples):
-        return 0, None
-    ratio = paired_ratio(samples, references)
-    return len(samples), Interval(*(end * model.single_seconds for end in ratio))
+    return len(samples), paired_ratio(samples, references) if len(samples) else None
 
 
 def _reference_samples(races: Sequence[_Line]) -> FloatArray:

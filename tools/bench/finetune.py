@@ -61,7 +61,7 @@ from ov_autoplace.solvers import solve
 _MODELS = {
     "alias": ("bert", "vit", "resnet", "unet"),
     # Not great_circles: its ops are one group, so there is nothing to place.
-    "gpu": ("radiance_field", "hyperbolic_classifier", "random_feature_classifier", "fourier_attention"),
+    "gpu": ("radiance_field", "blended_radiance_fields", "random_feature_classifier", "fourier_attention"),
 }
 _OPS = 300
 _CHECKS = 4  # races of claims

@@ -7,6 +7,7 @@ range, so that layers of any type can be stacked.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 import openvino as ov
@@ -148,22 +149,40 @@ def fourier_attention() -> ov.Model:
     return _model([_dense(ops.reshape(mixed, _axes(points, width), False), 3, 9)], [x], "fourier_attention")
 
 
-def radiance_field() -> ov.Model:
-    """NeRF (Mildenhall et al. 2020): positional encoding, a small MLP, and rays summed up."""
-    rays, steps, frequencies, width = 256, 64, 10, 64
-    x = ops.parameter([rays * steps, 3], np.float32, name=_INPUT)
+def _rendered(x: ov.Node, rays: int, steps: int, seed: int) -> ov.Node:
+    """Positional encoding and a small MLP at points ``[rays * steps, 3]``, and rays summed up."""
+    frequencies, width = 10, 64
     powers = ops.constant((np.pi * 2.0 ** np.arange(frequencies)).astype(np.float32))
     angles = ops.reshape(ops.multiply(ops.unsqueeze(x, _axes(2)), powers), _axes(0, -1), True)
     y: ov.Node = ops.concat([ops.sin(angles), ops.cos(angles)], 1)
     for layer in range(3):
-        y = ops.relu(_dense(y, width, layer))
-    density = ops.reshape(ops.relu(_dense(y, 1, 5)), _axes(rays, steps), False)
-    colour = ops.reshape(ops.sigmoid(_dense(y, 3, 6)), _axes(rays, steps, 3), False)
+        y = ops.relu(_dense(y, width, seed + layer))
+    density = ops.reshape(ops.relu(_dense(y, 1, seed + 5)), _axes(rays, steps), False)
+    colour = ops.reshape(ops.sigmoid(_dense(y, 3, seed + 6)), _axes(rays, steps, 3), False)
     passed = _scaled(density, -1 / steps)
     through = ops.exp(ops.cum_sum(passed, ops.constant(np.int64(1)), exclusive=True))
     weight = ops.multiply(through, ops.subtract(_number(1.0), ops.exp(passed)))
-    pixels = ops.reduce_sum(ops.multiply(ops.unsqueeze(weight, _axes(2)), colour), _axes(1), False)
-    return _model([pixels], [x], "radiance_field")
+    return ops.reduce_sum(ops.multiply(ops.unsqueeze(weight, _axes(2)), colour), _axes(1), False)
+
+
+def radiance_field() -> ov.Model:
+    """NeRF (Mildenhall et al. 2020): positional encoding, a small MLP, and rays summed up."""
+    rays, steps = 256, 64
+    x = ops.parameter([rays * steps, 3], np.float32, name=_INPUT)
+    return _model([_rendered(x, rays, steps, 0)], [x], "radiance_field")
+
+
+def blended_radiance_fields() -> ov.Model:
+    """Block-NeRF (Tancik et al. 2022): a radiance field for each block of a scene, blended by weights."""
+    blocks, rays, steps = 4, 128, 64
+    inputs = [ops.parameter([rays * steps, 3], np.float32, name=f"{_INPUT}{i}") for i in range(blocks)]
+    nearness = ops.parameter([rays, blocks], np.float32, name="nearness")
+    shares = ops.split(ops.softmax(nearness, 1), ops.constant(np.int64(1)), blocks).outputs()
+    pixels = [
+        ops.multiply(_rendered(x, rays, steps, 100 * i), share)
+        for i, (x, share) in enumerate(zip(inputs, shares, strict=True))
+    ]
+    return _model([reduce(ops.add, pixels)], [*inputs, nearness], "blended_radiance_fields")
 
 
 def great_circles() -> ov.Model:
@@ -259,6 +278,7 @@ NETWORKS: dict[str, Callable[[], ov.Model]] = {
     build.__name__: build
     for build in (
         radiance_field,
+        blended_radiance_fields,
         great_circles,
         hyperbolic_classifier,
         fourier_attention,

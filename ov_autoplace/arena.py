@@ -44,8 +44,13 @@ _HOPELESS = 1.15
 _ROUNDS, _LONGEST_RACE = 12, 30.0
 # How many perturbed cost tables TUNE solves for one round of proposals.
 _TRIALS = 8
-# Single devices this close to the best one are raced with it, instead of trusting the profile run.
+# Single devices of which an inference came this close to the best one's median are raced with it, instead of
+# trusting the profile run, which other work may have disturbed.
 _CLOSE = 1.25
+# Where a compiled model happens to lie in memory makes it faster or slower for as long as it lives, which no
+# number of runs shows: by 15 % where an inference takes less than so many seconds, by some percent elsewhere.
+# The last contenders of short models are compiled anew so often.
+_SHORT, _COMPILATIONS = 5e-3, 3
 
 
 @dataclass(eq=False)
@@ -105,23 +110,63 @@ class Arena:
         """Race the best of ``proposals``; ``TUNE`` goes on with corrected costs until its budget ends."""
         entrants = [Entrant(p, self._profile.samples.get(p.name, np.empty(0))) for p in proposals]
         singles = [e for e in entrants if e.proposal.is_single and len(e.samples)]
-        reference = min(singles, key=lambda e: e.seconds, default=None)
+        reference = self._fastest(singles)
         tuning = self._options.mode == "TUNE"
         finalists = self._finalists(entrants, singles, reference)
         champion = self._race(finalists, self._budget * (0.3 if tuning else 0.7)) or reference
         if tuning:
             champion = self._tune(entrants, reference, champion)
-        reference = min(singles, key=lambda e: e.seconds, default=None)
-        contest = verdict(entrants, reference, champion)
-        if reference is None or contest.winner is reference or contest.winner.proposal.is_single:
+        contest = verdict(entrants, self._fastest(singles), champion)
+        contenders = self._contenders(contest.winner, singles)
+        compilations = self._compilations(contenders)
+        if not compilations:
             return contest
-        # Where a compiled model happens to lie in memory can make it faster or slower by several percent for
-        # as long as it lives, which no number of runs shows. The verdict rests on a second compilation,
-        # in the opposite order.
-        self._executables.clear()
-        self._session.forget()
-        self._race([contest.winner, reference], max(self._left(), 0.3 * self._budget))
-        return verdict(entrants, reference, contest.winner)
+        self._race_anew(contenders, compilations)
+        reference = self._fastest(singles)
+        still = not contest.winner.proposal.is_single and len(contest.winner.samples)
+        return verdict(entrants, reference, contest.winner if still else reference)
+
+    def _contenders(self, winner: Entrant, singles: list[Entrant]) -> list[Entrant]:
+        """The winner, and the single devices that may be as fast; the best one always."""
+        best = self._fastest(singles)
+        others = [e for e in singles if e is best or _may_be_as_fast(e, best)] if best is not None else []
+        return list(dict.fromkeys([winner, *others]))
+
+    def _compilations(self, contenders: list[Entrant]) -> int:
+        """How often the contenders are compiled anew; a mix always has to win twice.
+
+        Short models are compiled several times, as far as that takes no longer than the budget.
+        """
+        if len(contenders) < 2:
+            return 0
+        fewest = 0 if contenders[0].proposal.is_single else 1
+        if min(e.seconds for e in contenders) >= _SHORT:
+            return fewest
+        once = sum(self._executable(e.proposal).compile_seconds for e in contenders)
+        return int(np.clip(self._budget / max(once, 1e-9), fewest, _COMPILATIONS))
+
+    def _race_anew(self, contenders: list[Entrant], compilations: int) -> None:
+        """Compile and race several times; what was measured before counts no more, because it chose them."""
+        parts: dict[Entrant, list[FloatArray]] = {e: [] for e in contenders}
+        budget = max(self._left(), 0.3 * self._budget) / compilations
+        for compilation in range(compilations):
+            self._executables.clear()
+            self._session.forget()
+            for entrant in contenders:
+                entrant.samples = np.empty(0)
+            # Who is compiled first tends to be slower, so they take turns.
+            self._race(contenders if compilation % 2 == 0 else contenders[::-1], budget)
+            # Whoever was dropped as slower has fewer samples. Pairs stay pairs, and no compilation outweighs
+            # the others by much, when all end where the first one did.
+            rounds = min((len(e.samples) for e in contenders if len(e.samples)), default=0)
+            for entrant in contenders:
+                parts[entrant].append(entrant.samples[:rounds])
+        for entrant, found in parts.items():
+            entrant.samples = frozen_array(np.concatenate(found), np.float64)
+
+    @staticmethod
+    def _fastest(singles: list[Entrant]) -> Entrant | None:
+        return min(singles, key=lambda e: e.seconds, default=None)
 
     def _finalists(
         self, entrants: list[Entrant], singles: list[Entrant], reference: Entrant | None
@@ -132,7 +177,7 @@ class Arena:
         mixes = [e for e in mixes if e.proposal.predicted_seconds <= _HOPELESS * promised][:_FINALISTS]
         if reference is None:
             return mixes
-        close = [e for e in singles if e is not reference and e.seconds <= _CLOSE * reference.seconds]
+        close = [e for e in singles if e is not reference and _may_be_as_fast(e, reference)]
         return [reference, *mixes, *close]
 
     def _tune(
@@ -210,6 +255,11 @@ class Arena:
 
     def _left(self) -> float:
         return self._end - time.perf_counter()
+
+
+def _may_be_as_fast(entrant: Entrant, best: Entrant) -> bool:
+    """Whether an inference came close to the best one's median: a disturbance makes many long, none short."""
+    return bool(len(entrant.samples)) and float(entrant.samples.min()) <= _CLOSE * best.seconds
 
 
 def predicted(proposals: Sequence[Proposal]) -> Contest:

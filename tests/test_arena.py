@@ -79,51 +79,99 @@ def test_without_measurement_the_lowest_prediction_wins_and_says_so():
 class _Session:
     """Plays a profiling session: a race returns what the latest compilation was scripted to measure."""
 
-    def __init__(self, *compilations: dict[int, float]) -> None:
+    def __init__(
+        self, *compilations: dict[str, float], seconds: float = 1.0, compile_seconds: float = 0.0
+    ) -> None:
         self._factors = list(compilations)
-        self.races: list[int] = []
+        self._seconds, self._compile_seconds = seconds, compile_seconds
+        self.races: list[list[str]] = []
 
-    def compile_placement(self, device_of: dict[str, str]) -> int:
-        return len(set(device_of.values()))  # 2 for the mix, 1 for a single device
+    def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
+        name = "+".join(sorted(set(device_of.values())))
+        return SimpleNamespace(name=name, compile_seconds=self._compile_seconds)
 
     def forget(self) -> None:
         self._factors.pop(0)
 
-    def race(self, executables: list[int], budget: float, **_: object) -> SimpleNamespace:
-        self.races.append(len(executables))
+    def race(self, executables: list[SimpleNamespace], budget: float, **_: object) -> SimpleNamespace:
+        names = [executable.name for executable in executables]
+        self.races.append(names)
         entries = [
-            SimpleNamespace(samples=self._factors[0][kind] * NOISE, dropped="") for kind in executables
+            SimpleNamespace(samples=self._seconds * self._factors[0][name] * NOISE, dropped="")
+            for name in names
         ]
         medians = [float(np.median(entry.samples)) for entry in entries]
         return SimpleNamespace(entries=entries, best=int(np.argmin(medians)))
 
 
-def _contest(session: _Session, mode: str = "PROFILE"):
+def _contest(session: _Session, mode: str = "PROFILE", **alone: np.ndarray):
     table = replace(random_table(np.random.default_rng(0), 4, 2), op_seconds=np.ones((4, 2)), wiring=None)
-    profile = SimpleNamespace(table=table, samples={"D1": NOISE})
+    profile = SimpleNamespace(table=table, samples=alone or {"D1": NOISE})
     proposals = [
-        Proposal("D1", np.ones(4, dtype=np.int32), 1.0),
-        Proposal("auto", np.array([0, 0, 1, 1], dtype=np.int32), 0.8),
+        Proposal(name, np.full(4, ["D0", "D1"].index(name), dtype=np.int32), 1.0)
+        for name in profile.samples
     ]
+    proposals.append(Proposal("auto", np.array([0, 0, 1, 1], dtype=np.int32), 0.8))
     arena = Arena(session, profile, ProposalSource(), PlacerOptions(mode=mode, time_budget_ms=10))
     return arena.run(proposals)
 
 
 def test_a_mix_has_to_win_again_when_both_are_compiled_anew():
-    assert _contest(_Session({1: 1.0, 2: 0.9}, {1: 1.0, 2: 0.9})).winner.name == "auto"
-    lucky = _Session({1: 1.0, 2: 0.9}, {1: 1.0, 2: 1.05})
+    assert _contest(_Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 0.9})).winner.name == "auto"
+    lucky = _Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 1.05})
     assert _contest(lucky).winner.name == "D1"
-    assert lucky.races == [2, 2]
+    assert lucky.races == [["D1", "D0+D1"], ["D0+D1", "D1"]]
 
 
 def test_a_single_device_that_wins_needs_no_second_race():
-    session = _Session({1: 1.0, 2: 1.1})
+    session = _Session({"D1": 1.0, "D0+D1": 1.1})
     assert _contest(session).winner.name == "D1"
-    assert session.races == [2]
+    assert len(session.races) == 1
+
+
+def test_a_mix_of_a_short_model_has_to_win_over_three_compilations_together():
+    first, good, bad = {"D1": 1.0, "D0+D1": 0.8}, {"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 1.2}
+    scripts = (first, good, good, bad), (first, good, bad, bad)
+    sessions = [_Session(*script, seconds=1e-3) for script in scripts]
+    alone = {"D1": 1e-3 * NOISE}
+    assert [_contest(session, **alone).winner.name for session in sessions] == ["auto", "D1"]
+    order = ["D0+D1", "D1"]
+    assert sessions[0].races[1:] == [order, order[::-1], order]
+
+
+def test_between_devices_of_which_one_copy_was_lucky_three_compilations_decide():
+    lucky, usual = {"D0": 1.0, "D1": 1.05, "D0+D1": 2.0}, {"D0": 1.05, "D1": 1.0, "D0+D1": 2.0}
+    alone = {"D0": 1e-3 * NOISE, "D1": 1.05e-3 * NOISE}
+    short = _Session(lucky, usual, lucky, usual, seconds=1e-3)
+    assert _contest(short, **alone).winner.name == "D1"
+    assert len(short.races) == 4
+    long = _Session(lucky, usual, lucky, usual)
+    assert _contest(long, D0=NOISE, D1=1.05 * NOISE).winner.name == "D0"
+    assert len(long.races) == 1
+
+
+def test_a_short_model_that_takes_long_to_compile_is_compiled_anew_only_to_confirm_a_mix():
+    mix = {"D1": 1.0, "D0+D1": 0.8}
+    session = _Session(mix, mix, mix, mix, seconds=1e-3, compile_seconds=1.0)
+    assert _contest(session, D1=1e-3 * NOISE).winner.name == "auto"
+    assert len(session.races) == 2
+    devices = {"D0": 1.0, "D1": 1.05, "D0+D1": 2.0}
+    session = _Session(devices, devices, seconds=1e-3, compile_seconds=1.0)
+    assert _contest(session, D0=1e-3 * NOISE, D1=1.05e-3 * NOISE).winner.name == "D0"
+    assert len(session.races) == 1
+
+
+def test_a_device_whose_profile_was_disturbed_is_raced_all_the_same():
+    """Most of its inferences were long, but one was shorter than any of the other device's."""
+    disturbed = np.where(np.arange(50) % 10 == 0, 0.5, 3.0)
+    session = _Session({"D0": 1.0, "D1": 0.6, "D0+D1": 2.0})
+    assert _contest(session, D0=np.ones(50), D1=disturbed).winner.name == "D1"
+    hopeless = _Session({"D0": 1.0, "D1": 0.6, "D0+D1": 2.0})
+    assert _contest(hopeless, D0=np.ones(50), D1=np.full(50, 3.0)).winner.name == "D0"
 
 
 def test_tuning_ends_within_its_budget_and_keeps_the_best():
-    session = _Session({1: 1.0, 2: 0.9}, {1: 1.0, 2: 0.9})
+    session = _Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 0.9})
     contest = _contest(session, mode="TUNE")
     assert not contest.winner.proposal.is_single
     assert all(e.name.startswith(("D1", "auto", "tuned")) for e in contest.entrants)

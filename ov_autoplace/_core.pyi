@@ -341,7 +341,7 @@ class Profiler:
         confidence: float = 0.99,
         margin: float = 0.0,
         seed: int = 0,
-        min_sample_seconds: float = 0.0002,
+        min_sample_seconds: float = 0.001,
         progress: Callable[[int, int, float], None] | None = None,
         names: Sequence[str] = [],
     ) -> RaceResult:

@@ -47,9 +47,9 @@ _TRIALS = 8
 # Single devices of which an inference came this close to the best one's median are raced with it, instead of
 # trusting the profile run, which other work may have disturbed.
 _CLOSE = 1.25
-# Where a compiled model happens to lie in memory makes it faster or slower for as long as it lives, which no
-# number of runs shows: by 15 % where an inference takes less than so many seconds, by some percent elsewhere.
-# The last contenders of short models are compiled anew so often.
+# Where a compiled model happens to lie in memory makes it faster or slower by some percent for as long as it
+# lives, which no number of runs shows. Short models compile quickly, so their last contenders do it again
+# several times.
 _SHORT, _COMPILATIONS = 5e-3, 3
 
 

@@ -168,8 +168,9 @@ void init_profiler(nb::module_& m) {
             },
             "executables"_a, "budget_seconds"_a, nb::kw_only(), "min_rounds"_a = RaceOptions{}.min_rounds,
             "max_rounds"_a = RaceOptions{}.max_rounds, "confidence"_a = RaceOptions{}.confidence,
-            "margin"_a = RaceOptions{}.margin, "seed"_a = RaceOptions{}.seed, "min_sample_seconds"_a = 200e-6,
-            "progress"_a = nb::none(), "names"_a = std::vector<std::string>{},
+            "margin"_a = RaceOptions{}.margin, "seed"_a = RaceOptions{}.seed,
+            "min_sample_seconds"_a = kMinSampleSeconds, "progress"_a = nb::none(),
+            "names"_a = std::vector<std::string>{},
             "Runs the executables in turns and drops those that are certainly slower; `progress` is called "
             "with "
             "(rounds, candidates left, seconds) now and then.");

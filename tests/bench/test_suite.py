@@ -55,6 +55,16 @@ def test_the_json_has_a_line_per_section(sections_answer, tmp_path):
     ]
 
 
+def test_no_folder_of_the_machine_is_published(sections_answer, tmp_path):
+    sections_answer["scaling"] = Failure(f"cannot read {suite.ROOT / 'models' / 'policy'}")
+    with pytest.raises(SystemExit):
+        suite.main(["--output", str(tmp_path)])
+    for name in ("benchmarks.json", "BENCHMARKS.md"):
+        text = (tmp_path / name).read_text()
+        assert "cannot read models/policy" in text
+        assert str(suite.ROOT) not in text
+
+
 def test_a_section_that_fails_does_not_lose_the_others(sections_answer, tmp_path):
     sections_answer["scaling"] = Failure("died by SIGSEGV")
     with pytest.raises(SystemExit, match="scaling"):

@@ -51,7 +51,8 @@ def run_section(name: str, quick: bool, seed: int, virtual_gpu: Path | None) -> 
 
 
 def write(folder: Path, document: Mapping[str, Any]) -> None:
-    """Both files."""
+    """Both files, which name no folder of this machine: reasons of failures may."""
+    document = json.loads(json.dumps(document).replace(f"{ROOT}/", ""))
     folder.mkdir(parents=True, exist_ok=True)
     write_text_atomically(folder / "benchmarks.json", _text(document))
     write_text_atomically(folder / "BENCHMARKS.md", markdown(document))

@@ -240,6 +240,7 @@ class Arena:
             [executable for _, executable in runnable],
             budget,
             seed=self._options.seed,
+            min_rounds=_CONVINCING_ROUNDS,  # also of those that are dropped as hopeless
             names=[entrant.name for entrant, _ in runnable],
         )
         for (entrant, _), entry in zip(runnable, result.entries, strict=True):

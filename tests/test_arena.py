@@ -93,12 +93,21 @@ class _Session:
     def forget(self) -> None:
         self._factors.pop(0)
 
-    def race(self, executables: list[SimpleNamespace], budget: float, **_: object) -> SimpleNamespace:
+    def race(
+        self, executables: list[SimpleNamespace], budget: float, *, min_rounds: int, **_: object
+    ) -> SimpleNamespace:
+        """Whoever takes twice as long as the fastest leaves as soon as that is allowed."""
         names = [executable.name for executable in executables]
         self.races.append(names)
+        factors = [self._factors[0][name] for name in names]
         entries = [
-            SimpleNamespace(samples=self._seconds * self._factors[0][name] * NOISE, dropped="")
-            for name in names
+            SimpleNamespace(
+                samples=self._seconds
+                * factor
+                * (NOISE[:min_rounds] if factor >= 2 * min(factors) else NOISE),
+                dropped="",
+            )
+            for factor in factors
         ]
         medians = [float(np.median(entry.samples)) for entry in entries]
         return SimpleNamespace(entries=entries, best=int(np.argmin(medians)))
@@ -108,8 +117,7 @@ def _contest(session: _Session, mode: str = "PROFILE", **alone: np.ndarray):
     table = replace(random_table(np.random.default_rng(0), 4, 2), op_seconds=np.ones((4, 2)), wiring=None)
     profile = SimpleNamespace(table=table, samples=alone or {"D1": NOISE})
     proposals = [
-        Proposal(name, np.full(4, ["D0", "D1"].index(name), dtype=np.int32), 1.0)
-        for name in profile.samples
+        Proposal(name, np.full(4, ["D0", "D1"].index(name), dtype=np.int32), 1.0) for name in profile.samples
     ]
     proposals.append(Proposal("auto", np.array([0, 0, 1, 1], dtype=np.int32), 0.8))
     arena = Arena(session, profile, ProposalSource(), PlacerOptions(mode=mode, time_budget_ms=10))
@@ -121,6 +129,14 @@ def test_a_mix_has_to_win_again_when_both_are_compiled_anew():
     lucky = _Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 1.05})
     assert _contest(lucky).winner.name == "D1"
     assert lucky.races == [["D1", "D0+D1"], ["D0+D1", "D1"]]
+
+
+@pytest.mark.parametrize("seconds", [1.0, 1e-3])
+def test_a_mix_that_is_so_much_faster_that_races_end_early_wins(seconds):
+    races = [{"D1": 4.0, "D0+D1": 1.0}] * 4
+    contest = _contest(_Session(*races, seconds=seconds), D1=4 * seconds * NOISE)
+    assert contest.winner.name == "auto"
+    assert "75.0 % faster than D1" in contest.reason
 
 
 def test_a_single_device_that_wins_needs_no_second_race():

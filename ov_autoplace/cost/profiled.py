@@ -38,6 +38,8 @@ _LONG = 0.02  # an inference that is its own warm-up
 # Counting is repeated while other work makes the mean inference this many times as long as the median one;
 # where that does not help, the second figure is worth a warning.
 _QUIET, _BUSY, _TRIES = 1.3, 2.0, 3
+# An op is placed on its own where its times on two devices differ by more than this share of a hand-over.
+_FEW = 0.25
 # Devices are timed in turns, so that a slow second of the machine hits them all.
 _ROUNDS = 5
 
@@ -126,7 +128,12 @@ def profile_session(
         transfers = measure_transfers(session.profiler, devices)
     transfers = transfers.for_devices(devices)
     columns = [_profile_device(session, graph, supported, d) for d in range(len(devices))]
-    coarse = coarsen(graph, fused=[group for column in columns for group in column.fused], pins=pins)
+    coarse = coarsen(
+        graph,
+        fused=[group for column in columns for group in column.fused],
+        pins=pins,
+        heavy=_worth_moving([column.op_seconds for column in columns], supported, transfers),
+    )
     raw_seconds = _group_seconds(coarse, supported, [column.op_seconds for column in columns])
 
     timed = {
@@ -151,6 +158,17 @@ def profile_session(
     )
     probed = [float(np.median(samples.pop(f"probe {i}"))) for i in range(len(probes))]
     return Profile(with_crossing_costs(table, probes, probed), coarse, samples)
+
+
+def _worth_moving(
+    op_seconds: Sequence[FloatArray], supported: BoolArray, transfers: TransferFit
+) -> BoolArray:
+    """Ops of which a few in a row, on the device that suits them, could pay for a hand-over, ``bool[N]``."""
+    seconds = np.where(supported, np.stack(op_seconds, axis=1), np.nan)
+    differences = np.nanmax(seconds, axis=1) - np.nanmin(seconds, axis=1)
+    others = ~np.eye(len(op_seconds), dtype=bool)
+    crossing = (transfers.latency + transfers.launch_seconds[None, :])[others].min(initial=np.inf)
+    return np.asarray(differences > _FEW * crossing)
 
 
 def _group_seconds(coarse: CoarseGraph, supported: BoolArray, op_seconds: Sequence[FloatArray]) -> FloatArray:

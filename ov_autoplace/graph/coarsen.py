@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ov_autoplace import _core
-from ov_autoplace._arrays import IntArray, frozen_array
+from ov_autoplace._arrays import BoolArray, IntArray, frozen_array
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.group_graph import group_graph
 from ov_autoplace.graph.rules import MUST_RULES, GraphView
@@ -24,6 +24,7 @@ def coarsen(
     fused: Sequence[Sequence[str]] = (),
     pins: Mapping[str, str] | None = None,
     light_ops: bool = True,
+    heavy: BoolArray | None = None,
 ) -> CoarseGraph:
     """Join ops into co-location groups that form an acyclic graph.
 
@@ -38,6 +39,7 @@ def coarsen(
             join only ops with the same pin, so that a pin never spreads to ops that it does not name.
         light_ops: Whether cheap ops follow a neighbour (:mod:`~ov_autoplace.graph.rules.light_ops`);
             without it there is about one group per running op.
+        heavy: Ops that are not cheap whatever their type, ``bool[N]``.
 
     Raises:
         PlacementError: Ops that cannot be separated are pinned to different devices.
@@ -63,7 +65,7 @@ def coarsen(
         together = [group for group in together if int(candidate[group[0, 0]]) not in clashing]
 
     if light_ops:
-        pairs = np.concatenate([pairs, light_ops_with_neighbour(view, labels, pin_of_group)])
+        pairs = np.concatenate([pairs, light_ops_with_neighbour(view, labels, pin_of_group, heavy)])
         labels = _acyclic_groups(view, pairs)
     coarse, constant = group_graph(view, labels)
     return CoarseGraph(

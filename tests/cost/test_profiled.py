@@ -295,3 +295,21 @@ def test_where_the_machine_stays_busy_the_least_disturbed_count_is_taken_with_a_
     assert times == 4
     assert answer == pytest.approx(shares(unequal_pair, [1.0, 3.0])[0])
     assert "other work disturbed the profile on CPU" in caplog.text
+
+
+def test_an_op_whose_times_differ_by_more_than_a_share_of_a_hand_over_is_a_group_of_its_own(
+    unequal_pair,
+) -> None:
+    """Element-wise ops follow a neighbour only where that can cost little."""
+    data = opset.parameter([1, 64, 64, 64], np.float32, name="data")
+    value = data
+    for i in range(3):
+        value = opset.cum_sum(opset.sin(value, name=f"sin{i}"), np.int64(2), name=f"cumsum{i}")
+    model = ov.Model([opset.result(value, name="out")], [data], "chain")
+
+    def groups(latency: float) -> int:
+        fit = replace(TRANSFERS, latency=np.full((2, 2), latency))
+        return len(profile(model, PAIR, unequal_pair, transfers=fit))
+
+    assert groups(1e-7) > 1
+    assert groups(10.0) == 1

@@ -136,6 +136,15 @@ def test_ops_that_a_device_fused_share_a_group_and_so_does_what_lies_between() -
     assert group_of(coarse, "heavy1") == group_of(coarse, "heavy0")
 
 
+def test_an_op_that_is_heavy_whatever_its_type_follows_no_neighbour() -> None:
+    graph = extract(chain())
+    assert "heavy1" in coarsen(graph).members[group_of(coarsen(graph), "light1")]
+    heavy = np.array([name == "light1" for name in graph.names])
+    coarse = coarsen(graph, heavy=heavy)
+    assert coarse.members[group_of(coarse, "light1")] == ("light1",)
+    assert len(coarse) == len(coarsen(graph)) + 1
+
+
 def test_a_pin_does_not_spread_to_ops_that_it_does_not_name() -> None:
     coarse = coarsen(extract(chain()), pins={"light1": "CPU"})
     assert coarse.members[group_of(coarse, "light1")] == ("light1",)

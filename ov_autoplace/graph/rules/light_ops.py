@@ -10,7 +10,8 @@ it. Two passes find that shape without a table of patterns:
   its only parent), restricted to light groups: applied to all ops it would turn a sequential network
   into a single group, and leave nothing to place.
 
-Heavy ops never join each other here, and nothing joins across a pin.
+Heavy ops never join each other here, and nothing joins across a pin. What is measured to matter is heavy
+whatever its type: a Sin or a CumSum may take ten times as long on one device as on another.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ _LIGHT_TYPES = frozenset(
 _SMALL_WEIGHT_BYTES = 64 * 1024
 
 
-def light_ops_with_neighbour(view: GraphView, labels: IntArray, pins: IntArray) -> IntArray:
+def light_ops_with_neighbour(
+    view: GraphView, labels: IntArray, pins: IntArray, heavy: BoolArray | None = None
+) -> IntArray:
     """Pairs of ops that join light groups to a neighbour.
 
     The result keeps the groups acyclic: a level is kept per group so that every edge leads to a higher
@@ -60,13 +63,15 @@ def light_ops_with_neighbour(view: GraphView, labels: IntArray, pins: IntArray) 
         view: The graph of N ops.
         labels: Group of each op, ``int32[N]``, groups being numbered in topological order.
         pins: Pin of each group, ``int32[G]``; groups with different pins (-1 = none) never join.
+        heavy: Ops that are heavy whatever their type, ``bool[N]``.
 
     Returns:
         ``int32[K, 2]``.
     """
     num_groups = len(pins)
     sources, targets = _group_edges(view, labels, num_groups)
-    light = _light_groups(view, labels, num_groups)
+    is_heavy = ~is_light(view) if heavy is None else ~is_light(view) | heavy
+    light = np.bincount(labels[is_heavy], minlength=num_groups) == 0
     follows = light & ~_growing(view, labels, num_groups)
     # With several branches to gather, no branch is the one that a Concat belongs to.
     gathers = np.zeros(num_groups, dtype=np.bool_)
@@ -80,12 +85,6 @@ def light_ops_with_neighbour(view: GraphView, labels: IntArray, pins: IntArray) 
     leaders = np.array(leader, dtype=np.int32)
     moved = np.flatnonzero(leaders != np.arange(num_groups))
     return np.stack((representative[moved], representative[leaders[moved]]), axis=1).astype(np.int32)
-
-
-def _light_groups(view: GraphView, labels: IntArray, num_groups: int) -> BoolArray:
-    """Groups of nothing but light ops, ``bool[G]``."""
-    heavy = np.bincount(labels[~is_light(view)], minlength=num_groups)
-    return np.asarray(heavy == 0)
 
 
 def is_light(view: GraphView) -> BoolArray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import OpenedPage, chromium  # noqa: F401  (a fixture)
+from browser import OpenedPage
 from report_pages import every_part, placement_page
 from report_tables import HOSTILE
 
@@ -25,7 +25,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def opened(chromium: Any, everything: Path) -> OpenedPage:  # noqa: F811
+def opened(chromium: Any, everything: Path) -> OpenedPage:
     return OpenedPage(chromium, everything)
 
 
@@ -40,7 +40,7 @@ def colours_of(opened: OpenedPage, chart: str, folder: Path) -> set[tuple[int, i
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_opens_without_complaints_and_draws_everything(
-    chromium: Any,  # noqa: F811
+    chromium: Any,
     everything: Path,
     tmp_path: Path,
     scheme: str,
@@ -144,7 +144,7 @@ def test_hostile_names_are_shown_as_text_and_run_nothing(opened: OpenedPage, nam
 
 @pytest.mark.parametrize(("groups", "subgraphs"), [(5_000, 41), (50_000, 1), (50_000, 61)])
 def test_large_graphs_open_and_are_no_elements_of_the_page(
-    chromium: Any,  # noqa: F811
+    chromium: Any,
     tmp_path: Path,
     groups: int,
     subgraphs: int,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import openvino as ov
 import pytest
-from browser import OpenedPage, chromium  # noqa: F401  (a fixture)
+from browser import OpenedPage
 
 from command_line import EXTRA_DEVICES, two_layers
 from ov_autoplace.cli import main
@@ -90,7 +90,7 @@ def test_the_summary_counts_the_measured_placements_and_the_schedule_is_there(tu
 
 
 @pytest.mark.browser
-def test_the_page_opens_and_draws_every_measured_placement(chromium: Any, tuned: TunedRun) -> None:  # noqa: F811
+def test_the_page_opens_and_draws_every_measured_placement(chromium: Any, tuned: TunedRun) -> None:
     opened = OpenedPage(chromium, tuned.page)
 
     assert opened.state == "ready"

@@ -74,11 +74,16 @@ def test_a_report_that_cannot_be_drawn_is_refused_before_anything_is_measured(
     assert {path.name for path in small_ir.parent.iterdir()} == {"net.bin", "net.xml"}
 
 
-def test_a_trace_into_a_missing_folder_is_refused(cli: Command, small_ir: Path, tmp_path: Path) -> None:
-    outcome = cli("explain", small_ir, *SPLIT, "--trace", tmp_path / "missing" / "run.json")
+def test_a_trace_makes_its_folder_and_is_refused_where_that_cannot_be_one(
+    cli: Command, small_ir: Path, tmp_path: Path
+) -> None:
+    cli("explain", small_ir, *SPLIT, "--trace", tmp_path / "missing" / "run.json")
+    assert (tmp_path / "missing" / "run.json").exists()
 
+    (tmp_path / "occupied").touch()
+    outcome = cli("explain", small_ir, *SPLIT, "--trace", tmp_path / "occupied" / "run.json")
     assert outcome.code == 2
-    assert "missing" in outcome.err
+    assert "occupied" in outcome.err
 
 
 def test_explain_prints_a_tree_in_the_order_of_the_run(cli: Command, small_ir: Path) -> None:

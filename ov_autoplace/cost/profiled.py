@@ -128,13 +128,12 @@ def profile_session(
         transfers = measure_transfers(session.profiler, devices)
     transfers = transfers.for_devices(devices)
     columns = [_profile_device(session, graph, supported, d) for d in range(len(devices))]
-    coarse = coarsen(
-        graph,
-        fused=[group for column in columns for group in column.fused],
-        pins=pins,
-        heavy=_worth_moving([column.op_seconds for column in columns], supported, transfers),
-    )
-    raw_seconds = _group_seconds(coarse, supported, [column.op_seconds for column in columns])
+    fused = [group for column in columns for group in column.fused]
+    op_seconds = [column.op_seconds for column in columns]
+    fine = coarsen(graph, fused=fused, pins=pins, light_ops=False)
+    moves = _worth_moving(_group_seconds(fine, supported, op_seconds), transfers)
+    coarse = coarsen(graph, fused=fused, pins=pins, heavy=moves[fine.group_of])
+    raw_seconds = _group_seconds(coarse, supported, op_seconds)
 
     timed = {
         device: session.compile_device(device) for d, device in enumerate(devices) if supported[:, d].all()
@@ -160,15 +159,20 @@ def profile_session(
     return Profile(with_crossing_costs(table, probes, probed), coarse, samples)
 
 
-def _worth_moving(
-    op_seconds: Sequence[FloatArray], supported: BoolArray, transfers: TransferFit
-) -> BoolArray:
-    """Ops of which a few in a row, on the device that suits them, could pay for a hand-over, ``bool[N]``."""
-    seconds = np.where(supported, np.stack(op_seconds, axis=1), np.nan)
-    differences = np.nanmax(seconds, axis=1) - np.nanmin(seconds, axis=1)
-    others = ~np.eye(len(op_seconds), dtype=bool)
+def _worth_moving(seconds: FloatArray, transfers: TransferFit) -> BoolArray:
+    """Groups of which a few in a row, on the device that suits them, could pay for a hand-over, ``bool[G]``.
+
+    Args:
+        seconds: Of groups of ops that devices fuse, ``float64[G, D]``; ``inf`` where one cannot run. What a
+            device does not run at all, such as a Concat whose inputs are written where it would put them,
+            is paid for by its neighbours there, and follows one.
+        transfers: Costs of launches and hand-overs between the D devices.
+    """
+    slowest = np.where(np.isfinite(seconds), seconds, 0.0).max(axis=1)
+    fastest = seconds.min(axis=1)
+    others = ~np.eye(seconds.shape[1], dtype=bool)
     crossing = (transfers.latency + transfers.launch_seconds[None, :])[others].min(initial=np.inf)
-    return np.asarray(differences > _FEW * crossing)
+    return np.asarray((fastest > 0) & (slowest - fastest > _FEW * crossing))
 
 
 def _group_seconds(coarse: CoarseGraph, supported: BoolArray, op_seconds: Sequence[FloatArray]) -> FloatArray:

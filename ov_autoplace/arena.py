@@ -129,7 +129,7 @@ class Arena:
     def _contenders(self, winner: Entrant, singles: list[Entrant]) -> list[Entrant]:
         """The winner, and the single devices that may be as fast; the best one always."""
         best = self._fastest(singles)
-        others = [e for e in singles if e is best or _may_be_as_fast(e, best)] if best is not None else []
+        others = [e for e in singles if _may_be_as_fast(e, best)] if best is not None else []
         return list(dict.fromkeys([winner, *others]))
 
     def _compilations(self, contenders: list[Entrant]) -> int:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ov_autoplace.cost.profiling import count_nodes
+
 if TYPE_CHECKING:
     from ov_autoplace.cost.profiling import ProfilingSession
 
 __all__ = ["MeasuredNode", "MeasuredRun", "MeasuredStage", "measure_run"]
 
-_WARMUP, _FEWEST, _MOST, _SECONDS = 2, 3, 200, 1.0
+_FEWEST, _MOST, _SECONDS = 3, 200, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +76,9 @@ def measure_run(session: ProfilingSession, device_of: Mapping[str, str]) -> Meas
         ProfilingError: HETERO or a device refuses the placement.
     """
     executable = session.compile_placement(device_of, count_nodes=True)
-    once = float(executable.run(_WARMUP, warmup=0).min())
-    # A node's time is its mean over all inferences; the difference of two sums leaves the first ones out.
-    before = np.array([node.seconds for node in executable.node_times()])
-    runs = int(np.clip(_SECONDS / once, _FEWEST, _MOST))
-    latencies = executable.run(runs, warmup=0)
-    nodes = executable.node_times()
-    after = np.array([node.seconds for node in nodes])
-    seconds = np.maximum(((_WARMUP + runs) * after - _WARMUP * before) / runs, 0.0)
+    count = count_nodes(executable, _SECONDS, _FEWEST, _MOST)
     found: dict[int, list[MeasuredNode]] = {}
-    for node, spent in zip(nodes, seconds.tolist(), strict=True):
+    for node, spent in zip(count.nodes, count.seconds.tolist(), strict=True):
         if spent > 0:
             found.setdefault(node.subgraph, []).append(
                 MeasuredNode(node.name, node.type, node.exec_type, tuple(node.original_names), spent)
@@ -92,7 +87,7 @@ def measure_run(session: ProfilingSession, device_of: Mapping[str, str]) -> Meas
         MeasuredStage(subgraph, _device(found[subgraph], device_of), tuple(found[subgraph]))
         for subgraph in sorted(found)
     )
-    return MeasuredRun(stages, float(np.median(latencies)), runs)
+    return MeasuredRun(stages, float(np.median(count.latencies)), len(count.latencies))
 
 
 def _device(nodes: Sequence[MeasuredNode], device_of: Mapping[str, str]) -> str:

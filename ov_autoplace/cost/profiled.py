@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.attribution import Attribution, attribute
 from ov_autoplace.cost.crossings import probe_assignments, with_crossing_costs
-from ov_autoplace.cost.profiling import ProfilingSession
+from ov_autoplace.cost.profiling import NodeCount, ProfilingSession, count_nodes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit, measure_transfers
 from ov_autoplace.errors import ProfilingError
@@ -196,10 +197,12 @@ def _profile_device(
     """Node times of the ops that device ``d`` supports; others run on the first device that can."""
     chosen = np.where(supported[:, d], d, supported.argmax(axis=1))
     device_of = {name: session.devices[c] for name, c in zip(graph.names, chosen.tolist(), strict=True)}
-    counts = [_count(session, device_of)]
-    while min(counts, key=_disturbance).disturbance > _QUIET and len(counts) < _TRIES:
-        counts.append(_count(session, device_of))
-    best = min(counts, key=_disturbance)
+    counts: list[NodeCount] = []
+    while not counts or (counts[-1].disturbance > _QUIET and len(counts) < _TRIES):
+        # Plugins never forget what they counted, so each try is compiled anew.
+        executable = session.compile_placement(device_of, count_nodes=True)
+        counts.append(count_nodes(executable, _SECONDS, _MIN_RUNS, _MAX_RUNS))
+    best = min(counts, key=attrgetter("disturbance"))
     if best.disturbance > _BUSY:
         _log.warning(
             "other work disturbed the profile on %s: its inferences took %.1f times the median in the mean; "
@@ -211,40 +214,6 @@ def _profile_device(
     here = _subgraphs_of_device(nodes, device_of, session.devices[d])
     kept = [i for i, node in enumerate(nodes) if node.subgraph in here]
     return attribute(graph, [nodes[i] for i in kept], seconds[kept])
-
-
-@dataclass(frozen=True, eq=False)
-class _Count:
-    """Nodes of one compilation, their mean seconds ``float64[n]``, and how much other work was in them.
-
-    Attributes:
-        disturbance: Mean over median latency of the inferences that were counted. Node times are means,
-            so what made a few inferences long is in them; a median would not show it.
-    """
-
-    nodes: Sequence[Any]
-    seconds: FloatArray
-    disturbance: float
-
-
-def _disturbance(count: _Count) -> float:
-    return count.disturbance
-
-
-def _count(session: ProfilingSession, device_of: Mapping[str, str]) -> _Count:
-    """Compile a placement and count its nodes; plugins never forget what they counted, so always anew."""
-    executable = session.compile_placement(device_of, count_nodes=True)
-    # A node's time is its mean over all inferences, the slow first ones included, in whole microseconds.
-    # The difference of two such sums leaves the slow ones out.
-    warmup = 2
-    once = float(executable.run(warmup, warmup=0).min())
-    before = np.array([node.seconds for node in executable.node_times()])
-    runs = int(np.clip(_SECONDS / once, _MIN_RUNS, _MAX_RUNS))
-    latencies = executable.run(runs, warmup=0)
-    nodes = executable.node_times()
-    after = np.array([node.seconds for node in nodes])
-    seconds = np.maximum(((warmup + runs) * after - warmup * before) / runs, 0.0)
-    return _Count(nodes, seconds, float(np.mean(latencies) / np.median(latencies)))
 
 
 def _subgraphs_of_device(nodes: Sequence[Any], device_of: Mapping[str, str], device: str) -> set[int]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import openvino as ov
 
+from ov_autoplace._arrays import FloatArray
 from ov_autoplace.errors import OutputError, ProfilingError
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.names import make_names_unique
@@ -18,9 +21,52 @@ from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.models import openvino_reason
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import Executable, Profiler, RaceResult
+    from ov_autoplace._core import Executable, NodeTime, Profiler, RaceResult
 
-__all__ = ["ProfilingSession", "save_ir"]
+__all__ = ["NodeCount", "ProfilingSession", "count_nodes", "save_ir"]
+
+_COUNT_WARMUP = 2
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCount:
+    """What the nodes of a compiled model took.
+
+    Attributes:
+        nodes: All n of them.
+        seconds: Their means over the inferences, ``float64[n]``.
+        latencies: Of the inferences, ``float64[runs]`` in seconds.
+    """
+
+    nodes: Sequence[NodeTime]
+    seconds: FloatArray
+    latencies: FloatArray
+
+    @property
+    def disturbance(self) -> float:
+        """Mean over median latency: what made a few inferences long is in the nodes' means."""
+        return float(np.mean(self.latencies) / np.median(self.latencies))
+
+
+def count_nodes(executable: Executable, seconds: float, fewest: int, most: int) -> NodeCount:
+    """Run a model that was compiled with ``count_nodes`` and has not been run yet.
+
+    Args:
+        executable: The model.
+        seconds: To spend, as far as the numbers of inferences allow.
+        fewest: Inferences at least.
+        most: Inferences at most.
+    """
+    once = float(executable.run(_COUNT_WARMUP, warmup=0).min())
+    # A node's time is its mean over all inferences, the slow first ones included, in whole microseconds.
+    # The difference of two such sums leaves the slow ones out.
+    before = np.array([node.seconds for node in executable.node_times()])
+    runs = int(np.clip(seconds / once, fewest, most))
+    latencies = np.asarray(executable.run(runs, warmup=0))
+    nodes = executable.node_times()
+    after = np.array([node.seconds for node in nodes])
+    spent = np.maximum(((_COUNT_WARMUP + runs) * after - _COUNT_WARMUP * before) / runs, 0.0)
+    return NodeCount(nodes, spent, latencies)
 
 
 def save_ir(model: ov.Model, folder: Path) -> Path:

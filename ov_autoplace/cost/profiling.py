@@ -44,7 +44,7 @@ class NodeCount:
 
     @property
     def disturbance(self) -> float:
-        """Mean over median latency: what made a few inferences long is in the nodes' means."""
+        """Mean over median latency, for what made a few inferences long is in the nodes' means."""
         return float(np.mean(self.latencies) / np.median(self.latencies))
 
 

@@ -44,7 +44,7 @@ test-all: $(VENV)/test-all/stamp
 	$(VENV)/test-all/bin/python -m pytest tests/bench
 
 lint: $(VENV)/lint/stamp
-	$(VENV)/lint/bin/ruff check .
+	$(VENV)/lint/bin/ruff check --no-cache .
 	$(VENV)/lint/bin/ruff format --check .
 	$(VENV)/lint/bin/mypy
 	$(VENV)/lint/bin/clang-format --dry-run --Werror $(cpp_sources)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import OpenedPage
 from report_pages import every_part, placement_page
 from report_tables import HOSTILE
+
+from browser import OpenedPage
 
 pytestmark = pytest.mark.browser
 pytest.importorskip("bokeh", reason="the report is drawn with Bokeh (pip install 'ov-autoplace[report]')")

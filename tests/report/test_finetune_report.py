@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import openvino as ov
 import pytest
-from browser import OpenedPage
 
+from browser import OpenedPage
 from command_line import EXTRA_DEVICES, two_layers
 from ov_autoplace.cli import main
 from ov_autoplace.cost.target import Target

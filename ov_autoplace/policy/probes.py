@@ -117,8 +117,12 @@ def fastest(graph: PolicyGraph, answers: Sequence[NDArray[np.int64]]) -> int:
         graph: The graph.
         answers: Device of each unit, ``int64[N]`` each.
     """
+    different = {placed.tobytes(): placed for placed in answers}
+    if len(different) == 1:
+        return len(answers) - 1
     ends = _ends(graph)
-    seconds = np.array([_simulated(graph, placed, _circles(placed, ends)[2]) for placed in answers])
+    known = {key: _simulated(graph, own, _circles(own, ends)[2]) for key, own in different.items()}
+    seconds = np.array([known[placed.tobytes()] for placed in answers])
     return int(np.flatnonzero(seconds <= seconds.min() * (1 + 1e-9))[-1])
 
 

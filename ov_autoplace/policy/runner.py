@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import openvino as ov
@@ -279,15 +280,23 @@ def compute_scores(
     """
     answers: list[NDArray[np.float32]] = []
     before: list[NDArray[np.float32]] = []
+    placed: list[NDArray[np.int64]] = []
+    tensors: dict[str, ov.Tensor] = {}
     for number, compiled in enumerate(stages):
-        names = [port.get_any_name() for port in compiled.inputs]
-        arrays = network_inputs(graph, [name for name in names if name in INPUT_NAMES])
+        ports = {port.get_any_name(): port.get_element_type() for port in compiled.inputs}
+        arrays = network_inputs(
+            graph, [port for port in ports if port in INPUT_NAMES and port not in tensors]
+        )
         if number:
-            look = look_features(graph, before[1].argmax(axis=1))
+            look = look_features(graph, placed[-1])
             arrays |= dict(zip(stage_inputs(number), (*before, look), strict=True))
+        # The graph's arrays are the same for all stages.
+        tensors |= {port: _tensor(array, ports[port]) for port, array in arrays.items()}
         request = compiled.create_infer_request()
         try:
-            request.infer(arrays, share_inputs=True)
+            for index, port in enumerate(ports):
+                request.set_input_tensor(index, tensors[port])
+            request.infer()
         except RuntimeError as cause:
             raise CheckpointError(f"the network of {name} cannot be run: {_reason(cause)}") from cause
         outputs = stage_outputs(number, len(stages))
@@ -296,11 +305,17 @@ def compute_scores(
         if answers[-1].shape != graph.allowed.shape:
             shapes = list(answers[-1].shape), list(graph.allowed.shape)
             raise CheckpointError(f"the network of {name} answers with {shapes[0]} scores for {shapes[1]}")
-    scores = answers[-1]
-    if len(answers) > 1:
-        scores = answers[fastest(graph, [answer.argmax(axis=1) for answer in answers])]
+        placed.append(answers[-1].argmax(axis=1))
+    scores = answers[-1] if len(answers) == 1 else answers[fastest(graph, placed)]
     scores[~graph.allowed] = -np.inf
     return scores
+
+
+def _tensor(array: NDArray[Any], element_type: ov.Type) -> ov.Tensor:
+    """A tensor on an array's own memory, where it has the type that is read."""
+    array = np.ascontiguousarray(array, dtype=element_type.to_dtype())
+    # OpenVINO takes no memory that may not be written to, though nothing writes to inputs.
+    return ov.Tensor(array if array.flags.writeable else array.copy(), shared_memory=True)
 
 
 def _reason(cause: RuntimeError) -> str:

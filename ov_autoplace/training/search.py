@@ -1,4 +1,4 @@
-"""The papers' protocol: one network, one graph, a budget of simulated placements, the best one wins.
+"""The papers' protocol: one network, one graph, a budget of placements, the best one wins.
 
 HSDAG and GDP learn to place one graph by trying placements of that graph. The same function does it for
 ``autoplace-base``, from scratch or from a checkpoint, so that they can be compared at equal budgets.
@@ -74,20 +74,23 @@ def search(
     *,
     settings: PolicyGradientSettings | ReinforceSettings | None = None,
     constraints: Constraints | None = None,
+    environment: Environment | None = None,
     progress: Progress | None = None,
 ) -> SearchResult:
     """Train one network on one table and keep the best placement that it ever sampled.
 
     Args:
-        table: The cost table; placements are simulated.
+        table: The cost table.
         network: A name of ``CONFIGS`` or a configuration, to start from random parameters; or a network, of
             which a copy is trained.
-        evaluations: How many placements to simulate; HSDAG's budget is 2,000.
+        evaluations: How many placements to sample; HSDAG's budget is 2,000.
         seed: Of parameters, samples and dropout. The same seed gives the same answer on the same number of
             torch threads.
         settings: The protocol: PPO or REINFORCE. ``None`` takes REINFORCE for ``hsdag`` and PPO for all else,
             with a tenth of its learning rate for a network that is given, so as not to unlearn what it knows.
         constraints: Pins and memory limits; ``None`` = those of the table alone.
+        environment: Where latencies come from, with ``table`` as its only table; its graph brings the
+            constraints. ``None`` = the simulator.
         progress: Called after every update.
 
     Raises:
@@ -96,8 +99,9 @@ def search(
     """
     if evaluations < 1:
         raise TrainingError(f"a search needs at least 1 evaluation, not {evaluations}")
-    graph = policy_graph(table, constraints)
-    environment = Environment([table], [graph])
+    if environment is None:
+        environment = Environment([table], [policy_graph(table, constraints)])
+    (graph,) = environment.graphs
     policy, name = _policy(network, table.num_devices, seed)
     if settings is None:
         settings = _settings(name, is_fresh=not isinstance(network, nn.Module))

@@ -60,9 +60,10 @@ class Results:
         known = self.get("settings") or self.add("settings", **ours)
         known = {"pair": "alias"} | known  # files that name none are older than the other pair
         for name, value in ours.items():
-            if known[name] != value:
+            theirs = known.get(name)
+            if theirs != value:
                 raise SystemExit(
-                    f"{self.path} holds runs with {name} {known[name]!r}, not {value!r}; take another file"
+                    f"{self.path} holds runs with {name} {theirs!r}, not {value!r}; take another file"
                 )
 
     def outcomes(self) -> list[Outcome]:

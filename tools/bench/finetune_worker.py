@@ -13,7 +13,7 @@ from typing import Any  # noqa: E402
 
 __all__ = ["RUNS", "SEARCHES"]
 
-RUNS = ("pretrained", "hsdag", "hsdag measured only")
+RUNS = ("pretrained", "hsdag", "hsdag as published")
 SEARCHES = ("pretrained simulated", "hsdag simulated")
 
 
@@ -27,16 +27,6 @@ def tune(arguments: argparse.Namespace) -> dict[str, Any]:
 
     scratch = arguments.task != "pretrained"
     settings = FinetuneSettings(learning_rate=1e-3) if scratch else FinetuneSettings()
-    if arguments.task == "hsdag measured only":
-        # As published: its own samples alone, all of them run, nothing imitated and nothing explored.
-        settings = FinetuneSettings(
-            simulated_updates=0,
-            hopeless=float("inf"),
-            learning_rate=1e-3,
-            patience=10**6,
-            hottest=1.0,
-            remembered=0,
-        )
     result = finetune(
         arguments.model,
         PAIRS[arguments.pair],
@@ -59,6 +49,24 @@ def tune(arguments: argparse.Namespace) -> dict[str, Any]:
         "measurements": model.measurements,
         "seconds": result.seconds,
     }
+
+
+def tune_published(arguments: argparse.Namespace) -> dict[str, Any]:
+    """HSDAG's own protocol on the devices of the pair."""
+    from device_race import core_of
+    from finetune_published import tune_as_published
+    from real_models import PAIRS
+
+    return tune_as_published(
+        arguments.model,
+        PAIRS[arguments.pair],
+        core_of(arguments.pair),
+        arguments.out,
+        arguments.published_budget,
+        arguments.evaluations,
+        arguments.seed,
+        STARTED,
+    )
 
 
 def search_simulated(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -85,10 +93,14 @@ def main() -> None:
     parser.add_argument("--pair", required=True)
     parser.add_argument("--checkpoint", default="base")
     parser.add_argument("--budget", type=float, default=60.0)
+    parser.add_argument("--published-budget", type=float, default=300.0)
     parser.add_argument("--evaluations", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    work = tune if arguments.task in RUNS else search_simulated
+    if arguments.task in RUNS:
+        work = tune_published if arguments.task == RUNS[2] else tune
+    else:
+        work = search_simulated
     print(json.dumps(work(arguments)))
 
 

@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 import openvino as ov
 import pytest
-from device_race import Answer, Race, core_of, race_model
+from device_race import Answer, Race, compiled_for, core_of, race_model
 from model_set import MODELS
 from openvino import opset13 as ops
 from real_latency import cases_of, race_of, race_rows, ratio_rows, to_dict
 from real_models import PAIRS, build, names
+
+from ov_autoplace.placement.placement import Placement
 
 R = 40
 
@@ -28,6 +30,14 @@ def race_with(profile: float, **more: float) -> Race:
     answer = Answer("CPU", ("CPU",), 1, 0.01, 1.0)
     copies = {name: (float(np.median(s)), 1.1 * float(np.median(s))) for name, s in samples.items()}
     return Race(("GPU", "CPU"), samples, {"NPU": "is not there"}, {"PROFILE": answer}, copies)
+
+
+def test_a_placement_that_uses_one_of_its_devices_is_compiled_for_that_one_alone():
+    devices, names = ("GPU", "CPU", "NPU"), ("a", "b")
+    one = Placement(devices, names, np.array([1, 1], dtype=np.int32))
+    assert compiled_for(one, devices) == ("CPU", None)
+    two = Placement(("NPU", "GPU", "CPU"), names, np.array([0, 1], dtype=np.int32))
+    assert compiled_for(two, devices) == ("HETERO:GPU,NPU", two)
 
 
 def test_the_best_device_is_chosen_among_devices_only():

@@ -37,7 +37,7 @@ from ov_autoplace.statistics import Interval, median_interval, paired_ratio
 if TYPE_CHECKING:
     from ov_autoplace._core import Executable
 
-__all__ = ["MODES", "Answer", "Race", "core_of", "hand_overs", "race_model"]
+__all__ = ["MODES", "Answer", "Race", "compiled_for", "core_of", "hand_overs", "race_model"]
 
 MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
 # AUTO would run on the CPU until its first choice is compiled: what is compared is what comes after.
@@ -176,15 +176,18 @@ def race_model(
         calls = {device: partial(compile_for, device, device) for device in devices}
         calls |= {rival: partial(compile_for, rival, f"{rival}:{','.join(devices)}") for rival in rivals}
         for mode, placement in placements.items():
-            used = [device for device in devices if device in placement.devices]
-            if len(used) == 1:
-                calls[mode] = partial(compile_for, mode, used[0])
-            else:
-                calls[mode] = partial(compile_for, mode, f"HETERO:{','.join(used)}", placement)
+            calls[mode] = partial(compile_for, mode, *compiled_for(placement, devices))
         order = (seed, len(model.get_ops()))  # of compiling: not the same in every model
         executables = compile_copies(calls, devices, _constant_bytes(model), seconds, order, failures)
         copies = race_copies(executables, seconds, seed, failures)
     return Race(tuple(devices), copies.samples, failures, answers, copies.medians)
+
+
+def compiled_for(placement: Placement, devices: Sequence[str]) -> tuple[str, Placement | None]:
+    """What AUTOPLACE compiles a placement for: the one device that it uses, or HETERO with its affinities."""
+    chosen = set(placement.to_dict().values())
+    used = [device for device in devices if device in chosen]
+    return (used[0], None) if len(used) == 1 else (f"HETERO:{','.join(used)}", placement)
 
 
 def _constant_bytes(model: ov.Model) -> int:

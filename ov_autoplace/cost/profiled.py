@@ -111,6 +111,8 @@ def profile_session(
     supported: BoolArray,
     pins: Mapping[str, str] | None = None,
     transfers: TransferFit | None = None,
+    *,
+    probe: bool = True,
 ) -> Profile:
     """Profile the model of an open session; the session keeps the compiled models for later races.
 
@@ -120,6 +122,8 @@ def profile_session(
         supported: Which op can run on which device, ``bool[N, D]``.
         pins: Device by pattern of op names.
         transfers: Costs of launches and hand-overs; measured when ``None``.
+        probe: Compile and run some placements that cross devices often, to see what crossings cost in this
+            model; most of the time goes into that.
 
     Raises:
         ProfilingError: A device fails on the model.
@@ -140,7 +144,7 @@ def profile_session(
         device: session.compile_device(device) for d, device in enumerate(devices) if supported[:, d].all()
     }
     probes: list[IntArray] = []
-    for assignment in probe_assignments(raw_seconds, seed=session.seed):
+    for assignment in probe_assignments(raw_seconds, seed=session.seed) if probe else ():
         try:
             timed[f"probe {len(probes)}"] = session.compile_placement(_device_of(coarse, assignment, devices))
         except ProfilingError as cause:

@@ -75,6 +75,23 @@ def test_where_there_is_no_time_to_measure_costs_are_estimated(machine, model, m
     assert "costs are estimated instead" in caplog.text
 
 
+def test_where_there_is_little_time_only_the_probes_are_left_out(machine, model, monkeypatch, caplog):
+    monkeypatch.setattr(module, "_PROBE_RUNS", 1e9)
+    machine.target = assumed(machine)
+    compiled: list[frozenset[str]] = []
+    compile_placement = ProfilingSession.compile_placement
+
+    def counting(session, device_of, **options):
+        compiled.append(frozenset(device_of.values()))
+        return compile_placement(session, device_of, **options)
+
+    monkeypatch.setattr(ProfilingSession, "compile_placement", counting)
+    result = prepared(model, machine)
+    assert result.table.source == "profiled"
+    assert all(len(devices) == 1 for devices in compiled)
+    assert "estimated instead" not in caplog.text
+
+
 def test_measuring_hand_overs_is_given_up_when_it_takes_too_long(machine, model, monkeypatch, caplog):
     steps = []
 

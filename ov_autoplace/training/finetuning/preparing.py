@@ -193,17 +193,25 @@ def _cost_table(
     compile_seconds: float,
     once: float,
 ) -> CostTable:
-    """Profiled costs, or estimated ones where the budget does not allow to profile."""
+    """Profiled costs, without probes where the budget is short, or estimated ones where it is shorter still.
+
+    What a profile tells that no race does is which light operations are worth moving, so that they become
+    groups of their own; what crossings cost is corrected by the races too.
+    """
     D = len(session.devices)
-    compilations, timings = D + 2 * _PROBES, 2 * D + _PROBES
-    needed = timings * _PROFILE_SECONDS + compilations * compile_seconds
-    needed += (_DEVICE_RUNS * D + _PROBE_RUNS * _PROBES) * once
     target = machine.target or Target.generic(machine.core, session.devices)
-    # Costs that no time is left to correct are of little use.
-    if budget.allows(2 * needed):
-        transfers = _transfers(session, machine, budget, interruption) or target.transfers
-        if budget.allows(needed):
-            return profile_session(session, graph, supported, machine.pins, transfers).table
+    for probes in (_PROBES, 0):
+        compilations, timings = D + 2 * probes, 2 * D + probes
+        needed = timings * _PROFILE_SECONDS + compilations * compile_seconds
+        needed += (_DEVICE_RUNS * D + _PROBE_RUNS * probes) * once
+        # Costs that no time is left to correct are of little use.
+        if budget.allows(2 * needed):
+            transfers = _transfers(session, machine, budget, interruption) or target.transfers
+            if budget.allows(needed):
+                profile = profile_session(
+                    session, graph, supported, machine.pins, transfers, probe=probes > 0
+                )
+                return profile.table
     _log.warning("the budget is too short to profile the model: its costs are estimated instead")
     return analytic_table(coarsen(graph, pins=machine.pins), target, session.devices, supported)
 

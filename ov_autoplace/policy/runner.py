@@ -312,7 +312,7 @@ def compute_scores(
 
 
 def _tensor(array: NDArray[Any], element_type: ov.Type) -> ov.Tensor:
-    """A tensor on an array's own memory, where it has the type that is read."""
+    """A tensor on an array's own memory, which it keeps alive, where that has the type that is read."""
     array = np.ascontiguousarray(array, dtype=element_type.to_dtype())
     # OpenVINO takes no memory that may not be written to, though nothing writes to inputs.
     return ov.Tensor(array if array.flags.writeable else array.copy(), shared_memory=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -249,3 +251,15 @@ def test_what_fails_in_the_background_is_told_when_the_policy_is_asked(tmp_path:
     policy._content = (b"no network", b"")
     with pytest.raises(CheckpointError):
         policy.scores(graph_of(1, 9, 2))
+
+
+@pytest.mark.parametrize("writeable", [True, False])
+def test_a_tensor_keeps_the_array_alive_whose_memory_it_shares(writeable):
+    array = np.arange(8, dtype=np.float32)
+    array.flags.writeable = writeable
+    alive = weakref.ref(array)
+    tensor = module._tensor(array, ov.Type.f32)
+    del array
+    gc.collect()
+    assert (alive() is not None) == writeable  # of the other there is a copy
+    assert tensor.data.tolist() == list(range(8))

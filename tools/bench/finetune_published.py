@@ -37,7 +37,7 @@ class BudgetEndedError(Exception):
 
 
 class MeasuredEnvironment(Environment):
-    """Latencies from races on the devices, one line of a log for each that is asked for.
+    """Latencies from races on the devices, one line of a log for each legal placement that is asked for.
 
     Args:
         task: The model, whose devices alone were raced already.

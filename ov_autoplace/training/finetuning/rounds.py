@@ -73,13 +73,14 @@ class TuningRounds:
     def _race_singles(self, task: TuningTask) -> bool:
         """Find the fastest device; returns whether the budget sufficed."""
         ran = task.bench.race_singles(task.singles)
-        for i, record in enumerate(ran):
-            if i == 0:
-                task.reference = record
+        for record in ran:
             task.adopt(record)
-            self._log(task, Event("measured", record, tuple(record.samples), tuple(record.reference)))
         if ran:
+            task.reference = ran[0]
+            # Before the log, so that a killed run that measured anything has left a placement.
             self._folder.save_best(task)
+        for record in ran:
+            self._log(task, Event("measured", record, tuple(record.samples), tuple(record.reference)))
         return bool(ran)
 
     def shortest_seconds(self, task: TuningTask) -> float:
@@ -176,14 +177,14 @@ class TuningRounds:
         if contest is None:
             return
         before = task.champion
-        if contest.winner.proposal.assignment is record.assignment:
+        won = contest.winner.proposal.assignment is record.assignment
+        if won:
             task.confirm(record)
-            self._log(task, Event("confirmed", record, note=contest.reason))
         else:
             record.refuted = True
-            self._log(task, Event("refuted", record, note=contest.reason))
         if task.champion is not before:
             self._folder.save_best(task)
+        self._log(task, Event("confirmed" if won else "refuted", record, note=contest.reason))
 
     def _race(self, task: TuningTask, others: Sequence[Record]) -> None:
         """Race placements against the reference, and log them."""

@@ -93,8 +93,8 @@ def measured() -> tuple[MeasuredEnvironment, _Bench, list[dict[str, Any]]]:
         relative=lambda record: record.ratio.median,
         line=lambda event: {"kind": event.kind, "samples": len(event.samples)},
     )
-    log = SimpleNamespace(write=lines.append)
-    return MeasuredEnvironment(task, SimpleNamespace(spent=1.0), log), bench, lines  # type: ignore[arg-type]
+    folder = SimpleNamespace(write=lambda task, event, at_seconds: lines.append(task.line(event)))
+    return MeasuredEnvironment(task, SimpleNamespace(spent=1.0), folder), bench, lines  # type: ignore[arg-type]
 
 
 def test_a_known_placement_is_answered_without_running_it(

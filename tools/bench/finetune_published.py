@@ -8,6 +8,7 @@ and run again: that would cost an hour, and tell nothing new.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,15 @@ from ov_autoplace._arrays import FloatArray
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.training.environment import Actions, Environment
 from ov_autoplace.training.finetuning.budget import Budget, Interruption
-from ov_autoplace.training.finetuning.files import LOG
+from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.measuring import Record
+from ov_autoplace.training.finetuning.policy_tuner import SAMPLED
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.setup import FinetuneRequest, load_task, machine_of
 from ov_autoplace.training.finetuning.task import Event, TuningTask
-from ov_autoplace.training.logs import JsonLinesLog
 from ov_autoplace.training.search import search
 
 __all__ = ["BudgetEndedError", "MeasuredEnvironment", "tune_as_published"]
-
-_SOURCE = "policy sample"
 
 
 class BudgetEndedError(Exception):
@@ -42,12 +41,12 @@ class MeasuredEnvironment(Environment):
     Args:
         task: The model, whose devices alone were raced already.
         budget: Tells the time.
-        log: Of measurements, as ``finetune`` writes it.
+        folder: Gets the log of measurements.
     """
 
-    def __init__(self, task: TuningTask, budget: Budget, log: JsonLinesLog) -> None:
+    def __init__(self, task: TuningTask, budget: Budget, folder: TuningFolder) -> None:
         super().__init__([task.table], [task.graph])
-        self._task, self._budget, self._log = task, budget, log
+        self._task, self._budget, self._folder = task, budget, folder
 
     def latencies(self, actions: Sequence[Actions]) -> FloatArray:
         """Measure k placements of the model, ``int[k, N]``.
@@ -69,7 +68,7 @@ class MeasuredEnvironment(Environment):
         if record is not None:
             self.write("proposed", record)
             return task.relative(record)
-        record = Record(assignment, _SOURCE, task.predicted(assignment))
+        record = Record(assignment, SAMPLED, task.predicted(assignment))
         task.bench.race(task.reference, [record])
         task.bench.keep_only([task.reference])
         if not record.failure and not len(record.samples):
@@ -83,7 +82,7 @@ class MeasuredEnvironment(Environment):
         new = kind == "measured"
         samples, reference = (record.samples, record.reference) if new else ((), ())
         event = Event(kind, record, tuple(samples), tuple(reference))
-        self._log.write({"at_seconds": round(self._budget.spent, 3), **self._task.line(event)})
+        self._folder.write(self._task, event, self._budget.spent)
 
 
 def tune_as_published(
@@ -125,17 +124,17 @@ def tune_as_published(
         command="",
     )
     budget = Budget(budget_seconds, started)
-    out.mkdir(parents=True)
+    folder = TuningFolder(out, resume=False)
+    folder.create()
     stopped = "evaluations"
-    with Interruption() as interruption, JsonLinesLog(out / LOG) as log:
+    with Interruption() as interruption, closing(folder):
         task = load_task(model.stem, model, request, machine_of(request), budget, interruption)
         try:
-            task.table.save(out / f"{task.name}.table.json")
-            environment = MeasuredEnvironment(task, budget, log)
-            for i, record in enumerate(task.bench.race_singles(task.singles)):
-                if i == 0:
-                    task.reference = record
-                task.adopt(record)
+            folder.save_table(task.name, task.table)
+            environment = MeasuredEnvironment(task, budget, folder)
+            raced = task.bench.race_singles(task.singles)
+            task.adopt_singles(raced)
+            for record in raced:
                 environment.write("measured", record)
             try:
                 search(task.table, "hsdag", evaluations, seed, environment=environment)

@@ -13,7 +13,8 @@ from typing import Any  # noqa: E402
 
 __all__ = ["RUNS", "SEARCHES"]
 
-RUNS = ("pretrained", "hsdag", "hsdag as published")
+_PUBLISHED = "hsdag as published"
+RUNS = ("pretrained", "hsdag", _PUBLISHED)
 SEARCHES = ("pretrained simulated", "hsdag simulated")
 
 
@@ -97,10 +98,9 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    if arguments.task in RUNS:
-        work = tune_published if arguments.task == RUNS[2] else tune
-    else:
-        work = search_simulated
+    work = tune if arguments.task in RUNS else search_simulated
+    if arguments.task == _PUBLISHED:
+        work = tune_published
     print(json.dumps(work(arguments)))
 
 

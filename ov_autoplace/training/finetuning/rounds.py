@@ -73,10 +73,8 @@ class TuningRounds:
     def _race_singles(self, task: TuningTask) -> bool:
         """Find the fastest device; returns whether the budget sufficed."""
         ran = task.bench.race_singles(task.singles)
-        for record in ran:
-            task.adopt(record)
+        task.adopt_singles(ran)
         if ran:
-            task.reference = ran[0]
             # Before the log, so that a killed run that measured anything has left a placement.
             self._folder.save_best(task)
         for record in ran:

@@ -149,6 +149,12 @@ class TuningTask:
             self.records[record.key] = record
             record.number = self.measurements + 1
 
+    def adopt_singles(self, raced: Sequence[Record]) -> None:
+        """Count the single devices that were raced in turns; the first one, the fastest, is the reference."""
+        for record in raced:
+            self.adopt(record)
+        self.reference = next(iter(raced), self.reference)
+
     def remembered(self, count: int) -> list[Record]:
         """The best placements measured so far."""
         run = [record for record in self.records.values() if len(record.samples)]

@@ -114,14 +114,10 @@ _TOOLTIPS = """() => {
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """One browser for all tests."""
-    api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
-    program = find_chromium()
-    if program is None:
-        pytest.skip(
-            "no Chromium is installed; on Debian: apt-get install chromium (or set AUTOPLACE_CHROMIUM)"
-        )
-    with api.sync_playwright() as driver:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
         # Containers run tests as root, where Chromium's sandbox cannot start.
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         yield browser
         browser.close()

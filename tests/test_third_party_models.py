@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import openvino as ov
@@ -37,10 +36,8 @@ class Case(NamedTuple):
 def builders() -> Iterator[tuple[str, Callable[[str], ov.Model], list[pytest.MarkDecorator]]]:
     for name in light_onnx.NAMES:
         yield name, light_onnx.build, []
-    absent = find_spec("torch") is None or find_spec("transformers") is None
-    marks = [pytest.mark.torch, pytest.mark.skipif(absent, reason="torch or transformers is not installed")]
     for name in transformers_models.NAMES:
-        yield name, transformers_models.build, marks
+        yield name, transformers_models.build, [pytest.mark.torch]
 
 
 @pytest.fixture(

@@ -9,18 +9,17 @@ import time
 
 import numpy as np
 import pytest
+import torch
 from baseline_tables import random_problem, table_of
 
-torch = pytest.importorskip("torch")
-
-from ov_autoplace.baselines import BASELINES, LEARNED_BASELINES, BaselineOptions  # noqa: E402
-from ov_autoplace.baselines.hierarchical import search_hierarchical  # noqa: E402
-from ov_autoplace.baselines.local_moves import search_local_moves  # noqa: E402
-from ov_autoplace.baselines.neural import discounted_returns, mean_over_edges  # noqa: E402
-from ov_autoplace.baselines.placeto import search_placeto  # noqa: E402
-from ov_autoplace.errors import OptionError, TrainingError  # noqa: E402
-from ov_autoplace.simulator import simulate, simulate_batch  # noqa: E402
-from ov_autoplace.solvers import Constraints  # noqa: E402
+from ov_autoplace.baselines import BASELINES, LEARNED_BASELINES, BaselineOptions
+from ov_autoplace.baselines.hierarchical import search_hierarchical
+from ov_autoplace.baselines.local_moves import search_local_moves
+from ov_autoplace.baselines.neural import discounted_returns, mean_over_edges
+from ov_autoplace.baselines.placeto import search_placeto
+from ov_autoplace.errors import OptionError, TrainingError
+from ov_autoplace.simulator import simulate, simulate_batch
+from ov_autoplace.solvers import Constraints
 
 pytestmark = pytest.mark.torch
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from baseline_tables import random_problem, table_of
 
-torch = pytest.importorskip("torch")
-
-from ov_autoplace.baselines import hierarchical, local_moves, placeto  # noqa: E402
-from ov_autoplace.policy.features import policy_graph  # noqa: E402
+from ov_autoplace.baselines import hierarchical, local_moves, placeto
+from ov_autoplace.policy.features import policy_graph
 
 pytestmark = pytest.mark.torch
 

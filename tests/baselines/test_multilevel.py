@@ -25,11 +25,8 @@ def test_without_pymetis_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         answer(random_problem(0, 2))
 
 
+@pytest.mark.metis
 class TestWithMetis:
-    @pytest.fixture(autouse=True)
-    def _needs_metis(self) -> None:
-        pytest.importorskip("pymetis", reason="the extra 'baselines' is not installed")
-
     @pytest.mark.parametrize("seed", range(5))
     def test_the_cut_is_the_smallest_of_all_balanced_ones(self, seed: int) -> None:
         """Two rings of six equal groups, with two thin links between them: METIS's own kind of problem."""

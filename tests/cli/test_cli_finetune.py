@@ -28,8 +28,8 @@ QUICK = (*DEVICES, *UNTIL_SURE, "--inferences", "6", "--simulated-updates", "1")
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small network whose weights are all different, as in a trained one."""
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("matplotlib")
+    import torch
+
     from ov_autoplace.policy.checkpoint import save_checkpoint
     from ov_autoplace.policy.config import CONFIGS
     from ov_autoplace.policy.network import make_network

@@ -294,9 +294,10 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_checkpoint(tmp_path: Pat
 
 @pytest.mark.torch
 def test_weights_of_another_network_or_in_another_form_are_refused(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    pickle = pytest.importorskip("pickle")
-    safetensors = pytest.importorskip("safetensors.numpy")
+    import pickle
+
+    import safetensors.numpy
+
     from ov_autoplace.policy.config import CONFIGS
 
     network = CONFIGS["autoplace-base"].to_dict()

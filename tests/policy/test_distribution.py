@@ -7,10 +7,9 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from ov_autoplace.policy.distribution import PlacementDistribution, PolicyOutput  # noqa: E402
+from ov_autoplace.policy.distribution import PlacementDistribution, PolicyOutput
 
 pytestmark = pytest.mark.torch
 

@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from policy_batches import batch_of_edges, random_batch
 
-torch = pytest.importorskip("torch")
-
-from policy_batches import batch_of_edges, random_batch  # noqa: E402
-
-from ov_autoplace.policy.config import CONFIGS, NetworkConfig  # noqa: E402
-from ov_autoplace.policy.encoders import GcnEncoder, SageEncoder, make_encoder, unit_inputs  # noqa: E402
-from ov_autoplace.policy.groupers import colocated, uncontracted  # noqa: E402
+from ov_autoplace.policy.config import CONFIGS, NetworkConfig
+from ov_autoplace.policy.encoders import GcnEncoder, SageEncoder, make_encoder, unit_inputs
+from ov_autoplace.policy.groupers import colocated, uncontracted
 
 pytestmark = pytest.mark.torch
 

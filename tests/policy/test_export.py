@@ -8,20 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("safetensors")
+from ov_autoplace.errors import CheckpointError
+from ov_autoplace.policy.batch import collate
+from ov_autoplace.policy.checkpoint import load_network, save_checkpoint
+from ov_autoplace.policy.config import CONFIGS, NetworkConfig
+from ov_autoplace.policy.export import can_be_exported, export_network
+from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.network import PlacementNetwork, make_network
+from ov_autoplace.policy.runner import PolicyRunner, compile_network, compute_scores
+from solvers.random_tables import make_table, random_table
+
 pytestmark = pytest.mark.torch
-
-from ov_autoplace.errors import CheckpointError  # noqa: E402
-from ov_autoplace.policy.batch import collate  # noqa: E402
-from ov_autoplace.policy.checkpoint import load_network, save_checkpoint  # noqa: E402
-from ov_autoplace.policy.config import CONFIGS, NetworkConfig  # noqa: E402
-from ov_autoplace.policy.export import can_be_exported, export_network  # noqa: E402
-from ov_autoplace.policy.features import policy_graph  # noqa: E402
-from ov_autoplace.policy.network import PlacementNetwork, make_network  # noqa: E402
-from ov_autoplace.policy.runner import PolicyRunner, compile_network, compute_scores  # noqa: E402
-from solvers.random_tables import make_table, random_table  # noqa: E402
 
 SMALL = replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=2, looks=1)
 
@@ -99,7 +98,6 @@ def test_exporting_leaves_the_network_as_it_was() -> None:
 
 
 def test_a_network_trained_on_dgl_is_exported_as_bags() -> None:
-    pytest.importorskip("dgl")
     network = network_of(replace(SMALL, implementation="dgl"))
     compiled = compile_network(*export_network(network))
     graph = policy_graph(random_table(4, 45, 3, constrained=False))

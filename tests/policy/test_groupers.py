@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
+from policy_batches import batch_of_edges, random_batch
 
-torch = pytest.importorskip("torch")
-
-from policy_batches import batch_of_edges, random_batch  # noqa: E402
-
-from ov_autoplace.policy.batch import GraphBatch  # noqa: E402
-from ov_autoplace.policy.config import CONFIGS  # noqa: E402
-from ov_autoplace.policy.groupers import (  # noqa: E402
+from ov_autoplace.policy.batch import GraphBatch
+from ov_autoplace.policy.config import CONFIGS
+from ov_autoplace.policy.groupers import (
     Contraction,
     GpnGrouper,
     colocated,

@@ -7,10 +7,9 @@ import math
 import numpy as np
 import openvino as ov
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from ov_autoplace.policy.messages import Topology, aggregate_edges, propagate  # noqa: E402
+from ov_autoplace.policy.messages import Topology, aggregate_edges, propagate
 
 pytestmark = pytest.mark.torch
 IMPLEMENTATIONS = ["bag", "dgl"]

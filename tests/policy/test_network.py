@@ -2,8 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
 import torch
 
 from ov_autoplace.errors import OptionError

@@ -6,18 +6,16 @@ import itertools
 from dataclasses import replace
 
 import pytest
+import torch
+from policy_batches import random_batch
 
-torch = pytest.importorskip("torch")
-
-from policy_batches import random_batch  # noqa: E402
-
-from ov_autoplace.errors import OptionError  # noqa: E402
-from ov_autoplace.policy import placers  # noqa: E402
-from ov_autoplace.policy.batch import GraphBatch  # noqa: E402
-from ov_autoplace.policy.config import CONFIGS, NetworkConfig  # noqa: E402
-from ov_autoplace.policy.groupers import Grouping  # noqa: E402
-from ov_autoplace.policy.placers import AttentionPlacer, MlpPlacer, make_placer  # noqa: E402
-from ov_autoplace.policy.superposition import superposition_parameters  # noqa: E402
+from ov_autoplace.errors import OptionError
+from ov_autoplace.policy import placers
+from ov_autoplace.policy.batch import GraphBatch
+from ov_autoplace.policy.config import CONFIGS, NetworkConfig
+from ov_autoplace.policy.groupers import Grouping
+from ov_autoplace.policy.placers import AttentionPlacer, MlpPlacer, make_placer
+from ov_autoplace.policy.superposition import superposition_parameters
 
 pytestmark = pytest.mark.torch
 

@@ -72,8 +72,9 @@ def test_other_shapes_are_another_network(tmp_path: Path) -> None:
 
 @pytest.mark.torch
 def test_a_policy_with_other_weights_answers_like_its_torch_network(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
     from dataclasses import replace
+
+    import torch
 
     from ov_autoplace.policy.batch import collate
     from ov_autoplace.policy.checkpoint import load_card, load_network, save_checkpoint

@@ -11,11 +11,9 @@ from report_pages import every_part, placement_page
 from report_tables import HOSTILE
 
 from browser import OpenedPage
+from ov_autoplace.report import write_report
 
 pytestmark = pytest.mark.browser
-pytest.importorskip("bokeh", reason="the report is drawn with Bokeh (pip install 'ov-autoplace[report]')")
-
-from ov_autoplace.report import write_report  # noqa: E402
 
 
 @pytest.fixture(scope="module")

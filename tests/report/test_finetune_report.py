@@ -16,10 +16,7 @@ from command_line import EXTRA_DEVICES, two_layers
 from ov_autoplace.cli import main
 from ov_autoplace.cost.target import Target
 
-pytestmark = pytest.mark.torch
-torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib", reason="the learning curve is drawn with matplotlib")
-pytest.importorskip("bokeh", reason="the report is drawn with Bokeh (pip install 'ov-autoplace[report]')")
+pytestmark = [pytest.mark.torch, pytest.mark.bokeh]
 
 # The run ends when the policy proposes nothing new; the budget is there for machines that are very slow.
 # Whatever is proposed is measured, and fresh weights propose all of the few mixes that there are.

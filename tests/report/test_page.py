@@ -45,12 +45,12 @@ class Elements(HTMLParser):
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:
-    pytest.importorskip("bokeh", reason="the report is drawn with Bokeh (pip install 'ov-autoplace[report]')")
     path = tmp_path_factory.mktemp("page") / "report.html"
     write_report(every_part(), path)
     return path.read_text(encoding="utf-8")
 
 
+@pytest.mark.bokeh
 def test_hostile_names_make_no_elements_and_no_attributes(text: str) -> None:
     page = Elements(text)
 
@@ -62,6 +62,7 @@ def test_hostile_names_make_no_elements_and_no_attributes(text: str) -> None:
         assert name in joined  # as a text that is read
 
 
+@pytest.mark.bokeh
 def test_only_two_scripts_may_run_and_nothing_may_be_loaded(text: str) -> None:
     page = Elements(text)
     (policy,) = (a["content"] or "" for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
@@ -76,6 +77,7 @@ def test_only_two_scripts_may_run_and_nothing_may_be_loaded(text: str) -> None:
     assert not [a for _, a in page.tags if "src" in a or "href" in a]
 
 
+@pytest.mark.bokeh
 def test_the_data_is_json_that_cannot_end_its_element(text: str) -> None:
     page = Elements(text)
     ((_, data),) = (entry for entry in page.scripts if entry[0].get("type") == "application/json")
@@ -86,6 +88,7 @@ def test_the_data_is_json_that_cannot_end_its_element(text: str) -> None:
     assert len(graph["reasons"]) == len(graph["names"]) == 80
 
 
+@pytest.mark.bokeh
 def test_every_part_is_there(text: str) -> None:
     headings = re.findall(r"<h2>(.*?)</h2>", text)
 
@@ -114,8 +117,8 @@ def test_without_the_library_one_sentence_says_what_to_install(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.bokeh
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
-    pytest.importorskip("bokeh", reason="the report is drawn with Bokeh (pip install 'ov-autoplace[report]')")
 
     with pytest.raises(OutputError, match="missing"):
         write_report(placement_page(20, 2), tmp_path / "missing" / "report.html")

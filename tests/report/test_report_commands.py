@@ -18,15 +18,8 @@ from ov_autoplace.graph.extract import extract
 DEVICES = ("-d", "XCPU,CPU", "--policy", "none")
 SPLIT = (*DEVICES, "--pin", "first=XCPU", "--pin", "second=CPU", "--mode", "zero-shot")
 
-needs_bokeh = pytest.mark.usefixtures("_bokeh")
 
-
-@pytest.fixture
-def _bokeh() -> None:
-    pytest.importorskip("bokeh", reason="the report is drawn with Bokeh (pip install 'ov-autoplace[report]')")
-
-
-@needs_bokeh
+@pytest.mark.bokeh
 @pytest.mark.parametrize("command", ["annotate", "explain"])
 def test_a_placement_leaves_a_report_and_a_trace(
     cli: Command, small_ir: Path, tmp_path: Path, command: str
@@ -45,7 +38,7 @@ def test_a_placement_leaves_a_report_and_a_trace(
     assert cli(command, small_ir, *SPLIT, "--report", page, "--json").json()["model"] == str(small_ir)
 
 
-@needs_bokeh
+@pytest.mark.bokeh
 def test_a_benchmark_leaves_a_report_and_a_trace_of_the_measured_run(
     cli: Command, small_ir: Path, tmp_path: Path
 ) -> None:
@@ -139,7 +132,7 @@ def test_explain_lists_the_ops_of_a_pattern_with_their_groups(cli: Command, smal
     assert "Their groups" in text
 
 
-@needs_bokeh
+@pytest.mark.bokeh
 def test_a_model_with_hostile_names_is_reported_as_it_is(cli: Command, tmp_path: Path) -> None:
     model = two_layers([1, 3, 8, 8])
     for op, name in zip(model.get_ordered_ops(), HOSTILE, strict=False):
@@ -155,10 +148,9 @@ def test_a_model_with_hostile_names_is_reported_as_it_is(cli: Command, tmp_path:
     assert "\\u003cimg src=x onerror=alert(1)\\u003e" in text
 
 
-@needs_bokeh
+@pytest.mark.bokeh
 @pytest.mark.torch
 def test_a_fine_tuning_run_is_reported_from_what_it_left(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     from ov_autoplace.placement.placement import Placement
     from ov_autoplace.report import write_report
     from ov_autoplace.report.tuning import finetune_contents

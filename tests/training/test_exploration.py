@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from ov_autoplace.errors import OptionError  # noqa: E402
-from ov_autoplace.policy.distribution import PolicyOutput  # noqa: E402
-from ov_autoplace.policy.features import policy_graph  # noqa: E402
-from ov_autoplace.training.finetuning.exploration import (  # noqa: E402
+from ov_autoplace.errors import OptionError
+from ov_autoplace.policy.distribution import PolicyOutput
+from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.training.finetuning.exploration import (
     Exploration,
     explore,
     is_novel,
     work_shares,
 )
-from ov_autoplace.training.finetuning.settings import FinetuneSettings  # noqa: E402
-from training.chains import chain_table, fast_and_slow  # noqa: E402
+from ov_autoplace.training.finetuning.settings import FinetuneSettings
+from training.chains import chain_table, fast_and_slow
 
 pytestmark = pytest.mark.torch
 

@@ -8,24 +8,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
-
-from ov_autoplace.errors import CheckpointError, OptionError, TrainingError  # noqa: E402
-from ov_autoplace.policy.batch import collate  # noqa: E402
-from ov_autoplace.policy.checkpoint import load_card, load_network, save_checkpoint  # noqa: E402
-from ov_autoplace.policy.config import CONFIGS  # noqa: E402
-from ov_autoplace.policy.features import policy_graph  # noqa: E402
-from ov_autoplace.policy.network import make_network  # noqa: E402
-from ov_autoplace.policy.runner import PolicyRunner  # noqa: E402
-from ov_autoplace.training.finetune import finetune  # noqa: E402
-from ov_autoplace.training.finetuning import run as run_module  # noqa: E402
-from ov_autoplace.training.finetuning.task import ZERO_SHOT, TuningTask  # noqa: E402
-from ov_autoplace.training.state import load_state  # noqa: E402
-from training.chains import best_of_chain, chain_seconds, chain_table, fast_and_slow  # noqa: E402
-from training.scripted_devices import ScriptedSession  # noqa: E402
-from training.tuning_world import GROUPS, SETTINGS, SMALL, TRUE, World  # noqa: E402
+from ov_autoplace.errors import CheckpointError, OptionError, TrainingError
+from ov_autoplace.policy.batch import collate
+from ov_autoplace.policy.checkpoint import load_card, load_network, save_checkpoint
+from ov_autoplace.policy.config import CONFIGS
+from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.network import make_network
+from ov_autoplace.policy.runner import PolicyRunner
+from ov_autoplace.training.finetune import finetune
+from ov_autoplace.training.finetuning import run as run_module
+from ov_autoplace.training.finetuning.task import ZERO_SHOT, TuningTask
+from ov_autoplace.training.state import load_state
+from training.chains import best_of_chain, chain_seconds, chain_table, fast_and_slow
+from training.scripted_devices import ScriptedSession
+from training.tuning_world import GROUPS, SETTINGS, SMALL, TRUE, World
 
 pytestmark = pytest.mark.torch
 

@@ -8,23 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
-
-from ov_autoplace.policy.batch import collate  # noqa: E402
-from ov_autoplace.policy.checkpoint import load_network, save_checkpoint  # noqa: E402
-from ov_autoplace.policy.distribution import PlacementDistribution  # noqa: E402
-from ov_autoplace.policy.features import policy_graph  # noqa: E402
-from ov_autoplace.policy.network import make_network  # noqa: E402
-from ov_autoplace.training.finetuning.measuring import Record  # noqa: E402
-from ov_autoplace.training.finetuning.policy_tuner import EXPLORED, PolicyTuner  # noqa: E402
-from ov_autoplace.training.finetuning.settings import FinetuneSettings  # noqa: E402
-from ov_autoplace.training.state import load_state  # noqa: E402
-from training.chains import best_of_chain, chain_seconds  # noqa: E402
-from training.scripted_devices import ScriptedSession  # noqa: E402
-from training.test_tuning_task import raced, task_of  # noqa: E402
-from training.tuning_world import FAST_ON, GROUPS, SMALL, TRUE, World  # noqa: E402
+from ov_autoplace.policy.batch import collate
+from ov_autoplace.policy.checkpoint import load_network, save_checkpoint
+from ov_autoplace.policy.distribution import PlacementDistribution
+from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.network import make_network
+from ov_autoplace.training.finetuning.measuring import Record
+from ov_autoplace.training.finetuning.policy_tuner import EXPLORED, PolicyTuner
+from ov_autoplace.training.finetuning.settings import FinetuneSettings
+from ov_autoplace.training.state import load_state
+from training.chains import best_of_chain, chain_seconds
+from training.scripted_devices import ScriptedSession
+from training.test_tuning_task import raced, task_of
+from training.tuning_world import FAST_ON, GROUPS, SMALL, TRUE, World
 
 pytestmark = pytest.mark.torch
 

@@ -92,7 +92,6 @@ def test_the_shipped_policy_is_above_the_floor_and_better_than_one_device(proble
 
 @pytest.mark.torch
 def test_a_policy_that_learned_nothing_is_below_the_floor(problems: list[HeldOut], tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     from ov_autoplace.policy.network import make_network
 
     save_checkpoint(tmp_path / "random", make_network("autoplace-base", seed=0), {}, {})

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
-pytestmark = pytest.mark.torch  # matplotlib comes with the packages for training
+from ov_autoplace.errors import OutputError
+from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT
+from ov_autoplace.training.learning_curve import best_so_far, draw_learning_curve
 
-from ov_autoplace.errors import OutputError  # noqa: E402
-from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT  # noqa: E402
-from ov_autoplace.training.learning_curve import best_so_far, draw_learning_curve  # noqa: E402
+pytestmark = pytest.mark.torch  # matplotlib comes with the packages for training
 
 
 def line(number: int, relative: float | None, kind: str = "measured", **fields: Any) -> dict[str, Any]:

@@ -7,14 +7,13 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from ov_autoplace.policy.batch import collate  # noqa: E402
-from ov_autoplace.policy.distribution import PlacementDistribution  # noqa: E402
-from ov_autoplace.policy.features import policy_graph  # noqa: E402
-from ov_autoplace.training.environment import Environment  # noqa: E402
-from ov_autoplace.training.policy_gradient import (  # noqa: E402
+from ov_autoplace.policy.batch import collate
+from ov_autoplace.policy.distribution import PlacementDistribution
+from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.training.environment import Environment
+from ov_autoplace.training.policy_gradient import (
     PolicyGradientSettings,
     ReinforceSettings,
     leave_one_out,
@@ -22,8 +21,8 @@ from ov_autoplace.training.policy_gradient import (  # noqa: E402
     rollout,
     update,
 )
-from training.chains import best_of_chain, chain_table, fast_and_slow  # noqa: E402 - after the torch check
-from training.small_policies import SmallNetwork  # noqa: E402
+from training.chains import best_of_chain, chain_table, fast_and_slow
+from training.small_policies import SmallNetwork
 
 pytestmark = pytest.mark.torch
 

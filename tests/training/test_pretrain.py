@@ -3,8 +3,6 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
 import torch
 
 from ov_autoplace.errors import OptionError, TrainingError

@@ -6,22 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from ov_autoplace.errors import TrainingError  # noqa: E402
-from ov_autoplace.policy.batch import collate  # noqa: E402
-from ov_autoplace.policy.config import CONFIGS  # noqa: E402
-from ov_autoplace.policy.features import policy_graph  # noqa: E402
-from ov_autoplace.policy.network import make_network  # noqa: E402
-from ov_autoplace.solvers.constraints import Constraints  # noqa: E402
-from ov_autoplace.training.policy_gradient import (  # noqa: E402
+from ov_autoplace.errors import TrainingError
+from ov_autoplace.policy.batch import collate
+from ov_autoplace.policy.config import CONFIGS
+from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.network import make_network
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.training.policy_gradient import (
     PolicyGradientSettings,
     ReinforceSettings,
 )
-from ov_autoplace.training.search import search  # noqa: E402
-from training.chains import best_of_chain, chain_seconds, chain_table, fast_and_slow  # noqa: E402
-from training.small_policies import SmallNetwork  # noqa: E402
+from ov_autoplace.training.search import search
+from training.chains import best_of_chain, chain_seconds, chain_table, fast_and_slow
+from training.small_policies import SmallNetwork
 
 pytestmark = pytest.mark.torch
 

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("safetensors")
-
-from ov_autoplace.errors import OutputError, TrainingError  # noqa: E402 - after the torch check
-from ov_autoplace.training.state import (  # noqa: E402
+from ov_autoplace.errors import OutputError, TrainingError
+from ov_autoplace.training.state import (
     load_state,
     load_training,
     save_state,

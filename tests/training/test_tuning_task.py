@@ -14,6 +14,8 @@ from ov_autoplace.training.finetuning.task import ZERO_SHOT, Event, TuningTask, 
 from training.chains import chain_seconds, chain_table, fast_and_slow
 from training.scripted_devices import ScriptedSession, scripted_model
 
+pytestmark = pytest.mark.torch
+
 SECONDS = fast_and_slow([0, 0, 0, 1, 1, 1], ratio=4.0)
 TRUE = chain_table(SECONDS)
 BELIEVED = chain_table(SECONDS, transfer=20.0)  # crossing devices looks forty times as dear as it is

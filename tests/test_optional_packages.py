@@ -1,0 +1,60 @@
+"""What is collected where only the extra ``test`` is installed, and what is said of the rest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT
+from optional_packages import NEEDS
+
+BARE = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Absent(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {absent}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+import pytest
+sys.exit(pytest.main({arguments}))
+"""
+PACKAGES = sorted({package for packages in NEEDS.values() for package in packages})
+
+
+def pytest_in_a_bare_environment(*arguments: str, absent: list[str]) -> subprocess.CompletedProcess[str]:
+    program = BARE.format(absent=absent, arguments=["-p", "no:cacheprovider", "-q", *arguments])
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+    )
+
+
+def test_every_module_can_be_collected_without_the_packages_that_are_optional() -> None:
+    result = pytest_in_a_bare_environment("--collect-only", absent=PACKAGES)
+
+    assert result.returncode == 0, result.stdout[-2000:]
+    collected = {line.split("::")[0] for line in result.stdout.splitlines() if "::" in line}
+    assert {"tests/test_placer_options.py", "tests/policy/test_runner.py"} <= collected
+    assert "tests/policy/test_network.py" not in collected
+    assert "tests/training/test_tuning_task.py" not in collected
+
+
+def test_one_line_says_what_was_left_out() -> None:
+    result = pytest_in_a_bare_environment("tests/report", "--collect-only", absent=["bokeh"])
+
+    lines = [line for line in result.stdout.splitlines() if line.startswith("left out:")]
+    assert len(lines) == 1
+    assert "without bokeh" in lines[0]
+    assert "make test-all" in lines[0]
+
+
+@pytest.mark.parametrize(("marker", "words"), [("torch", "torch (--require torch)"), ("trch", "there are")])
+def test_what_has_to_be_there_and_is_not_ends_the_run(marker: str, words: str) -> None:
+    result = pytest_in_a_bare_environment("--collect-only", "--require", marker, absent=["torch"])
+
+    assert result.returncode == pytest.ExitCode.USAGE_ERROR
+    assert words in result.stderr

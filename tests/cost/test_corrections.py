@@ -52,3 +52,23 @@ def test_one_observation_changes_little():
     assert simulate(mended, other).latency_seconds == pytest.approx(
         simulate(table, other).latency_seconds, rel=0.5
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "factor"),
+    [(["launch_seconds"], 3.0), (["transfer_latency", "transfer_seconds_per_byte"], 2.5)],
+)
+def test_a_table_whose_launches_or_transfers_are_wrong_is_mended(fields, factor):
+    table = _table(3, 12, 2)
+    table = replace(table, launch_seconds=np.full(2, table.op_seconds.mean()))  # enough of it to be seen
+    truth = replace(table, **{field: factor * getattr(table, field) for field in fields})
+    random = np.random.default_rng(3)
+    seen = [random.integers(2, size=12).astype(np.int32) for _ in range(40)]
+    mended = corrected_table(table, [Observation(a, simulate(truth, a).latency_seconds) for a in seen])
+    unseen = random.integers(2, size=12).astype(np.int32)
+    assert simulate(mended, unseen).latency_seconds == pytest.approx(
+        simulate(truth, unseen).latency_seconds, rel=0.03
+    )
+    # How a latency divides between launches and transfers is seen only as far as placements differ in it.
+    for field in fields:
+        assert np.all(getattr(mended, field) > (1 + 0.25 * (factor - 1)) * getattr(table, field))

@@ -10,11 +10,16 @@ from openvino import opset13 as opset
 
 __all__ = ["fold_static_shapes"]
 
-# Shapes, axes, paddings and position tables of a few entries; never weights, whose decompression must
-# stay with the op that reads them.
+# Shapes, axes, paddings and position tables of a few entries.
 _LARGEST_BYTES = 4096
 
-_NEVER_FOLDED = frozenset({"Constant", "Parameter", "ReadValue", "Assign", "Result"})
+# FakeQuantize and FakeConvert are instructions to the devices' low-precision transformations.
+_NEVER_FOLDED = frozenset({"Parameter", "ReadValue", "Assign", "Result", "FakeQuantize", "FakeConvert"})
+# Types that the bindings hand out as NumPy has them.
+_READABLE = frozenset(
+    {"boolean", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}
+)
+_FULL_BITS = 32
 
 
 def fold_static_shapes(model: ov.Model) -> int:
@@ -24,48 +29,97 @@ def fold_static_shapes(model: ov.Model) -> int:
     dynamic, and the first request fails; coarsening therefore keeps such chains together, and with them
     all ops that they feed. Once its value is a Constant, it stays with each consumer at no cost.
 
-    Only ShapeOf of static shapes and single-output ops that OpenVINO itself can evaluate from Constants are
-    replaced, so that the names that remain are a subset of those before.
+    A stored weight, however small, keeps its decompression (a Convert from less than 32 bits to floats, and
+    what follows), because devices have kernels for that. Where it meets a shape, as the factor by which a size
+    is scaled, its value is known all the same.
+
+    Only ops that OpenVINO itself can evaluate from Constants are replaced, so that the names that remain are a
+    subset of those before.
 
     Returns:
         How many ops were replaced.
     """
+    known = _KnownValues()
     folded = 0
     for op in model.get_ordered_ops():
-        value = _known_value(op)
-        if value is None:
+        if not known.find(op):
             continue
-        constant = opset.constant(value)
+        read = [port for port in op.outputs() if port.get_target_inputs()]
+        if len(read) != 1:
+            continue  # a Constant has one output and the op's one name
+        constant = opset.constant(known.value(read[0]))
         constant.set_friendly_name(op.get_friendly_name())
-        source = op.output(0)
-        constant.output(0).set_names(source.get_names())
-        for target in source.get_target_inputs():
+        constant.output(0).set_names(read[0].get_names())
+        known.replace(op, read[0].get_index(), constant)
+        for target in read[0].get_target_inputs():
             target.replace_source_output(constant.output(0))
         folded += 1
     return folded
 
 
-def _known_value(op: ov.Node) -> ov.Tensor | None:
-    """The output of ``op`` when it is small and does not depend on any input of the model."""
-    kind = op.get_type_name()
-    if kind == "ShapeOf":
-        if op.get_input_partial_shape(0).is_dynamic:
-            return None
-        dtype = np.int32 if op.get_output_element_type(0) == ov.Type.i32 else np.int64
-        return ov.Tensor(np.array(list(op.get_input_shape(0)), dtype=dtype))
-    if kind in _NEVER_FOLDED or op.get_input_size() == 0 or op.get_output_size() != 1:
-        return None
-    if op.input_value(0).get_node().get_type_name() != "Constant":
-        return None  # nearly every op: the others need not be asked for
-    sources = [value.get_node() for value in op.input_values()]
-    if any(source.get_type_name() != "Constant" for source in sources):
-        return None
-    if kind == "Convert" and sources[0].get_output_element_type(0).is_real():
-        return None  # a compressed weight, however small, is no shape
-    output = op.output(0)
-    if output.get_partial_shape().is_dynamic:
-        return None
-    if output.get_element_type().size * math.prod(output.get_shape()) > _LARGEST_BYTES:
-        return None
-    value = ov.Tensor(output.get_element_type(), output.get_shape())
-    return value if op.evaluate([value], [ov.Tensor(s.get_data()) for s in sources]) else None
+class _KnownValues:
+    """Small values that do not depend on any input of the model, by the op and output that have them."""
+
+    def __init__(self) -> None:
+        self._values: dict[int, list[ov.Tensor]] = {}
+        # What the model stores, and of that what is stored in fewer bits, with the ops that decompress it.
+        self._stored: set[int] = set()
+        self._compressed: set[int] = set()
+
+    def value(self, output: ov.Output) -> ov.Tensor:
+        """What :meth:`find` has found for an output."""
+        return self._values[output.get_node().get_instance_id()][output.get_index()]
+
+    def replace(self, op: ov.Node, port: int, constant: ov.Node) -> None:
+        """Remember that ``constant`` stands for an output of ``op`` from now on."""
+        self._values[constant.get_instance_id()] = [self._values[op.get_instance_id()][port]]
+
+    def find(self, op: ov.Node) -> bool:
+        """Whether Constants may take the place of ``op``, whose producers were looked at before."""
+        kind, identity = op.get_type_name(), op.get_instance_id()
+        if kind == "Constant":
+            if _is_small(op):
+                self._values[identity] = [ov.Tensor(op.get_data())]
+                self._stored.add(identity)
+            return False
+        if kind == "ShapeOf":
+            if op.get_input_partial_shape(0).is_static:
+                dtype = np.int32 if op.get_output_element_type(0) == ov.Type.i32 else np.int64
+                self._values[identity] = [ov.Tensor(np.array(list(op.get_input_shape(0)), dtype=dtype))]
+            return identity in self._values
+        inputs = op.input_values()
+        sources = [value.get_node().get_instance_id() for value in inputs]
+        if not sources or not all(source in self._values for source in sources):
+            return False
+        if kind in _NEVER_FOLDED or not _is_small(op):
+            return False
+        values = [ov.Tensor(out.get_element_type(), out.get_shape()) for out in op.outputs()]
+        if not op.evaluate(values, [self.value(value) for value in inputs]):
+            return False
+        self._values[identity] = values
+        if all(source in self._stored for source in sources):
+            expands = kind == "Convert" and _expands(op)
+            if expands or any(source in self._compressed for source in sources):
+                self._stored.add(identity)
+                self._compressed.add(identity)
+        return identity not in self._compressed
+
+
+def _is_small(op: ov.Node) -> bool:
+    """Whether all outputs are static, readable and small."""
+    return all(
+        out.get_partial_shape().is_static
+        and out.get_element_type().to_string() in _READABLE
+        and out.get_element_type().size * math.prod(out.get_shape()) <= _LARGEST_BYTES
+        for out in op.outputs()
+    )
+
+
+def _expands(convert: ov.Node) -> bool:
+    """Whether a Convert makes floats of numbers that are stored in fewer bits."""
+    source = convert.get_input_element_type(0)
+    return (
+        convert.get_output_element_type(0).is_real()
+        and source != ov.Type.boolean
+        and source.bitwidth < min(_FULL_BITS, convert.get_output_element_type(0).bitwidth)
+    )

@@ -9,14 +9,14 @@ table that was not is wired group by group.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.errors import CostTableError
-from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
+from ov_autoplace.graph.bonds import bonds_of
+from ov_autoplace.graph.computation_graph import CoarseGraph
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
@@ -84,17 +84,8 @@ def wiring_of_ops(coarse: CoarseGraph) -> Wiring:
         tensor_bytes=ops.tensor_bytes,
         tensor_offsets=ops.tensor_offsets,
         tensor_consumers=ops.tensor_consumers,
-        bonds=_bonds(ops),
+        bonds=np.array([(b.first, b.second) for b in bonds_of(ops)], dtype=np.int32).reshape(-1, 2),
     )
-
-
-def _bonds(ops: ComputationGraph) -> IntArray:
-    """The pairs of :attr:`Wiring.bonds` of a model's ops."""
-    of_variables = [pair for positions in ops.variables for pair in pairwise(sorted(positions))]
-    uncuttable = ops.tensor_uncuttable[ops.edge_tensor]
-    producers = ops.tensor_producer[ops.edge_tensor[uncuttable]]
-    of_shapes = np.stack((producers, ops.tensor_consumers[uncuttable]), axis=1)
-    return np.concatenate((np.array(of_variables, dtype=np.int32).reshape(-1, 2), of_shapes))
 
 
 def wiring_of_groups(table: CostTable) -> Wiring:

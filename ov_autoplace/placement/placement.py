@@ -34,6 +34,10 @@ class Placement:
         lower_bound_seconds: Proven bound below every placement's simulated latency, when there is one.
         solver: Who proposed it.
         decision: How it was chosen among others, when :func:`ov_autoplace.place` chose it.
+        given: Where the names are those of a model with folded shapes, which leaves more freedom than HETERO
+            has in the model as it was given: the device of every op of that one, in a placement that HETERO
+            can run there. ``annotate`` and ``count_subgraphs`` fold the model and take the names;
+            :meth:`to_dict` and :meth:`save` speak of the model as it was given.
     """
 
     devices: tuple[str, ...]
@@ -44,9 +48,14 @@ class Placement:
     lower_bound_seconds: float | None = None
     solver: str = "given"
     decision: Decision | None = field(default=None, repr=False)
+    given: Mapping[str, str] | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, str]:
         """Device of every op by friendly name."""
+        return self.decided() if self.given is None else dict(self.given)
+
+    def decided(self) -> dict[str, str]:
+        """Device of every op that was placed, without regard to :attr:`given`."""
         chosen = [self.devices[d] for d in self.assignment.tolist()]
         if self.members is None:
             return dict(zip(self.names, chosen, strict=True))
@@ -87,7 +96,7 @@ class Placement:
         """
         if self.names is table.names and self.devices == table.devices:
             return self.assignment
-        device_of = self.to_dict()
+        device_of = self.decided()
         position = {device: d for d, device in enumerate(table.devices)}
         result = np.empty(len(table), dtype=np.int32)
         groups = table.members if table.members is not None else tuple((name,) for name in table.names)

@@ -43,13 +43,13 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.options import PlacerOptions
-from ov_autoplace.placement.annotation import completed
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.policy.runner import find_policy
 from ov_autoplace.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.simulator import simulate
 from ov_autoplace.support import supported_ops
+from ov_autoplace.unfolding import unfolded
 
 __all__ = ["Placer", "place"]
 
@@ -110,7 +110,6 @@ class Placer:
         policy = find_policy(asked, len(self._devices))
         compiling = policy.compile_ahead() if policy is not None else None
         with self._phase("extract"), collection_paused():
-            # What is folded away is placed too, with its neighbours, so that the answer covers every op.
             whole, model = model, model.clone()
             make_names_unique(model)
             fold_static_shapes(model)
@@ -128,7 +127,7 @@ class Placer:
                 table = self._estimate(model, graph)
             with self._phase("solve"):
                 contest = predicted(propose(table, source))
-            return self._answer(whole, table, contest)
+            return self._answer(whole, table, contest, source)
         properties = device_properties(self._core, self._devices, options.properties)
         with self._phase("prepare"):
             supported = supported_ops(self._core, model, graph.names, self._devices, properties)
@@ -154,7 +153,7 @@ class Placer:
                 proposals = propose(profile.table, source)
             with self._phase("measure"):
                 contest = Arena(session, profile, source, options).run(proposals)
-        return self._answer(whole, profile.table, contest)
+        return self._answer(whole, profile.table, contest, source)
 
     def _without(self, failed: Mapping[str, ProfilingError]) -> Placer:
         """The same request on the devices that can compile the model, whatever they say they support.
@@ -194,7 +193,9 @@ class Placer:
     def _target(self) -> Target | None:
         return Target.load(self._options.target) if self._options.target is not None else None
 
-    def _answer(self, model: ov.Model, table: CostTable, contest: Contest) -> Placement:
+    def _answer(
+        self, model: ov.Model, table: CostTable, contest: Contest, source: ProposalSource
+    ) -> Placement:
         candidates = tuple(
             Candidate(
                 name=entrant.name,
@@ -216,17 +217,14 @@ class Placer:
             table=table,
         )
         _log.info("%s", decision)
-        placement = Placement.of_groups(table, winner.assignment, solver=winner.name)
-        device_of = placement.to_dict()
-        complete = completed(model, device_of)
-        if len(complete) != len(device_of):
-            placement = replace(Placement.from_dict(complete), solver=winner.name)
-        return replace(
-            placement,
+        placement = replace(
+            Placement.of_groups(table, winner.assignment, solver=winner.name),
             latency_seconds=winner.predicted_seconds,
             lower_bound_seconds=winner.lower_bound_seconds,
             decision=decision,
+            given={},  # to be found: it was decided on the folded model
         )
+        return unfolded(model, placement, table, source, shapes=self._options.shapes)
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

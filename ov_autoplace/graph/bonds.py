@@ -19,9 +19,7 @@ class BondKind(Enum):
     """Why two ops must share a subgraph; the value ends a sentence about the two."""
 
     VARIABLE = "a state variable is read and written in one subgraph only"
-    SHAPE = (
-        "the tensor between them has a bounded shape or decides one, which is lost at the border of a subgraph"
-    )
+    SHAPE = "the tensor between them has a bounded shape or decides one, which is lost at the border of a subgraph"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +39,7 @@ class Bond:
 def bonds_of(graph: ComputationGraph) -> list[Bond]:
     """All bonds of a model's ops, in no particular order."""
     bonds = [
-        Bond(a, b, BondKind.VARIABLE)
-        for positions in graph.variables
-        for a, b in pairwise(sorted(positions))
+        Bond(a, b, BondKind.VARIABLE) for positions in graph.variables for a, b in pairwise(sorted(positions))
     ]
     uncuttable = graph.tensor_uncuttable[graph.edge_tensor].nonzero()[0]
     producers = graph.tensor_producer[graph.edge_tensor[uncuttable]].tolist()

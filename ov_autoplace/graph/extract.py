@@ -60,7 +60,7 @@ def extract(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) 
 def extract_structure(model: ov.Model) -> ComputationGraph:
     """The computation graph of a model for questions about its structure, such as where HETERO cuts it.
 
-    The same as :func:`extract`, but nothing is assumed about dynamic inputs, so that sizes mean nothing there.
+    The same as :func:`extract`, but dynamic inputs keep their shapes, so that sizes mean nothing there.
     """
     ops = model.get_ordered_ops()
     records = ModelReader().read(ops)

@@ -166,11 +166,14 @@ def completed(model: ov.Model, known: Mapping[str, str]) -> dict[str, str]:
 def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, stem: str) -> AnnotatedFiles:
     """Write ``stem.autoplace.xml`` with its ``.bin``, and ``stem.affinity.json``.
 
+    The affinity file is for ``model`` as it is given, as programs read it that set the affinities
+    themselves. The annotated model may have its shape computations folded, and then be cut otherwise.
+
     All files are made in a hidden folder beside and renamed at the end, so that a failure leaves nothing.
 
     Args:
         model: The model; a clone is annotated.
-        placement: Covers every op of the model.
+        placement: Covers every op of the model, or every op that folding leaves.
         folder: Existing folder.
         stem: First part of the file names.
 
@@ -178,8 +181,13 @@ def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, st
         OutputError: The folder cannot be written, or is full.
         PlacementError: See :func:`annotate`.
     """
+    from ov_autoplace.unfolding import unfolded  # asks solvers, which know of placements
+
     folder = Path(folder)
     with collection_paused():
+        names = unique_names(op.get_friendly_name() for op in model.get_ordered_ops())
+        if placement.given is None or set(placement.given) != set(names):
+            placement = unfolded(model, placement)
         clone = model.clone()
         annotate(clone, placement)
     xml, weights, affinities = (f"{stem}.autoplace.xml", f"{stem}.autoplace.bin", f"{stem}.affinity.json")

@@ -70,24 +70,39 @@ def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlac
     device_of = placement.decided()
     graph = extract_structure(model)
     _check_known(device_of, {*graph.names, *_folded_before(model)})
-    reasons: list[str] = []
-    if all(name in device_of for name in graph.names):
-        reasons = [bond.reason for bond in broken_bonds(graph, _numbers(graph, device_of))]
-        if not reasons:
-            return FittedPlacement(model, graph, {name: device_of[name] for name in graph.names}, None)
-    clone = model.clone()
-    make_names_unique(clone)
-    if fold_static_shapes(clone):
-        graph = extract_structure(clone)
-        if all(name in device_of for name in graph.names):
-            still = [bond.reason for bond in broken_bonds(graph, _numbers(graph, device_of))]
-            if not still:
-                kept = {name: device_of[name] for name in graph.names}
-                return FittedPlacement(clone, graph, kept, tuple(n for n in device_of if n not in kept))
-            reasons = reasons or still
-    check_complete(device_of, graph.names)
-    more = f" (and {len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
-    raise PlacementError(f"HETERO cannot run this placement: {reasons[0]}{more}; place them on one device")
+    reasons = _reasons(graph, device_of) if placement.given is None else None
+    if reasons is None or reasons:
+        clone = model.clone()
+        make_names_unique(clone)
+        if fold_static_shapes(clone):
+            folded_graph = extract_structure(clone)
+            still = _reasons(folded_graph, device_of)
+            if still is not None and not still:
+                gone = tuple(sorted(set(device_of) - set(folded_graph.names)))
+                return FittedPlacement(clone, folded_graph, _of_ops(folded_graph, device_of), gone)
+            graph, reasons = (folded_graph, still) if reasons is None else (graph, reasons)
+        elif reasons is None:
+            reasons = _reasons(graph, device_of)
+    if reasons is None:
+        check_complete(device_of, graph.names)
+    if reasons:
+        more = f" (and {len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
+        raise PlacementError(
+            f"HETERO cannot run this placement: {reasons[0]}{more}; "
+            "place them, and what lies between them, on one device"
+        )
+    return FittedPlacement(model, graph, _of_ops(graph, device_of), None)
+
+
+def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str] | None:
+    """Why HETERO cannot run a placement of a graph's ops; ``None`` where it leaves an op out."""
+    if any(name not in device_of for name in graph.names):
+        return None
+    return [bond.reason for bond in broken_bonds(graph, _numbers(graph, device_of))]
+
+
+def _of_ops(graph: ComputationGraph, device_of: Mapping[str, str]) -> dict[str, str]:
+    return {name: device_of[name] for name in graph.names}
 
 
 def check_complete(device_of: Mapping[str, str], names: Iterable[str]) -> None:

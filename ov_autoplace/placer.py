@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
+from ov_autoplace._arrays import BoolArray
 from ov_autoplace._collector import collection_paused
 from ov_autoplace.arena import Arena, Contest, predicted
 from ov_autoplace.cost.analytic import analytic_table
@@ -136,6 +137,28 @@ class Placer:
             )
         if compiling is not None:
             compiling.join()  # nothing else may run while something is measured
+        try:
+            answer = self._measured(whole, session, graph, supported, properties, source)
+        except ProfilingError as cause:
+            if cause.device is None:
+                raise
+            answer = {cause.device: cause}
+        return answer if isinstance(answer, Placement) else self._without(answer).place(whole)
+
+    def _measured(
+        self,
+        whole: ov.Model,
+        session: ProfilingSession,
+        graph: ComputationGraph,
+        supported: BoolArray,
+        properties: Mapping[str, Mapping[str, Any]],
+        source: ProposalSource,
+    ) -> Placement | dict[str, ProfilingError]:
+        """The answer of PROFILE and TUNE, or what devices that fail on the whole model say.
+
+        Raises:
+            ProfilingError: A device fails; its ``device`` says which, where that is known.
+        """
         with session:
             with self._phase("profile"):
                 able = [
@@ -145,18 +168,18 @@ class Placer:
                 ]
                 failed = session.failures(able)
             if failed:
-                return self._without(failed).place(whole)
+                return failed
             with self._phase("profile"):
                 transfers = self._transfers(session, properties)
-                profile = profile_session(session, graph, supported, options.pin, transfers)
+                profile = profile_session(session, graph, supported, self._options.pin, transfers)
             with self._phase("solve"):
                 proposals = propose(profile.table, source)
             with self._phase("measure"):
-                contest = Arena(session, profile, source, options).run(proposals)
+                contest = Arena(session, profile, source, self._options).run(proposals)
         return self._answer(whole, profile.table, contest, source)
 
     def _without(self, failed: Mapping[str, ProfilingError]) -> Placer:
-        """The same request on the devices that can compile the model, whatever they say they support.
+        """The same request on the devices that can compile and run the model, whatever they say they support.
 
         Raises:
             ProfilingError: None is left.

@@ -22,6 +22,7 @@ from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.legality import broken_bonds
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.text import parse_json
 
 __all__ = ["FittedPlacement", "check_complete", "fit", "remember_folded"]
 
@@ -130,7 +131,7 @@ def _folded_before(model: ov.Model) -> list[str]:
         return []
     noted = model.get_rt_info(_FOLDED_KEY)
     try:
-        names = json.loads(getattr(noted, "value", noted))
+        names = parse_json(getattr(noted, "value", noted))
     except (ValueError, TypeError):
         return []
     return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []

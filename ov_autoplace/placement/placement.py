@@ -13,6 +13,7 @@ import numpy as np
 from ov_autoplace._arrays import IntArray, frozen_array
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.files import read_json, write_text_atomically
+from ov_autoplace.text import is_unicode
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
@@ -65,6 +66,11 @@ class Placement:
     def from_dict(cls, mapping: Mapping[str, str]) -> Placement:
         """A placement from ``{op friendly name: device}``; devices stand in order of appearance."""
         for name, device in mapping.items():
+            if isinstance(name, str) and isinstance(device, str) and not is_unicode(name + device):
+                raise PlacementError(
+                    f"{name!r} is mapped to {device!r}, which holds the lone half of a surrogate pair: "
+                    "no op and no device has such a name"
+                )
             if not isinstance(name, str) or not isinstance(device, str) or not device:
                 raise PlacementError(
                     f"a placement maps op names to device names, but {name!r} is mapped to {device!r}"

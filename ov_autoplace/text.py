@@ -8,14 +8,14 @@ from typing import Any
 
 __all__ = ["is_unicode", "parse_json", "printable", "printable_json"]
 
-# Control characters (C0 but tab and line feed, DEL, C1), what turns the direction of writing, and lone halves of
-# surrogate pairs, which no encoding can write.
+# Control characters (C0 but tab and line feed, DEL, C1), what turns the direction of writing, and lone halves
+# of surrogate pairs, which no encoding can write.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def printable(text: str) -> str:
-    r"""``text`` for people: what a terminal would obey, or cannot show, is written as ``\x1b`` or ``\u202e``."""
+    r"""``text`` for people: what a terminal would obey, or cannot show, becomes ``\x1b`` or ``\u202e``."""
     return _UNSAFE.sub(lambda found: _escaped(ord(found[0])), text)
 
 

@@ -236,13 +236,18 @@ class Arena:
         if self._options.time_budget_ms is None:
             once = sum(entrant.proposal.predicted_seconds for entrant, _ in runnable)
             budget = max(budget, min(_ROUNDS * once, _LONGEST_RACE))
-        result = self._session.race(
-            [executable for _, executable in runnable],
-            budget,
-            seed=self._options.seed,
-            min_rounds=_CONVINCING_ROUNDS,  # also of those that are dropped as hopeless
-            names=[entrant.name for entrant, _ in runnable],
-        )
+        try:
+            result = self._session.race(
+                [executable for _, executable in runnable],
+                budget,
+                seed=self._options.seed,
+                min_rounds=_CONVINCING_ROUNDS,  # also of those that are dropped as hopeless
+                names=[entrant.name for entrant, _ in runnable],
+            )
+        except ProfilingError as cause:
+            for entrant, _ in runnable:
+                entrant.samples, entrant.dropped = np.empty(0), str(cause)
+            return None
         for (entrant, _), entry in zip(runnable, result.entries, strict=True):
             entrant.samples, entrant.dropped = entry.samples, entry.dropped
         return runnable[result.best][0]

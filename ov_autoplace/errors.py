@@ -4,6 +4,10 @@ One sentence each: the value that was wrong and what to do about it. ``exit_code
 command line leaves with: 2 when the user can mend it, 1 when the program failed.
 """
 
+from __future__ import annotations
+
+from ov_autoplace.text import printable
+
 __all__ = [
     "AutoplaceError",
     "CheckpointError",
@@ -24,6 +28,10 @@ class AutoplaceError(Exception):
     """Base of all errors of this package."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        # It may quote names from a model or a file, and is meant for a terminal or a log.
+        return printable(super().__str__())
 
 
 class ModelError(AutoplaceError):
@@ -63,9 +71,17 @@ class OutputError(AutoplaceError):
 
 
 class ProfilingError(AutoplaceError):
-    """A measurement that failed on the device, through no fault of the caller."""
+    """A measurement that failed on the device, through no fault of the caller.
+
+    Attributes:
+        device: The one that failed, where it is known which.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str, device: str | None = None) -> None:
+        super().__init__(message)
+        self.device = device
 
 
 class VersionMismatchError(AutoplaceError, ImportError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ov_autoplace.errors import AutoplaceError, OutputError
+from ov_autoplace.text import parse_json
 
 __all__ = ["read_json", "staged_folder", "write_text_atomically"]
 
@@ -27,7 +27,7 @@ def read_json(path: str | Path, error: type[AutoplaceError], what: str) -> Any:
         AutoplaceError: Of class ``error``: the file is missing, unreadable, or is not JSON.
     """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return parse_json(Path(path).read_text(encoding="utf-8"))
     except OSError as cause:
         raise error(f"cannot read {what} from {path}: {_reason(cause)}") from cause
     except (ValueError, RecursionError) as cause:

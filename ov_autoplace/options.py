@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,6 +11,7 @@ from typing import Any
 import openvino as ov
 
 from ov_autoplace.errors import OptionError
+from ov_autoplace.text import parse_json
 
 __all__ = [
     "DEFAULT_SOLVERS",
@@ -162,8 +162,8 @@ def _budget(value: Any) -> float | None:
 def _mapping(name: str, value: Any) -> Mapping[str, Any]:
     if isinstance(value, str):
         try:
-            value = json.loads(value) if value else {}
-        except ValueError as cause:
+            value = parse_json(value) if value else {}
+        except (ValueError, RecursionError) as cause:
             raise OptionError(f"{PREFIX}{name} is {value!r}, which is not a JSON object: {cause}") from cause
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise OptionError(f"{PREFIX}{name} is {value!r}; it must map names to values")

@@ -31,27 +31,33 @@ _graphs: WeakKeyDictionary[ComputationGraph, _core.PartitionGraph] = WeakKeyDict
 def count_subgraphs(model: ov.Model, placement: Placement | Mapping[str, str]) -> int:
     """How many submodels HETERO makes of a placed model (its ``HETERO_NUMBER_OF_SUBMODELS``).
 
+    The same before and after :func:`ov_autoplace.annotate` writes the placement into the model.
+
     Args:
         model: The model; it is not modified.
         placement: Device of every op, by friendly name. Where names repeat, ops are told apart as
             ``make_names_unique`` would name them.
 
     Raises:
-        PlacementError: An op has no device, or a placed op is not in the model.
+        PlacementError: An op has no device, a placed op is not in the model, or HETERO cannot run the
+            placement.
     """
-    ops, names = _ops_and_names(model)
-    count, _ = _partition_graph(ops).partition(_device_indices(names, placement))
-    return count
+    from ov_autoplace.placement.fitting import fit  # which asks this module where HETERO cuts
+
+    fitted = fit(model, placement)
+    return count_graph_subgraphs(fitted.graph, fitted.devices)
 
 
 def subgraphs_of(model: ov.Model, placement: Placement | Mapping[str, str]) -> dict[str, int]:
     """Subgraph of every op by friendly name, numbered in order of first appearance among the ops.
 
+    HETERO's rules are applied to the model as it is, whether what comes out can be run or not.
+
     Constants that no subgraph keeps (HETERO copies them to their readers) have numbers of their own after
     those of the submodels, so ``count_subgraphs`` may be smaller than the number of different values.
 
     Raises:
-        PlacementError: As :func:`count_subgraphs`.
+        PlacementError: An op has no device, or a placed op is not in the model.
     """
     ops, names = _ops_and_names(model)
     _, first_ops = _partition_graph(ops).partition(_device_indices(names, placement))

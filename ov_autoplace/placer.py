@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
+from ov_autoplace._arrays import BoolArray
 from ov_autoplace._collector import collection_paused
 from ov_autoplace.arena import Arena, Contest, predicted
 from ov_autoplace.cost.analytic import analytic_table
@@ -43,13 +44,13 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.options import PlacerOptions
-from ov_autoplace.placement.annotation import completed
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.policy.runner import find_policy
 from ov_autoplace.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.simulator import simulate
 from ov_autoplace.support import supported_ops
+from ov_autoplace.unfolding import unfolded
 
 __all__ = ["Placer", "place"]
 
@@ -110,7 +111,6 @@ class Placer:
         policy = find_policy(asked, len(self._devices))
         compiling = policy.compile_ahead() if policy is not None else None
         with self._phase("extract"), collection_paused():
-            # What is folded away is placed too, with its neighbours, so that the answer covers every op.
             whole, model = model, model.clone()
             make_names_unique(model)
             fold_static_shapes(model)
@@ -128,7 +128,7 @@ class Placer:
                 table = self._estimate(model, graph)
             with self._phase("solve"):
                 contest = predicted(propose(table, source))
-            return self._answer(whole, table, contest)
+            return self._answer(whole, table, contest, source)
         properties = device_properties(self._core, self._devices, options.properties)
         with self._phase("prepare"):
             supported = supported_ops(self._core, model, graph.names, self._devices, properties)
@@ -137,6 +137,28 @@ class Placer:
             )
         if compiling is not None:
             compiling.join()  # nothing else may run while something is measured
+        try:
+            answer = self._measured(whole, session, graph, supported, properties, source)
+        except ProfilingError as cause:
+            if cause.device is None:
+                raise
+            answer = {cause.device: cause}
+        return answer if isinstance(answer, Placement) else self._without(answer).place(whole)
+
+    def _measured(
+        self,
+        whole: ov.Model,
+        session: ProfilingSession,
+        graph: ComputationGraph,
+        supported: BoolArray,
+        properties: Mapping[str, Mapping[str, Any]],
+        source: ProposalSource,
+    ) -> Placement | dict[str, ProfilingError]:
+        """The answer of PROFILE and TUNE, or what devices that fail on the whole model say.
+
+        Raises:
+            ProfilingError: A device fails; its ``device`` says which, where that is known.
+        """
         with session:
             with self._phase("profile"):
                 able = [
@@ -146,18 +168,18 @@ class Placer:
                 ]
                 failed = session.failures(able)
             if failed:
-                return self._without(failed).place(whole)
+                return failed
             with self._phase("profile"):
                 transfers = self._transfers(session, properties)
-                profile = profile_session(session, graph, supported, options.pin, transfers)
+                profile = profile_session(session, graph, supported, self._options.pin, transfers)
             with self._phase("solve"):
                 proposals = propose(profile.table, source)
             with self._phase("measure"):
-                contest = Arena(session, profile, source, options).run(proposals)
-        return self._answer(whole, profile.table, contest)
+                contest = Arena(session, profile, source, self._options).run(proposals)
+        return self._answer(whole, profile.table, contest, source)
 
     def _without(self, failed: Mapping[str, ProfilingError]) -> Placer:
-        """The same request on the devices that can compile the model, whatever they say they support.
+        """The same request on the devices that can compile and run the model, whatever they say they support.
 
         Raises:
             ProfilingError: None is left.
@@ -194,7 +216,9 @@ class Placer:
     def _target(self) -> Target | None:
         return Target.load(self._options.target) if self._options.target is not None else None
 
-    def _answer(self, model: ov.Model, table: CostTable, contest: Contest) -> Placement:
+    def _answer(
+        self, model: ov.Model, table: CostTable, contest: Contest, source: ProposalSource
+    ) -> Placement:
         candidates = tuple(
             Candidate(
                 name=entrant.name,
@@ -216,17 +240,14 @@ class Placer:
             table=table,
         )
         _log.info("%s", decision)
-        placement = Placement.of_groups(table, winner.assignment, solver=winner.name)
-        device_of = placement.to_dict()
-        complete = completed(model, device_of)
-        if len(complete) != len(device_of):
-            placement = replace(Placement.from_dict(complete), solver=winner.name)
-        return replace(
-            placement,
+        placement = replace(
+            Placement.of_groups(table, winner.assignment, solver=winner.name),
             latency_seconds=winner.predicted_seconds,
             lower_bound_seconds=winner.lower_bound_seconds,
             decision=decision,
+            given={},  # to be found: it was decided on the folded model
         )
+        return unfolded(model, placement, table, source, shapes=self._options.shapes)
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -1,8 +1,10 @@
 #include "ov_autoplace/profiler.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <openvino/runtime/properties.hpp>
+#include <system_error>
 #include <unordered_map>
 
 #include "ov_autoplace/input_data.hpp"
@@ -42,10 +44,17 @@ void set_affinities(ov::Model& model, const StringMap& affinities) {
     }
 }
 
-std::vector<std::string> split_at_commas(const std::string& text) {
+std::vector<std::string> split_at_commas(const std::string& text, const std::set<std::string>& whole = {}) {
     std::vector<std::string> parts;
     for (std::size_t begin = 0; begin < text.size();) {
-        const std::size_t end = std::min(text.find(',', begin), text.size());
+        std::size_t end = std::min(text.find(',', begin), text.size());
+        for (const std::string& name : whole) {
+            const std::size_t name_end = begin + name.size();
+            const bool ends = name_end == text.size() || (name_end < text.size() && text[name_end] == ',');
+            if (ends && name_end > end && text.compare(begin, name.size(), name) == 0) {
+                end = name_end;
+            }
+        }
         if (end > begin) {
             parts.push_back(text.substr(begin, end - begin));
         }
@@ -54,14 +63,17 @@ std::vector<std::string> split_at_commas(const std::string& text) {
     return parts;
 }
 
-// HETERO reports the nodes of its submodels as "subgraph<N>: <name>".
+// HETERO reports the nodes of its submodels as "subgraph<N>: <name>", whatever the name is.
 std::pair<int, std::string> split_subgraph_prefix(const std::string& name) {
     static const std::string prefix = "subgraph";
-    const std::size_t colon = name.find(": ");
-    if (colon != std::string::npos && colon > prefix.size() && name.compare(0, prefix.size(), prefix) == 0) {
-        const std::string digits = name.substr(prefix.size(), colon - prefix.size());
-        if (digits.find_first_not_of("0123456789") == std::string::npos) {
-            return {std::stoi(digits), name.substr(colon + 2)};
+    static const std::string separator = ": ";
+    int subgraph = 0;
+    if (name.compare(0, prefix.size(), prefix) == 0) {
+        const char* const end = name.data() + name.size();
+        const auto [rest, error] = std::from_chars(name.data() + prefix.size(), end, subgraph);
+        const auto position = static_cast<std::size_t>(rest - name.data());
+        if (error == std::errc() && name.compare(position, separator.size(), separator) == 0) {
+            return {subgraph, name.substr(position + separator.size())};
         }
     }
     return {0, name};
@@ -72,13 +84,15 @@ std::string text_of(const ov::RTMap& info, const std::string& key) {
     return found == info.end() ? std::string() : found->second.as<std::string>();
 }
 
-// What the runtime model tells of each node: everything but how it ran.
-std::unordered_map<std::string, NodeTime> describe_nodes(const ov::Model& runtime_model) {
+// What the runtime model tells of each node: everything but how it ran. Plugins list the ops behind a node
+// with commas between them; `with_commas` holds the ops of the model whose own names have some.
+std::unordered_map<std::string, NodeTime> describe_nodes(const ov::Model& runtime_model,
+                                                         const std::set<std::string>& with_commas) {
     std::unordered_map<std::string, NodeTime> result;
     for (const auto& node : runtime_model.get_ordered_ops()) {
         const auto& info = node->get_rt_info();
         NodeTime& described = result[node->get_friendly_name()];
-        described.original_names = split_at_commas(text_of(info, "originalLayersNames"));
+        described.original_names = split_at_commas(text_of(info, "originalLayersNames"), with_commas);
         // Both hold one entry per result.
         const auto layouts = split_at_commas(text_of(info, "outputLayouts"));
         const auto precisions = split_at_commas(text_of(info, "outputPrecisions"));
@@ -127,6 +141,11 @@ Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const
             throw ProfilerError("input '" + name + "' " + error.what());
         }
     }
+    for (const auto& op : model.get_ops()) {
+        if (op->get_friendly_name().find(',') != std::string::npos) {
+            m_names_with_commas.insert(op->get_friendly_name());
+        }
+    }
     // Not from query_state(), which AUTO over several devices does not implement.
     m_has_state = !model.get_variables().empty();
 
@@ -139,6 +158,7 @@ Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const
     }
     if (supports("HETERO_NUMBER_OF_SUBMODELS")) {
         m_subgraphs = m_compiled.get_property("HETERO_NUMBER_OF_SUBMODELS").as<std::size_t>();
+        m_is_hetero = true;
     }
 }
 
@@ -183,10 +203,11 @@ std::vector<double> Executable::run(std::size_t samples, std::size_t warmup, boo
 
 std::vector<NodeTime> Executable::node_times() {
     return guarded([&] {
-        const auto described = describe_nodes(*m_compiled.get_runtime_model());
+        const auto described = describe_nodes(*m_compiled.get_runtime_model(), m_names_with_commas);
         std::vector<NodeTime> result;
         for (const ov::ProfilingInfo& info : m_request.get_profiling_info()) {
-            auto [subgraph, name] = split_subgraph_prefix(info.node_name);
+            const auto [subgraph, name] =
+                m_is_hetero ? split_subgraph_prefix(info.node_name) : std::pair(0, info.node_name);
             const auto found = described.find(name);
             NodeTime node = found == described.end() ? NodeTime{} : found->second;
             node.name = name;

@@ -64,13 +64,16 @@ def annotate(
     )
     check_outputs(page, trace)
     from ov_autoplace.cli.request import decision_of, open_model
+    from ov_autoplace.partition import count_subgraphs
     from ov_autoplace.placement.annotation import save_annotated
+    from ov_autoplace.unfolding import unfolded
 
     request = open_model(model)
     folder = output if output is not None else model.parent
     check_folder(folder)
     placement = request.given(affinity, devices) if affinity else request.search(devices, options)
     start = time.perf_counter()
+    placement = unfolded(request.model, placement) if placement.given is None else placement
     with made_folder(folder):
         files = save_annotated(request.model, placement, folder, request.stem)
     decision = decision_of(placement)
@@ -90,8 +93,11 @@ def annotate(
         "decision": decision.reason,
         "also_proposed_by": {c.name: list(c.also) for c in decision.candidates if c.also},
         "subgraphs": decision.candidate(decision.chosen).subgraphs,
-        "ops_per_device": dict(Counter(placement.to_dict().values()).most_common()),
+        "ops_per_device": dict(Counter(placement.decided().values()).most_common()),
         "affinity_file": str(files.affinities),
+        # The file is for the model as it was given, whose shape computations are not folded.
+        "affinity_subgraphs": count_subgraphs(request.model, placement.to_dict()),
+        "affinity_ops_per_device": dict(Counter(placement.to_dict().values()).most_common()),
         "annotated_model": str(files.model),
         "seconds": seconds,
     }
@@ -119,6 +125,15 @@ def _print_summary(report: dict[str, Any], decision: Any) -> None:
         candidate_rows(decision.candidates, decision.chosen),
     )
     print_sentence(f"* {decision.reason}")
-    ops = ", ".join(f"{device} {count}" for device, count in report["ops_per_device"].items())
+    ops = _ops(report["ops_per_device"])
     print_sentence(f"ops: {ops}; subgraphs: {report['subgraphs']}; {sum(report['seconds'].values()):.1f} s")
+    if report["affinity_subgraphs"] != report["subgraphs"]:
+        print_sentence(
+            f"the affinity file is for {report['model']} as it is, where fewer cuts are possible: "
+            f"ops: {_ops(report['affinity_ops_per_device'])}; subgraphs: {report['affinity_subgraphs']}"
+        )
     print_sentence(f"wrote {report['annotated_model']} and {report['affinity_file']}")
+
+
+def _ops(per_device: dict[str, int]) -> str:
+    return ", ".join(f"{device} {count}" for device, count in per_device.items())

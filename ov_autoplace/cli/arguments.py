@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from ov_autoplace.errors import OptionError
 from ov_autoplace.files import read_json
 from ov_autoplace.options import split_config
+from ov_autoplace.text import parse_json
 
 __all__ = [
     "Config",
@@ -176,7 +176,7 @@ def read_config(config: str | None) -> dict[str, Any]:
         return {}
     if config.lstrip().startswith("{"):
         try:
-            value = json.loads(config)
+            value = parse_json(config)
         except (ValueError, RecursionError) as cause:
             raise OptionError(f"--config {config!r} is not a JSON object: {cause}") from cause
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -60,21 +60,23 @@ def bench(
     from ov_autoplace.cli.request import assignment_of, decision_of, open_model
     from ov_autoplace.cost.profiling import ProfilingSession
     from ov_autoplace.devices import device_properties, resolve_devices
+    from ov_autoplace.placement.fitting import fit
 
     request = open_model(model)
     names = resolve_devices(request.core, devices)
     placement = request.annotated(names) or request.search(",".join(names), options)
     properties = device_properties(request.core, names, options["properties"])
+    fitted = fit(request.model, placement)
     with ProfilingSession(
         core=request.core,
-        model=request.model,
+        model=fitted.model,
         devices=names,
         properties=properties,
         shapes=options.get("shapes"),
         seed=options.get("seed", 0),
     ) as session:
-        rows = _measure(session, names, placement, seconds)
-        profiled = _profiled(session, placement) if report or trace else None
+        rows = _measure(session, names, placement, fitted.device_of, seconds)
+        profiled = _profiled(session, fitted.device_of) if report or trace else None
     decision = decision_of(placement)
     if as_json:
         print_json({"model": str(model), "devices": list(names), "decision": decision.reason, "rows": rows})
@@ -99,19 +101,23 @@ def bench(
         save_trace(trace, str(model), explanation, as_json, profiled)
 
 
-def _profiled(session: ProfilingSession, placement: Placement) -> MeasuredRun | None:
+def _profiled(session: ProfilingSession, device_of: Mapping[str, str]) -> MeasuredRun | None:
     """The placement run once more with profiling on; a device that cannot do that is no reason to fail."""
     from ov_autoplace.measured_run import measure_run
 
     try:
-        return measure_run(session, placement.to_dict())
+        return measure_run(session, device_of)
     except ProfilingError as cause:
         note(f"the measured run is left out: {cause}")
         return None
 
 
 def _measure(
-    session: ProfilingSession, devices: Sequence[str], placement: Placement, seconds: float
+    session: ProfilingSession,
+    devices: Sequence[str],
+    placement: Placement,
+    device_of: Mapping[str, str],
+    seconds: float,
 ) -> list[dict[str, Any]]:
     """Rows of the result; a candidate that cannot be compiled has a note and no samples."""
     from ov_autoplace.cli.request import decision_of
@@ -134,7 +140,7 @@ def _measure(
                 if name in recipes:
                     executables[name] = session.compile_device(recipes[name])
                 else:
-                    executables[name] = session.compile_placement(placement.to_dict())
+                    executables[name] = session.compile_placement(device_of)
             except ProfilingError as cause:
                 row["note"] = str(cause)
         result = session.race(

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from ov_autoplace.options import Progress as ProgressCallback
+from ov_autoplace.text import printable, printable_json
 
 __all__ = [
     "bytes_text",
@@ -47,17 +48,17 @@ def _stderr() -> Console:
 
 def fail(sentence: str) -> None:
     """Print why the program leaves."""
-    _stderr().print(f"[bold red]error:[/] {escape(_one_line(sentence))}")
+    _stderr().print(f"[bold red]error:[/] {_text(_one_line(sentence))}")
 
 
 def note(sentence: str) -> None:
     """Print something that the user should know, but that stops nothing."""
-    _stderr().print(f"[yellow]note:[/] {escape(_one_line(sentence))}")
+    _stderr().print(f"[yellow]note:[/] {_text(_one_line(sentence))}")
 
 
 def print_sentence(sentence: str) -> None:
     """Print a part of the result that is no table."""
-    _stdout().print(escape(sentence), soft_wrap=True)
+    _stdout().print(_text(sentence), soft_wrap=True)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -73,28 +74,28 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     table = Table()
     for column in columns:
         right = column.startswith(">")
-        table.add_column(escape(column.lstrip(">")), justify="right" if right else "left", overflow="fold")
+        table.add_column(_text(column.lstrip(">")), justify="right" if right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*("-" if cell is None else escape(str(cell)) for cell in row))
+        table.add_row(*("-" if cell is None else _text(str(cell)) for cell in row))
     console = _stdout()
-    console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
+    console.print(f"[bold]{_text(title)}[/]", soft_wrap=True)
     console.print(table)
 
 
 def print_tree(title: str, branches: Sequence[tuple[str, Sequence[str]]]) -> None:
     """Print a tree of two levels; all of it is plain text."""
-    tree = Tree(f"[bold]{escape(title)}[/]")
+    tree = Tree(f"[bold]{_text(title)}[/]")
     for text, leaves in branches:
-        branch = tree.add(escape(text))
+        branch = tree.add(_text(text))
         for leaf in leaves:
-            branch.add(escape(leaf))
+            branch.add(_text(leaf))
     _stdout().print(tree)
 
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON object; infinite numbers, which JSON does not have, become ``null``."""
     text = json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(printable_json(text) + "\n")
 
 
 @contextmanager
@@ -106,7 +107,7 @@ def progress_bar() -> Iterator[ProgressCallback]:
         task = progress.add_task("", total=None)
 
         def move(done: int, total: int, text: str) -> None:
-            progress.update(task, completed=done, total=total or None, description=text)
+            progress.update(task, completed=done, total=total or None, description=printable(text))
 
         yield move
 
@@ -114,8 +115,15 @@ def progress_bar() -> Iterator[ProgressCallback]:
 def log_handler() -> logging.Handler:
     """Shows the package's own log records on stderr."""
     handler = RichHandler(console=_stderr(), show_time=False, show_path=False, markup=False, highlighter=None)
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    handler.setFormatter(_PrintableFormatter("%(message)s"))
     return handler
+
+
+class _PrintableFormatter(logging.Formatter):
+    """Lets nothing through that a terminal would obey."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 def milliseconds(seconds: float | None) -> str | None:
@@ -132,6 +140,11 @@ def bytes_text(size: float | None) -> str | None:
             break
         size /= 1024
     return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def _text(text: str) -> str:
+    """Plain text as rich prints it: no markup, nothing that a terminal would obey."""
+    return escape(printable(text))
 
 
 def _one_line(text: str) -> str:

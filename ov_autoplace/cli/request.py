@@ -19,7 +19,7 @@ from ov_autoplace.devices import core_with_extra_devices, resolve_devices
 from ov_autoplace.errors import DeviceError, PlacementError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.models import read_model
-from ov_autoplace.placement.annotation import annotated_placement, set_affinities
+from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
 
@@ -67,10 +67,9 @@ class Request:
         if unknown:
             raise DeviceError(f"{path} places ops on {unknown[0]!r}; the devices are {', '.join(known)}")
         try:
-            set_affinities(self.model.clone(), placement.to_dict())
+            return self._decided(placement, "given", f"taken from {path} as it is")
         except PlacementError as cause:
             raise PlacementError(f"{path} does not fit {self.path}: {cause}") from cause
-        return self._decided(placement, "given", f"taken from {path} as it is")
 
     def annotated(self, devices: str | Sequence[str] | None) -> Placement | None:
         """The placement that the model carries, or ``None`` when it carries none for these devices."""
@@ -141,7 +140,7 @@ def assignment_of(placement: Placement, table: CostTable) -> IntArray:
     try:
         return placement.groups_of(table)
     except PlacementError:
-        device_of = placement.to_dict()
+        device_of = placement.decided()
         position = {device: d for d, device in enumerate(table.devices)}
         return np.array([position[device_of[name]] for name in table.names], dtype=np.int32)
 

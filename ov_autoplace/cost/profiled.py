@@ -15,7 +15,7 @@ from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.attribution import Attribution, attribute
 from ov_autoplace.cost.crossings import probe_assignments, with_crossing_costs
-from ov_autoplace.cost.profiling import NodeCount, ProfilingSession, count_nodes
+from ov_autoplace.cost.profiling import NodeCount, ProfilingSession, count_nodes, reported_failure
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit, measure_transfers
 from ov_autoplace.errors import ProfilingError
@@ -152,6 +152,9 @@ def profile_session(
         else:
             probes.append(assignment)
     samples = _time_in_turns(timed)
+    for device in devices:
+        if device in timed and device not in samples:
+            raise ProfilingError(f"the model fails now and then when it is run on {device}", device)
 
     calibrated = [
         _calibrated(column, float(np.median(samples[device])) - float(launch) if device in samples else None)
@@ -160,7 +163,9 @@ def profile_session(
     table = assemble_table(
         coarse, devices, _group_seconds(coarse, supported, calibrated), transfers, source="profiled"
     )
-    probed = [float(np.median(samples.pop(f"probe {i}"))) for i in range(len(probes))]
+    ran = [i for i in range(len(probes)) if f"probe {i}" in samples]
+    probed = [float(np.median(samples.pop(f"probe {i}"))) for i in ran]
+    probes = [probes[i] for i in ran]
     return Profile(with_crossing_costs(table, probes, probed), coarse, samples)
 
 
@@ -204,8 +209,11 @@ def _profile_device(
     counts: list[NodeCount] = []
     while not counts or (counts[-1].disturbance > _QUIET and len(counts) < _TRIES):
         # Plugins never forget what they counted, so each try is compiled anew.
-        executable = session.compile_placement(device_of, count_nodes=True)
-        counts.append(count_nodes(executable, _SECONDS, _MIN_RUNS, _MAX_RUNS))
+        try:
+            executable = session.compile_placement(device_of, count_nodes=True)
+            counts.append(count_nodes(executable, _SECONDS, _MIN_RUNS, _MAX_RUNS))
+        except ProfilingError as cause:
+            raise ProfilingError(f"{session.devices[d]}: {cause}", session.devices[d]) from cause
     best = min(counts, key=attrgetter("disturbance"))
     if best.disturbance > _BUSY:
         _log.warning(
@@ -226,17 +234,26 @@ def _subgraphs_of_device(nodes: Sequence[Any], device_of: Mapping[str, str], dev
 
 
 def _time_in_turns(executables: Mapping[str, Executable]) -> dict[str, FloatArray]:
-    """Latencies of each executable; the machine is shared, so they take turns."""
+    """Latencies of each executable, those left out that fail; the machine is shared, so they take turns."""
     runs, warmup = {}, {}
-    for device, executable in executables.items():
-        once = float(executable.run(2, warmup=1).min())
-        runs[device] = int(np.clip(_SECONDS / once, _MIN_RUNS, _MAX_RUNS))
-        # Refilling the caches and waking the threads after another's turn is lost in a long inference.
-        warmup[device] = int(once < _LONG)
     parts: dict[str, list[FloatArray]] = {device: [] for device in executables}
-    for _ in range(_ROUNDS):
-        for device, executable in executables.items():
-            parts[device].append(executable.run(-(-runs[device] // _ROUNDS), warmup=warmup[device]))
+    for turn in range(1 + _ROUNDS):
+        for device in list(parts):
+            executable = executables[device]
+            try:
+                with reported_failure(f"{device} fails when it is run"):
+                    if turn == 0:
+                        once = float(executable.run(2, warmup=1).min())
+                        runs[device] = int(np.clip(_SECONDS / once, _MIN_RUNS, _MAX_RUNS))
+                        # Refilling the caches and waking the threads after another's turn is lost in a long
+                        # inference.
+                        warmup[device] = int(once < _LONG)
+                    else:
+                        share = -(-runs[device] // _ROUNDS)
+                        parts[device].append(executable.run(share, warmup=warmup[device]))
+            except ProfilingError as cause:
+                _log.info("%s; it is left out", cause)
+                del parts[device]
     return {device: frozen_array(np.concatenate(found), np.float64) for device, found in parts.items()}
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,7 @@ from ov_autoplace.models import openvino_reason
 if TYPE_CHECKING:
     from ov_autoplace._core import Executable, NodeTime, Profiler, RaceResult
 
-__all__ = ["NodeCount", "ProfilingSession", "count_nodes", "save_ir"]
+__all__ = ["NodeCount", "ProfilingSession", "count_nodes", "reported_failure", "save_ir"]
 
 _COUNT_WARMUP = 2
 
@@ -48,6 +48,25 @@ class NodeCount:
         return float(np.mean(self.latencies) / np.median(self.latencies))
 
 
+@contextmanager
+def reported_failure(what: str, device: str | None = None) -> Iterator[None]:
+    """Turn what a device throws while it compiles or runs into one sentence.
+
+    Args:
+        what: What failed, the sentence's beginning.
+        device: Whose failure it is.
+
+    Raises:
+        ProfilingError: Instead of the profiler's own error.
+    """
+    from ov_autoplace._core import ProfilerError
+
+    try:
+        yield
+    except ProfilerError as cause:
+        raise ProfilingError(f"{what}: {openvino_reason(cause)}", device) from cause
+
+
 def count_nodes(executable: Executable, seconds: float, fewest: int, most: int) -> NodeCount:
     """Run a model that was compiled with ``count_nodes`` and has not been run yet.
 
@@ -56,7 +75,15 @@ def count_nodes(executable: Executable, seconds: float, fewest: int, most: int) 
         seconds: To spend, as far as the numbers of inferences allow.
         fewest: Inferences at least.
         most: Inferences at most.
+
+    Raises:
+        ProfilingError: An inference fails.
     """
+    with reported_failure("the model fails when it is run"):
+        return _count_nodes(executable, seconds, fewest, most)
+
+
+def _count_nodes(executable: Executable, seconds: float, fewest: int, most: int) -> NodeCount:
     once = float(executable.run(_COUNT_WARMUP, warmup=0).min())
     # A node's time is its mean over all inferences, the slow first ones included, in whole microseconds.
     # The difference of two such sums leaves the slow ones out.
@@ -147,11 +174,14 @@ class ProfilingSession:
         self._resources.close()
 
     def failures(self, devices: Sequence[str]) -> dict[str, ProfilingError]:
-        """Try the whole model on each of ``devices``; what those that fail say, by device."""
+        """Compile and run the whole model on each of ``devices``; what those that fail say, by device."""
         failed = {}
         for device in devices:
             try:
-                self.compile_device(device)
+                executable = self.compile_device(device)
+                with reported_failure(f"the model fails when it is run on {device}", device):
+                    # On one thread, OpenVINO 2026.4.1 loses what synchronous requests throw.
+                    executable.run(1, warmup=0, asynchronous=True)
             except ProfilingError as cause:
                 failed[device] = cause
         return failed
@@ -210,19 +240,13 @@ class ProfilingSession:
         Raises:
             ProfilingError: None of them can be run.
         """
-        from ov_autoplace._core import ProfilerError
-
-        try:
+        with reported_failure("no candidate can be run"):
             return self.profiler.race(
                 list(executables), budget_seconds, seed=seed, progress=progress, **options
             )
-        except ProfilerError as cause:
-            raise ProfilingError(f"no candidate can be run: {openvino_reason(cause)}") from cause
 
     def _compile(self, device: str, device_of: Mapping[str, str] | None, count_nodes: bool) -> Executable:
-        from ov_autoplace._core import ProfilerError
-
-        try:
+        with reported_failure(f"the model cannot be timed on {device}"):
             return self.profiler.compile(
                 str(self._ir),
                 device,
@@ -231,7 +255,3 @@ class ProfilingSession:
                 self._input_high,
                 self.seed,
             )
-        except ProfilerError as cause:
-            raise ProfilingError(
-                f"the model cannot be timed on {device}: {openvino_reason(cause)}"
-            ) from cause

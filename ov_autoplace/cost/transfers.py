@@ -224,6 +224,17 @@ def _compile(
 def _run_in_turns(
     executables: Mapping[tuple[str, ...], Executable], seconds: float
 ) -> dict[tuple[str, ...], FloatArray]:
+    try:
+        return _timed_in_turns(executables, seconds)
+    except RuntimeError as cause:
+        raise ProfilingError(
+            f"cannot measure hand-overs: a small model fails when it is run: {cause}"
+        ) from cause
+
+
+def _timed_in_turns(
+    executables: Mapping[tuple[str, ...], Executable], seconds: float
+) -> dict[tuple[str, ...], FloatArray]:
     runs: dict[tuple[str, ...], int] = {}
     for placed, executable in executables.items():
         once = float(executable.run(2, warmup=2).min())

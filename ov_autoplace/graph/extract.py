@@ -21,7 +21,7 @@ from ov_autoplace.graph.records import ModelReader, OpRecord
 from ov_autoplace.graph.shape_values import deciding_tensors
 from ov_autoplace.graph.shapes import with_static_shapes
 
-__all__ = ["extract"]
+__all__ = ["extract", "extract_structure"]
 
 _flat = chain.from_iterable
 
@@ -55,6 +55,16 @@ def extract(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) 
         return _assemble(ops, records, records)
     clone, _ = with_static_shapes(model, shapes)
     return _assemble(ops, ModelReader().read(clone.get_ordered_ops()), ModelReader().read(ops))
+
+
+def extract_structure(model: ov.Model) -> ComputationGraph:
+    """The computation graph of a model for questions about its structure, such as where HETERO cuts it.
+
+    The same as :func:`extract`, but dynamic inputs keep their shapes, so that sizes mean nothing there.
+    """
+    ops = model.get_ordered_ops()
+    records = ModelReader().read(ops)
+    return _assemble(ops, records, records)
 
 
 def _assemble(ops: Sequence[ov.Node], records: list[OpRecord], marks: list[OpRecord]) -> ComputationGraph:

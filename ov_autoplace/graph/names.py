@@ -13,9 +13,9 @@ def unique_names(names: Iterable[str]) -> list[str]:
     """The names with every repetition renamed to ``name_1``, ``name_2``, ... (the first free number).
 
     The first bearer of a name keeps it, and no new name equals any given one, so the answer depends
-    on the given order only.
+    on the given order only. A NUL, at which an IR ends a name, is written as a backslash and a zero.
     """
-    wanted = list(names)
+    wanted = [name.replace("\0", "\\0") if "\0" in name else name for name in names]
     taken = set(wanted)
     if len(taken) == len(wanted):
         return wanted

@@ -22,6 +22,7 @@ from ov_autoplace.errors import OutputError, PlacementError
 from ov_autoplace.files import staged_folder
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique, unique_names
+from ov_autoplace.placement.fitting import check_complete, fit, remember_folded
 from ov_autoplace.placement.placement import Placement
 
 __all__ = [
@@ -54,25 +55,23 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
 
     Every top-level op gets its device as ``affinity`` (read by HETERO) and as ``user_data:autoplace``
     (survives ``save_model``); the model gets a summary under ``autoplace``. Ops that share a friendly
-    name are renamed, because HETERO tells ops apart by name.
+    name are renamed, because HETERO tells ops apart by name. Where the placement is of the model with folded
+    shapes, or can only be run there, the model's static shape computations become Constants.
 
     Raises:
-        PlacementError: An op without a device, or a device for an op that the model does not have.
+        PlacementError: An op without a device, a device for an op that the model does not have, or a
+            placement that HETERO cannot run.
     """
     from ov_autoplace._version import __version__
 
     placement = placement if isinstance(placement, Placement) else Placement.from_dict(placement)
-    device_of = placement.to_dict()
     make_names_unique(model)
-    known = [op.get_friendly_name() for op in model.get_ordered_ops()]
-    _check_known(device_of, known)
-    if len(device_of) < len(known):
-        # What folding takes away needs no device, and whether that is all that lacks one shows on a clone.
-        clone = model.clone()
-        fold_static_shapes(clone)
-        _check_complete(device_of, [op.get_friendly_name() for op in clone.get_ordered_ops()])
-    fold_static_shapes(model)
-    devices = set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY))
+    fitted = fit(model, placement)
+    if fitted.folded is not None:
+        fold_static_shapes(model)
+        if fitted.folded:
+            remember_folded(model, fitted.folded)
+    devices = set_affinities(model, fitted.device_of, keys=(AFFINITY_KEY, OP_KEY))
     count = Counter(devices)
     summary = {
         "version": __version__,
@@ -99,31 +98,13 @@ def set_affinities(
     """
     ops = model.get_ordered_ops()
     names = [op.get_friendly_name() for op in ops]
-    _check_complete(device_of, names)
+    check_complete(device_of, names)
     devices = [device_of[name] for name in names]
     for op, device in zip(ops, devices, strict=True):
         rt_info = op.get_rt_info()
         for key in keys:
             rt_info[key] = device
     return devices
-
-
-def _check_complete(device_of: Mapping[str, str], names: list[str]) -> None:
-    missing = [name for name in names if name not in device_of]
-    if missing:
-        raise PlacementError(
-            f"{len(missing)} of {len(names)} ops have no device, the first is {missing[0]!r}; "
-            "every op needs one, Constants, Parameters and Results too"
-        )
-
-
-def _check_known(device_of: Mapping[str, str], names: list[str]) -> None:
-    unknown = sorted(set(device_of) - set(names))
-    if unknown:
-        raise PlacementError(
-            f"{len(unknown)} placed ops are not in the model, the first is {unknown[0]!r}; "
-            "was the placement made for another model?"
-        )
 
 
 def annotated_placement(model: ov.Model) -> Placement | None:
@@ -185,11 +166,14 @@ def completed(model: ov.Model, known: Mapping[str, str]) -> dict[str, str]:
 def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, stem: str) -> AnnotatedFiles:
     """Write ``stem.autoplace.xml`` with its ``.bin``, and ``stem.affinity.json``.
 
+    The affinity file is for ``model`` as it is given, as programs read it that set the affinities
+    themselves. The annotated model may have its shape computations folded, and then be cut otherwise.
+
     All files are made in a hidden folder beside and renamed at the end, so that a failure leaves nothing.
 
     Args:
         model: The model; a clone is annotated.
-        placement: Covers every op of the model.
+        placement: Covers every op of the model, or every op that folding leaves.
         folder: Existing folder.
         stem: First part of the file names.
 
@@ -197,8 +181,13 @@ def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, st
         OutputError: The folder cannot be written, or is full.
         PlacementError: See :func:`annotate`.
     """
+    from ov_autoplace.unfolding import unfolded  # asks solvers, which know of placements
+
     folder = Path(folder)
     with collection_paused():
+        names = unique_names(op.get_friendly_name() for op in model.get_ordered_ops())
+        if placement.given is None or set(placement.given) != set(names):
+            placement = unfolded(model, placement)
         clone = model.clone()
         annotate(clone, placement)
     xml, weights, affinities = (f"{stem}.autoplace.xml", f"{stem}.autoplace.bin", f"{stem}.affinity.json")

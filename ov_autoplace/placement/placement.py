@@ -13,6 +13,7 @@ import numpy as np
 from ov_autoplace._arrays import IntArray, frozen_array
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.files import read_json, write_text_atomically
+from ov_autoplace.text import is_unicode
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
@@ -34,6 +35,10 @@ class Placement:
         lower_bound_seconds: Proven bound below every placement's simulated latency, when there is one.
         solver: Who proposed it.
         decision: How it was chosen among others, when :func:`ov_autoplace.place` chose it.
+        given: Where the names are those of a model with folded shapes, which leaves more freedom than HETERO
+            has in the model as it was given: the device of every op of that one, in a placement that HETERO
+            can run there. ``annotate`` and ``count_subgraphs`` fold the model and take the names;
+            :meth:`to_dict` and :meth:`save` speak of the model as it was given.
     """
 
     devices: tuple[str, ...]
@@ -44,9 +49,14 @@ class Placement:
     lower_bound_seconds: float | None = None
     solver: str = "given"
     decision: Decision | None = field(default=None, repr=False)
+    given: Mapping[str, str] | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, str]:
         """Device of every op by friendly name."""
+        return self.decided() if self.given is None else dict(self.given)
+
+    def decided(self) -> dict[str, str]:
+        """Device of every op that was placed, without regard to :attr:`given`."""
         chosen = [self.devices[d] for d in self.assignment.tolist()]
         if self.members is None:
             return dict(zip(self.names, chosen, strict=True))
@@ -56,6 +66,11 @@ class Placement:
     def from_dict(cls, mapping: Mapping[str, str]) -> Placement:
         """A placement from ``{op friendly name: device}``; devices stand in order of appearance."""
         for name, device in mapping.items():
+            if isinstance(name, str) and isinstance(device, str) and not is_unicode(name + device):
+                raise PlacementError(
+                    f"{name!r} is mapped to {device!r}, which holds the lone half of a surrogate pair: "
+                    "no op and no device has such a name"
+                )
             if not isinstance(name, str) or not isinstance(device, str) or not device:
                 raise PlacementError(
                     f"a placement maps op names to device names, but {name!r} is mapped to {device!r}"
@@ -87,7 +102,7 @@ class Placement:
         """
         if self.names is table.names and self.devices == table.devices:
             return self.assignment
-        device_of = self.to_dict()
+        device_of = self.decided()
         position = {device: d for d, device in enumerate(table.devices)}
         result = np.empty(len(table), dtype=np.int32)
         groups = table.members if table.members is not None else tuple((name,) for name in table.names)

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from ov_autoplace.errors import OutputError, TrainingError
 from ov_autoplace.files import write_text_atomically
+from ov_autoplace.text import parse_json
 
 __all__ = ["JsonLinesLog", "progress", "read_log"]
 
@@ -85,7 +86,7 @@ def read_log(path: str | Path) -> list[dict[str, Any]]:
     records = []
     for number, line in enumerate(lines, start=1):
         try:
-            record = json.loads(line)
+            record = parse_json(line.decode())
         except (ValueError, RecursionError) as cause:
             raise TrainingError(f"{path} is not a log: line {number} does not parse as JSON") from cause
         if not isinstance(record, dict):

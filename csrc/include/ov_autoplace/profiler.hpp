@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <openvino/runtime/core.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,6 +69,8 @@ private:
     bool m_has_state = false;
     double m_compile_seconds;
     std::size_t m_subgraphs = 1;
+    bool m_is_hetero = false;
+    std::set<std::string> m_names_with_commas;
     std::vector<std::string> m_execution_devices;
 };
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from ov_autoplace._arrays import FloatArray, IntArray
 from ov_autoplace.arena import MINIMAL_GAIN, Contest, Entrant, verdict
-from ov_autoplace.cost.profiling import ProfilingSession
+from ov_autoplace.cost.profiling import ProfilingSession, reported_failure
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.models import openvino_reason
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.proposals import Proposal
 from ov_autoplace.simulator import simulate
@@ -316,9 +315,5 @@ class Workbench:
 
 
 def _run_once(executable: Executable) -> float:
-    from ov_autoplace._core import ProfilerError
-
-    try:
+    with reported_failure("the placement cannot be run"):
         return float(executable.run(1, warmup=0)[0])
-    except ProfilerError as cause:
-        raise ProfilingError(f"the placement cannot be run: {openvino_reason(cause)}") from cause

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,9 @@ from ov_autoplace._arrays import IntArray
 from ov_autoplace.cost.corrections import Observation, corrected_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.placement.annotation import completed
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.proposals import ProposalSource
 from ov_autoplace.simulator import simulate
 from ov_autoplace.solvers import solve
 from ov_autoplace.solvers.constraints import Constraints
@@ -24,6 +24,7 @@ from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.finetuning.exploration import Exploration
 from ov_autoplace.training.finetuning.measuring import Record, Workbench
 from ov_autoplace.training.finetuning.preparing import PreparedModel
+from ov_autoplace.unfolding import unfolded
 
 __all__ = ["AFTER", "ZERO_SHOT", "Event", "TuningTask", "placement_text"]
 
@@ -202,10 +203,9 @@ class TuningTask:
 
     def placement(self, record: Record) -> Placement:
         """A device for every op of the model, also for those that were folded away."""
-        device_of = Placement.of_groups(self.table, record.assignment).to_dict()
-        if len(device_of) != len(self.prepared.model.get_ops()):
-            device_of = completed(self.prepared.model, device_of)
-        return Placement.from_dict(device_of)
+        placement = replace(Placement.of_groups(self.table, record.assignment), given={})
+        source = ProposalSource(self._memory_limits, self._pins)
+        return unfolded(self.prepared.model, placement, self.corrected, source)
 
     def line(self, event: Event) -> dict[str, Any]:
         """An event as a line of the measurement log; all that is known of the task is in its lines."""

@@ -1,0 +1,151 @@
+"""Which model a placement is of: the one given, or the same with its static shape computations folded.
+
+HETERO does not fold. In a model with folded shapes it may cut where it must not before, so a placement can
+be right for one of the two and wrong for the other. Everything that writes, counts or runs a placement asks
+here, so that all have the same answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._arrays import IntArray
+from ov_autoplace.errors import PlacementError
+from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.graph.extract import extract_structure
+from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.legality import broken_bonds
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.text import parse_json
+
+__all__ = ["FittedPlacement", "check_complete", "fit", "remember_folded"]
+
+# Where `annotate` notes, in a model that it folded, the placed ops that are no more.
+_FOLDED_KEY = ["autoplace", "folded"]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPlacement:
+    """A placement with the model that HETERO can run it on.
+
+    Attributes:
+        model: The model itself, or a clone with unique names and folded shapes.
+        graph: Its N ops, without sizes.
+        device_of: Device of each op, in topological order.
+        folded: Placed ops of the given model that ``model`` lacks, because it is a folded clone; ``None``
+            when ``model`` is the given one.
+    """
+
+    model: ov.Model
+    graph: ComputationGraph
+    device_of: dict[str, str]
+    folded: tuple[str, ...] | None
+
+    @property
+    def devices(self) -> IntArray:
+        """A number per op, equal for ops on the same device, ``int32[N]``."""
+        return _numbers(self.graph, self.device_of)
+
+
+def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlacement:
+    """Find the model that a placement is of: the given one where HETERO can run it as it is, else the folded.
+
+    A placement that was decided on the folded model (:attr:`Placement.given`) is of that.
+
+    Args:
+        model: The model; it is not modified. Where names repeat, ops are told apart as
+            ``make_names_unique`` would name them.
+        placement: A device for every op of ``model``, or for every op that folding leaves.
+
+    Raises:
+        PlacementError: An op has no device, a placed op is not in the model, or HETERO cannot run the
+            placement.
+    """
+    placement = placement if isinstance(placement, Placement) else Placement.from_dict(placement)
+    device_of = placement.decided()
+    graph = extract_structure(model)
+    _check_known(device_of, {*graph.names, *_folded_before(model)})
+    reasons = _reasons(graph, device_of) if placement.given is None else None
+    if reasons is None or reasons:
+        clone = model.clone()
+        make_names_unique(clone)
+        if fold_static_shapes(clone):
+            folded_graph = extract_structure(clone)
+            still = _reasons(folded_graph, device_of)
+            if still is not None and not still:
+                gone = tuple(sorted(set(device_of) - set(folded_graph.names)))
+                return FittedPlacement(clone, folded_graph, _of_ops(folded_graph, device_of), gone)
+            graph, reasons = (folded_graph, still) if reasons is None else (graph, reasons)
+        elif reasons is None:
+            reasons = _reasons(graph, device_of)
+    if reasons is None:
+        check_complete(device_of, graph.names)
+    if reasons:
+        more = f" (and {len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
+        raise PlacementError(
+            f"HETERO cannot run this placement: {reasons[0]}{more}; "
+            "place them, and what lies between them, on one device"
+        )
+    return FittedPlacement(model, graph, _of_ops(graph, device_of), None)
+
+
+def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str] | None:
+    """Why HETERO cannot run a placement of a graph's ops; ``None`` where it leaves an op out."""
+    if any(name not in device_of for name in graph.names):
+        return None
+    return [bond.reason for bond in broken_bonds(graph, _numbers(graph, device_of))]
+
+
+def _of_ops(graph: ComputationGraph, device_of: Mapping[str, str]) -> dict[str, str]:
+    return {name: device_of[name] for name in graph.names}
+
+
+def check_complete(device_of: Mapping[str, str], names: Iterable[str]) -> None:
+    """Refuse a placement that leaves an op out.
+
+    Raises:
+        PlacementError: It does.
+    """
+    names = list(names)
+    missing = [name for name in names if name not in device_of]
+    if missing:
+        raise PlacementError(
+            f"{len(missing)} of {len(names)} ops have no device, the first is {missing[0]!r}; "
+            "every op needs one, Constants, Parameters and Results too"
+        )
+
+
+def remember_folded(model: ov.Model, names: Iterable[str]) -> None:
+    """Note in a model which placed ops were folded away, so that their placement is known as its own."""
+    model.set_rt_info(json.dumps(sorted({*names, *_folded_before(model)})), _FOLDED_KEY)
+
+
+def _folded_before(model: ov.Model) -> list[str]:
+    if not model.has_rt_info(_FOLDED_KEY):
+        return []
+    noted = model.get_rt_info(_FOLDED_KEY)
+    try:
+        names = parse_json(getattr(noted, "value", noted))
+    except (ValueError, TypeError):
+        return []
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []
+
+
+def _check_known(device_of: Mapping[str, str], known: set[str]) -> None:
+    unknown = sorted(name for name in device_of if name not in known)
+    if unknown:
+        raise PlacementError(
+            f"{len(unknown)} placed ops are not in the model, the model has no op {unknown[0]!r}; "
+            "was the placement made for another model?"
+        )
+
+
+def _numbers(graph: ComputationGraph, device_of: Mapping[str, str]) -> IntArray:
+    number = {device: i for i, device in enumerate(dict.fromkeys(device_of.values()))}
+    return np.array([number[device_of[name]] for name in graph.names], dtype=np.int32)

@@ -1,0 +1,52 @@
+"""Text from outside: names in models and files may hold anything, and a terminal obeys what it is sent."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+__all__ = ["is_unicode", "parse_json", "printable", "printable_json"]
+
+# Control characters (C0 but tab and line feed, DEL, C1), what turns the direction of writing, and lone halves
+# of surrogate pairs, which no encoding can write.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def printable(text: str) -> str:
+    r"""``text`` for people: what a terminal would obey, or cannot show, becomes ``\x1b`` or ``\u202e``."""
+    return _UNSAFE.sub(lambda found: _escaped(ord(found[0])), text)
+
+
+def _escaped(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def printable_json(text: str) -> str:
+    """JSON text with the same characters escaped as JSON does."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written at all: no lone half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def parse_json(text: str) -> Any:
+    """``json.loads`` that refuses texts which nothing can write or pass on.
+
+    Raises:
+        ValueError: It is not JSON, or holds the lone half of a surrogate pair.
+        RecursionError: It is nested too deeply.
+    """
+    value = json.loads(text)
+    if (_SURROGATE.search(text) or not is_unicode(text)) and not is_unicode(
+        json.dumps(value, ensure_ascii=False)
+    ):
+        raise ValueError("it holds the lone half of a surrogate pair, which is no character")
+    return value

@@ -13,8 +13,8 @@ from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_ou
 from ov_autoplace.errors import ProfilingError
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import Executable
     from ov_autoplace.cost.profiling import ProfilingSession
+    from ov_autoplace.isolation.interface import Executable
     from ov_autoplace.measured_run import MeasuredRun
     from ov_autoplace.placement.placement import Placement
 

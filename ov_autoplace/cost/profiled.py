@@ -26,7 +26,7 @@ from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import Executable
+    from ov_autoplace.isolation.interface import Executable
 
 __all__ = ["Profile", "profile", "profile_session"]
 

@@ -21,7 +21,7 @@ from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.models import openvino_reason
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import Executable, NodeTime, Profiler, RaceResult
+    from ov_autoplace.isolation.interface import Executable, NodeTime, Profiler, RaceResult
 
 __all__ = ["NodeCount", "ProfilingSession", "count_nodes", "save_ir"]
 
@@ -99,6 +99,7 @@ class ProfilingSession:
         properties: OpenVINO properties per device; they win over those set on ``core``.
         shapes: Shape by input name.
         seed: Of the input data.
+        isolation: Compile and run in a child process; see :mod:`ov_autoplace.isolation`.
 
     Raises:
         OutputError: The temporary folder cannot be written.
@@ -113,11 +114,13 @@ class ProfilingSession:
         properties: Mapping[str, Mapping[str, Any]] | None = None,
         shapes: Mapping[str, Sequence[int]] | None = None,
         seed: int = 0,
+        *,
+        isolation: bool = True,
     ) -> None:
         from ov_autoplace.devices import profiler_for
 
         self.devices = tuple(devices)
-        self.profiler: Profiler = profiler_for(core, devices, properties)
+        self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
         self.model, _ = with_static_shapes(model, shapes)
         make_names_unique(self.model)
         self.seed = seed
@@ -142,8 +145,12 @@ class ProfilingSession:
         self.close()
 
     def close(self) -> None:
-        """Drop the compiled models and remove the temporary IR."""
+        """Drop the compiled models, end the child process and remove the temporary IR."""
+        from ov_autoplace.isolation.profiler import IsolatedProfiler
+
         self._compiled.clear()
+        if isinstance(self.profiler, IsolatedProfiler):
+            self.profiler.close()
         self._resources.close()
 
     def failures(self, devices: Sequence[str]) -> dict[str, ProfilingError]:
@@ -212,10 +219,9 @@ class ProfilingSession:
         """
         from ov_autoplace._core import ProfilerError
 
+        race: Callable[..., RaceResult] = self.profiler.race  # which takes what the same profiler compiled
         try:
-            return self.profiler.race(
-                list(executables), budget_seconds, seed=seed, progress=progress, **options
-            )
+            return race(list(executables), budget_seconds, seed=seed, progress=progress, **options)
         except ProfilerError as cause:
             raise ProfilingError(f"no candidate can be run: {openvino_reason(cause)}") from cause
 

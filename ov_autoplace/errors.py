@@ -4,6 +4,8 @@ One sentence each: the value that was wrong and what to do about it. ``exit_code
 command line leaves with: 2 when the user can mend it, 1 when the program failed.
 """
 
+from __future__ import annotations
+
 __all__ = [
     "AutoplaceError",
     "CheckpointError",
@@ -63,9 +65,17 @@ class OutputError(AutoplaceError):
 
 
 class ProfilingError(AutoplaceError):
-    """A measurement that failed on the device, through no fault of the caller."""
+    """A measurement that failed on the device, through no fault of the caller.
+
+    Attributes:
+        device: The one device that it was about, if it was one.
+    """
 
     exit_code = 1
+
+    def __init__(self, sentence: str, device: str | None = None) -> None:
+        super().__init__(sentence)
+        self.device = device
 
 
 class VersionMismatchError(AutoplaceError, ImportError):

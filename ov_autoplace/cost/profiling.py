@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,13 +19,15 @@ from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.models import openvino_reason
+from ov_autoplace.placement.decision import Candidate
 
 if TYPE_CHECKING:
     from ov_autoplace.isolation.interface import Executable, NodeTime, Profiler, RaceResult
 
-__all__ = ["NodeCount", "ProfilingSession", "count_nodes", "save_ir"]
+__all__ = ["NodeCount", "ProfilingSession", "count_nodes", "failing_on", "save_ir"]
 
 _COUNT_WARMUP = 2
+_ALONE_RUNS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,20 @@ def save_ir(model: ov.Model, folder: Path) -> Path:
             "make room there or set TMPDIR to another folder"
         ) from cause
     return path
+
+
+@contextmanager
+def failing_on(device: str) -> Iterator[None]:
+    """Turn what the profiler raises into a :class:`ProfilingError` that names the device."""
+    from ov_autoplace._core import ProfilerError
+
+    try:
+        yield
+    except ProfilerError as cause:
+        raise ProfilingError(
+            f"the model cannot be timed on {device}: {openvino_reason(cause)}",
+            device=None if ":" in device else device,
+        ) from cause
 
 
 class ProfilingSession:
@@ -154,14 +170,33 @@ class ProfilingSession:
         self._resources.close()
 
     def failures(self, devices: Sequence[str]) -> dict[str, ProfilingError]:
-        """Try the whole model on each of ``devices``; what those that fail say, by device."""
+        """Compile and run the whole model on each of ``devices``; what those that fail say, by device."""
         failed = {}
         for device in devices:
             try:
-                self.compile_device(device)
+                executable = self.compile_device(device)
+                with failing_on(device):
+                    executable.run(1, warmup=0)
             except ProfilingError as cause:
                 failed[device] = cause
         return failed
+
+    def compilation_failure(self, device: str) -> str:
+        """Why the model cannot be compiled for ``device``; empty where it can."""
+        try:
+            self.compile_device(device)
+        except ProfilingError as cause:
+            return str(cause)
+        return ""
+
+    def run_alone(self, device: str) -> Candidate:
+        """What a few inferences on one device take, or why there are none."""
+        try:
+            executable = self.compile_device(device)
+            with failing_on(device):
+                return Candidate(device, None, executable.subgraphs, executable.run(_ALONE_RUNS))
+        except ProfilingError as cause:
+            return Candidate(device, None, 1, dropped=f"failed: {cause}")
 
     def forget(self) -> None:
         """Drop the compiled models: the next ones are compiled anew and lie elsewhere in memory."""
@@ -219,16 +254,17 @@ class ProfilingSession:
         """
         from ov_autoplace._core import ProfilerError
 
-        race: Callable[..., RaceResult] = self.profiler.race  # which takes what the same profiler compiled
+        race: Any = self.profiler.race  # takes what the same profiler compiled
         try:
-            return race(list(executables), budget_seconds, seed=seed, progress=progress, **options)
+            result: RaceResult = race(
+                list(executables), budget_seconds, seed=seed, progress=progress, **options
+            )
+            return result
         except ProfilerError as cause:
             raise ProfilingError(f"no candidate can be run: {openvino_reason(cause)}") from cause
 
     def _compile(self, device: str, device_of: Mapping[str, str] | None, count_nodes: bool) -> Executable:
-        from ov_autoplace._core import ProfilerError
-
-        try:
+        with failing_on(device):
             return self.profiler.compile(
                 str(self._ir),
                 device,
@@ -237,7 +273,3 @@ class ProfilingSession:
                 self._input_high,
                 self.seed,
             )
-        except ProfilerError as cause:
-            raise ProfilingError(
-                f"the model cannot be timed on {device}: {openvino_reason(cause)}"
-            ) from cause

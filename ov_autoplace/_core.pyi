@@ -200,6 +200,10 @@ class RaceEntry:
         """Seconds per inference in each round that it ran in, float64[n]."""
 
     @property
+    def sample_bytes(self) -> bytes:
+        """The samples as the bytes of their doubles."""
+
+    @property
     def dropped(self) -> str:
         """Why it left the race; empty if it stayed to the end."""
 
@@ -296,6 +300,9 @@ class Executable:
         Seconds per inference of each run, float64[runs]; a run is the mean of `inferences` inferences.
         """
 
+    def run_bytes(self, runs: int, warmup: int, asynchronous: bool, inferences: int) -> bytes:
+        """What `run` gives, as the bytes of its doubles."""
+
     def node_times(self) -> list[NodeTime]:
         """NodeTime of every node; all zero unless compiled with PERF_COUNT."""
 
@@ -307,6 +314,11 @@ class Executable:
     def compile_seconds(self) -> float: ...
     @property
     def execution_devices(self) -> list[str]: ...
+
+def die_with_parent() -> bool:
+    """
+    Has the kernel kill this process when the thread that started it ends; whether it will.
+    """
 
 class Profiler:
     """Compiles and times models on an ov::Core of its own."""
@@ -344,7 +356,8 @@ class Profiler:
         min_sample_seconds: float = 0.001,
         progress: Callable[[int, int, float], None] | None = None,
         names: Sequence[str] = [],
+        current: Annotated[NDArray[numpy.int64], dict(shape=(1), order="C", device="cpu")] | None = None,
     ) -> RaceResult:
         """
-        Runs the executables in turns and drops those that are certainly slower; `progress` is called with (rounds, candidates left, seconds) now and then.
+        Runs the executables in turns and drops those that are certainly slower; `progress` is called with (rounds, candidates left, seconds) now and then, and `current[0]` is the candidate that runs.
         """

@@ -22,7 +22,7 @@ from ov_autoplace.simulator import simulate
 from ov_autoplace.statistics import paired_ratio
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import Executable
+    from ov_autoplace.isolation.interface import Executable
 
 __all__ = ["ESTIMATE_MARGIN", "MINIMAL_GAIN", "Arena", "Contest", "Entrant", "predicted", "verdict"]
 

@@ -74,13 +74,13 @@ class ProfilingError(AutoplaceError):
     """A measurement that failed on the device, through no fault of the caller.
 
     Attributes:
-        device: The one that failed, where it is known which.
+        device: The one device that it was about, if it was one.
     """
 
     exit_code = 1
 
-    def __init__(self, message: str, device: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, sentence: str, device: str | None = None) -> None:
+        super().__init__(sentence)
         self.device = device
 
 

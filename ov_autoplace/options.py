@@ -31,6 +31,7 @@ NO_POLICY = "none"
 DEFAULT_SOLVERS = ("auto", "greedy")
 POLICY_SOLVER = "policy"
 _NO_SOLVERS = "none"
+_SWITCH = {"YES": True, "TRUE": True, "NO": False, "FALSE": False}
 _SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
 
 Progress = Callable[[int, int, str], None]
@@ -73,6 +74,9 @@ class PlacerOptions:
             stands in the list, which makes it an error that it cannot be asked. ``TUNE`` asks the first
             solver of the list again whenever it has corrected the costs.
         seed: Seed of everything random.
+        isolation: Whether models are compiled and run for measuring in a child process (``YES``, the
+            default), so that a plugin that crashes, hangs or runs out of memory ends that one: the device or
+            the candidate is left out, and ``Placement.decision`` says why. ``NO`` measures in this process.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
     """
@@ -86,6 +90,7 @@ class PlacerOptions:
     policy: str | None = None
     solvers: Sequence[str] = DEFAULT_SOLVERS
     seed: int = 0
+    isolation: bool = True
     properties: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress | None = None
 
@@ -222,6 +227,15 @@ def _seed(value: Any) -> int:
     return seed
 
 
+def _isolation(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).upper()
+    if text not in _SWITCH:
+        raise OptionError(f"{PREFIX}ISOLATION is {value!r}; it can be YES or NO")
+    return _SWITCH[text]
+
+
 def _target(value: Any) -> str | None:
     return None if value is None or value == "" else str(value)
 
@@ -262,6 +276,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "policy": _policy,
     "solvers": _solvers,
     "seed": _seed,
+    "isolation": _isolation,
 }
 
 PROPERTY_NAMES = tuple(PREFIX + name.upper() for name in _PARSERS)

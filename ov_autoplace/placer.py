@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._arrays import BoolArray
 from ov_autoplace._collector import collection_paused
 from ov_autoplace.arena import Arena, Contest, predicted
 from ov_autoplace.cost.analytic import analytic_table
@@ -46,7 +45,7 @@ from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.policy.runner import find_policy
+from ov_autoplace.policy.runner import PolicyRunner, find_policy
 from ov_autoplace.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.simulator import simulate
 from ov_autoplace.support import supported_ops
@@ -93,13 +92,24 @@ def place(
     return Placer(core, resolved, settings).place(model)
 
 
+def _nothing() -> None:
+    """What there is to wait for without a policy."""
+
+
 class Placer:
     """Places models on the devices of one Core with one set of options."""
 
-    def __init__(self, core: ov.Core, devices: Sequence[str], options: PlacerOptions) -> None:
+    def __init__(
+        self,
+        core: ov.Core,
+        devices: Sequence[str],
+        options: PlacerOptions,
+        left_out: Mapping[str, str] | None = None,
+    ) -> None:
         self._core = core
         self._devices = tuple(devices)
         self._options = options
+        self._left_out = dict(left_out or {})
         self._seconds: dict[str, float] = {}
 
     def place(self, model: ov.Model) -> Placement:
@@ -109,7 +119,17 @@ class Placer:
         # Who names the policy among the solvers demands one: the shipped one when none is named.
         asked = options.policy or ("base" if POLICY_NAME in options.solvers else None)
         policy = find_policy(asked, len(self._devices))
-        compiling = policy.compile_ahead() if policy is not None else None
+        with policy.compiled_ahead() if policy is not None else nullcontext(_nothing) as wait_for_policy:
+            return self._place(model, policy, asked is not None, wait_for_policy)
+
+    def _place(
+        self,
+        model: ov.Model,
+        policy: PolicyRunner | None,
+        demanded: bool,
+        wait_for_policy: Callable[[], None],
+    ) -> Placement:
+        options = self._options
         with self._phase("extract"), collection_paused():
             whole, model = model, model.clone()
             make_names_unique(model)
@@ -121,7 +141,7 @@ class Placer:
             options.seed,
             options.solvers,
             policy=policy,
-            policy_is_demanded=asked is not None,
+            policy_is_demanded=demanded,
         )
         if options.mode == "ZERO_SHOT":
             with self._phase("estimate"):
@@ -133,32 +153,15 @@ class Placer:
         with self._phase("prepare"):
             supported = supported_ops(self._core, model, graph.names, self._devices, properties)
             session = ProfilingSession(
-                self._core, model, self._devices, properties, options.shapes, options.seed
+                self._core,
+                model,
+                self._devices,
+                properties,
+                options.shapes,
+                options.seed,
+                isolation=options.isolation,
             )
-        if compiling is not None:
-            compiling.join()  # nothing else may run while something is measured
-        try:
-            answer = self._measured(whole, session, graph, supported, properties, source)
-        except ProfilingError as cause:
-            if cause.device is None:
-                raise
-            answer = {cause.device: cause}
-        return answer if isinstance(answer, Placement) else self._without(answer).place(whole)
-
-    def _measured(
-        self,
-        whole: ov.Model,
-        session: ProfilingSession,
-        graph: ComputationGraph,
-        supported: BoolArray,
-        properties: Mapping[str, Mapping[str, Any]],
-        source: ProposalSource,
-    ) -> Placement | dict[str, ProfilingError]:
-        """The answer of PROFILE and TUNE, or what devices that fail on the whole model say.
-
-        Raises:
-            ProfilingError: A device fails; its ``device`` says which, where that is known.
-        """
+        wait_for_policy()  # nothing else may run while something is measured
         with session:
             with self._phase("profile"):
                 able = [
@@ -167,30 +170,71 @@ class Placer:
                     if every
                 ]
                 failed = session.failures(able)
-            if failed:
-                return failed
-            with self._phase("profile"):
-                transfers = self._transfers(session, properties)
-                profile = profile_session(session, graph, supported, self._options.pin, transfers)
-            with self._phase("solve"):
-                proposals = propose(profile.table, source)
-            with self._phase("measure"):
-                contest = Arena(session, profile, source, self._options).run(proposals)
-        return self._answer(whole, profile.table, contest, source)
+            if not failed:
+                try:
+                    with self._phase("profile"):
+                        transfers = self._transfers(session, properties)
+                        profile = profile_session(session, graph, supported, options.pin, transfers)
+                    with self._phase("solve"):
+                        proposals = propose(profile.table, source)
+                    with self._phase("measure"):
+                        contest = Arena(session, profile, source, options).run(proposals)
+                    return self._answer(whole, profile.table, contest, source)
+                except ProfilingError as cause:
+                    if cause.device is None:
+                        return self._single(whole, session, able, cause)
+                    failed = {cause.device: cause}
+            if len(failed) == len(self._devices):
+                return self._single(whole, session, able, next(iter(failed.values())))
+        return self._without(failed).place(whole)
 
     def _without(self, failed: Mapping[str, ProfilingError]) -> Placer:
-        """The same request on the devices that can compile and run the model, whatever they say they support.
-
-        Raises:
-            ProfilingError: None is left.
-        """
+        """The same request on the devices that can run the model, whatever they say they support."""
         remaining = [device for device in self._devices if device not in failed]
         for device, cause in failed.items():
-            if not remaining:
-                raise cause
             _log.warning("%s is left out: %s", device, cause)
         limits = {d: limit for d, limit in self._options.memory_limit.items() if d not in failed}
-        return Placer(self._core, remaining, replace(self._options, memory_limit=limits))
+        left_out = self._left_out | {device: str(cause) for device, cause in failed.items()}
+        return Placer(self._core, remaining, replace(self._options, memory_limit=limits), left_out)
+
+    def _single(
+        self, model: ov.Model, session: ProfilingSession, able: Sequence[str], cause: ProfilingError
+    ) -> Placement:
+        """The fastest device that can be measured, else the first one that compiles, when all else fails.
+
+        Args:
+            model: All of it.
+            session: Knows which devices failed already.
+            able: Devices that say that they support all ops.
+            cause: Why nothing better can be said.
+
+        Raises:
+            ProfilingError: None of them compiles it.
+        """
+        compiled = [device for device in able if not session.compilation_failure(device)]
+        if not compiled:
+            raise cause
+        candidates = tuple(session.run_alone(device) for device in compiled)
+        chosen = min(candidates, key=lambda c: c.measured_seconds or np.inf)
+        how = "the first device" if chosen.measured_seconds is None else "the fastest device alone"
+        reason = f"{chosen.name} is {how} that compiles the model; nothing else could be measured: {cause}"
+        decision = Decision(
+            chosen=chosen.name,
+            reason=reason + self._left_out_text(),
+            mode=self._options.mode,
+            candidates=candidates,
+            seconds=dict(self._seconds),
+            left_out=self._left_out,
+        )
+        _log.warning("%s", decision)
+        model = model.clone()
+        make_names_unique(model)
+        names = (op.get_friendly_name() for op in model.get_ordered_ops())
+        placement = Placement.from_dict(dict.fromkeys(names, chosen.name))
+        return replace(placement, solver=chosen.name, decision=decision)
+
+    def _left_out_text(self) -> str:
+        return "".join(f"; {device} is left out: {reason}" for device, reason in self._left_out.items())
 
     def _estimate(self, model: ov.Model, graph: ComputationGraph) -> CostTable:
         """The analytic cost table, from a target profile or from what the devices say of themselves."""
@@ -233,11 +277,12 @@ class Placer:
         winner = contest.winner.proposal
         decision = Decision(
             chosen=winner.name,
-            reason=contest.reason,
+            reason=contest.reason + self._left_out_text(),
             mode=self._options.mode,
             candidates=candidates,
             seconds=dict(self._seconds),
             table=table,
+            left_out=self._left_out,
         )
         _log.info("%s", decision)
         placement = replace(

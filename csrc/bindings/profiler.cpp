@@ -10,7 +10,9 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <sys/prctl.h>
 
+#include <csignal>
 #include <optional>
 
 #include "ov_autoplace/race.hpp"
@@ -29,6 +31,14 @@ Seconds to_numpy(std::vector<double> values) {
     nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
     return Seconds(owned->data(), {owned->size()}, owner);
 }
+
+// The same without NumPy, which the process that measures for another one does without: it starts sooner.
+nb::bytes to_bytes(const std::vector<double>& values) {
+    return nb::bytes(values.data(), values.size() * sizeof(double));
+}
+
+// Where a race notes which candidate runs: one number in writable memory.
+using Current = nb::ndarray<std::int64_t, nb::shape<1>, nb::c_contig, nb::device::cpu>;
 
 // Lets Ctrl-C through: the exception it raises travels through the core like any other.
 void check_signals() {
@@ -65,6 +75,9 @@ void bind_race(nb::module_& m) {
         .def_prop_ro(
             "samples", [](const RaceEntry& entry) { return to_numpy(entry.samples); },
             nb::rv_policy::automatic, "Seconds per inference in each round that it ran in, float64[n].")
+        .def_prop_ro(
+            "sample_bytes", [](const RaceEntry& entry) { return to_bytes(entry.samples); },
+            "The samples as the bytes of their doubles.")
         .def_ro("dropped", &RaceEntry::dropped, "Why it left the race; empty if it stayed to the end.")
         .def_ro("dropped_seconds", &RaceEntry::dropped_seconds, "When it left, in seconds from the start.");
     nb::class_<RaceResult>(m, "RaceResult", "Outcome of a race.")
@@ -93,6 +106,15 @@ void bind_race(nb::module_& m) {
           "wins.");
 }
 
+std::vector<double> run(Executable& executable, std::size_t runs, std::size_t warmup, bool asynchronous,
+                        std::size_t inferences) {
+    if (inferences < 1) {
+        throw std::invalid_argument("a sample needs at least one inference");
+    }
+    nb::gil_scoped_release release;
+    return executable.run(runs, warmup, asynchronous, inferences, check_signals);
+}
+
 void bind_executable(nb::module_& m) {
     nb::class_<NodeTime>(m, "NodeTime", "One node of a compiled model, as the device ran it.")
         .def_ro("name", &NodeTime::name)
@@ -111,18 +133,18 @@ void bind_executable(nb::module_& m) {
             "run",
             [](Executable& self, std::size_t runs, std::size_t warmup, bool asynchronous,
                std::size_t inferences) {
-                if (inferences < 1) {
-                    throw std::invalid_argument("a sample needs at least one inference");
-                }
-                std::vector<double> seconds;
-                {
-                    nb::gil_scoped_release release;
-                    seconds = self.run(runs, warmup, asynchronous, inferences, check_signals);
-                }
-                return to_numpy(std::move(seconds));
+                return to_numpy(run(self, runs, warmup, asynchronous, inferences));
             },
             "runs"_a, "warmup"_a = 1, "asynchronous"_a = false, "inferences"_a = 1,
             "Seconds per inference of each run, float64[runs]; a run is the mean of `inferences` inferences.")
+        .def(
+            "run_bytes",
+            [](Executable& self, std::size_t runs, std::size_t warmup, bool asynchronous,
+               std::size_t inferences) {
+                return to_bytes(run(self, runs, warmup, asynchronous, inferences));
+            },
+            "runs"_a, "warmup"_a, "asynchronous"_a, "inferences"_a,
+            "What `run` gives, as the bytes of its doubles.")
         .def("node_times", &Executable::node_times, nb::call_guard<nb::gil_scoped_release>(),
              "NodeTime of every node; all zero unless compiled with PERF_COUNT.")
         .def_prop_ro("subgraphs", &Executable::subgraphs, "Number of submodels that HETERO made, else 1.")
@@ -136,10 +158,13 @@ void init_profiler(nb::module_& m) {
     nb::exception<ProfilerError>(m, "ProfilerError", PyExc_RuntimeError);
     bind_race(m);
     bind_executable(m);
+    m.def(
+        "die_with_parent", [] { return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0; },
+        "Has the kernel kill this process when the thread that started it ends; whether it will.");
     nb::class_<Profiler>(m, "Profiler", "Compiles and times models on an ov::Core of its own.")
         .def(nb::init<const std::vector<std::pair<std::string, std::string>>&,
                       const std::map<std::string, StringMap>&>(),
-             "plugins"_a, "device_properties"_a,
+             "plugins"_a, "device_properties"_a, nb::call_guard<nb::gil_scoped_release>(),
              "Registers (device name, plugin library) pairs that are not known yet and sets each device's "
              "properties.")
         .def(
@@ -159,19 +184,20 @@ void init_profiler(nb::module_& m) {
             [](const std::vector<std::shared_ptr<Executable>>& executables, double budget_seconds,
                std::size_t min_rounds, std::size_t max_rounds, double confidence, double margin,
                std::uint64_t seed, double min_sample_seconds, const PyProgress& progress,
-               const std::vector<std::string>& names) {
+               const std::vector<std::string>& names, const std::optional<Current>& current) {
+                std::int64_t* const noted = current ? current->data() : nullptr;
                 nb::gil_scoped_release release;
                 RaceOptions options =
                     race_options(budget_seconds, min_rounds, max_rounds, confidence, margin, seed);
                 options.names = names;
-                return race(executables, options, min_sample_seconds, race_checkpoint(progress));
+                return race(executables, options, min_sample_seconds, race_checkpoint(progress), noted);
             },
             "executables"_a, "budget_seconds"_a, nb::kw_only(), "min_rounds"_a = RaceOptions{}.min_rounds,
             "max_rounds"_a = RaceOptions{}.max_rounds, "confidence"_a = RaceOptions{}.confidence,
             "margin"_a = RaceOptions{}.margin, "seed"_a = RaceOptions{}.seed,
             "min_sample_seconds"_a = kMinSampleSeconds, "progress"_a = nb::none(),
-            "names"_a = std::vector<std::string>{},
+            "names"_a = std::vector<std::string>{}, "current"_a = nb::none(),
             "Runs the executables in turns and drops those that are certainly slower; `progress` is called "
-            "with "
-            "(rounds, candidates left, seconds) now and then.");
+            "with (rounds, candidates left, seconds) now and then, and `current[0]` is the candidate that "
+            "runs.");
 }

@@ -223,11 +223,14 @@ std::vector<NodeTime> Executable::node_times() {
 }
 
 RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
-                double min_sample_seconds, const RaceCheckpoint& checkpoint) {
+                double min_sample_seconds, const RaceCheckpoint& checkpoint, volatile std::int64_t* current) {
     constexpr std::size_t kTrials = 3;
     std::vector<std::size_t> inferences(executables.size(), 0);
     const auto sampler = [&](std::size_t candidate) {
         Executable& executable = *executables[candidate];
+        if (current != nullptr) {
+            *current = static_cast<std::int64_t>(candidate);
+        }
         if (inferences[candidate] == 0) {
             const std::vector<double> trials = executable.run(kTrials, 1, false, 1, {});
             const double shortest = *std::min_element(trials.begin(), trials.end());

@@ -35,6 +35,7 @@ def annotate(
     policy: arguments.Policy = None,
     solvers: arguments.Solvers = None,
     seed: arguments.Seed = None,
+    isolation: arguments.Isolation = None,
     config: arguments.Config = None,
     affinity: Annotated[
         Path | None, typer.Option(help="Apply this affinity file instead of searching.")
@@ -60,6 +61,7 @@ def annotate(
         policy=policy,
         solvers=solvers,
         seed=seed,
+        isolation=isolation,
         config=config,
     )
     check_outputs(page, trace)

@@ -17,6 +17,7 @@ from ov_autoplace.text import parse_json
 __all__ = [
     "Config",
     "Devices",
+    "Isolation",
     "Json",
     "MemoryLimit",
     "Mode",
@@ -95,6 +96,14 @@ Solvers = Annotated[
     ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.", show_default="0")]
+Isolation = Annotated[
+    bool | None,
+    typer.Option(
+        "--isolation/--no-isolation",
+        show_default="isolation",
+        help="Measure in a child process, which a plugin may crash without harm.",
+    ),
+]
 Config = Annotated[
     str | None,
     typer.Option(
@@ -116,6 +125,7 @@ def placer_arguments(
     policy: str | None = None,
     solvers: str | None = None,
     seed: int | None,
+    isolation: bool | None = None,
     config: str | None,
 ) -> dict[str, Any]:
     """Keyword arguments of :func:`ov_autoplace.place` from the texts of the command line.
@@ -137,6 +147,7 @@ def placer_arguments(
         "policy": policy,
         "solvers": solvers,
         "seed": seed,
+        "isolation": isolation,
     }
     given = {name: value for name, value in explicit.items() if value not in (None, {})}
     return {**own, **given, "properties": properties}

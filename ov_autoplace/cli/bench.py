@@ -11,10 +11,11 @@ from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import note, print_json, print_sentence, print_table, progress_bar
 from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.options import PlacerOptions
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import Executable
     from ov_autoplace.cost.profiling import ProfilingSession
+    from ov_autoplace.isolation.interface import Executable
     from ov_autoplace.measured_run import MeasuredRun
     from ov_autoplace.placement.placement import Placement
 
@@ -35,6 +36,7 @@ def bench(
     policy: arguments.Policy = None,
     solvers: arguments.Solvers = None,
     seed: arguments.Seed = None,
+    isolation: arguments.Isolation = None,
     config: arguments.Config = None,
     seconds: Annotated[
         float, typer.Option(min=0.1, help="How long to measure, all candidates together.")
@@ -54,6 +56,7 @@ def bench(
         policy=policy,
         solvers=solvers,
         seed=seed,
+        isolation=isolation,
         config=config,
     )
     check_outputs(report, trace)
@@ -74,6 +77,7 @@ def bench(
         properties=properties,
         shapes=options.get("shapes"),
         seed=options.get("seed", 0),
+        isolation=PlacerOptions.from_arguments(options).isolation,
     ) as session:
         rows = _measure(session, names, placement, fitted.device_of, seconds)
         profiled = _profiled(session, fitted.device_of) if report or trace else None

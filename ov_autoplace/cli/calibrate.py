@@ -10,6 +10,8 @@ import typer
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, progress_bar
 from ov_autoplace.cli.outputs import check_file, made_folder
+from ov_autoplace.errors import OptionError
+from ov_autoplace.options import PREFIX, PlacerOptions, split_config
 
 __all__ = ["calibrate"]
 
@@ -20,6 +22,7 @@ def calibrate(
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer sizes and repetitions; rougher rates.")
     ] = False,
+    isolation: arguments.Isolation = None,
     config: arguments.Config = None,
     as_json: arguments.Json = False,
 ) -> None:
@@ -29,10 +32,21 @@ def calibrate(
 
     core = core_with_extra_devices()
     names = resolve_devices(core, devices)
-    properties = arguments.read_config(config)
+    own, properties = split_config(arguments.read_config(config))
+    unused = sorted(set(own) - {"isolation"})
+    if unused:
+        raise OptionError(f"--config sets {PREFIX}{unused[0].upper()}, which calibrating has no use for")
+    options = PlacerOptions.from_arguments(own if isolation is None else {"isolation": isolation})
     check_file(output)
     with progress_bar() as progress:
-        target = measure(core, names, properties=properties, progress=progress, quick=quick)
+        target = measure(
+            core,
+            names,
+            properties=properties,
+            progress=progress,
+            quick=quick,
+            isolation=options.isolation,
+        )
     with made_folder(output.parent):
         target.save(output)
     if as_json:

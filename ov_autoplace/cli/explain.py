@@ -43,6 +43,7 @@ def explain(
     policy: arguments.Policy = None,
     solvers: arguments.Solvers = None,
     seed: arguments.Seed = None,
+    isolation: arguments.Isolation = None,
     config: arguments.Config = None,
     affinity: Annotated[
         Path | None, typer.Option(help="Explain this affinity file instead of searching.")
@@ -66,6 +67,7 @@ def explain(
         policy=policy,
         solvers=solvers,
         seed=seed,
+        isolation=isolation,
         config=config,
     )
     check_outputs(report, trace)

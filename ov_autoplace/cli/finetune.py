@@ -67,6 +67,7 @@ def finetune(
     memory_limit: arguments.MemoryLimit = None,
     shape: arguments.Shape = None,
     seed: arguments.Seed = None,
+    isolation: arguments.Isolation = None,
     config: arguments.Config = None,
     network: Configuration = "autoplace-base",
     page: ReportFile = None,
@@ -86,9 +87,12 @@ def finetune(
         memory_limit=memory_limit,
         shape=shape,
         seed=seed,
+        isolation=isolation,
         config=config,
     )
-    unused = sorted(set(options) - {"seed", "shapes", "pin", "memory_limit", "target", "properties"})
+    unused = sorted(
+        set(options) - {"seed", "shapes", "pin", "memory_limit", "target", "isolation", "properties"}
+    )
     if unused:
         raise OptionError(f"--config sets {PREFIX}{unused[0].upper()}, which tuning has no use for")
     check_outputs(page)

@@ -19,6 +19,7 @@ from ov_autoplace.devices import core_with_extra_devices, resolve_devices
 from ov_autoplace.errors import DeviceError, PlacementError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.models import read_model
+from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
@@ -96,6 +97,7 @@ class Request:
                 shapes=options.get("shapes"),
                 properties=options.get("properties"),
                 pins=options.get("pin"),
+                isolation=PlacerOptions.from_arguments(options).isolation,
             )
         return table
 

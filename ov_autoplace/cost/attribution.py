@@ -18,7 +18,7 @@ from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.graph.computation_graph import ComputationGraph
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import NodeTime
+    from ov_autoplace.isolation.interface import NodeTime
 
 __all__ = ["Attribution", "attribute"]
 

@@ -22,7 +22,7 @@ from ov_autoplace.devices import device_properties, fingerprint, profiler_for
 from ov_autoplace.errors import ProfilingError
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import Profiler
+    from ov_autoplace.isolation.interface import Profiler
 
 __all__ = ["Progress", "calibrate", "reported_precisions"]
 
@@ -44,6 +44,7 @@ def calibrate(
     properties: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     quick: bool = False,
+    isolation: bool = True,
 ) -> Target:
     """Measure matmul, convolution, elementwise and memory speed, hand-overs and launches.
 
@@ -55,13 +56,14 @@ def calibrate(
         properties: Compile properties as ``compile_model`` takes them, ``DEVICE_PROPERTIES`` included.
         progress: Called with (done, total, text).
         quick: Fewer sizes and repetitions, and only the precision that each device uses by itself.
+        isolation: Compile and run in a child process; see :mod:`ov_autoplace.isolation`.
 
     Raises:
         ProfilingError: A device fails at a model of one op.
         DeviceError: A device that the Core does not know.
     """
     by_device = device_properties(core, devices, properties)
-    profiler = profiler_for(core, devices, by_device)
+    profiler = profiler_for(core, devices, by_device, isolation=isolation)
     bench = _Bench(profiler, seconds=0.015 if quick else 0.06)
     plan = [
         (d, p) for d in devices for p in reported_precisions(core, d, by_device[d])[: 1 if quick else None]
@@ -152,9 +154,9 @@ class _Bench:
                 path = Path(folder) / "model.xml"
                 ov.save_model(model, path, compress_to_fp16=False)
                 executable = self._profiler.compile(str(path), device, properties)
-            once = float(executable.run(2, warmup=2).min())
-            runs = int(np.clip(self._seconds / once, _MIN_RUNS, _MAX_RUNS))
-            return frozen_array(executable.run(runs), np.float64)
+                once = float(executable.run(2, warmup=2).min())
+                runs = int(np.clip(self._seconds / once, _MIN_RUNS, _MAX_RUNS))
+                return frozen_array(executable.run(runs), np.float64)
         except RuntimeError as cause:
             raise ProfilingError(f"{device} fails at a model of one op: {cause}") from cause
 

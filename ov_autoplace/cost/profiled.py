@@ -15,7 +15,7 @@ from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.attribution import Attribution, attribute
 from ov_autoplace.cost.crossings import probe_assignments, with_crossing_costs
-from ov_autoplace.cost.profiling import NodeCount, ProfilingSession, count_nodes, reported_failure
+from ov_autoplace.cost.profiling import NodeCount, ProfilingSession, count_nodes, failing_on
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit, measure_transfers
 from ov_autoplace.errors import ProfilingError
@@ -26,7 +26,7 @@ from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import Executable
+    from ov_autoplace.isolation.interface import Executable
 
 __all__ = ["Profile", "profile", "profile_session"]
 
@@ -43,6 +43,7 @@ _QUIET, _BUSY, _TRIES = 1.3, 2.0, 3
 _FEW = 0.25
 # Devices are timed in turns, so that a slow second of the machine hits them all.
 _ROUNDS = 5
+_PROBE = "probe "  # begins the names of placements that are run for what crossings cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,7 @@ def profile(
     pins: Mapping[str, str] | None = None,
     transfers: TransferFit | None = None,
     seed: int = 0,
+    isolation: bool = True,
 ) -> CostTable:
     """Measure what every group of ops costs on every device.
 
@@ -83,6 +85,7 @@ def profile(
         pins: Device by pattern of op names; see :func:`ov_autoplace.graph.coarsen.coarsen`.
         transfers: Costs of launches and hand-overs, for example of a :class:`Target`; measured when ``None``.
         seed: Of the input data.
+        isolation: Compile and run in a child process; see :mod:`ov_autoplace.isolation`.
 
     Raises:
         DeviceError: A device does not exist.
@@ -99,7 +102,7 @@ def profile(
     model = model.clone()
     make_names_unique(model)
     fold_static_shapes(model)
-    with ProfilingSession(core, model, devices, settings, shapes, seed) as session:
+    with ProfilingSession(core, model, devices, settings, shapes, seed, isolation=isolation) as session:
         graph = extract(session.model)
         supported = supported_ops(core, session.model, graph.names, devices, settings)
         return profile_session(session, graph, supported, pins, transfers).table
@@ -146,15 +149,15 @@ def profile_session(
     probes: list[IntArray] = []
     for assignment in probe_assignments(raw_seconds, seed=session.seed) if probe else ():
         try:
-            timed[f"probe {len(probes)}"] = session.compile_placement(_device_of(coarse, assignment, devices))
+            timed[f"{_PROBE}{len(probes)}"] = session.compile_placement(
+                _device_of(coarse, assignment, devices)
+            )
         except ProfilingError as cause:
             _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
         else:
             probes.append(assignment)
     samples = _time_in_turns(timed)
-    for device in devices:
-        if device in timed and device not in samples:
-            raise ProfilingError(f"the model fails now and then when it is run on {device}", device)
+    ran = [i for i in range(len(probes)) if f"{_PROBE}{i}" in samples]
 
     calibrated = [
         _calibrated(column, float(np.median(samples[device])) - float(launch) if device in samples else None)
@@ -163,10 +166,8 @@ def profile_session(
     table = assemble_table(
         coarse, devices, _group_seconds(coarse, supported, calibrated), transfers, source="profiled"
     )
-    ran = [i for i in range(len(probes)) if f"probe {i}" in samples]
-    probed = [float(np.median(samples.pop(f"probe {i}"))) for i in ran]
-    probes = [probes[i] for i in ran]
-    return Profile(with_crossing_costs(table, probes, probed), coarse, samples)
+    probed = [float(np.median(samples.pop(f"{_PROBE}{i}"))) for i in ran]
+    return Profile(with_crossing_costs(table, [probes[i] for i in ran], probed), coarse, samples)
 
 
 def _worth_moving(seconds: FloatArray, transfers: TransferFit) -> BoolArray:
@@ -209,11 +210,13 @@ def _profile_device(
     counts: list[NodeCount] = []
     while not counts or (counts[-1].disturbance > _QUIET and len(counts) < _TRIES):
         # Plugins never forget what they counted, so each try is compiled anew.
+        # Where other devices help out, it is this one's turn all the same.
         try:
             executable = session.compile_placement(device_of, count_nodes=True)
-            counts.append(count_nodes(executable, _SECONDS, _MIN_RUNS, _MAX_RUNS))
+            with failing_on(session.devices[d]):
+                counts.append(count_nodes(executable, _SECONDS, _MIN_RUNS, _MAX_RUNS))
         except ProfilingError as cause:
-            raise ProfilingError(f"{session.devices[d]}: {cause}", session.devices[d]) from cause
+            raise ProfilingError(str(cause), device=session.devices[d]) from cause
     best = min(counts, key=attrgetter("disturbance"))
     if best.disturbance > _BUSY:
         _log.warning(
@@ -234,27 +237,39 @@ def _subgraphs_of_device(nodes: Sequence[Any], device_of: Mapping[str, str], dev
 
 
 def _time_in_turns(executables: Mapping[str, Executable]) -> dict[str, FloatArray]:
-    """Latencies of each executable, those left out that fail; the machine is shared, so they take turns."""
+    """Latencies of each executable; the machine is shared, so they take turns. Probes that fail are missing.
+
+    Raises:
+        ProfilingError: A device fails.
+    """
+    running = dict(executables)
+    parts: dict[str, list[FloatArray]] = {name: [] for name in executables}
     runs, warmup = {}, {}
-    parts: dict[str, list[FloatArray]] = {device: [] for device in executables}
-    for turn in range(1 + _ROUNDS):
-        for device in list(parts):
-            executable = executables[device]
-            try:
-                with reported_failure(f"{device} fails when it is run"):
-                    if turn == 0:
-                        once = float(executable.run(2, warmup=1).min())
-                        runs[device] = int(np.clip(_SECONDS / once, _MIN_RUNS, _MAX_RUNS))
-                        # Refilling the caches and waking the threads after another's turn is lost in a long
-                        # inference.
-                        warmup[device] = int(once < _LONG)
-                    else:
-                        share = -(-runs[device] // _ROUNDS)
-                        parts[device].append(executable.run(share, warmup=warmup[device]))
-            except ProfilingError as cause:
-                _log.info("%s; it is left out", cause)
-                del parts[device]
-    return {device: frozen_array(np.concatenate(found), np.float64) for device, found in parts.items()}
+
+    def run(name: str, count: int, cold: int) -> FloatArray | None:
+        try:
+            with failing_on(name):
+                return np.asarray(executables[name].run(count, warmup=cold))
+        except ProfilingError as cause:
+            if not name.startswith(_PROBE):
+                raise
+            _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
+            del running[name]
+            return None
+
+    for name in executables:
+        first = run(name, 2, 1)
+        if first is not None:
+            once = float(first.min())
+            runs[name] = int(np.clip(_SECONDS / once, _MIN_RUNS, _MAX_RUNS))
+            # Refilling the caches and waking the threads after another's turn is lost in a long inference.
+            warmup[name] = int(once < _LONG)
+    for _ in range(_ROUNDS):
+        for name in list(running):
+            samples = run(name, -(-runs[name] // _ROUNDS), warmup[name])
+            if samples is not None:
+                parts[name].append(samples)
+    return {name: frozen_array(np.concatenate(parts[name]), np.float64) for name in running}
 
 
 def _calibrated(column: Attribution, target: float | None) -> FloatArray:

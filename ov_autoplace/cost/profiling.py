@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,13 +19,15 @@ from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.models import openvino_reason
+from ov_autoplace.placement.decision import Candidate
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import Executable, NodeTime, Profiler, RaceResult
+    from ov_autoplace.isolation.interface import Executable, NodeTime, Profiler, RaceResult
 
-__all__ = ["NodeCount", "ProfilingSession", "count_nodes", "reported_failure", "save_ir"]
+__all__ = ["NodeCount", "ProfilingSession", "count_nodes", "failing_on", "reported_failure", "save_ir"]
 
 _COUNT_WARMUP = 2
+_ALONE_RUNS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +116,11 @@ def save_ir(model: ov.Model, folder: Path) -> Path:
     return path
 
 
+def failing_on(device: str) -> AbstractContextManager[None]:
+    """:func:`reported_failure` for a model that is compiled or run on one device or on HETERO."""
+    return reported_failure(f"the model cannot be timed on {device}", None if ":" in device else device)
+
+
 class ProfilingSession:
     """A model that is compiled for one device after the other, and in pieces, to be timed.
 
@@ -126,6 +133,7 @@ class ProfilingSession:
         properties: OpenVINO properties per device; they win over those set on ``core``.
         shapes: Shape by input name.
         seed: Of the input data.
+        isolation: Compile and run in a child process; see :mod:`ov_autoplace.isolation`.
 
     Raises:
         OutputError: The temporary folder cannot be written.
@@ -140,11 +148,13 @@ class ProfilingSession:
         properties: Mapping[str, Mapping[str, Any]] | None = None,
         shapes: Mapping[str, Sequence[int]] | None = None,
         seed: int = 0,
+        *,
+        isolation: bool = True,
     ) -> None:
         from ov_autoplace.devices import profiler_for
 
         self.devices = tuple(devices)
-        self.profiler: Profiler = profiler_for(core, devices, properties)
+        self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
         self.model, _ = with_static_shapes(model, shapes)
         make_names_unique(self.model)
         self.seed = seed
@@ -169,8 +179,12 @@ class ProfilingSession:
         self.close()
 
     def close(self) -> None:
-        """Drop the compiled models and remove the temporary IR."""
+        """Drop the compiled models, end the child process and remove the temporary IR."""
+        from ov_autoplace.isolation.profiler import IsolatedProfiler
+
         self._compiled.clear()
+        if isinstance(self.profiler, IsolatedProfiler):
+            self.profiler.close()
         self._resources.close()
 
     def failures(self, devices: Sequence[str]) -> dict[str, ProfilingError]:
@@ -185,6 +199,23 @@ class ProfilingSession:
             except ProfilingError as cause:
                 failed[device] = cause
         return failed
+
+    def compilation_failure(self, device: str) -> str:
+        """Why the model cannot be compiled for ``device``; empty where it can."""
+        try:
+            self.compile_device(device)
+        except ProfilingError as cause:
+            return str(cause)
+        return ""
+
+    def run_alone(self, device: str) -> Candidate:
+        """What a few inferences on one device take, or why there are none."""
+        try:
+            executable = self.compile_device(device)
+            with failing_on(device):
+                return Candidate(device, None, executable.subgraphs, executable.run(_ALONE_RUNS))
+        except ProfilingError as cause:
+            return Candidate(device, None, 1, dropped=f"failed: {cause}")
 
     def forget(self) -> None:
         """Drop the compiled models: the next ones are compiled anew and lie elsewhere in memory."""
@@ -241,12 +272,14 @@ class ProfilingSession:
             ProfilingError: None of them can be run.
         """
         with reported_failure("no candidate can be run"):
-            return self.profiler.race(
+            race: Any = self.profiler.race  # takes what the same profiler compiled
+            result: RaceResult = race(
                 list(executables), budget_seconds, seed=seed, progress=progress, **options
             )
+            return result
 
     def _compile(self, device: str, device_of: Mapping[str, str] | None, count_nodes: bool) -> Executable:
-        with reported_failure(f"the model cannot be timed on {device}"):
+        with failing_on(device):
             return self.profiler.compile(
                 str(self._ir),
                 device,

@@ -25,7 +25,7 @@ from ov_autoplace._arrays import FloatArray, frozen_array
 from ov_autoplace.errors import ProfilingError, TargetError
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import Executable, Profiler
+    from ov_autoplace.isolation.interface import Executable, Profiler
 
 __all__ = ["DEFAULT_SIZES", "TransferFit", "TransferSample", "fit_transfers", "measure_transfers"]
 
@@ -204,7 +204,11 @@ def _measure_pair(
             executables[(alone,) * len(_OPS)] = _compile(profiler, diamond, alone, properties)
         for cut in ((i, j, j), (i, i, j), (i, j, i), (j, i, i), (j, j, i), (j, i, j)):
             executables[cut] = _compile(profiler, diamond, f"HETERO:{i},{j}", properties, _affinities(cut))
-    for placed, samples in _run_in_turns(executables, seconds).items():
+        try:
+            measured = _run_in_turns(executables, seconds)
+        except RuntimeError as cause:
+            raise ProfilingError(f"cannot measure hand-overs between {i} and {j}: {cause}") from cause
+    for placed, samples in measured.items():
         yield TransferSample(placed, size, samples)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,7 @@ class Decision:
         candidates: All candidates, in the order in which they were considered.
         seconds: Wall-clock time of each phase by name.
         table: The cost table that the predictions rest on, or ``None`` when none was made.
+        left_out: Why a device took no part, by device.
     """
 
     chosen: str
@@ -60,6 +62,7 @@ class Decision:
     candidates: tuple[Candidate, ...]
     seconds: dict[str, float]
     table: CostTable | None = field(default=None, repr=False)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.reason

@@ -6,8 +6,8 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -76,19 +76,25 @@ class PolicyRunner:
                 f"{count}; name fewer devices, or set the policy to 'none'"
             )
 
-    def compile_ahead(self) -> threading.Thread:
+    @contextmanager
+    def compiled_ahead(self) -> Iterator[Callable[[], None]]:
         """Compile in the background, which takes a second or two on another core.
 
-        Whoever measures anything joins the thread first. What goes wrong is told by :meth:`scores`.
+        Whoever measures anything waits first, by calling what this yields. What goes wrong is told by
+        :meth:`scores`. However the block is left, the thread has ended then: OpenVINO crashes when the
+        interpreter ends while it compiles, so the interpreter waits for it too.
         """
 
         def compile_quietly() -> None:
             with suppress(CheckpointError):
                 self._network()
 
-        thread = threading.Thread(target=compile_quietly, name="ov-autoplace policy", daemon=True)
-        thread.start()
-        return thread
+        thread = threading.Thread(target=compile_quietly, name="ov-autoplace policy")
+        try:
+            thread.start()
+            yield thread.join
+        finally:
+            _join(thread)
 
     def scores(self, graph: PolicyGraph) -> NDArray[np.float32]:
         """How well each of N units stands on each of D devices, ``float32[N, D]``; ``-inf`` = forbidden.
@@ -134,6 +140,18 @@ class PolicyRunner:
                     _compiled.popitem(last=False)
             _compiled.move_to_end(key)
             return _compiled[key]
+
+
+def _join(thread: threading.Thread) -> None:
+    """Wait for a thread, and let Ctrl-C, however often it comes, interrupt only afterwards."""
+    interrupted: KeyboardInterrupt | None = None
+    while thread.is_alive():
+        try:
+            thread.join()
+        except KeyboardInterrupt as cause:
+            interrupted = cause
+    if interrupted is not None:
+        raise interrupted
 
 
 def find_policy(asked: str | None, num_devices: int) -> PolicyRunner | None:

@@ -103,6 +103,7 @@ def finetune(
     pin: Mapping[str, str] | None = None,
     memory_limit: Mapping[str, float] | None = None,
     target: str | None = None,
+    isolation: bool = True,
     properties: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     command: str = "",
@@ -141,6 +142,7 @@ def finetune(
         memory_limit: Bytes by device.
         target: A target profile (path, catalogue name) that tells what crossing devices costs, which is
             otherwise measured.
+        isolation: Measure in a child process; see :class:`~ov_autoplace.options.PlacerOptions`.
         properties: OpenVINO properties that the models will be compiled with.
         progress: Called as the work goes on, with tenths of seconds spent and allowed.
         command: What was typed, for the checkpoint's card.
@@ -160,6 +162,7 @@ def finetune(
             "pin": pin or {},
             "memory_limit": memory_limit or {},
             "target": target,
+            "isolation": isolation,
             "properties": properties or {},
             "progress": progress,
         }

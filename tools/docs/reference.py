@@ -23,6 +23,7 @@ _TYPES = {
     "str": "text",
     "str | None": "text",
     "int": "integer",
+    "bool": "`YES` or `NO`",
     "float | None": "number",
     "Sequence[str]": "names, as a list or as one text with commas",
     "Mapping[str, str]": "object that maps names to texts",
@@ -41,6 +42,7 @@ EXAMPLES = {
     "policy": "tuned/",
     "solvers": "auto,local",
     "seed": "1",
+    "isolation": "NO",
 }
 """A value of each property, as text."""
 
@@ -82,6 +84,8 @@ def _default(field: Field[Any]) -> str:
         return "empty"
     if isinstance(field.default, tuple):
         return f"`{','.join(field.default)}`"
+    if isinstance(field.default, bool):
+        return "`YES`" if field.default else "`NO`"
     return "none given" if field.default is None else f"`{field.default}`"
 
 

@@ -80,9 +80,11 @@ inline constexpr double kMinSampleSeconds = 1e-3;
 
 // Races executables: each is warmed up, then sampled in turns. A sample of a short one is the mean of as many
 // inferences as fill `min_sample_seconds`, so that the clock and the switch between candidates stay small
-// beside it.
+// beside it. Each candidate's index is written to `current`, if there is one, before it runs: where that is
+// memory of another process too, it tells who was running when this one died.
 RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
-                double min_sample_seconds, const RaceCheckpoint& checkpoint);
+                double min_sample_seconds, const RaceCheckpoint& checkpoint,
+                volatile std::int64_t* current = nullptr);
 
 // Owner of an ov::Core that has the same devices and settings as the caller's.
 class Profiler {

@@ -20,7 +20,7 @@ from ov_autoplace.statistics import Interval, paired_ratio
 from ov_autoplace.training.finetuning.budget import Budget, Interruption
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import Executable
+    from ov_autoplace.isolation.interface import Executable
 
 __all__ = ["Record", "Workbench"]
 

@@ -54,6 +54,7 @@ class Machine:
         pins: Device by pattern of op names.
         seed: Of input data.
         target: A target profile that knows what crossing devices costs, which is then not measured.
+        isolation: Whether measuring is done in a child process.
         transfers: Costs of launches and hand-overs by devices, once they were measured; ``None`` = that
             takes too long.
     """
@@ -65,6 +66,7 @@ class Machine:
     pins: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     target: Target | None = None
+    isolation: bool = True
     transfers: dict[tuple[str, ...], TransferFit | None] = field(default_factory=dict)
 
 
@@ -121,7 +123,15 @@ def prepare(
         interruption.check()
         properties = device_properties(machine.core, devices, machine.config)
         supported = supported_ops(machine.core, folded, graph.names, devices, properties)
-        session = ProfilingSession(machine.core, folded, devices, properties, machine.shapes, machine.seed)
+        session = ProfilingSession(
+            machine.core,
+            folded,
+            devices,
+            properties,
+            machine.shapes,
+            machine.seed,
+            isolation=machine.isolation,
+        )
         try:
             failed, compile_seconds, once = _try_devices(session, supported, budget, interruption)
             if not failed:

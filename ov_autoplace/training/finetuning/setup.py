@@ -96,7 +96,14 @@ def machine_of(request: FinetuneRequest) -> Machine:
     options = request.options
     target = None if options.target is None else Target.load(options.target)
     return Machine(
-        core, devices, options.properties, options.shapes, options.pin, options.seed, target=target
+        core,
+        devices,
+        options.properties,
+        options.shapes,
+        options.pin,
+        options.seed,
+        target=target,
+        isolation=options.isolation,
     )
 
 

@@ -93,7 +93,11 @@ def simulate(table: CostTable, placement: Placement | ArrayLike, objective: str 
 
 
 def simulate_batch(
-    table: CostTable, assignments: ArrayLike, objective: str = "hetero", threads: int = 0
+    table: CostTable,
+    assignments: ArrayLike,
+    objective: str = "hetero",
+    threads: int = 0,
+    limit_seconds: float = np.inf,
 ) -> FloatArray:
     """Simulate many placements at once on several cores, without holding the GIL.
 
@@ -101,10 +105,13 @@ def simulate_batch(
         table: Costs of G groups on D devices.
         assignments: Device index per group, ``int[B, G]``.
         objective: ``hetero``, the only one so far.
-        threads: Number of threads; 0 takes one per core.
+        threads: Number of threads; 0 takes one per core, which is also the most.
+        limit_seconds: Placements that are slower than this are of no interest: their subgraphs are cut only
+            until that is proven.
 
     Returns:
-        Seconds of one inference of each placement, ``float64[B]``; ``inf`` = cannot run.
+        Seconds of one inference of each placement, ``float64[B]``; ``inf`` = cannot run. A value above
+        ``limit_seconds`` may be a lower bound.
 
     Raises:
         OptionError: The objective does not exist, or ``threads`` is negative.
@@ -119,7 +126,7 @@ def simulate_batch(
         raise PlacementError(f"assignments must be int[B, {len(table)}], not {rows.dtype}{list(rows.shape)}")
     problem = problem_of(table)
     try:
-        return problem.simulate_batch(rows, threads)
+        return problem.simulate_batch(rows, threads, limit_seconds)
     except ValueError as cause:
         raise PlacementError(str(cause)) from cause
 

@@ -32,12 +32,21 @@ Isolation::Isolation(const PartitionGraph& graph)
     m_backward.found_mark.resize(graph.size());
 }
 
-void Isolation::run(std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle,
-                    std::vector<std::uint8_t>& boundary) {
+void Isolation::start(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle,
+                      std::vector<std::uint8_t>& boundary) {
     m_boundary = &boundary;
     collect_parts(root, circle);
     rank_candidates();
-    for (std::int32_t node = take_best(); node != none; node = take_best()) cut_off(node);
+    m_work = 0;
+}
+
+bool Isolation::cut_next() {
+    const std::int32_t node = take_best();
+    if (node != none) cut_off(node);
+    return node != none;
+}
+
+void Isolation::name_parts(std::vector<std::int32_t>& root) {
     std::vector<std::int32_t>& name = m_low;
     std::fill_n(name.begin(), m_parts, none);
     for (const std::int32_t node : m_nodes) {
@@ -220,6 +229,7 @@ void Isolation::separate(std::int32_t a, std::int32_t b) {
         Side& side = sides[s];
         while (side.input == side.inputs_end && side.output == side.outputs_end) {
             if (side.next == m_sides[s].size()) {
+                m_work += 2 * m_sides[s].size();
                 move_out(m_sides[s]);
                 return;
             }
@@ -233,7 +243,10 @@ void Isolation::separate(std::int32_t a, std::int32_t b) {
         const std::int32_t at = is_input ? side.input++ : side.output++;
         if ((*m_boundary)[is_input ? at : m_graph.output_edges[at]]) continue;
         const std::int32_t other = is_input ? m_graph.input_sources[at] : m_graph.output_readers[at];
-        if (m_mark[other] == sides[s ^ 1].mark) return;
+        if (m_mark[other] == sides[s ^ 1].mark) {
+            m_work += m_sides[0].size() + m_sides[1].size();
+            return;
+        }
         if (m_mark[other] == side.mark) continue;
         m_mark[other] = side.mark;
         m_sides[s].push_back(other);
@@ -267,10 +280,10 @@ void Isolation::move_out(const std::vector<std::int32_t>& nodes) {
 
 // Takes out of a circle what no longer belongs to it, until the rest closes again.
 //
-// Throughout, the circle would close if m_questions were edges. A question "does a lead to b?" is dropped when
-// the search ahead from a meets the search back from b. Otherwise one of them ends: nothing leads out of what
-// it found, or nothing into it, and it leaves the circle. A search goes on where it stopped when the next
-// question begins or ends at the same part.
+// Throughout, the circle would close if m_questions were edges. A question "does a lead to b?" is dropped
+// when the search ahead from a meets the search back from b. Otherwise one of them ends: nothing leads out of
+// what it found, or nothing into it, and it leaves the circle. A search goes on where it stopped when the
+// next question begins or ends at the same part.
 void Isolation::renew_circle(std::int32_t circle) {
     Front *ahead = &m_forward, *back = &m_backward;
     ahead->parts.assign(1, none);
@@ -279,8 +292,8 @@ void Isolation::renew_circle(std::int32_t circle) {
         const auto [from, to] = m_questions.back();
         m_questions.pop_back();
         if (from == to) continue;
-        if (ahead->parts[0] != from) start(*ahead, from);
-        if (back->parts[0] != to) start(*back, to);
+        if (ahead->parts[0] != from) begin(*ahead, from);
+        if (back->parts[0] != to) begin(*back, to);
         bool met = ahead->found(to) || back->found(from), ahead_ends = false, back_ends = false;
         while (!met && !(ahead_ends && ahead->steps <= back->steps) &&
                !(back_ends && back->steps <= ahead->steps)) {
@@ -291,6 +304,7 @@ void Isolation::renew_circle(std::int32_t circle) {
                 back_ends = !step(*back, m_inputs, *ahead, met);
             }
         }
+        m_work += ahead->steps + back->steps;
         if (met) continue;
         m_questions.emplace_back(from, to);
         const bool leaves_ahead = ahead_ends && ahead->steps <= back->steps;
@@ -300,7 +314,7 @@ void Isolation::renew_circle(std::int32_t circle) {
     }
 }
 
-void Isolation::start(Front& front, std::int32_t part) {
+void Isolation::begin(Front& front, std::int32_t part) {
     front.parts.assign(1, part);
     front.part = front.steps = 0;
     front.node = m_first[part];

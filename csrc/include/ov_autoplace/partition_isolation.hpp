@@ -2,9 +2,10 @@
 // circle, the best ranked node of all circles is cut off from its inputs.
 //
 // A model may need tens of thousands of such cuts, so each one must cost little more than what it changes.
-// Two questions follow a cut: does the subgraph still hang together, and does its circle still close? Both are
-// answered by two searches in turns, an edge at a time, which stop where they meet. Where they do not meet,
-// the search that ends first has found what splits off, and the work was no more than that part's own edges.
+// Two questions follow a cut: does the subgraph still hang together, and does its circle still close? Both
+// are answered by two searches in turns, an edge at a time, which stop where they meet. Where they do not
+// meet, the search that ends first has found what splits off, and the work was no more than that part's own
+// edges.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +24,15 @@ public:
     explicit Isolation(const PartitionGraph& graph);
 
     // `root` is the subgraph of each node, named by its smallest node; `circle` the circle of each root, or
-    // -1; `boundary` tells the edges that are cut. Cuts until no circle is left.
-    void run(std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle,
-             std::vector<std::uint8_t>& boundary);
+    // -1; `boundary` tells the edges that are cut, and is kept up to date.
+    void start(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle,
+               std::vector<std::uint8_t>& boundary);
+    // Cuts off one more node; false when no circle is left.
+    bool cut_next();
+    // Puts the subgraphs as they are now into `root`.
+    void name_parts(std::vector<std::int32_t>& root);
+    // Edges followed since this was last asked.
+    std::size_t take_work() { return std::exchange(m_work, 0); }
 
 private:
     // Edges seen from their one or their other end.
@@ -59,7 +66,7 @@ private:
     void move_out(const std::vector<std::int32_t>& nodes);
 
     void renew_circle(std::int32_t circle);
-    void start(Front& front, std::int32_t part);
+    void begin(Front& front, std::int32_t part);
     bool step(Front& front, const Edges& edges, const Front& other, bool& met) const;
     void leave(const Front& left, std::int32_t circle, bool forward);
     std::int32_t new_circle(std::size_t parts);
@@ -78,18 +85,18 @@ private:
     std::int32_t m_parts = 0;
     std::vector<std::int32_t> m_circle_parts;  // per circle: how many parts it has
     // A list per part of its nodes with a cut edge: all that a search over parts has to look at.
-    std::vector<std::int32_t> m_first;          // per part, or -1
+    std::vector<std::int32_t> m_first;             // per part, or -1
     std::vector<std::int32_t> m_next, m_previous;  // per node, or -1
-    std::vector<std::uint8_t> m_active;         // per node: stands in the list of its part
+    std::vector<std::uint8_t> m_active;            // per node: stands in the list of its part
 
     // Nodes with inputs to cut, best rank first. Of the rank only its first part changes on the way: whether
     // a boundary enters the node from another subgraph in a circle.
     std::vector<std::int32_t> m_candidates;
-    std::vector<std::int32_t> m_slot;       // per node: in m_candidates, or -1
-    std::vector<std::int32_t> m_entries;    // per node: cut inputs from another part in a circle
-    std::vector<std::uint64_t> m_entered;   // bit per candidate: m_entries is not 0
-    std::size_t m_next_open = 0;            // candidates before this one are cut off or forgotten
-    std::size_t m_first_entered = 0;        // words before this one of m_entered are 0
+    std::vector<std::int32_t> m_slot;                // per node: in m_candidates, or -1
+    std::vector<std::int32_t> m_entries;             // per node: cut inputs from another part in a circle
+    std::vector<std::uint64_t> m_entered;            // bit per candidate: m_entries is not 0
+    std::size_t m_next_open = 0;                     // candidates before this one are cut off or forgotten
+    std::size_t m_first_entered = 0;                 // words before this one of m_entered are 0
     std::vector<std::int32_t> m_class, m_class_end;  // counting sort
 
     // Reachabilities that are not known to hold: were they edges, the circle would close.
@@ -103,6 +110,7 @@ private:
     std::vector<std::int32_t> m_order, m_low, m_at_node, m_at_edge;  // per part
     std::vector<std::int32_t> m_path, m_stack;
     std::int32_t m_visited = 0;
+    std::size_t m_work = 0;
 };
 
 }  // namespace ov_autoplace

@@ -89,9 +89,12 @@ class Problem:
         assignment: Annotated[
             NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
+        limit_seconds: float = float("inf"),
     ) -> float:
         """
         Seconds of one inference when group g runs on device ``assignment[g]`` (``int32[G]``).
+
+        An answer above ``limit_seconds`` may be a lower bound only, found sooner.
         """
 
     def simulate_batch(
@@ -100,9 +103,12 @@ class Problem:
             NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
         threads: int = 0,
+        limit_seconds: float = float("inf"),
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
         """
         Seconds of each of B assignments (``int32[B, G]``), ``float64[B]``; ``threads`` 0 = one per core.
+
+        Answers above ``limit_seconds`` may be lower bounds only, found sooner.
         """
 
     def breakdown(

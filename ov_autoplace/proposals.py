@@ -157,9 +157,7 @@ def _policy_answers(
     if not answers:
         return
     distinct = {device.tobytes(): i for i, device in reversed(list(enumerate(answers)))}
-    numbers = sorted(i for i in distinct.values() if evaluator.is_affordable(answers[i]))
-    if not numbers:
-        return
+    numbers = sorted(distinct.values())
     latencies = evaluator.latencies([answers[i] for i in numbers])
     drawn = [numbers[i] for i in np.argsort(latencies, kind="stable") if numbers[i] > 0]
     for i in [*(n for n in numbers if n == 0), *drawn[:_KEPT_SAMPLES]]:

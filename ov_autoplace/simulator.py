@@ -28,6 +28,7 @@ from ov_autoplace.placement.placement import Placement, Schedule
 __all__ = ["OBJECTIVES", "problem_of", "simulate", "simulate_batch"]
 
 OBJECTIVES = ("hetero",)
+_MOST_THREADS = 1_000  # the core takes one per processor core at most
 
 _problems: WeakKeyDictionary[CostTable, _core.Problem] = WeakKeyDictionary()
 
@@ -93,7 +94,11 @@ def simulate(table: CostTable, placement: Placement | ArrayLike, objective: str 
 
 
 def simulate_batch(
-    table: CostTable, assignments: ArrayLike, objective: str = "hetero", threads: int = 0
+    table: CostTable,
+    assignments: ArrayLike,
+    objective: str = "hetero",
+    threads: int = 0,
+    limit_seconds: float = np.inf,
 ) -> FloatArray:
     """Simulate many placements at once on several cores, without holding the GIL.
 
@@ -101,10 +106,13 @@ def simulate_batch(
         table: Costs of G groups on D devices.
         assignments: Device index per group, ``int[B, G]``.
         objective: ``hetero``, the only one so far.
-        threads: Number of threads; 0 takes one per core.
+        threads: Number of threads; 0 takes one per core, which is also the most.
+        limit_seconds: Placements that are slower than this are of no interest: their subgraphs are cut only
+            until that is proven.
 
     Returns:
-        Seconds of one inference of each placement, ``float64[B]``; ``inf`` = cannot run.
+        Seconds of one inference of each placement, ``float64[B]``; ``inf`` = cannot run. A value above
+        ``limit_seconds`` may be a lower bound.
 
     Raises:
         OptionError: The objective does not exist, or ``threads`` is negative.
@@ -119,7 +127,7 @@ def simulate_batch(
         raise PlacementError(f"assignments must be int[B, {len(table)}], not {rows.dtype}{list(rows.shape)}")
     problem = problem_of(table)
     try:
-        return problem.simulate_batch(rows, threads)
+        return problem.simulate_batch(rows, min(threads, _MOST_THREADS), limit_seconds)
     except ValueError as cause:
         raise PlacementError(str(cause)) from cause
 
@@ -146,6 +154,11 @@ def _device_indices(values: ArrayLike) -> IntArray:
     array: NDArray[np.generic] = np.asarray(values)
     if not np.issubdtype(array.dtype, np.integer):
         raise PlacementError(f"a placement holds device indices, not values of type {array.dtype}")
+    # NumPy would wrap what 32 bits do not hold around to the index of another device.
+    limits = np.iinfo(np.int32)
+    if array.size and (array.min() < limits.min or array.max() > limits.max):
+        worst = max(array.max(), -array.min(), key=int)
+        raise PlacementError(f"a placement holds device indices, not numbers as large as {worst}")
     return np.ascontiguousarray(array, dtype=np.int32)
 
 

@@ -92,6 +92,11 @@ void bind_race(nb::module_& m) {
         [](const std::vector<std::function<double()>>& samplers, double budget_seconds,
            std::size_t min_rounds, std::size_t max_rounds, double confidence, double margin,
            std::uint64_t seed) {
+            for (std::size_t candidate = 0; candidate < samplers.size(); ++candidate) {
+                if (samplers[candidate]) continue;
+                throw std::invalid_argument("candidate " + std::to_string(candidate) +
+                                            " of the race is None");
+            }
             return race(
                 samplers.size(), [&](std::size_t candidate) { return samplers[candidate](); },
                 race_options(budget_seconds, min_rounds, max_rounds, confidence, margin, seed),

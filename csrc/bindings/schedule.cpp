@@ -88,28 +88,32 @@ void init_schedule(nb::module_& m) {
         .def_prop_ro("devices", &Problem::devices)
         .def(
             "simulate",
-            [](const Problem& self, const Vector<std::int32_t>& assignment) {
+            [](const Problem& self, const Vector<std::int32_t>& assignment, double limit_seconds) {
                 check_assignment(self, assignment);
                 nb::gil_scoped_release unlocked;
-                return self.simulate(assignment.data());
+                return self.simulate(assignment.data(), limit_seconds);
             },
-            "assignment"_a,
-            "Seconds of one inference when group g runs on device ``assignment[g]`` (``int32[G]``).")
+            "assignment"_a, "limit_seconds"_a = Problem::no_limit,
+            "Seconds of one inference when group g runs on device ``assignment[g]`` (``int32[G]``).\n\n"
+            "An answer above ``limit_seconds`` may be a lower bound only, found sooner.")
         .def(
             "simulate_batch",
-            [](const Problem& self, const Matrix<std::int32_t>& assignments, std::int32_t threads) {
+            [](const Problem& self, const Matrix<std::int32_t>& assignments, std::int32_t threads,
+               double limit_seconds) {
                 check_size(assignments.shape(1), static_cast<std::size_t>(self.groups()),
                            "a row of assignments");
                 std::vector<double> latencies(assignments.shape(0));
                 {
                     nb::gil_scoped_release unlocked;
-                    self.simulate_batch(assignments.data(), latencies.size(), threads, latencies.data());
+                    self.simulate_batch(assignments.data(), latencies.size(), threads, latencies.data(),
+                                        limit_seconds);
                 }
                 return to_numpy(std::move(latencies));
             },
-            "assignments"_a, "threads"_a = 0,
+            "assignments"_a, "threads"_a = 0, "limit_seconds"_a = Problem::no_limit,
             "Seconds of each of B assignments (``int32[B, G]``), ``float64[B]``; ``threads`` 0 = one per "
-            "core.")
+            "core.\n\n"
+            "Answers above ``limit_seconds`` may be lower bounds only, found sooner.")
         .def(
             "breakdown",
             [](const Problem& self, const Vector<std::int32_t>& assignment) {

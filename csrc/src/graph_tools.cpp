@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <queue>
 #include <stdexcept>
@@ -15,8 +16,16 @@ struct Adjacency {
     std::vector<std::int32_t> targets;
 };
 
+// Larger numbers of nodes come from a mistake, and would take all memory before anybody noticed.
+constexpr std::int32_t most_nodes = 1 << 26;
+
 void check_nodes(std::int32_t n, const EdgeList& edges) {
     if (n < 0) throw std::invalid_argument("the number of nodes is negative: " + std::to_string(n));
+    if (n > most_nodes || edges.count > std::numeric_limits<std::int32_t>::max()) {
+        throw std::invalid_argument("a graph of " + std::to_string(n) + " nodes and " +
+                                    std::to_string(edges.count) + " edges is too large; at most " +
+                                    std::to_string(most_nodes) + " nodes and 2^31 - 1 edges are supported");
+    }
     for (std::size_t i = 0; i < 2 * edges.count; ++i) {
         if (edges.pairs[i] < 0 || edges.pairs[i] >= n) {
             throw std::invalid_argument("edge " + std::to_string(i / 2) + " names node " +
@@ -131,7 +140,7 @@ std::vector<std::int32_t> connected_labels(std::int32_t n, const EdgeList& pairs
 }
 
 std::vector<std::int32_t> merge_cycles(const std::vector<std::int32_t>& labels, const EdgeList& edges) {
-    const auto n = static_cast<std::int32_t>(labels.size());
+    const auto n = static_cast<std::int32_t>(std::min<std::size_t>(labels.size(), most_nodes + 1));
     check_nodes(n, edges);
     std::int32_t classes = 0;
     for (const std::int32_t label : labels) {

@@ -10,6 +10,10 @@ namespace {
 constexpr int wide_words = 4;
 constexpr std::int32_t bits_per_word = 64;
 
+// Asking whether a placement is hopeless walks over the graph; this rarely, it takes a small part of the
+// time.
+constexpr std::size_t passes_between_questions = 16;
+
 constexpr std::size_t wide_row(std::int32_t row) { return static_cast<std::size_t>(row) * wide_words; }
 
 }  // namespace
@@ -35,7 +39,7 @@ Partitioner::Partitioner(const PartitionGraph& graph)
       m_entered(graph.size()),
       m_row(graph.size()) {}
 
-std::int32_t Partitioner::partition(const std::int32_t* devices) {
+std::int32_t Partitioner::partition(const std::int32_t* devices, const std::function<bool()>& hopeless) {
     start(devices);
     bool stuck = false;
     while (!m_work.empty()) {
@@ -44,6 +48,9 @@ std::int32_t Partitioner::partition(const std::int32_t* devices) {
         connect(circle);
         m_found.clear();
         find_circles(circle, true, m_found);
+        const std::size_t work =
+            circle.nodes_end - circle.nodes_begin + circle.edges_end - circle.edges_begin;
+        if (hopeless && !m_found.empty() && is_time_to_ask(work) && hopeless()) return stopped;
         for (const Circle& found : m_found) {
             if (split_feedback(found)) {
                 m_work.push_back(found);
@@ -55,8 +62,25 @@ std::int32_t Partitioner::partition(const std::int32_t* devices) {
             }
         }
     }
-    if (stuck) m_isolation.run(m_root, m_circle, m_boundary);
+    if (stuck) {
+        m_isolation.start(m_root, m_circle, m_boundary);
+        while (m_isolation.cut_next()) {
+            if (!hopeless || !is_time_to_ask(m_isolation.take_work())) continue;
+            m_isolation.name_parts(m_root);
+            if (hopeless()) return stopped;
+        }
+        m_isolation.name_parts(m_root);
+    }
     return count_submodels();
+}
+
+bool Partitioner::is_time_to_ask(std::size_t work) {
+    if (work < m_work_until_asked) {
+        m_work_until_asked -= work;
+        return false;
+    }
+    m_work_until_asked = passes_between_questions * (m_graph.kinds.size() + m_graph.input_sources.size());
+    return true;
 }
 
 // Rule 1, and the whole graph as the first circle.
@@ -74,6 +98,7 @@ void Partitioner::start(const std::int32_t* devices) {
     }
     std::fill(m_outer_entry.begin(), m_outer_entry.end(), Entry::none);
     m_next_id = 1;
+    m_work_until_asked = 0;
     m_work.assign(1, Circle{0, m_nodes.size(), 0, m_edges.size(), 0, 0});
 }
 

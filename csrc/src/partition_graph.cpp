@@ -1,5 +1,6 @@
 #include "ov_autoplace/partition_graph.hpp"
 
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -7,8 +8,13 @@
 namespace ov_autoplace {
 namespace {
 
-void check(std::int32_t nodes, const std::vector<std::int32_t>& producer,
+void check(std::size_t kinds, const std::vector<std::int32_t>& producer,
            const std::vector<std::int32_t>& offsets, const std::vector<std::int32_t>& consumers) {
+    constexpr std::size_t most = std::numeric_limits<std::int32_t>::max();
+    if (kinds >= most || producer.size() >= most || consumers.size() >= most) {
+        throw std::invalid_argument("a graph has at most 2^31 - 2 nodes, tensors and edges");
+    }
+    const auto nodes = static_cast<std::int32_t>(kinds);
     const auto tensors = static_cast<std::int32_t>(producer.size());
     const auto edges = static_cast<std::int32_t>(consumers.size());
     if (static_cast<std::int32_t>(offsets.size()) != tensors + 1 || offsets.front() != 0 ||
@@ -51,7 +57,7 @@ PartitionGraph::PartitionGraph(std::vector<NodeKind> node_kinds,
       readers(kinds.size()),
       is_origin(kinds.size()),
       is_leaf(kinds.size()) {
-    check(size(), tensor_producer, tensor_offsets, tensor_consumers);
+    check(kinds.size(), tensor_producer, tensor_offsets, tensor_consumers);
     for (const std::int32_t consumer : tensor_consumers) ++input_offsets[consumer + 1];
     std::partial_sum(input_offsets.begin(), input_offsets.end(), input_offsets.begin());
     std::vector<std::int32_t> next(input_offsets.begin(), input_offsets.end() - 1);

@@ -8,21 +8,6 @@ namespace {
 
 constexpr std::int32_t none = -1;
 
-void set_bit(std::vector<std::uint64_t>& bits, std::int32_t i, bool value) {
-    const std::uint64_t mask = std::uint64_t{1} << (i % 64);
-    bits[i / 64] = value ? bits[i / 64] | mask : bits[i / 64] & ~mask;
-}
-
-std::int32_t first_bit(const std::vector<std::uint64_t>& bits) {
-    for (std::size_t w = 0; w < bits.size(); ++w) {
-        if (bits[w] == 0) continue;
-        std::int32_t i = 0;
-        while (!(bits[w] >> i & 1)) ++i;
-        return static_cast<std::int32_t>(w * 64) + i;
-    }
-    return none;
-}
-
 }  // namespace
 
 Isolation::Isolation(const PartitionGraph& graph)
@@ -30,44 +15,38 @@ Isolation::Isolation(const PartitionGraph& graph)
       m_outputs{graph.output_offsets.data(), graph.output_readers.data()},
       m_inputs{graph.input_offsets.data(), graph.input_sources.data()},
       m_part(graph.size()),
-      m_position(graph.size()),
-      m_begin(graph.size()),
-      m_end(graph.size()),
       m_circle(graph.size()),
+      m_first(graph.size()),
+      m_next(graph.size()),
+      m_previous(graph.size()),
+      m_active(graph.size()),
       m_slot(graph.size()),
+      m_entries(graph.size()),
       m_class(graph.size()),
       m_mark(graph.size()),
       m_order(graph.size()),
       m_low(graph.size()),
-      m_next_member(graph.size()),
-      m_next_edge(graph.size()) {
-    m_main.found_mark.resize(graph.size());
-    m_other.found_mark.resize(graph.size());
+      m_at_node(graph.size()),
+      m_at_edge(graph.size()) {
+    m_forward.found_mark.resize(graph.size());
+    m_backward.found_mark.resize(graph.size());
 }
 
-void Isolation::run(std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle,
-                    std::vector<std::uint8_t>& boundary) {
+void Isolation::start(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle,
+                      std::vector<std::uint8_t>& boundary) {
     m_boundary = &boundary;
     collect_parts(root, circle);
-    rank_candidates(boundary);
-    for (std::int32_t node = take_best(); node != none; node = take_best()) {
-        m_seeds.assign(1, node);
-        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-            if (!boundary[e]) m_seeds.push_back(m_graph.input_sources[e]);
-            boundary[e] = 1;
-        }
-        // A new seed is compared with one of those before it in its part, for they hang together.
-        for (std::size_t i = 1; i < m_seeds.size(); ++i) {
-            std::size_t j = 0;
-            while (m_part[m_seeds[j]] != m_part[m_seeds[i]]) ++j;
-            if (j < i) separate(m_seeds[j], m_seeds[i]);
-        }
-        m_pending.clear();
-        for (const std::int32_t seed : m_seeds) {
-            if (m_part[seed] != m_part[node]) m_pending.push_back(m_part[seed]);
-        }
-        if (!m_pending.empty()) renew_circles(m_part[node]);
-    }
+    rank_candidates();
+    m_work = 0;
+}
+
+bool Isolation::cut_next() {
+    const std::int32_t node = take_best();
+    if (node != none) cut_off(node);
+    return node != none;
+}
+
+void Isolation::name_parts(std::vector<std::int32_t>& root) {
     std::vector<std::int32_t>& name = m_low;
     std::fill_n(name.begin(), m_parts, none);
     for (const std::int32_t node : m_nodes) {
@@ -80,50 +59,51 @@ void Isolation::run(std::vector<std::int32_t>& root, const std::vector<std::int3
 void Isolation::collect_parts(const std::vector<std::int32_t>& root,
                               const std::vector<std::int32_t>& circle) {
     m_nodes.clear();
-    m_parts = m_next_circle = 0;
+    m_circle_parts.clear();
+    m_parts = 0;
     for (std::int32_t node = 0; node < m_graph.size(); ++node) {
         const std::int32_t c = circle[root[node]];
-        if (c < 0) {
-            m_part[node] = none;
-            continue;
-        }
+        m_part[node] = none;
+        if (c < 0) continue;
         if (root[node] == node) {
-            m_end[m_parts] = 0;
+            m_first[m_parts] = none;
             m_circle[m_parts] = c;
-            m_next_circle = std::max(m_next_circle, c + 1);
+            if (m_circle_parts.size() <= static_cast<std::size_t>(c)) m_circle_parts.resize(c + 1);
+            ++m_circle_parts[c];
             m_part[node] = m_parts++;
         } else {
             m_part[node] = m_part[root[node]];
         }
-        ++m_end[m_part[node]];
         m_nodes.push_back(node);
     }
-    std::int32_t begin = 0;
-    for (std::int32_t part = 0; part < m_parts; ++part) {
-        m_begin[part] = begin;
-        begin += m_end[part];
-        m_end[part] = m_begin[part];
-    }
-    m_members.resize(m_nodes.size());
+    std::fill(m_active.begin(), m_active.end(), std::uint8_t{0});
     for (const std::int32_t node : m_nodes) {
-        m_position[node] = m_end[m_part[node]]++;
-        m_members[m_position[node]] = node;
+        m_entries[node] = 0;
+        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
+            const std::int32_t source = m_graph.input_sources[e];
+            if (!(*m_boundary)[e] || m_part[source] == none) continue;
+            activate(node);
+            activate(source);
+            m_entries[node] += m_part[source] != m_part[node];
+        }
     }
     std::fill(m_mark.begin(), m_mark.end(), 0);
-    for (Front* front : {&m_main, &m_other}) std::fill(front->found_mark.begin(), front->found_mark.end(), 0);
+    for (Front* front : {&m_forward, &m_backward}) {
+        std::fill(front->found_mark.begin(), front->found_mark.end(), 0);
+    }
     std::fill(m_order.begin(), m_order.end(), none);
     m_last_mark = m_visited = 0;
 }
 
 // Sorts by what does not change: no source that others read too, a leaf as source, a place in a row of nodes,
 // the number of inputs to cut, and the node.
-void Isolation::rank_candidates(const std::vector<std::uint8_t>& boundary) {
+void Isolation::rank_candidates() {
     std::int32_t most_inputs = 0;
     for (const std::int32_t node : m_nodes) {
         std::int32_t inner_inputs = 0;
         bool shares_source = false, has_leaf_input = false;
         for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-            if (boundary[e]) continue;
+            if ((*m_boundary)[e]) continue;
             const std::int32_t source = m_graph.input_sources[e];
             ++inner_inputs;
             shares_source = shares_source || m_graph.readers[source] > 1;
@@ -146,240 +126,304 @@ void Isolation::rank_candidates(const std::vector<std::uint8_t>& boundary) {
     }
     std::partial_sum(m_class_end.begin(), m_class_end.end(), m_class_end.begin());
     m_candidates.resize(candidates);
-    m_open.assign((candidates + 63) / 64, 0);
-    m_entered.assign(m_open.size(), 0);
+    m_entered.assign((candidates + 63) / 64, 0);
+    m_next_open = m_first_entered = 0;
     for (const std::int32_t node : m_nodes) {
         if (m_class[node] >> 3 == 0) continue;
         m_slot[node] = m_class_end[class_of(node)]++;
         m_candidates[m_slot[node]] = node;
-        refresh(node);
+        enter(node, 0);
     }
 }
 
 std::int32_t Isolation::take_best() {
-    std::int32_t slot = first_bit(m_entered);
-    if (slot == none) slot = first_bit(m_open);
-    if (slot == none) return none;
-    const std::int32_t node = m_candidates[slot];
-    forget(node);
-    return node;
+    for (; m_first_entered < m_entered.size(); ++m_first_entered) {
+        while (const std::uint64_t word = m_entered[m_first_entered]) {
+            std::size_t bit = 0;
+            while (!(word >> bit & 1)) ++bit;
+            const std::int32_t node = m_candidates[m_first_entered * 64 + bit];
+            forget(node);
+            if (m_circle[m_part[node]] != none) return node;
+        }
+    }
+    while (m_next_open < m_candidates.size()) {
+        const std::int32_t node = m_candidates[m_next_open++];
+        if (m_slot[node] == none) continue;
+        forget(node);
+        if (m_circle[m_part[node]] != none) return node;
+    }
+    return none;
 }
 
 void Isolation::forget(std::int32_t node) {
-    if (m_slot[node] == none) return;
-    set_bit(m_open, m_slot[node], false);
-    set_bit(m_entered, m_slot[node], false);
+    m_entered[m_slot[node] / 64] &= ~(std::uint64_t{1} << (m_slot[node] % 64));
     m_slot[node] = none;
 }
 
-void Isolation::refresh(std::int32_t node) {
+void Isolation::enter(std::int32_t node, std::int32_t change) {
+    m_entries[node] += change;
     if (m_slot[node] == none) return;
-    set_bit(m_open, m_slot[node], true);
-    set_bit(m_entered, m_slot[node], enters_from_circle(node));
+    const std::size_t word = m_slot[node] / 64;
+    const std::uint64_t bit = std::uint64_t{1} << (m_slot[node] % 64);
+    m_entered[word] = m_entries[node] > 0 ? m_entered[word] | bit : m_entered[word] & ~bit;
+    if (m_entries[node] > 0) m_first_entered = std::min(m_first_entered, word);
 }
 
-void Isolation::refresh_readers(std::int32_t node) {
-    for (std::int32_t k = m_graph.output_offsets[node]; k < m_graph.output_offsets[node + 1]; ++k) {
-        if (m_part[m_graph.output_readers[k]] != none) refresh(m_graph.output_readers[k]);
-    }
-}
-
-bool Isolation::enters_from_circle(std::int32_t node) const {
+void Isolation::cut_off(std::int32_t node) {
+    m_seeds.assign(1, node);
     for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-        const std::int32_t part = m_part[m_graph.input_sources[e]];
-        if (part != none && part != m_part[node] && m_circle[part] >= 0) return true;
+        if ((*m_boundary)[e]) continue;
+        (*m_boundary)[e] = 1;
+        m_seeds.push_back(m_graph.input_sources[e]);
     }
-    return false;
+    for (const std::int32_t seed : m_seeds) activate(seed);
+    // A new seed is compared with one of those before it in its part, for they hang together.
+    for (std::size_t i = 1; i < m_seeds.size(); ++i) {
+        std::size_t j = 0;
+        while (m_part[m_seeds[j]] != m_part[m_seeds[i]]) ++j;
+        if (j < i) separate(m_seeds[j], m_seeds[i]);
+    }
+    // The sources' parts lead to the node's, but it led to them only through the edges that are now cut.
+    const std::int32_t part = m_part[node];
+    m_questions.clear();
+    for (const std::int32_t seed : m_seeds) {
+        if (m_part[seed] != part) m_questions.emplace_back(part, m_part[seed]);
+    }
+    if (!m_questions.empty()) renew_circle(m_circle[part]);
+}
+
+void Isolation::activate(std::int32_t node) {
+    if (m_active[node]) return;
+    m_active[node] = 1;
+    link(node, m_part[node]);
+}
+
+void Isolation::link(std::int32_t node, std::int32_t part) {
+    m_previous[node] = none;
+    m_next[node] = m_first[part];
+    if (m_first[part] != none) m_previous[m_first[part]] = node;
+    m_first[part] = node;
+}
+
+void Isolation::unlink(std::int32_t node) {
+    const std::int32_t next = m_next[node], previous = m_previous[node];
+    if (next != none) m_previous[next] = previous;
+    (previous == none ? m_first[m_part[node]] : m_next[previous]) = next;
 }
 
 // Searches from two nodes of a part in turns: where the searches do not meet, the one that ends first has
 // found a part of its own.
 void Isolation::separate(std::int32_t a, std::int32_t b) {
     if (a == b) return;
-    const std::int32_t marks[2] = {m_last_mark + 1, m_last_mark + 2};
-    m_last_mark += 2;
-    m_sides[0].assign(1, a);
-    m_sides[1].assign(1, b);
-    m_mark[a] = marks[0];
-    m_mark[b] = marks[1];
-    std::size_t next = 0;
-    for (int side = 0;; side ^= 1, next += side == 0) {
-        std::vector<std::int32_t>& found = m_sides[side];
-        if (next == found.size()) {
-            move_out(found);
+    struct Side {
+        std::int32_t mark = 0;
+        std::size_t next = 0;
+        std::int32_t input = 0, inputs_end = 0, output = 0, outputs_end = 0;
+    } sides[2];
+    const std::int32_t starts[2] = {a, b};
+    for (const int s : {0, 1}) {
+        sides[s].mark = m_mark[starts[s]] = ++m_last_mark;
+        m_sides[s].assign(1, starts[s]);
+    }
+    for (int s = 0;; s ^= 1) {
+        Side& side = sides[s];
+        while (side.input == side.inputs_end && side.output == side.outputs_end) {
+            if (side.next == m_sides[s].size()) {
+                m_work += 2 * m_sides[s].size();
+                move_out(m_sides[s]);
+                return;
+            }
+            const std::int32_t node = m_sides[s][side.next++];
+            side.input = m_graph.input_offsets[node];
+            side.inputs_end = m_graph.input_offsets[node + 1];
+            side.output = m_graph.output_offsets[node];
+            side.outputs_end = m_graph.output_offsets[node + 1];
+        }
+        const bool is_input = side.input < side.inputs_end;
+        const std::int32_t at = is_input ? side.input++ : side.output++;
+        if ((*m_boundary)[is_input ? at : m_graph.output_edges[at]]) continue;
+        const std::int32_t other = is_input ? m_graph.input_sources[at] : m_graph.output_readers[at];
+        if (m_mark[other] == sides[s ^ 1].mark) {
+            m_work += m_sides[0].size() + m_sides[1].size();
             return;
         }
-        const std::int32_t node = found[next];
-        const auto meets = [&](std::int32_t other) {
-            if (m_mark[other] == marks[side ^ 1]) return true;
-            if (m_mark[other] != marks[side]) {
-                m_mark[other] = marks[side];
-                found.push_back(other);
-            }
-            return false;
-        };
-        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-            if (!(*m_boundary)[e] && meets(m_graph.input_sources[e])) return;
-        }
-        for (std::int32_t k = m_graph.output_offsets[node]; k < m_graph.output_offsets[node + 1]; ++k) {
-            if (!(*m_boundary)[m_graph.output_edges[k]] && meets(m_graph.output_readers[k])) return;
-        }
+        if (m_mark[other] == side.mark) continue;
+        m_mark[other] = side.mark;
+        m_sides[s].push_back(other);
     }
 }
 
 // Makes a part of some nodes of another part.
 void Isolation::move_out(const std::vector<std::int32_t>& nodes) {
     const std::int32_t from = m_part[nodes[0]], to = m_parts++;
-    m_circle[to] = m_circle[from];
-    m_end[to] = m_end[from];
+    ++m_circle_parts[m_circle[to] = m_circle[from]];
+    m_first[to] = none;
     for (const std::int32_t node : nodes) {
-        const std::int32_t last = m_members[--m_end[from]];
-        std::swap(m_members[m_position[node]], m_members[m_position[last]]);
-        std::swap(m_position[node], m_position[last]);
+        if (m_active[node]) {
+            unlink(node);
+            link(node, to);
+        }
         m_part[node] = to;
     }
-    m_begin[to] = m_end[from];
     for (const std::int32_t node : nodes) {
-        refresh(node);
-        refresh_readers(node);
-    }
-}
-
-// Finds what is left of a circle after one of its parts fell apart. `pivot` is the piece with the node that
-// was cut off, m_pending has the other pieces, each of which has an edge to the pivot.
-//
-// Every part of the circle still leads to the pivot, directly or through another piece. So the circle holds
-// if the pivot leads to all pieces. Of a piece that it does not lead to, everything above that piece leaves
-// the circle, and what is read from there must be asked the same question. Where the pivot's side ends first,
-// that side leaves, and the same is done upside down from the piece for what led to the pivot's side.
-void Isolation::renew_circles(std::int32_t pivot) {
-    const std::int32_t circle = m_circle[pivot];
-    const Edges *ahead = &m_outputs, *back = &m_inputs;
-    start(m_main, pivot);
-    bool shrunk = false;
-    while (!m_pending.empty()) {
-        const std::int32_t target = m_pending.back();
-        m_pending.pop_back();
-        if (m_circle[target] != circle || m_main.found(target)) continue;
-        start(m_other, target);
-        for (bool met = false; !met;) {
-            if (!advance(m_other, m_main, *back, met)) {
-                add_pending(m_other, circle, *ahead);
-                leave(m_other);
-                shrunk = true;
-                break;
-            }
-            if (met || advance(m_main, m_other, *ahead, met)) continue;
-            // All that the pivot leads to leads back to it.
-            const auto is_other = [&](std::int32_t part) {
-                return part != target && m_circle[part] == circle && !m_main.found(part);
-            };
-            if (std::any_of(m_pending.begin(), m_pending.end(), is_other)) {
-                leave(m_main);
-                m_pending.push_back(target);
-                find_circles(m_pending, circle, *ahead);
-                return;
-            }
-            m_pending.clear();
-            add_pending(m_main, circle, *back);
-            leave(m_main);
-            pivot = target;
-            std::swap(m_main, m_other);
-            std::swap(ahead, back);
-            shrunk = true;
-            break;
+        if (!m_active[node]) continue;
+        std::int32_t entries = 0;
+        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
+            entries += m_part[m_graph.input_sources[e]] == from;
+        }
+        if (entries > 0) enter(node, entries);
+        for (std::int32_t k = m_graph.output_offsets[node]; k < m_graph.output_offsets[node + 1]; ++k) {
+            if (m_part[m_graph.output_readers[k]] == from) enter(m_graph.output_readers[k], 1);
         }
     }
-    for (bool met = false; shrunk && m_main.parts.size() == 1;) {
-        if (advance(m_main, m_other, *ahead, met)) continue;
-        retire(pivot);
-        return;
+}
+
+// Takes out of a circle what no longer belongs to it, until the rest closes again.
+//
+// Throughout, the circle would close if m_questions were edges. A question "does a lead to b?" is dropped
+// when the search ahead from a meets the search back from b. Otherwise one of them ends: nothing leads out of
+// what it found, or nothing into it, and it leaves the circle. A search goes on where it stopped when the
+// next question begins or ends at the same part.
+void Isolation::renew_circle(std::int32_t circle) {
+    Front *ahead = &m_forward, *back = &m_backward;
+    ahead->parts.assign(1, none);
+    back->parts.assign(1, none);
+    while (!m_questions.empty()) {
+        const auto [from, to] = m_questions.back();
+        m_questions.pop_back();
+        if (from == to) continue;
+        if (ahead->parts[0] != from) begin(*ahead, from);
+        if (back->parts[0] != to) begin(*back, to);
+        bool met = ahead->found(to) || back->found(from), ahead_ends = false, back_ends = false;
+        while (!met && !(ahead_ends && ahead->steps <= back->steps) &&
+               !(back_ends && back->steps <= ahead->steps)) {
+            // The search that has done less, so that the smaller of the two sets leaves.
+            if (!ahead_ends && (back_ends || ahead->steps <= back->steps)) {
+                ahead_ends = !step(*ahead, m_outputs, *back, met);
+            } else {
+                back_ends = !step(*back, m_inputs, *ahead, met);
+            }
+        }
+        m_work += ahead->steps + back->steps;
+        if (met) continue;
+        m_questions.emplace_back(from, to);
+        const bool leaves_ahead = ahead_ends && ahead->steps <= back->steps;
+        Front& left = leaves_ahead ? *ahead : *back;
+        leave(left, circle, leaves_ahead);
+        left.parts.assign(1, none);
     }
 }
 
-void Isolation::start(Front& front, std::int32_t part) {
+void Isolation::begin(Front& front, std::int32_t part) {
     front.parts.assign(1, part);
-    front.part = 0;
-    front.member = m_begin[part];
+    front.part = front.steps = 0;
+    front.node = m_first[part];
+    front.edge = front.edges_end = none;
     front.mark = front.found_mark[part] = ++m_last_mark;
 }
 
-// Follows the edges of one more node; false when there is none.
-bool Isolation::advance(Front& front, const Front& other, const Edges& edges, bool& met) const {
-    while (front.member == m_end[front.parts[front.part]]) {
-        if (front.part + 1 == front.parts.size()) return false;
-        front.member = m_begin[front.parts[++front.part]];
+// Follows one more edge; false when there is none.
+bool Isolation::step(Front& front, const Edges& edges, const Front& other, bool& met) const {
+    while (front.edge == front.edges_end) {
+        while (front.node == none) {
+            if (front.part + 1 == front.parts.size()) return false;
+            front.node = m_first[front.parts[++front.part]];
+        }
+        front.edge = edges.offsets[front.node];
+        front.edges_end = edges.offsets[front.node + 1];
+        front.node = m_next[front.node];
+        ++front.steps;
     }
-    const std::int32_t node = m_members[front.member++], circle = m_circle[m_part[node]];
-    for (std::int32_t k = edges.offsets[node]; k < edges.offsets[node + 1]; ++k) {
-        const std::int32_t part = m_part[edges.ends[k]];
-        if (part == none || m_circle[part] != circle || front.found(part)) continue;
-        front.found_mark[part] = front.mark;
-        front.parts.push_back(part);
-        met |= other.found(part);
-    }
+    ++front.steps;
+    const std::int32_t part = m_part[edges.ends[front.edge++]];
+    if (part == none || m_circle[part] != m_circle[front.parts[0]] || front.found(part)) return true;
+    front.found_mark[part] = front.mark;
+    front.parts.push_back(part);
+    met = other.found(part);
     return true;
 }
 
-// Adds to m_pending what stays in the circle at the other end of edges of the parts that leave it.
-void Isolation::add_pending(const Front& left, std::int32_t circle, const Edges& edges) {
+// Takes what a search found out of its circle; circles may remain in there. Whatever of the rest led into the
+// set, led on to where a question leads out of it, and must do so without the set (or all that upside down).
+void Isolation::leave(const Front& left, std::int32_t circle, bool forward) {
+    const Edges& edges = forward ? m_inputs : m_outputs;
+    const std::int32_t left_circle = new_circle(left.parts.size());
+    for (const std::int32_t part : left.parts) m_circle[part] = left_circle;
+    m_circle_parts[circle] -= m_circle_parts[left_circle];
+    m_into.clear();
+    m_out_of.clear();
+    m_kept_questions.clear();
+    for (const auto& [from, to] : m_questions) {
+        const std::int32_t near = forward ? from : to, far = forward ? to : from;
+        if (left.found(near) && !left.found(far)) m_out_of.push_back(far);
+        if (!left.found(near) && left.found(far)) m_into.push_back(near);
+        if (!left.found(near) && !left.found(far)) m_kept_questions.emplace_back(from, to);
+    }
     for (const std::int32_t part : left.parts) {
-        for (std::int32_t i = m_begin[part]; i < m_end[part]; ++i) {
-            const std::int32_t node = m_members[i];
+        for (std::int32_t node = m_first[part]; node != none; node = m_next[node]) {
             for (std::int32_t k = edges.offsets[node]; k < edges.offsets[node + 1]; ++k) {
                 const std::int32_t end = m_part[edges.ends[k]];
-                if (end != none && m_circle[end] == circle && !left.found(end)) m_pending.push_back(end);
+                if (end != none && m_circle[end] == circle) m_into.push_back(end);
             }
         }
     }
-}
-
-// Takes what a search found out of its circle; circles may remain in there.
-void Isolation::leave(const Front& front) {
-    if (front.parts.size() == 1) {
-        retire(front.parts[0]);
-        return;
+    m_questions.swap(m_kept_questions);
+    const auto ask = [&](std::int32_t near, std::int32_t far) {
+        forward ? m_questions.emplace_back(near, far) : m_questions.emplace_back(far, near);
+    };
+    std::sort(m_into.begin(), m_into.end());
+    m_into.erase(std::unique(m_into.begin(), m_into.end()), m_into.end());
+    for (std::size_t i = 1; i < m_out_of.size(); ++i) ask(m_out_of[i - 1], m_out_of[i]);
+    for (const std::int32_t part : m_into) ask(part, m_out_of[0]);
+    if (left.parts.size() == 1) {
+        retire(left.parts[0]);
+    } else {
+        find_circles(left.parts, left_circle);
     }
-    const std::int32_t circle = m_next_circle++;
-    for (const std::int32_t part : front.parts) m_circle[part] = circle;
-    find_circles(front.parts, circle, m_outputs);
+    if (m_circle_parts[circle] == 1) retire(m_out_of[0]);
 }
 
-// Tarjan's algorithm over the parts of a former circle that hang on `starts`.
-void Isolation::find_circles(const std::vector<std::int32_t>& starts, std::int32_t circle,
-                             const Edges& edges) {
+std::int32_t Isolation::new_circle(std::size_t parts) {
+    m_circle_parts.push_back(static_cast<std::int32_t>(parts));
+    return static_cast<std::int32_t>(m_circle_parts.size()) - 1;
+}
+
+// Tarjan's algorithm over the parts of a former circle.
+void Isolation::find_circles(const std::vector<std::int32_t>& parts, std::int32_t circle) {
     const std::int32_t first = m_visited;
-    const auto enter = [&](std::int32_t part) {
+    const auto enter_part = [&](std::int32_t part) {
         m_order[part] = m_low[part] = m_visited++;
-        m_next_member[part] = m_begin[part];
-        m_next_edge[part] = edges.offsets[m_members[m_begin[part]]];
+        m_at_node[part] = m_first[part];
+        m_at_edge[part] = m_outputs.offsets[m_first[part]];
         m_path.push_back(part);
         m_stack.push_back(part);
     };
-    for (const std::int32_t start : starts) {
+    // The part that the next edge leads to, or `none` after the last one.
+    const auto next_part = [&](std::int32_t part) {
+        for (std::int32_t& node = m_at_node[part]; node != none;) {
+            if (m_at_edge[part] < m_outputs.offsets[node + 1]) {
+                const std::int32_t end = m_part[m_outputs.ends[m_at_edge[part]++]];
+                if (end != none && m_circle[end] == circle && end != part) return end;
+                continue;
+            }
+            node = m_next[node];
+            if (node != none) m_at_edge[part] = m_outputs.offsets[node];
+        }
+        return none;
+    };
+    for (const std::int32_t start : parts) {
         if (m_circle[start] != circle) continue;
-        enter(start);
+        enter_part(start);
         while (!m_path.empty()) {
-            const std::int32_t part = m_path.back();
-            std::int32_t node = m_members[m_next_member[part]];
-            bool entered = false;
-            while (!entered) {
-                if (m_next_edge[part] == edges.offsets[node + 1]) {
-                    if (++m_next_member[part] == m_end[part]) break;
-                    node = m_members[m_next_member[part]];
-                    m_next_edge[part] = edges.offsets[node];
-                    continue;
-                }
-                const std::int32_t next = m_part[edges.ends[m_next_edge[part]++]];
-                if (next == none || m_circle[next] != circle) continue;
+            const std::int32_t part = m_path.back(), next = next_part(part);
+            if (next != none) {
                 if (m_order[next] < first) {
-                    enter(next);
-                    entered = true;
+                    enter_part(next);
                 } else {
                     m_low[part] = std::min(m_low[part], m_order[next]);
                 }
+                continue;
             }
-            if (entered) continue;
             m_path.pop_back();
             if (!m_path.empty()) m_low[m_path.back()] = std::min(m_low[m_path.back()], m_low[part]);
             if (m_low[part] == m_order[part]) close_component(part);
@@ -394,21 +438,24 @@ void Isolation::close_component(std::int32_t part) {
         retire(part);
         return;
     }
-    const std::int32_t circle = m_next_circle++;
+    const std::int32_t circle = new_circle(0);
     std::int32_t member = none;
     do {
         member = m_stack.back();
         m_stack.pop_back();
         m_circle[member] = circle;
+        ++m_circle_parts[circle];
     } while (member != part);
 }
 
 // A part that waits for nobody who waits for it.
 void Isolation::retire(std::int32_t part) {
     m_circle[part] = none;
-    for (std::int32_t i = m_begin[part]; i < m_end[part]; ++i) {
-        forget(m_members[i]);
-        refresh_readers(m_members[i]);
+    for (std::int32_t node = m_first[part]; node != none; node = m_next[node]) {
+        for (std::int32_t k = m_graph.output_offsets[node]; k < m_graph.output_offsets[node + 1]; ++k) {
+            const std::int32_t reader = m_graph.output_readers[k];
+            if (m_part[reader] != none && m_part[reader] != part) enter(reader, -1);
+        }
     }
 }
 

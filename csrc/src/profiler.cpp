@@ -163,6 +163,7 @@ Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const
 }
 
 double Executable::sample(std::size_t inferences, bool asynchronous) {
+    const std::lock_guard lock(*m_mutex);
     return guarded([&] {
         const auto start = Clock::now();
         for (std::size_t i = 0; i < inferences; ++i) {
@@ -183,7 +184,7 @@ double Executable::sample(std::size_t inferences, bool asynchronous) {
 
 std::vector<double> Executable::run(std::size_t samples, std::size_t warmup, bool asynchronous,
                                     std::size_t inferences, const Checkpoint& checkpoint) {
-    std::vector<double> result(samples);
+    std::vector<double> result;  // grows with the work done, however many samples are asked for
     CheckpointTimer timer;
     const auto check = [&] {
         if (checkpoint && timer.due()) {
@@ -194,14 +195,15 @@ std::vector<double> Executable::run(std::size_t samples, std::size_t warmup, boo
         sample(1, asynchronous);
         check();
     }
-    for (double& seconds : result) {
-        seconds = sample(inferences, asynchronous);
+    while (result.size() < samples) {
+        result.push_back(sample(inferences, asynchronous));
         check();
     }
     return result;
 }
 
 std::vector<NodeTime> Executable::node_times() {
+    const std::lock_guard lock(*m_mutex);
     return guarded([&] {
         const auto described = describe_nodes(*m_compiled.get_runtime_model(), m_names_with_commas);
         std::vector<NodeTime> result;
@@ -225,6 +227,15 @@ std::vector<NodeTime> Executable::node_times() {
 RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
                 double min_sample_seconds, const RaceCheckpoint& checkpoint, volatile std::int64_t* current) {
     constexpr std::size_t kTrials = 3;
+    constexpr double kMostSampleSeconds = 60.0, kMostInferences = 1e9;
+    if (!(min_sample_seconds >= 0 && min_sample_seconds <= kMostSampleSeconds)) {
+        throw std::invalid_argument("a sample of a race must last from 0 to 60 seconds");
+    }
+    for (std::size_t candidate = 0; candidate < executables.size(); ++candidate) {
+        if (executables[candidate] == nullptr) {
+            throw std::invalid_argument("candidate " + std::to_string(candidate) + " of the race is None");
+        }
+    }
     std::vector<std::size_t> inferences(executables.size(), 0);
     const auto sampler = [&](std::size_t candidate) {
         Executable& executable = *executables[candidate];
@@ -234,8 +245,8 @@ RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, con
         if (inferences[candidate] == 0) {
             const std::vector<double> trials = executable.run(kTrials, 1, false, 1, {});
             const double shortest = *std::min_element(trials.begin(), trials.end());
-            inferences[candidate] =
-                static_cast<std::size_t>(std::max(1.0, std::ceil(min_sample_seconds / shortest)));
+            inferences[candidate] = static_cast<std::size_t>(
+                std::clamp(std::ceil(min_sample_seconds / shortest), 1.0, kMostInferences));
         }
         return executable.run(1, 0, false, inferences[candidate], {}).front();
     };

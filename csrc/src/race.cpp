@@ -19,10 +19,12 @@
 #include <chrono>
 #include <cmath>
 #include <iomanip>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <sstream>
 #include <stdexcept>
+#include <string>
 
 #include "ov_autoplace/checkpoint.hpp"
 #include "ov_autoplace/profiler_error.hpp"
@@ -35,6 +37,8 @@ using Clock = std::chrono::steady_clock;
 // The sign test needs a dozen rounds whatever the distance is. A candidate whose fastest sample is this much
 // slower than the leader's slowest one leaves after the least number of rounds.
 constexpr double kHopelessRatio = 1.5;
+
+constexpr std::size_t kMostRounds = 1'000'000'000'000;
 
 double median(std::vector<double> values) {
     const std::size_t middle = values.size() / 2;
@@ -109,7 +113,11 @@ private:
         std::shuffle(order.begin(), order.end(), m_generator);
         for (const std::size_t candidate : order) {
             try {
-                m_result.entries[candidate].samples.push_back(m_sampler(candidate));
+                const double seconds = m_sampler(candidate);
+                if (!std::isfinite(seconds) || seconds < 0) {
+                    throw ProfilerError("a sample of " + std::to_string(seconds) + " seconds");
+                }
+                m_result.entries[candidate].samples.push_back(seconds);
             } catch (const ProfilerError& error) {
                 drop(candidate, std::string("failed: ") + error.what());
                 if (m_running.empty()) {
@@ -190,18 +198,29 @@ private:
 }  // namespace
 
 double log_evidence_slower(std::size_t losses, std::size_t wins) {
+    if (losses > kMostRounds || wins > kMostRounds) {
+        throw std::invalid_argument("the evidence is known for at most " + std::to_string(kMostRounds) +
+                                    " losses and as many wins");
+    }
     // With n = losses + wins: 2 * integral of p^losses (1 - p)^wins over (1/2, 1), divided by (1/2)^n. The
     // integral is the Beta function times the upper tail of the Beta distribution, which is P(Binomial(n + 1,
     // 1/2) <= losses).
-    const double n = static_cast<double>(losses + wins);
-    const double log_beta = std::lgamma(losses + 1.0) + std::lgamma(wins + 1.0) - std::lgamma(n + 2.0);
-    double tail = 0;
-    for (std::size_t k = 0; k <= losses; ++k) {
-        const double x = static_cast<double>(k);
-        tail += std::exp(std::lgamma(n + 2.0) - std::lgamma(x + 1.0) - std::lgamma(n + 2.0 - x) -
-                         (n + 1.0) * std::log(2.0));
+    const double n = static_cast<double>(losses + wins), k = static_cast<double>(losses);
+    const double log_beta = std::lgamma(k + 1) + std::lgamma(n - k + 1) - std::lgamma(n + 2);
+    const auto log_binomial = [n](double successes) {
+        return std::lgamma(n + 2) - std::lgamma(successes + 1) - std::lgamma(n + 2 - successes) -
+               (n + 1) * std::log(2.0);
+    };
+    // The tail that the mean is not in: its terms fall ever faster, so a few times sqrt(n) of them count.
+    const bool is_lower = losses <= wins;
+    const double first = is_lower ? k : k + 1;
+    double term = 1, sum = 1;
+    for (double x = first; term > sum * std::numeric_limits<double>::epsilon();
+         x += is_lower ? -1 : 1, sum += term) {
+        term *= is_lower ? x / (n + 2 - x) : (n + 1 - x) / (x + 1);
     }
-    return (n + 1.0) * std::log(2.0) + log_beta + std::log(tail);
+    const double log_tail = log_binomial(first) + std::log(sum);
+    return (n + 1) * std::log(2.0) + log_beta + (is_lower ? log_tail : std::log1p(-std::exp(log_tail)));
 }
 
 RaceResult race(std::size_t candidates, const Sampler& sampler, const RaceOptions& options,

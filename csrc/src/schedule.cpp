@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 
 namespace ov_autoplace {
@@ -66,6 +68,10 @@ Problem::Problem(CostArrays costs) : m_costs(std::move(costs)) {
     for (std::int32_t t = 0; t < tensors; ++t) {
         if (m_graph.kinds[m_costs.tensor_producer[t]] != NodeKind::constant) m_moving.push_back(t);
     }
+    for (const auto* terms : {&m_costs.launch_seconds, &m_costs.transfer_latency,
+                              &m_costs.transfer_seconds_per_byte, &m_costs.tensor_bytes}) {
+        for (const double term : *terms) m_grows = m_grows && term >= 0;
+    }
     // The first op; a group without any is as good as its first node.
     constexpr std::int32_t unknown = -1;
     m_representative.assign(m_costs.groups, unknown);
@@ -95,12 +101,27 @@ void Problem::check(const std::int32_t* assignment) const {
     }
 }
 
-double Problem::evaluate(const std::int32_t* assignment, Workspace& workspace, Breakdown* breakdown) const {
+double Problem::evaluate(const std::int32_t* assignment, Workspace& workspace, double limit,
+                         Breakdown* breakdown) const {
     for (std::int32_t node = 0; node < m_graph.size(); ++node) {
         workspace.devices[node] = assignment[m_costs.node_group[node]];
     }
+    // Every term grows, or stays, when a subgraph is split: what the subgraphs found so far cost is a bound.
+    double bound = 0;
+    const auto hopeless = [&] {
+        bound = seconds(assignment, workspace, nullptr);
+        return bound > limit;
+    };
+    const std::int32_t subgraphs = workspace.partitioner.partition(
+        workspace.devices.data(), limit < no_limit && m_grows ? std::function<bool()>(hopeless) : nullptr);
+    if (subgraphs == Partitioner::stopped) return bound;
+    if (breakdown) breakdown->subgraphs = subgraphs;
+    return seconds(assignment, workspace, breakdown);
+}
+
+// What the subgraphs cost that the workspace's partitioner holds.
+double Problem::seconds(const std::int32_t* assignment, Workspace& workspace, Breakdown* breakdown) const {
     const std::int32_t* device = workspace.devices.data();
-    const std::int32_t subgraphs = workspace.partitioner.partition(device);
     const std::int32_t* root = workspace.partitioner.roots().data();
 
     constexpr std::int32_t unseen = -1;
@@ -149,15 +170,14 @@ double Problem::evaluate(const std::int32_t* assignment, Workspace& workspace, B
         breakdown->op_seconds = ops;
         breakdown->launch_seconds = launches;
         breakdown->transfer_seconds = transfers;
-        breakdown->subgraphs = subgraphs;
     }
     return ops + launches + transfers;
 }
 
-double Problem::simulate(const std::int32_t* assignment) const {
+double Problem::simulate(const std::int32_t* assignment, double limit) const {
     check(assignment);
     std::unique_ptr<Workspace> workspace = take_workspace();
-    const double latency = evaluate(assignment, *workspace, nullptr);
+    const double latency = evaluate(assignment, *workspace, limit, nullptr);
     return_workspace(std::move(workspace));
     return latency;
 }
@@ -168,36 +188,50 @@ Breakdown Problem::breakdown(const std::int32_t* assignment) const {
     result.device_seconds.resize(m_costs.devices);
     result.subgraph_of.resize(m_costs.groups);
     std::unique_ptr<Workspace> workspace = take_workspace();
-    evaluate(assignment, *workspace, &result);
+    evaluate(assignment, *workspace, no_limit, &result);
     return_workspace(std::move(workspace));
     return result;
 }
 
 void Problem::simulate_batch(const std::int32_t* assignments, std::size_t count, std::int32_t threads,
-                             double* latencies) const {
+                             double* latencies, double limit) const {
     if (threads < 0) throw std::invalid_argument("threads is negative: " + std::to_string(threads));
     const auto groups = static_cast<std::size_t>(m_costs.groups);
     for (std::size_t i = 0; i < count; ++i) check(assignments + i * groups);
 
     std::atomic<std::size_t> next{0};
-    const auto work = [&](Workspace& workspace) {
-        for (std::size_t begin = next.fetch_add(batch_slice); begin < count;
-             begin = next.fetch_add(batch_slice)) {
-            for (std::size_t i = begin; i < std::min(begin + batch_slice, count); ++i) {
-                latencies[i] = evaluate(assignments + i * groups, workspace, nullptr);
+    std::exception_ptr failure;
+    std::mutex failing;
+    const auto work = [&]() noexcept {
+        try {
+            std::unique_ptr<Workspace> workspace = take_workspace();
+            for (std::size_t begin = next.fetch_add(batch_slice); begin < count;
+                 begin = next.fetch_add(batch_slice)) {
+                for (std::size_t i = begin; i < std::min(begin + batch_slice, count); ++i) {
+                    latencies[i] = evaluate(assignments + i * groups, *workspace, limit, nullptr);
+                }
             }
+            return_workspace(std::move(workspace));
+        } catch (...) {
+            const std::lock_guard lock(failing);
+            failure = std::current_exception();
+            next = count;
         }
     };
-    const std::size_t wanted = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
+    // More threads than cores would only take memory.
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t wanted = threads > 0 ? std::min<std::size_t>(threads, cores) : cores;
     const std::size_t helpers = std::min(wanted, (count + batch_slice - 1) / batch_slice);
-    // Workspaces are taken here: a helper that runs out of memory could not tell anybody.
-    std::vector<std::unique_ptr<Workspace>> workspaces;
-    for (std::size_t i = 0; i < helpers; ++i) workspaces.push_back(take_workspace());
     std::vector<std::thread> pool;
-    for (std::size_t i = 1; i < helpers; ++i) pool.emplace_back(work, std::ref(*workspaces[i]));
-    if (helpers > 0) work(*workspaces[0]);
+    pool.reserve(helpers);
+    try {
+        for (std::size_t i = 1; i < helpers; ++i) pool.emplace_back(work);
+    } catch (const std::system_error&) {
+        // No more threads to be had: those that started, and this one, do the work.
+    }
+    work();
     for (std::thread& thread : pool) thread.join();
-    for (auto& workspace : workspaces) return_workspace(std::move(workspace));
+    if (failure) std::rethrow_exception(failure);
 }
 
 std::unique_ptr<Problem::Workspace> Problem::take_workspace() const {

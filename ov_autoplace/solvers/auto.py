@@ -48,9 +48,7 @@ def solve_auto(table: CostTable, constraints: Constraints, options: SolverOption
     # Cuts do not see the circles that HETERO takes apart, and where these are dear all their proposals may be
     # far off; walking along the graph happens to make fewer of them.
     with suppress(PlacementError):  # of which the proposals found a way around
-        greedy = greedy_assignment(table, units)
-        if evaluator.is_affordable(greedy):
-            proposals = [*proposals, greedy]
+        proposals = [*proposals, greedy_assignment(table, units)]
     latencies = evaluator.latencies(proposals)
     if latencies.min() <= bound * (1 + 1e-9):
         return evaluator.answer(evaluator.best(proposals), bound)

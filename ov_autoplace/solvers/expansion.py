@@ -46,7 +46,7 @@ def expansion_proposals(evaluator: Evaluator, options: SolverOptions) -> list[In
     has_limits = units.has_memory_limits
     if has_limits and (filled := fill_in_order(units)) is not None:
         starts.append(filled)
-    proposals = {a.tobytes(): a for a in evaluator.affordable(starts)}
+    proposals = {a.tobytes(): a for a in starts}
     starts = list(proposals.values())
     order = np.argsort(evaluator.latencies(starts), kind="stable")
     if len(units) > _LARGE:
@@ -56,7 +56,7 @@ def expansion_proposals(evaluator: Evaluator, options: SolverOptions) -> list[In
         for i in order:
             end = _descend(priced, starts[i], options)
             proposals[end.tobytes()] = end
-    return evaluator.affordable(list(proposals.values()))
+    return list(proposals.values())
 
 
 def isolating_bound(units: UnitGraph) -> float:

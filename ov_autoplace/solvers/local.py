@@ -25,7 +25,6 @@ _MIN_EVALUATIONS, _MAX_EVALUATIONS = 8, 2_000
 _BATCH = 64
 _SMALL_BATCH = 8
 _STALE_BATCHES = 12
-_LARGE = 5_000
 
 _Move = tuple[IntArray, IntArray]  # units, and the device that each of them changes to
 
@@ -39,7 +38,7 @@ def solve_local(table: CostTable, constraints: Constraints, options: SolverOptio
     units = UnitGraph.of(table, constraints)
     evaluator = Evaluator(table, units, options.objective)
     starts = [*evaluator.singles().values(), greedy_assignment(table, units)]
-    return evaluator.answer(improve(evaluator, evaluator.best(evaluator.affordable(starts)), options))
+    return evaluator.answer(improve(evaluator, evaluator.best(starts), options))
 
 
 def improve(evaluator: Evaluator, start: IntArray, options: SolverOptions, enough: float = 0.0) -> IntArray:
@@ -62,16 +61,14 @@ def improve(evaluator: Evaluator, start: IntArray, options: SolverOptions, enoug
     left, share = 1.0, _share(evaluator, current, work)
     stale = 0
     moves = _neighbours(evaluator, current, rng)
-    # On a large graph one careless op can turn the whole model into one cycle of subgraphs.
-    most_work = evaluator.work(current) if evaluator.nodes >= _LARGE else None
     while left > 0 and stale < _STALE_BATCHES and value > enough * (1 + 1e-9) and not options.expired:
         size = _BATCH if left >= 4 * _BATCH * share else _SMALL_BATCH
-        batch = [m for m in islice(moves, size) if _is_worth_trying(evaluator, current, m, most_work)]
+        batch = [m for m in islice(moves, size) if _is_worth_trying(evaluator, current, m)]
         stale += 1
         left -= len(batch) * share
         if not batch:
             continue
-        latencies = evaluator.latencies([_applied(current, [m]) for m in batch])
+        latencies = evaluator.latencies([_applied(current, [m]) for m in batch], value)
         better = np.flatnonzero(latencies < value * (1 - 1e-9))
         if not len(better):
             continue
@@ -79,8 +76,9 @@ def improve(evaluator: Evaluator, start: IntArray, options: SolverOptions, enoug
         ranked = [batch[i] for i in better[np.argsort(latencies[better], kind="stable")]]
         counts = [k for k in (2, 4, 8, 16, 32, 64) if k < 2 * len(ranked)]
         together = [_applied(current, ranked[:k]) for k in counts]
-        together = [a for a in together if _is_possible(evaluator, a, most_work)]
-        latencies = np.append(evaluator.latencies(together) if together else [], latencies.min())
+        together = [a for a in together if _fits(evaluator, a)]
+        best = float(latencies.min())
+        latencies = np.append(evaluator.latencies(together, best) if together else [], best)
         left -= len(together) * share
         winner = int(np.argmin(latencies))
         current = together[winner] if winner < len(together) else _applied(current, ranked[:1])
@@ -104,16 +102,14 @@ def _applied(device: IntArray, moves: list[_Move]) -> IntArray:
     return changed
 
 
-def _is_worth_trying(evaluator: Evaluator, device: IntArray, move: _Move, most_work: int | None) -> bool:
+def _is_worth_trying(evaluator: Evaluator, device: IntArray, move: _Move) -> bool:
     members, target = move
     changes = bool((device[members] != target).any())
-    return changes and _is_possible(evaluator, _applied(device, [move]), most_work)
+    return changes and _fits(evaluator, _applied(device, [move]))
 
 
-def _is_possible(evaluator: Evaluator, device: IntArray, most_work: int | None) -> bool:
-    if evaluator.units.has_memory_limits and not evaluator.units.fits(device):
-        return False
-    return most_work is None or evaluator.work(device) <= most_work
+def _fits(evaluator: Evaluator, device: IntArray) -> bool:
+    return not evaluator.units.has_memory_limits or evaluator.units.fits(device)
 
 
 def _neighbours(evaluator: Evaluator, device: IntArray, rng: np.random.Generator) -> Iterator[_Move]:

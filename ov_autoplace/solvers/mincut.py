@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
+
 from ov_autoplace._arrays import IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
@@ -72,10 +74,11 @@ def cut_proposals(evaluator: Evaluator) -> tuple[list[IntArray], float]:
     bound = evaluator.bound(plain.lower_bound)
     is_large = len(units) >= _LARGE
     close_enough = bound * (_CLOSE_ENOUGH if is_large else 1 + 1e-9)
-    if evaluator.latencies(evaluator.affordable(found)).min() > close_enough:
+    latencies = evaluator.latencies(found)
+    if latencies.min() > close_enough:
         launching = units.with_launches(1.0)
         one_ways = [launching.one_way(first, second), launching.one_way(second, first)]
-        if is_large and not any(map(evaluator.is_affordable, plain.assignments)):
+        if is_large and np.argmin(latencies) < len(singles):
             variants = one_ways
         else:
             found += cut(launching).assignments
@@ -85,4 +88,4 @@ def cut_proposals(evaluator: Evaluator) -> tuple[list[IntArray], float]:
         for variant in variants:
             found += cut(variant).assignments
     distinct = {a.tobytes(): a for a in found}
-    return evaluator.affordable(list(distinct.values())), bound
+    return list(distinct.values()), bound

@@ -55,7 +55,9 @@ class SolverAnswer:
 
 
 _REMEMBERED_BATCH = 8
-_MOST_WORK = 3_000_000  # nodes visited in one simulation: some tens of milliseconds
+# From this many nodes on, a placement that is slower than the best single device is simulated only until that
+# is known: it may need tens of thousands of subgraphs.
+_LARGE = 5_000
 
 Solver = Callable[[CostTable, Constraints, SolverOptions], SolverAnswer]
 
@@ -74,22 +76,37 @@ class Evaluator:
         self.units = units
         self.objective = objective
         self._known: dict[bytes, float] = {}
+        self._best_single: float | None = None
 
-    def latencies(self, devices: Sequence[IntArray] | IntArray) -> FloatArray:
-        """Latency in seconds of each of B assignments, each ``int32[U]``."""
+    def latencies(self, devices: Sequence[IntArray] | IntArray, limit_seconds: float = np.inf) -> FloatArray:
+        """Latency in seconds of each of B assignments, each ``int32[U]``.
+
+        What is above ``limit_seconds``, or on a large graph above the latency of the best single device, may
+        be a lower bound of the latency.
+        """
+        limit_seconds = min(limit_seconds, self._useless_seconds)
         batch = np.asarray(devices, dtype=np.int32).reshape(-1, len(self.units))
         if len(batch) > _REMEMBERED_BATCH:
-            return self._simulate(batch)
+            return self._simulate(batch, limit_seconds)
         keys = [row.tobytes() for row in batch]
         new = [i for i, key in enumerate(keys) if key not in self._known]
         if new:
-            self._known.update(zip([keys[i] for i in new], self._simulate(batch[new]).tolist(), strict=True))
+            simulated = self._simulate(batch[new], limit_seconds).tolist()
+            self._known.update(zip([keys[i] for i in new], simulated, strict=True))
         return np.array([self._known[key] for key in keys])
 
-    def _simulate(self, batch: IntArray) -> FloatArray:
+    @property
+    def _useless_seconds(self) -> float:
+        """Latency of the best single device on a large graph; nobody wants a slower placement."""
+        if self._best_single is None:
+            singles = list(self.singles().values()) if self.nodes >= _LARGE else []
+            self._best_single = float(self._simulate(np.array(singles), np.inf).min()) if singles else np.inf
+        return self._best_single
+
+    def _simulate(self, batch: IntArray, limit_seconds: float) -> FloatArray:
         if len(self.units.unit_of) != len(self.units):
             batch = batch[:, self.units.unit_of]
-        return simulate_batch(self.table, batch, self.objective)
+        return simulate_batch(self.table, batch, self.objective, limit_seconds=limit_seconds)
 
     def best(self, devices: Sequence[IntArray] | IntArray) -> IntArray:
         """The fastest of several assignments; of those that are equal up to rounding, the first."""
@@ -117,14 +134,6 @@ class Evaluator:
         pieces = np.bincount(cycle[first_of_piece])
         visits_again = int(((pieces - 1) * np.bincount(cycle)).sum())
         return self.nodes + visits_again * self.nodes // len(units)
-
-    def is_affordable(self, device: IntArray) -> bool:
-        """Whether an assignment can be simulated in a moment."""
-        return self.nodes * len(self.units) <= _MOST_WORK or self.work(device) <= _MOST_WORK
-
-    def affordable(self, devices: Sequence[IntArray]) -> list[IntArray]:
-        """Those assignments that can be simulated in a moment; the first one when there are none."""
-        return [device for device in devices if self.is_affordable(device)] or [devices[0]]
 
     def singles(self) -> dict[int, IntArray]:
         """The allowed placements on one device, by device."""

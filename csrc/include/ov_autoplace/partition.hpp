@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,12 @@ public:
     explicit Partitioner(const PartitionGraph& graph);
 
     // Finds the subgraphs for `devices` (a device index per node); returns how many submodels HETERO makes.
-    std::int32_t partition(const std::int32_t* devices);
+    //
+    // `hopeless`, where given, is asked as soon as there are circles, and then every few passes over the
+    // graph. It finds subgraphs in roots() that will only be split further; if it says yes, the search ends
+    // there with the answer `stopped`.
+    std::int32_t partition(const std::int32_t* devices, const std::function<bool()>& hopeless = {});
+    static constexpr std::int32_t stopped = -1;
 
     // Subgraph of each node in the last partition, named by its smallest node.
     const std::vector<std::int32_t>& roots() const { return m_root; }
@@ -67,6 +73,7 @@ private:
     void find_shared_origins(const Circle& circle);
     void propagate_origins(const Circle& circle, std::int32_t first_bit);
 
+    bool is_time_to_ask(std::size_t work);
     std::int32_t count_submodels();
 
     Entry entry_from(std::int32_t source) const {
@@ -81,6 +88,7 @@ private:
     std::vector<Edge> m_edges;
     std::vector<Circle> m_work, m_found;
     std::int32_t m_next_id = 0;
+    std::size_t m_work_until_asked = 0;  // nodes and edges to look at
 
     // Per subgraph, at the index of its root.
     std::vector<std::int32_t> m_circle;  // id of the circle that holds it, or -1

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <openvino/runtime/core.hpp>
 #include <set>
 #include <string>
@@ -66,6 +67,8 @@ private:
 
     ov::CompiledModel m_compiled;
     ov::InferRequest m_request;
+    std::unique_ptr<std::mutex> m_mutex =
+        std::make_unique<std::mutex>();  // one user of the request at a time
     bool m_has_state = false;
     double m_compile_seconds;
     std::size_t m_subgraphs = 1;

@@ -42,7 +42,8 @@ struct RaceProgress {
 // Called now and then between samples; it interrupts the race by throwing.
 using RaceCheckpoint = std::function<void(const RaceProgress&)>;
 
-// Runs one candidate once and returns its time. Throwing ProfilerError takes the candidate out of the race.
+// Runs one candidate once and returns its time. Throwing ProfilerError, or a time that is negative or not
+// finite, takes the candidate out of the race.
 using Sampler = std::function<double(std::size_t candidate)>;
 
 // Races `candidates` candidates. Throws std::invalid_argument for options out of range and ProfilerError when
@@ -51,7 +52,7 @@ RaceResult race(std::size_t candidates, const Sampler& sampler, const RaceOption
                 const RaceCheckpoint& checkpoint);
 
 // Logarithm of the evidence (an e-value) that one of two candidates is slower more often than not, after
-// `losses` rounds in which it was slower and `wins` rounds in which it was faster.
+// `losses` rounds in which it was slower and `wins` rounds in which it was faster; 1e12 of each at most.
 double log_evidence_slower(std::size_t losses, std::size_t wins);
 
 }  // namespace ov_autoplace

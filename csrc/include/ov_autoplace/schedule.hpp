@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -60,18 +61,22 @@ public:
     std::int32_t devices() const { return m_costs.devices; }
 
     // `assignment` holds a device index per group. All three throw std::invalid_argument for an index
-    // outside the table's devices.
-    double simulate(const std::int32_t* assignment) const;
+    // outside the table's devices. A placement that takes more than `limit` seconds need not be simulated to
+    // the end: the answer is then a lower bound of its latency, above the limit.
+    double simulate(const std::int32_t* assignment, double limit = no_limit) const;
     Breakdown breakdown(const std::int32_t* assignment) const;
     // `count` assignments, one after the other, into `latencies`; threads = 0 takes one per core.
     void simulate_batch(const std::int32_t* assignments, std::size_t count, std::int32_t threads,
-                        double* latencies) const;
+                        double* latencies, double limit = no_limit) const;
+    static constexpr double no_limit = std::numeric_limits<double>::infinity();
 
 private:
     struct Workspace;
 
     void check(const std::int32_t* assignment) const;
-    double evaluate(const std::int32_t* assignment, Workspace& workspace, Breakdown* breakdown) const;
+    double evaluate(const std::int32_t* assignment, Workspace& workspace, double limit,
+                    Breakdown* breakdown) const;
+    double seconds(const std::int32_t* assignment, Workspace& workspace, Breakdown* breakdown) const;
     std::unique_ptr<Workspace> take_workspace() const;
     void return_workspace(std::unique_ptr<Workspace> workspace) const;
 
@@ -79,6 +84,7 @@ private:
     std::vector<std::int32_t> m_moving;          // tensors that are no constants
     std::vector<std::int32_t> m_representative;  // per group: the node whose subgraph counts as the group's
     PartitionGraph m_graph;
+    bool m_grows = true;  // no launch or transfer costs less than nothing, so cutting never makes faster
     mutable std::mutex m_mutex;
     mutable std::vector<std::unique_ptr<Workspace>> m_idle;
 };

@@ -53,8 +53,7 @@ class Cut:
         smallest: Whether each node is on the source side in the cut with the smallest source side,
             ``bool[n]``.
         largest: The same for the largest source side; both cuts have the same value.
-        lower_bound: Proven lower bound of the minimum, at most one part in 2**50 per arc below it where a network has
-            a few thousand nodes beside the source, and one part in 2**40 where it has millions.
+        lower_bound: Proven lower bound of the minimum, some parts in 2**40 below it at most.
     """
 
     smallest: BoolArray

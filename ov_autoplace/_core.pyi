@@ -1,5 +1,5 @@
 """
-C++ core of ov_autoplace: simulator, HETERO's partition rules, graph helpers, profiler.
+C++ core of ov_autoplace: simulator, HETERO's partition rules, graph helpers, flows, profiler.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -193,6 +193,26 @@ def is_convex(
 ) -> bool:
     """
     Whether no path of the graph leaves ``members`` (``bool[n]``) and comes back into them.
+    """
+
+def minimum_cut(
+    nodes: int,
+    source: int,
+    sink: int,
+    tail: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    forward: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    backward: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+) -> tuple[
+    int,
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C")],
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C")],
+]:
+    """
+    Minimum cuts of a network whose K arcs let ``forward`` units pass from tail to head, ``backward`` back.
+
+    Returns the maximum flow and, per node, whether it is on the source side of the cut with the
+    smallest source side, and of the one with the largest (both ``uint8[nodes]``).
     """
 
 class ProfilerError(RuntimeError):

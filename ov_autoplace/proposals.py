@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ov_autoplace._arrays import IntArray
+from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CheckpointError, PlacementError
 from ov_autoplace.options import DEFAULT_SOLVERS, POLICY_SOLVER
@@ -166,8 +167,8 @@ def _policy_answers(
 
 def _honours(table: CostTable, constraints: Constraints, assignment: IntArray) -> bool:
     allowed = constraints.allowed[np.arange(len(table)), assignment].all()
-    held = np.bincount(assignment, weights=table.memory_bytes, minlength=table.num_devices)
+    held = held_bytes(table, assignment)
     first = np.full(constraints.unit_of.max(initial=-1) + 1, -1, dtype=np.int32)
     first[constraints.unit_of] = assignment
     together = (first[constraints.unit_of] == assignment).all()
-    return bool(allowed and together and (held <= constraints.memory_capacity).all())
+    return bool(allowed and together and (held <= constraints.memory_capacity * (1 + 1e-12)).all())

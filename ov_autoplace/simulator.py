@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ov_autoplace import _core
 from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.wiring import wiring_of_groups
 from ov_autoplace.errors import CostTableError, OptionError, PlacementError
@@ -82,7 +83,7 @@ def simulate(table: CostTable, placement: Placement | ArrayLike, objective: str 
     _check_objective(objective)
     assignment = _assignment_of(table, placement)
     parts = problem_of(table).breakdown(assignment)
-    memory = np.bincount(assignment, weights=table.memory_bytes, minlength=table.num_devices)
+    memory = held_bytes(table, assignment)
     return Schedule(
         latency_seconds=parts.latency_seconds,
         subgraphs=parts.subgraphs,

@@ -74,7 +74,7 @@ def earliest_task_first(table: CostTable, constraints: Constraints) -> ListSched
         unit = unit_of[rows]
         takes = np.where(
             decided[unit, None] < 0,
-            units.memory_bytes[unit, None] <= room,
+            units.packing_bytes[unit, None] <= room,
             decided[unit, None] == np.arange(D),
         )
         begin = np.where(takes & np.isfinite(seconds[rows]), np.maximum(arrival[rows], free), np.inf)
@@ -87,7 +87,7 @@ def earliest_task_first(table: CostTable, constraints: Constraints) -> ListSched
         g, d = int(rows[of_group[first]]), int(on_device[first])
         if decided[unit_of[g]] < 0:
             decided[unit_of[g]] = d
-            room[d] -= units.memory_bytes[unit_of[g]]
+            room[d] -= units.packing_bytes[unit_of[g]]
         device[g], start[g], finish[g] = d, earliest, end[first]
         free[d] = finish[g]
         ready.remove(g)

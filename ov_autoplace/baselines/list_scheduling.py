@@ -86,7 +86,7 @@ def list_schedule(table: CostTable, constraints: Constraints) -> ListSchedule:
         best, best_start, best_finish = -1, np.inf, np.inf
         decided = device_of_unit[unit]
         for d in range(table.num_devices) if decided < 0 else (decided,):
-            if not np.isfinite(seconds[g, d]) or (decided < 0 and units.memory_bytes[unit] > room[d]):
+            if not np.isfinite(seconds[g, d]) or (decided < 0 and units.packing_bytes[unit] > room[d]):
                 continue
             arrivals = [t if e == d else t + latency[e][d] + rate[e][d] * size for t, e, size in inputs]
             begin = timelines[d].earliest(max(arrivals, default=0.0), seconds[g, d])
@@ -96,7 +96,7 @@ def list_schedule(table: CostTable, constraints: Constraints) -> ListSchedule:
             raise PlacementError(f"every device that may run {table.names[g]!r} is full")
         if decided < 0:
             device_of_unit[unit] = best
-            room[best] -= units.memory_bytes[unit]
+            room[best] -= units.packing_bytes[unit]
         timelines[best].insert(best_start, best_finish)
         device[g], start[g], finish[g] = best, best_start, best_finish
     return ListSchedule(device, start, finish)

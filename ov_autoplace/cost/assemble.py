@@ -62,6 +62,7 @@ def assemble_table(
         output_shapes=graph.output_shapes,
         members=coarse.members,
         source=source,
+        result_bytes=graph.output_bytes,
         wiring=wiring_of_ops(coarse),
     )
 

@@ -38,6 +38,9 @@ class CostTable:
         transfer_seconds_per_byte: Seconds per byte of one hand-over, ``float64[D, D]``.
         launch_seconds: Fixed seconds per subgraph, ``float64[D]``.
         memory_bytes: Weights and results that a group keeps on its device, ``float64[G]``.
+        result_bytes: The part of ``memory_bytes`` that are results, ``float64[G]``: memory that is free
+            again once the last reader has run, and taken on reading devices too (:mod:`cost.liveness`).
+            ``None`` = not known: then all of ``memory_bytes`` is held all the time.
         memory_capacity: Bytes per device, ``float64[D]``; ``inf`` = not limited.
         colocation: Class of each group, ``int32[G]``, -1 = none: groups of one class share a device.
         op_types: Op type of each group's heaviest op, or ``None`` when the source has none.
@@ -72,6 +75,7 @@ class CostTable:
     source: str = "imported"
     wiring: Wiring | None = None
     output_shapes: tuple[tuple[int, ...], ...] | None = None
+    result_bytes: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for field, array in checked_arrays(self).items():

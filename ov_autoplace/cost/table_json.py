@@ -7,7 +7,7 @@ Schema (version 1)::
      "transfer_latency": [[seconds, ...], ...],              D x D, from row to column
      "transfer_seconds_per_byte": [[seconds, ...], ...],     D x D
      "groups": [{"name": str, "op_seconds": [number | null, ...], "memory_bytes": number,
-                 "op_type": str?, "output_shape": [int, ...]?, "colocation": int?,
+                 "result_bytes": number?, "op_type": str?, "output_shape": [int, ...]?, "colocation": int?,
                  "members": [str, ...]?}, ...],
      "tensors": [{"producer": group index, "bytes": number, "consumers": [group index, ...],
                   "constant": true?, "uncuttable": true?}, ...],
@@ -16,7 +16,7 @@ Schema (version 1)::
                 "tensor_consumers": [[int, ...], ...], "bonds": [[int, int], ...]}?}
 
 A null is an infinity: of ``op_seconds`` "cannot run there", of ``memory_capacity`` "not limited".
-``op_type``, ``output_shape``, ``colocation`` and ``members`` stand on every group or on none. Sizes follow
+``result_bytes``, ``op_type``, ``output_shape``, ``colocation`` and ``members`` stand on every group or on none. Sizes follow
 from the lists themselves, so a file cannot ask for more memory than its own length. Numbers survive bit
 by bit.
 """
@@ -88,6 +88,7 @@ def load_table(path: str | Path) -> CostTable:
     offsets, consumers = csr_from_lists([tensor.integers("consumers", 0, _MAX_ID) for tensor in tensors])
     op_seconds = [group.numbers("op_seconds", D, null=math.inf) for group in groups]
     classes = _on_all(groups, "colocation", lambda g: g.integer("colocation", -1, _MAX_ID))
+    results = _on_all(groups, "result_bytes", lambda g: g.number("result_bytes"))
     with naming(path, CostTableError):
         return CostTable(
             devices=tuple(device.text("name") for device in devices),
@@ -113,6 +114,7 @@ def load_table(path: str | Path) -> CostTable:
             ),
             members=_on_all(groups, "members", lambda g: g.texts("members")),
             source=top.text("source"),
+            result_bytes=None if results is None else _array(results, np.float64),
             wiring=_read_wiring(top.record("wiring")) if "wiring" in top else None,
         )
 
@@ -133,6 +135,8 @@ def _groups(table: CostTable) -> Iterable[dict[str, Any]]:
             "op_seconds": [_or_null(seconds) for seconds in table.op_seconds[g].tolist()],
             "memory_bytes": float(table.memory_bytes[g]),
         }
+        if table.result_bytes is not None:
+            group["result_bytes"] = float(table.result_bytes[g])
         if table.op_types is not None:
             group["op_type"] = table.op_types[g]
         if table.output_shapes is not None:

@@ -42,6 +42,8 @@ def checked_arrays(table: CostTable) -> dict[str, NDArray[Any]]:
         "memory_bytes": _costs("memory_bytes", table.memory_bytes, (G,)),
         "memory_capacity": _costs("memory_capacity", table.memory_capacity, (D,), infinite=True),
     }
+    if table.result_bytes is not None:
+        arrays["result_bytes"] = _costs("result_bytes", table.result_bytes, (G,))
     if table.colocation is not None:
         arrays["colocation"] = _ids("colocation", table.colocation, (G,), -1, 2**31 - 1)
     return arrays

@@ -140,7 +140,7 @@ def policy_graph(table: CostTable, constraints: Constraints | None = None) -> Po
         edge_share=share.astype(np.float32),
         scale_seconds=scale,
         is_estimate=table.source == "analytic",
-        memory_bytes=units.memory_bytes,
+        memory_bytes=units.packing_bytes,
         memory_capacity=units.memory_capacity,
     )
 

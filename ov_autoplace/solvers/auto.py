@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from math import log, prod
 
 import numpy as np
@@ -14,6 +15,8 @@ from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.local import improve
+from ov_autoplace.solvers.memory import first_fit
+from ov_autoplace.solvers.milp import refine
 from ov_autoplace.solvers.mincut import cut_proposals
 from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
 from ov_autoplace.solvers.units import UnitGraph
@@ -52,10 +55,26 @@ def solve_auto(table: CostTable, constraints: Constraints, options: SolverOption
     latencies = evaluator.latencies(proposals)
     if latencies.min() <= bound * (1 + 1e-9):
         return evaluator.answer(evaluator.best(proposals), bound)
+    if units.has_memory_limits:
+        return evaluator.answer(*_limited(evaluator, proposals, bound, options))
     order = np.argsort(latencies, kind="stable")
     starts = [proposals[i] for i in order[: _STARTS if len(table) <= _STARTS_UP_TO else 1]]
     improved = [improve(evaluator, start, options, enough=bound) for start in starts]
     return evaluator.answer(evaluator.best(improved), bound)
+
+
+def _limited(
+    evaluator: Evaluator, proposals: list[IntArray], bound: float, options: SolverOptions
+) -> tuple[IntArray, float]:
+    """Under memory limits neither cuts nor single moves reach far: mixed-integer programs do."""
+    local = _search_options(options)
+    starts = [improve(evaluator, evaluator.best(proposals), local, enough=bound), *proposals]
+    return refine(evaluator, starts, bound, options)
+
+
+def _search_options(options: SolverOptions) -> SolverOptions:
+    """Local search with the effort that it takes without a time limit."""
+    return replace(options, deadline=None)
 
 
 def _enumerate(table: CostTable, evaluator: Evaluator) -> IntArray:
@@ -71,8 +90,5 @@ def _enumerate(table: CostTable, evaluator: Evaluator) -> IntArray:
     if units.has_memory_limits:
         devices = devices[[units.fits(d) for d in devices]]
         if not len(devices):
-            raise PlacementError(
-                f"no placement on {', '.join(table.devices)} keeps within the memory limits of "
-                f"{', '.join(f'{limit:.0f}' for limit in units.memory_capacity)} bytes"
-            )
+            first_fit(table, units)  # which says what would fit
     return evaluator.best(np.concatenate([*(s[None] for s in evaluator.singles().values()), devices]))

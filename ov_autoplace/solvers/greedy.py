@@ -35,7 +35,7 @@ def greedy_assignment(table: CostTable, units: UnitGraph) -> IntArray:
     by_consumer = np.argsort(units.consumers, kind="stable")
     inputs = tensor_of_edge[by_consumer].tolist()
     ends = np.cumsum(np.bincount(units.consumers, minlength=len(units))).tolist()
-    seconds, size = units.op_seconds.tolist(), units.memory_bytes.tolist()
+    seconds, size = units.op_seconds.tolist(), units.packing_bytes.tolist()
     room = (units.memory_capacity * (1 + 1e-12)).tolist()
     producer, tensor_bytes = units.producer.tolist(), units.tensor_bytes.tolist()
     latency, rate = units.transfer_latency.tolist(), units.transfer_seconds_per_byte.tolist()
@@ -58,4 +58,5 @@ def greedy_assignment(table: CostTable, units: UnitGraph) -> IntArray:
         room[best] -= size[u]
         arrived.update((tensor, best) for tensor in inputs[start:end])
         start = end
-    return np.array(chosen, dtype=np.int32)
+    device = np.array(chosen, dtype=np.int32)
+    return device if units.fits(device) else first_fit(table, units)

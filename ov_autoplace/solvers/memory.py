@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ov_autoplace._arrays import IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
+from ov_autoplace.solvers.limits import smallest_limits
+from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.moves import Move, Moved
 from ov_autoplace.solvers.units import UnitGraph
 
 __all__ = ["fill_in_order", "first_fit", "limited_move"]
 
 _PACKING_STEPS = 20_000
+_PACKING_NODES = 200
 _PRICE_STEPS = 12
 
 
@@ -72,22 +77,22 @@ def limited_move(units: UnitGraph, device: IntArray, move: Move) -> Moved:
 def repair(units: UnitGraph, device: IntArray) -> IntArray | None:
     """Move units off overfull devices, those first that lose least time per byte; ``None`` = it failed."""
     device = np.array(device)
-    room = units.memory_capacity - units.memory_of(device)
+    room = units.memory_capacity - np.bincount(device, units.packing_bytes, units.num_devices)
     for _ in range(units.num_devices):
         full = int(np.argmin(room))
         if room[full] >= -1e-12 * units.memory_capacity[full]:
             break
-        movable = np.flatnonzero((device == full) & (units.memory_bytes > 0))
+        movable = np.flatnonzero((device == full) & (units.packing_bytes > 0))
         others = units.op_seconds.copy()
         others[:, full] = np.inf
-        loss = (others[movable].min(axis=1) - units.op_seconds[movable, full]) / units.memory_bytes[movable]
+        loss = (others[movable].min(axis=1) - units.op_seconds[movable, full]) / units.packing_bytes[movable]
         for u in movable[np.argsort(loss, kind="stable")]:
             if room[full] >= 0 or not np.isfinite(others[u]).any():
                 break
-            takes = np.isfinite(others[u]) & (room >= units.memory_bytes[u])
+            takes = np.isfinite(others[u]) & (room >= units.packing_bytes[u])
             if takes.any():
                 to = int(np.argmin(np.where(takes, others[u], np.inf)))
-                room[[full, to]] += units.memory_bytes[u] * np.array([1, -1])
+                room[[full, to]] += units.packing_bytes[u] * np.array([1, -1])
                 device[u] = to
     return device if units.fits(device) else None
 
@@ -113,7 +118,7 @@ def fill_in_order(units: UnitGraph) -> IntArray | None:
     has_no_input = np.bincount(units.consumers, minlength=len(units)) == 0
     position = np.where(has_no_input & np.isfinite(first_reader), first_reader - 0.5, position)
     for u in np.argsort(position, kind="stable").tolist():
-        size = units.memory_bytes[u]
+        size = units.packing_bytes[u]
         takes = [i for i, d in enumerate(order) if allowed[u, d] and size <= room[d]]
         if not takes:
             return None
@@ -121,46 +126,48 @@ def fill_in_order(units: UnitGraph) -> IntArray | None:
         filling = max(filling, chosen if allowed[u, order[filling]] else filling)
         room[order[chosen]] -= size
         device[u] = order[chosen]
-    return device
+    return device if units.fits(device) else None
 
 
 def first_fit(table: CostTable, units: UnitGraph) -> IntArray:
     """An assignment of units that fits into memory.
 
     Raises:
-        PlacementError: None was found; the sentence says whether none exists.
+        PlacementError: None was found; the sentence says whether none exists, and which limits would do.
     """
     fastest: IntArray = np.argmin(units.op_seconds, axis=1).astype(np.int32)
     if units.fits(fastest):
         return fastest
-    allowed = np.isfinite(units.op_seconds)
-    if units.memory_bytes.sum() > units.memory_capacity.sum():
-        raise PlacementError(
-            f"the groups need {units.memory_bytes.sum():.0f} bytes of memory, but "
-            f"{', '.join(table.devices)} may hold {units.memory_capacity.sum():.0f} together"
-        )
-    alone = (allowed & (units.memory_bytes[:, None] <= units.memory_capacity)).any(axis=1)
-    for unit in np.flatnonzero(~alone)[:1]:
-        name = table.names[int(np.argmax(units.unit_of == unit))]
-        raise PlacementError(
-            f"group {name!r}, with what must share its device, needs {units.memory_bytes[unit]:.0f} bytes of "
-            "memory, more than the limit of any device that may run it"
-        )
-    found = repair(units, fastest)
-    if found is None:
-        found = _pack(units)
-    if found is None:
-        raise PlacementError(
-            f"found no placement on {', '.join(table.devices)} that keeps within the memory limits of "
-            f"{', '.join(f'{limit:.0f}' for limit in units.memory_capacity)} bytes"
-        )
-    return found
+    for found in (repair(units, fastest), _pack(units)):
+        if found is not None and units.fits(found):
+            return found
+    packed = solve_model(_without_prices(units), np.isfinite(units.op_seconds), node_limit=_PACKING_NODES)
+    if packed.assignment is not None:
+        return packed.assignment
+    needs = smallest_limits(table.devices, units)
+    limits = ", ".join(
+        f"{limit:.0f} bytes on {device}"
+        for device, limit in zip(table.devices, units.memory_capacity, strict=True)
+        if np.isfinite(limit)
+    )
+    verb = "does not fit" if np.isinf(packed.bound) else "was not found to fit"
+    raise PlacementError(f"the model {verb} into {limits}; {needs}")
+
+
+def _without_prices(units: UnitGraph) -> UnitGraph:
+    """The same units, all placements equally fast."""
+    return replace(
+        units,
+        op_seconds=np.where(np.isfinite(units.op_seconds), 0.0, np.inf),
+        transfer_latency=np.zeros_like(units.transfer_latency),
+        transfer_seconds_per_byte=np.zeros_like(units.transfer_seconds_per_byte),
+    )
 
 
 def _pack(units: UnitGraph) -> IntArray | None:
     """Depth-first search for any packing: largest unit first, roomiest device first, bounded steps."""
-    order = np.argsort(-units.memory_bytes, kind="stable").tolist()
-    size = units.memory_bytes.tolist()
+    order = np.argsort(-units.packing_bytes, kind="stable").tolist()
+    size = units.packing_bytes.tolist()
     options = [np.flatnonzero(np.isfinite(row)).tolist() for row in units.op_seconds]
     room = (units.memory_capacity * (1 + 1e-12)).tolist()
     device = np.zeros(len(units), dtype=np.int32)

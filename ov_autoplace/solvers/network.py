@@ -7,12 +7,12 @@ a tensor: one producer, several consumers, one transfer however many of them sit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ov_autoplace import _core
 from ov_autoplace._arrays import BoolArray, FloatArray
 
 __all__ = ["SINK", "SOURCE", "Cut", "Stars", "minimum_cut"]
@@ -20,9 +20,10 @@ __all__ = ["SINK", "SOURCE", "Cut", "Stars", "minimum_cut"]
 SOURCE, SINK = -1, -2
 """Numbers that stand for the terminals wherever a node is expected."""
 
-# SciPy's maximum flow counts in int32, and a residual capacity is at most a capacity plus the flow.
-_LARGEST_FLOW = 2**30 - 2
-_LARGEST_CAPACITY = 2**30 - 1
+# Prices become integers: so large that rounding is far below what a double can say of their sum, and small
+# enough that all that leaves the source together stays below 2**63.
+_LARGEST_FLOW = 2.0**50
+_LARGEST_SUM = 2.0**61
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class Cut:
         smallest: Whether each node is on the source side in the cut with the smallest source side,
             ``bool[n]``.
         largest: The same for the largest source side; both cuts have the same value.
-        lower_bound: Proven lower bound of the minimum, at most one part in 2**30 per arc below it.
+        lower_bound: Proven lower bound of the minimum, some parts in 2**40 below it at most.
     """
 
     smallest: BoolArray
@@ -73,93 +74,88 @@ def minimum_cut(source_price: FloatArray, sink_price: FloatArray, stars: list[St
     number = np.arange(n + 2)
     number[[SOURCE, SINK]] = source, sink
     lower = np.minimum(source_price, sink_price)
-    tails = [np.full(n, source), number[:n]]
-    heads = [number[:n], np.full(n, sink)]
-    prices = [sink_price - lower, source_price - lower]
-    for star in stars:
-        nodes = _add_star(star, number, nodes, tails, heads, prices)
-    tail, head, price = np.concatenate(tails), np.concatenate(heads), np.concatenate(prices)
-    useful = (tail != head) & (tail != sink) & (head != source) & (price > 0)
-    tail, head, price = tail[useful], head[useful], price[useful]
-
-    # The flow cannot exceed what leaves the source or enters the sink: that sets the scale, and any
-    # capacity above it is never filled and as good as infinite.
-    upper = min(float(price[tail == source].sum()), float(price[head == sink].sum()))
-    flow, from_source, to_sink = _solve(tail, head, price, nodes, source, sink, upper)
-    return Cut(
-        smallest=from_source[:n],
-        largest=~to_sink[:n],
-        lower_bound=float(lower.sum()) + flow,
+    terminals = _Arcs(
+        tail=np.concatenate([np.full(n, source), number[:n]]),
+        head=np.concatenate([number[:n], np.full(n, sink)]),
+        forward=np.concatenate([sink_price, source_price]) - np.tile(lower, 2),
+        backward=np.zeros(2 * n),
     )
+    parts = [terminals]
+    for star in stars:
+        added, nodes = _star_arcs(star, number, nodes)
+        parts += added
+    arcs = _Arcs(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(_Arcs)))
+    flow, smallest, largest = _solve(arcs, nodes, source, sink)
+    return Cut(smallest=smallest[:n], largest=largest[:n], lower_bound=float(lower.sum()) + flow)
 
 
-def _add_star(
-    star: Stars,
-    number: NDArray[np.integer],
-    nodes: int,
-    tails: list[NDArray[Any]],
-    heads: list[NDArray[Any]],
-    prices: list[FloatArray],
-) -> int:
-    """Append the arcs of stars; returns the number of nodes with the stars' own ones."""
+@dataclass(frozen=True, eq=False)
+class _Arcs:
+    """Arcs between nodes: the price of cutting them from tail to head, and from head to tail."""
+
+    tail: NDArray[np.integer]
+    head: NDArray[np.integer]
+    forward: FloatArray
+    backward: FloatArray
+
+
+def _star_arcs(star: Stars, number: NDArray[np.integer], nodes: int) -> tuple[list[_Arcs], int]:
+    """The arcs of stars, and the number of nodes with the stars' own ones."""
     centre = number[star.head]
     members = number[star.members]
     single = star.lengths == 1
-    several = ~single
     of_single = np.repeat(single, star.lengths)
-    tails += [centre[single], members[of_single]]
-    heads += [members[of_single], centre[single]]
-    prices += [star.leaving[single], star.entering[single]]
-    if several.any():
-        # head -> own node -> members: no more can pass through the own node than its one arc lets, so
-        # that price is as good as an infinite one on the members' arcs, and keeps every number small.
-        count = int(several.sum())
-        members = members[~of_single]
-        for price, forward in ((star.leaving[several], True), (star.entering[several], False)):
-            if not price.any():
-                continue
-            own = np.arange(nodes, nodes + count)
-            nodes += count
-            spread = np.repeat(own, star.lengths[several])
-            tails += [centre[several], spread] if forward else [own, members]
-            heads += [own, members] if forward else [centre[several], spread]
-            prices += [price, np.repeat(price, star.lengths[several])]
-    return nodes
+    parts = [_Arcs(centre[single], members[of_single], star.leaving[single], star.entering[single])]
+    # head -> own node -> members: no more can pass through the own node than its one arc lets, so that price
+    # is as good as an infinite one on the members' arcs, and keeps every number small.
+    for price, leaves in ((star.leaving, True), (star.entering, False)):
+        paid = ~single & (price > 0)
+        if not paid.any():
+            continue
+        own = np.arange(nodes, nodes + int(paid.sum()))
+        nodes += len(own)
+        lengths = star.lengths[paid]
+        spread = np.repeat(own, lengths)
+        reached = members[np.repeat(paid, star.lengths)]
+        nothing, nothing_each = np.zeros(len(own)), np.zeros(len(spread))
+        each = np.repeat(price[paid], lengths)
+        if leaves:
+            parts.append(_Arcs(centre[paid], own, price[paid], nothing))
+            parts.append(_Arcs(spread, reached, each, nothing_each))
+        else:
+            parts.append(_Arcs(centre[paid], own, nothing, price[paid]))
+            parts.append(_Arcs(spread, reached, nothing_each, each))
+    return parts, nodes
 
 
-def _solve(
-    tail: NDArray[Any],
-    head: NDArray[Any],
-    price: FloatArray,
-    nodes: int,
-    source: int,
-    sink: int,
-    upper: float,
-) -> tuple[float, BoolArray, BoolArray]:
-    """Maximum flow: its value (rounded down), what the source still reaches, what still reaches the sink."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import maximum_flow
-
-    scale = _LARGEST_FLOW / upper if upper > 0 else 0.0
-    ends = (np.concatenate([tail, head]).astype(np.int32), np.concatenate([head, tail]).astype(np.int32))
-    network = csr_matrix((np.concatenate([price, np.zeros(len(price))]), ends), shape=(nodes, nodes))
-    network.sort_indices()
-    if scale == 0.0:
-        network.eliminate_zeros()
-        return 0.0, _reachable(network, source), _reachable(network.T.tocsr(), sink)
-    # Rounded down, so that the flow never exceeds the true minimum and the bound stays a bound.
-    capacity = np.minimum(np.floor(network.data * scale), _LARGEST_CAPACITY).astype(np.int32)
-    network.data = capacity
-    sent = maximum_flow(network, source, sink, method="dinic")
-    network.data = capacity - sent.flow.data  # the same arcs in the same order
-    network.eliminate_zeros()
-    return sent.flow_value / scale, _reachable(network, source), _reachable(network.T.tocsr(), sink)
-
-
-def _reachable(network: Any, start: int) -> BoolArray:
-    """Nodes that arcs of a CSR matrix lead to from ``start``."""
-    from scipy.sparse.csgraph import breadth_first_order
-
-    reached = np.zeros(network.shape[0], dtype=np.bool_)
-    reached[breadth_first_order(network, start, return_predecessors=False)] = True
-    return reached
+def _solve(arcs: _Arcs, nodes: int, source: int, sink: int) -> tuple[float, BoolArray, BoolArray]:
+    """Maximum flow, rounded down, and the smallest and the largest source side of a minimum cut."""
+    # What enters the source or leaves the sink is never worth sending.
+    forward = np.where((arcs.tail != sink) & (arcs.head != source), arcs.forward, 0.0)
+    backward = np.where((arcs.head != sink) & (arcs.tail != source), arcs.backward, 0.0)
+    useful = (arcs.tail != arcs.head) & ((forward > 0) | (backward > 0))
+    tail, head = arcs.tail[useful].astype(np.int32), arcs.head[useful].astype(np.int32)
+    forward, backward = forward[useful], backward[useful]
+    # The flow cannot exceed what leaves the source or enters the sink: a capacity well above that is never
+    # filled, never part of a minimum cut, and as good as infinite.
+    leaving = np.concatenate([forward[tail == source], backward[head == source]])
+    entering = np.concatenate([forward[head == sink], backward[tail == sink]])
+    upper = min(float(leaving.sum()), float(entering.sum()))
+    if upper > 0:
+        most = 2 * upper
+        scale = min(_LARGEST_FLOW / upper, _LARGEST_SUM / float(np.minimum(leaving, most).sum()))
+        # Rounded down, so that the flow never exceeds the true minimum and the bound stays a bound.
+        forward, backward = (np.floor(np.minimum(p, most) * scale) for p in (forward, backward))
+    else:  # nothing flows, and every arc that has a price holds its two ends together
+        scale = 1.0
+        forward, backward = np.sign(forward), np.sign(backward)
+    flow, smallest, largest = _core.minimum_cut(
+        nodes,
+        source,
+        sink,
+        tail,
+        head,
+        forward.astype(np.int64),
+        backward.astype(np.int64),
+    )
+    return flow / scale, smallest.astype(np.bool_), largest.astype(np.bool_)

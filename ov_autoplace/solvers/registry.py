@@ -17,6 +17,7 @@ from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.expansion import solve_expansion
 from ov_autoplace.solvers.greedy import solve_greedy
 from ov_autoplace.solvers.local import solve_local
+from ov_autoplace.solvers.milp import solve_milp
 from ov_autoplace.solvers.mincut import solve_mincut
 from ov_autoplace.solvers.policy import solve_policy
 from ov_autoplace.solvers.single import solve_single
@@ -30,6 +31,7 @@ SOLVERS: dict[str, Solver] = {
     "mincut": solve_mincut,
     "expansion": solve_expansion,
     "local": solve_local,
+    "milp": solve_milp,
     "policy": solve_policy,
     "auto": solve_auto,
 }

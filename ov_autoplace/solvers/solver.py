@@ -139,7 +139,7 @@ class Evaluator:
         """The allowed placements on one device, by device."""
         units = self.units
         runs_all = np.isfinite(units.op_seconds).all(axis=0)
-        fits = units.memory_bytes.sum() <= units.memory_capacity * (1 + 1e-12)
+        fits = ~units.may_overflow
         return {int(d): np.full(len(units), d, dtype=np.int32) for d in np.flatnonzero(runs_all & fits)}
 
     def answer(self, device: IntArray, lower_bound: float | None = None) -> SolverAnswer:

@@ -9,11 +9,14 @@ Network Flow Algorithms", 1977).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace._arrays import BoolArray, FloatArray, IntArray
+from ov_autoplace.cost.liveness import Liveness, liveness_of, static_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.solvers.constraints import Constraints
 
@@ -27,7 +30,10 @@ class UnitGraph:
     Attributes:
         unit_of: Unit of each group of the table, ``int32[G]``.
         op_seconds: Run time of each unit on each device, ``float64[U, D]``; ``inf`` = forbidden.
-        memory_bytes: Bytes of each unit, ``float64[U]``.
+        memory_bytes: Bytes that each unit holds all the time, ``float64[U]``.
+        packing_bytes: The same with all results of the unit, as if none were freed, ``float64[U]``: what
+            heuristics pack by. Nothing else where the liveness is not known.
+        liveness: When which results are held besides, by units; ``None`` = not known.
         memory_capacity: Bytes per device, ``float64[D]``.
         producer: Unit that makes each tensor that can be transferred, ``int32[T]``.
         tensor_bytes: ``float64[T]``.
@@ -39,6 +45,8 @@ class UnitGraph:
     unit_of: IntArray
     op_seconds: FloatArray
     memory_bytes: FloatArray
+    packing_bytes: FloatArray
+    liveness: Liveness | None
     memory_capacity: FloatArray
     producer: IntArray
     tensor_bytes: FloatArray
@@ -53,7 +61,7 @@ class UnitGraph:
         """Contract a table's groups to units."""
         unit_of = constraints.unit_of
         op_seconds = np.where(constraints.allowed, table.op_seconds, np.inf)
-        memory = table.memory_bytes
+        memory, packing, liveness = static_bytes(table), table.memory_bytes, liveness_of(table)
         lengths = np.diff(table.tensor_offsets)
         moves = ~table.tensor_is_constant
         producer, tensor_bytes, consumers = table.tensor_producer, table.tensor_bytes, table.tensor_consumers
@@ -63,7 +71,8 @@ class UnitGraph:
         units = int(unit_of.max(initial=-1)) + 1
         if units < len(unit_of):
             op_seconds = np.stack([np.bincount(unit_of, column, units) for column in op_seconds.T], axis=1)
-            memory = np.bincount(unit_of, memory, units).astype(np.float64)
+            memory, packing = (np.bincount(unit_of, b, units).astype(np.float64) for b in (memory, packing))
+            liveness = None if liveness is None else liveness.regrouped(unit_of)
             producer = unit_of[producer]
             tensor = np.repeat(np.arange(len(producer)), lengths)
             pair = np.unique(tensor * units + unit_of[consumers])
@@ -79,6 +88,8 @@ class UnitGraph:
             unit_of=unit_of,
             op_seconds=op_seconds,
             memory_bytes=memory,
+            packing_bytes=packing,
+            liveness=liveness,
             memory_capacity=constraints.memory_capacity,
             producer=producer,
             tensor_bytes=tensor_bytes,
@@ -105,7 +116,27 @@ class UnitGraph:
     @property
     def has_memory_limits(self) -> bool:
         """Whether some device could be asked to hold more than it can."""
-        return bool((self.memory_capacity < self.memory_bytes.sum()).any())
+        return bool(self.may_overflow.any())
+
+    @cached_property
+    def may_overflow(self) -> BoolArray:
+        """Which devices could be asked to hold more than they can, ``bool[D]``."""
+        return np.asarray(self.memory_capacity * (1 + 1e-12) < self.most_bytes)
+
+    @cached_property
+    def most_bytes(self) -> float:
+        """What one device holds that has everything: no device ever holds more."""
+        everything = float(self.memory_bytes.sum())
+        if self.liveness is None:
+            return everything
+        together = np.zeros(len(self), dtype=np.int32)
+        return everything + float(self.liveness.peak_bytes(together, 1)[0])
+
+    def without_limits(self, devices: Sequence[int]) -> UnitGraph:
+        """The same units, some devices holding as much as they like."""
+        capacity = self.memory_capacity.copy()
+        capacity[list(devices)] = np.inf
+        return replace(self, memory_capacity=capacity)
 
     def with_launches(self, share: float) -> UnitGraph:
         """The same units with ``share`` launches of the receiving device on top of every transfer."""
@@ -143,6 +174,7 @@ class UnitGraph:
             self,
             op_seconds=np.stack([self.op_seconds[:, device], self.op_seconds[:, others].min(axis=1)], axis=1),
             memory_capacity=np.array([np.inf, np.inf]),
+            liveness=None,
             transfer_latency=merged(self.transfer_latency),
             transfer_seconds_per_byte=merged(self.transfer_seconds_per_byte),
             launch_seconds=np.array([self.launch_seconds[device], self.launch_seconds[others].min()]),
@@ -170,8 +202,9 @@ class UnitGraph:
         )
 
     def memory_of(self, device: IntArray) -> FloatArray:
-        """Bytes that an assignment holds on each device, ``float64[D]``."""
-        return np.bincount(device, self.memory_bytes, self.num_devices).astype(np.float64)
+        """The most bytes that an assignment holds on each device at once, ``float64[D]``."""
+        held = np.bincount(device, self.memory_bytes, self.num_devices).astype(np.float64)
+        return held if self.liveness is None else held + self.liveness.peak_bytes(device, self.num_devices)
 
     def fits(self, device: IntArray) -> bool:
         """Whether no device holds more than its capacity (sums are compared up to rounding)."""

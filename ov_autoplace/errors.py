@@ -9,6 +9,7 @@ __all__ = [
     "CheckpointError",
     "CostTableError",
     "DeviceError",
+    "DeviceFailedError",
     "ModelError",
     "OptionError",
     "OutputError",
@@ -66,6 +67,19 @@ class ProfilingError(AutoplaceError):
     """A measurement that failed on the device, through no fault of the caller."""
 
     exit_code = 1
+
+
+class DeviceFailedError(ProfilingError):
+    """A device that cannot compile or run the model, whatever it says it supports.
+
+    Args:
+        device: Its name.
+        cause: What went wrong.
+    """
+
+    def __init__(self, device: str, cause: Exception) -> None:
+        super().__init__(str(cause) or type(cause).__name__)
+        self.device = device
 
 
 class VersionMismatchError(AutoplaceError, ImportError):

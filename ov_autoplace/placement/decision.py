@@ -52,6 +52,7 @@ class Decision:
         candidates: All candidates, in the order in which they were considered.
         seconds: Wall-clock time of each phase by name.
         table: The cost table that the predictions rest on, or ``None`` when none was made.
+        disturbed: Other work kept the devices busy while they were measured, so the answer may be wrong.
     """
 
     chosen: str
@@ -60,6 +61,7 @@ class Decision:
     candidates: tuple[Candidate, ...]
     seconds: dict[str, float]
     table: CostTable | None = field(default=None, repr=False)
+    disturbed: bool = False
 
     def __str__(self) -> str:
         return self.reason

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ov_autoplace._arrays import FloatArray, frozen_array
+from ov_autoplace.bounds import MINIMAL_GAIN
+from ov_autoplace.budget import Budget
 from ov_autoplace.cost.corrections import Observation, corrected_table
 from ov_autoplace.cost.profiled import Profile
 from ov_autoplace.cost.profiling import ProfilingSession
@@ -24,10 +25,17 @@ from ov_autoplace.statistics import paired_ratio
 if TYPE_CHECKING:
     from ov_autoplace.isolation.interface import Executable
 
-__all__ = ["ESTIMATE_MARGIN", "MINIMAL_GAIN", "Arena", "Contest", "Entrant", "predicted", "verdict"]
-
-MINIMAL_GAIN = 0.02
-"""A mix of devices must be measured faster than the best single device by this much to be chosen."""
+__all__ = [
+    "ESTIMATE_MARGIN",
+    "MINIMAL_GAIN",
+    "Arena",
+    "Contest",
+    "Entrant",
+    "out_of_time",
+    "predicted",
+    "settled",
+    "verdict",
+]
 
 ESTIMATE_MARGIN = 0.1
 """Where predictions from estimated costs differ by less, they do not say which placement is faster."""
@@ -35,18 +43,19 @@ ESTIMATE_MARGIN = 0.1
 _CONVINCING_ROUNDS = 6
 """Fewer paired samples than this give no 95 % interval of a median, so they cannot prove a gain."""
 
-_DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
 _FINALISTS = 3
 # A prediction this much above the best single device's is not worth compiling.
 _HOPELESS = 1.15
-# Without a budget from the caller a race of slow models may last longer than the default, so that it has this
-# many rounds, but never longer than so many seconds.
-_ROUNDS, _LONGEST_RACE = 12, 30.0
+# Shares of the time that is left: of the first race of PROFILE and of TUNE, and of each race of TUNE's
+# rounds; TUNE ends when less than the last of them is left of all, which is for the race that confirms.
+_FIRST_RACE, _FIRST_TUNING_RACE, _TUNING_RACE, _CONFIRMATION = 0.5, 0.3, 0.15, 0.2
 # How many perturbed cost tables TUNE solves for one round of proposals.
 _TRIALS = 8
 # Single devices of which an inference came this close to the best one's median are raced with it, instead of
 # trusting the profile run, which other work may have disturbed.
 _CLOSE = 1.25
+# Mean over median of samples above which other work disturbed them.
+_QUIET = 1.3
 # Where a compiled model happens to lie in memory makes it faster or slower by some percent for as long as it
 # lives, which no number of runs shows. Short models compile quickly, so their last contenders do it again
 # several times.
@@ -80,15 +89,23 @@ class Entrant:
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """The outcome: who won, why, and everybody who took part or was considered."""
+    """The outcome: who won, why, and everybody who took part or was considered.
+
+    Attributes:
+        winner: Whose placement is the answer.
+        reason: One sentence.
+        entrants: All of them.
+        disturbed: Other work made some of the samples behind it long.
+    """
 
     winner: Entrant
     reason: str
     entrants: tuple[Entrant, ...]
+    disturbed: bool = False
 
 
 class Arena:
-    """Races proposals for one profiled model within a budget of wall-clock time."""
+    """Races proposals for one profiled model in what is left of a budget of wall-clock time."""
 
     def __init__(
         self,
@@ -96,14 +113,14 @@ class Arena:
         profile: Profile,
         source: ProposalSource,
         options: PlacerOptions,
+        budget: Budget,
     ) -> None:
         self._session = session
         self._profile = profile
         self._source = source
         self._options = options
-        budget = options.time_budget_ms
-        self._budget = (_DEFAULT_BUDGET_MS[options.mode] if budget is None else budget) / 1e3
-        self._end = time.perf_counter() + self._budget
+        self._budget = budget
+        self._seconds = budget.left  # when the races began
         self._executables: dict[bytes, Executable] = {}
 
     def run(self, proposals: Sequence[Proposal]) -> Contest:
@@ -113,18 +130,24 @@ class Arena:
         reference = self._fastest(singles)
         tuning = self._options.mode == "TUNE"
         finalists = self._finalists(entrants, singles, reference)
-        champion = self._race(finalists, self._budget * (0.3 if tuning else 0.7)) or reference
+        share = _FIRST_TUNING_RACE if tuning else _FIRST_RACE
+        champion = self._race(finalists, share) or reference
         if tuning:
             champion = self._tune(entrants, reference, champion)
         contest = verdict(entrants, self._fastest(singles), champion)
         contenders = self._contenders(contest.winner, singles)
         compilations = self._compilations(contenders)
-        if not compilations:
-            return contest
-        self._race_anew(contenders, compilations)
-        reference = self._fastest(singles)
-        still = not contest.winner.proposal.is_single and len(contest.winner.samples)
-        return verdict(entrants, reference, contest.winner if still else reference)
+        is_mix = not contest.winner.proposal.is_single
+        if is_mix and len(contenders) > 1 and not compilations:
+            return _unconfirmed(entrants, self._fastest(singles), contest.winner)
+        if compilations:
+            self._race_anew(contenders, compilations)
+            still = is_mix and len(contest.winner.samples)
+            contest = verdict(
+                entrants, self._fastest(singles), contest.winner if still else self._fastest(singles)
+            )
+        disturbed = any(_was_disturbed(e.samples) for e in contenders)
+        return replace(contest, disturbed=disturbed)
 
     def _contenders(self, winner: Entrant, singles: list[Entrant]) -> list[Entrant]:
         """The winner, and the single devices that may be as fast; the best one always."""
@@ -135,27 +158,29 @@ class Arena:
     def _compilations(self, contenders: list[Entrant]) -> int:
         """How often the contenders are compiled anew; a mix always has to win twice.
 
-        Short models are compiled several times, as far as that takes no longer than the budget.
+        Short models are compiled several times. All as far as the budget goes.
         """
         if len(contenders) < 2:
             return 0
-        fewest = 0 if contenders[0].proposal.is_single else 1
-        if min(e.seconds for e in contenders) >= _SHORT:
-            return fewest
         once = sum(self._executable(e.proposal).compile_seconds for e in contenders)
-        return int(np.clip(self._budget / max(once, 1e-9), fewest, _COMPILATIONS))
+        # Each compilation is followed by a race that is as long as it must be to prove something.
+        once += _CONVINCING_ROUNDS * sum(e.seconds for e in contenders)
+        affordable = int(self._budget.left / max(once, 1e-9))
+        if min(e.seconds for e in contenders) >= _SHORT:
+            affordable = min(affordable, 0 if contenders[0].proposal.is_single else 1)
+        return min(affordable, _COMPILATIONS)
 
     def _race_anew(self, contenders: list[Entrant], compilations: int) -> None:
         """Compile and race several times; what was measured before counts no more, because it chose them."""
         parts: dict[Entrant, list[FloatArray]] = {e: [] for e in contenders}
-        budget = max(self._left(), 0.3 * self._budget) / compilations
         for compilation in range(compilations):
             self._executables.clear()
             self._session.forget()
             for entrant in contenders:
                 entrant.samples = np.empty(0)
             # Who is compiled first tends to be slower, so they take turns.
-            self._race(contenders if compilation % 2 == 0 else contenders[::-1], budget)
+            share = 1 / (compilations - compilation)
+            self._race(contenders if compilation % 2 == 0 else contenders[::-1], share)
             # Whoever was dropped as slower has fewer samples. Pairs stay pairs, and no compilation outweighs
             # the others by much, when all end where the first one did.
             rounds = min((len(e.samples) for e in contenders if len(e.samples)), default=0)
@@ -185,7 +210,7 @@ class Arena:
     ) -> Entrant | None:
         """Propose from corrected costs and race, again and again; returns the fastest found."""
         random = np.random.default_rng(self._options.seed)
-        while self._left() > 0.2 * self._budget:
+        while self._budget.left > _CONFIRMATION * self._seconds:
             observed = [Observation(e.proposal.assignment, e.seconds) for e in entrants if len(e.samples)]
             table = corrected_table(self._profile.table, observed)
             fresh = self._fresh(table, entrants, random)
@@ -194,7 +219,8 @@ class Arena:
             entrants += fresh
             others = [e for e in (reference, champion) if e is not None]
             contestants = list(dict.fromkeys([*others, *fresh]))
-            champion = self._race(contestants, min(self._left(), 0.15 * self._budget)) or champion
+            share = min(1.0, _TUNING_RACE * self._seconds / max(self._budget.left, 1e-9))
+            champion = self._race(contestants, share) or champion
         return champion
 
     def _fresh(self, table: CostTable, entrants: list[Entrant], random: np.random.Generator) -> list[Entrant]:
@@ -218,28 +244,41 @@ class Arena:
         ranked = sorted(found.values(), key=lambda e: e.proposal.predicted_seconds)
         return ranked[:_FINALISTS]
 
-    def _race(self, entrants: list[Entrant], budget: float) -> Entrant | None:
+    def _race(self, entrants: list[Entrant], share: float) -> Entrant | None:
         """Run ``entrants`` in turns, keep their samples, and return the fastest that stayed.
 
         Those that fail are marked and left out; with one left there is nothing to run.
+
+        Args:
+            entrants: Whom to run; the first ones matter most, and those that the budget has no time for are
+                left out, beginning with the last.
+            share: Of the budget that is left, compilations included.
         """
+        end = self._budget.left * (1 - share)
         runnable: list[tuple[Entrant, Executable]] = []
+        longest = 0.0
         for entrant in entrants:
+            is_known = entrant.proposal.assignment.tobytes() in self._executables
+            # What must be run to prove something comes after the compilations.
+            runs = _CONVINCING_ROUNDS * sum(
+                e.proposal.predicted_seconds for e, _ in [*runnable, (entrant, None)]
+            )
+            if len(runnable) > 1 and not is_known and self._budget.left - end < longest + runs:
+                continue
+            before = self._budget.left
             try:
                 runnable.append((entrant, self._executable(entrant.proposal)))
             except ProfilingError as cause:
                 entrant.dropped = f"cannot be run: {cause}"
+            longest = max(longest, before - self._budget.left)
         if not runnable:
             return None
         if len(runnable) == 1 and len(runnable[0][0].samples):
             return runnable[0][0]
-        if self._options.time_budget_ms is None:
-            once = sum(entrant.proposal.predicted_seconds for entrant, _ in runnable)
-            budget = max(budget, min(_ROUNDS * once, _LONGEST_RACE))
         try:
             result = self._session.race(
                 [executable for _, executable in runnable],
-                budget,
+                max(0.0, self._budget.left - end),
                 seed=self._options.seed,
                 min_rounds=_CONVINCING_ROUNDS,  # also of those that are dropped as hopeless
                 names=[entrant.name for entrant, _ in runnable],
@@ -259,13 +298,58 @@ class Arena:
             self._executables[key] = self._session.compile_placement(placement.to_dict())
         return self._executables[key]
 
-    def _left(self) -> float:
-        return self._end - time.perf_counter()
-
 
 def _may_be_as_fast(entrant: Entrant, best: Entrant) -> bool:
     """Whether an inference came close to the best one's median: a disturbance makes many long, none short."""
     return bool(len(entrant.samples)) and float(entrant.samples.min()) <= _CLOSE * best.seconds
+
+
+def _was_disturbed(samples: FloatArray) -> bool:
+    """Whether a few samples took as long as only other work makes them."""
+    return len(samples) > 0 and float(np.mean(samples)) > _QUIET * float(np.median(samples))
+
+
+def settled(proposals: Sequence[Proposal], samples: Mapping[str, FloatArray], best: str) -> Contest:
+    """The contest that need not be held: a bound proves that no mix is faster than one device by what counts.
+
+    Args:
+        proposals: Single devices, the best one among them.
+        samples: Latencies of the whole model by device, ``float64[n]`` in seconds.
+        best: The device.
+    """
+    entrants = tuple(Entrant(p, samples.get(p.name, np.empty(0))) for p in proposals)
+    winner = next(e for e in entrants if e.name == best)
+    reason = (
+        f"{best} is the fastest device and no mix of devices is predicted to be faster: "
+        f"{100 * MINIMAL_GAIN:.0f} % are more than the best devices for all groups could gain"
+    )
+    return Contest(winner, reason, entrants)
+
+
+def out_of_time(proposals: Sequence[Proposal], budget_seconds: float) -> Contest:
+    """The contest when the budget ended before every device was profiled: the costs are estimates.
+
+    One device is taken where that is allowed, because no gain of a mix is proven.
+    """
+    contest = predicted(proposals)
+    singles = [e for e in contest.entrants if e.proposal.is_single]
+    winner = min(singles, key=_prediction, default=contest.winner)
+    reason = (
+        f"{winner.name}: the time budget of {1e3 * budget_seconds:.0f} ms ended before the model was "
+        "profiled on every device, so this rests on estimates"
+    )
+    return replace(contest, winner=winner, reason=reason)
+
+
+def _unconfirmed(entrants: list[Entrant], reference: Entrant | None, mix: Entrant) -> Contest:
+    """The best single device, because the budget ended before a mix could win a second time."""
+    if reference is None:
+        return verdict(entrants, reference, mix)
+    reason = (
+        f"{reference.name}: {mix.name} was measured faster once, but the time budget ended before both were "
+        "compiled anew to confirm it"
+    )
+    return Contest(reference, reason, tuple(entrants))
 
 
 def predicted(proposals: Sequence[Proposal]) -> Contest:
@@ -327,6 +411,14 @@ def verdict(entrants: list[Entrant], reference: Entrant | None, champion: Entran
         return Contest(champion, reason, everybody)
     if champion.proposal.is_single:
         mixes = [e for e in entrants if not e.proposal.is_single and (len(e.samples) or e.dropped)]
+        hope = min(entrants, key=_prediction)
+        gain = 1 - _prediction(hope) / _prediction(champion)
+        if not mixes and not hope.proposal.is_single and gain > MINIMAL_GAIN:
+            reason = (
+                f"{champion.name} is the fastest device, and the time budget ended before {hope.name}, "
+                f"predicted {100 * gain:.1f} % faster, could be run"
+            )
+            return Contest(champion, reason, everybody)
         verb = "was measured" if mixes else "is predicted"
         reason = f"{champion.name} is the fastest device and no mix of devices {verb} to be faster"
         return Contest(champion, reason, everybody)

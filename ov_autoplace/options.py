@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -32,6 +33,7 @@ DEFAULT_SOLVERS = ("auto", "greedy")
 POLICY_SOLVER = "policy"
 _NO_SOLVERS = "none"
 _SWITCH = {"YES": True, "TRUE": True, "NO": False, "FALSE": False}
+_DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
 _SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
 
 Progress = Callable[[int, int, str], None]
@@ -45,7 +47,11 @@ class PlacerOptions:
     Attributes:
         mode: ``ZERO_SHOT`` (nothing is compiled), ``PROFILE`` (compiled once per device, finalists are
             raced) or ``TUNE`` (placements are measured and the costs corrected until the budget ends).
-        time_budget_ms: Milliseconds for measuring candidates; ``None`` takes the mode's default.
+        time_budget_ms: Milliseconds of wall-clock time for the whole decision: profiling, hand-overs, races
+            and every compilation for them; only the compilation that is under way when they end is finished.
+            What there is no time for is left out, and where not even every device can be profiled, the
+            answer rests on estimates, and says so. ``None`` takes the mode's default: 2,000 (``PROFILE``) or
+            30,000 (``TUNE``), and more for models that take long to compile or to run.
         pin: ``{pattern: device}``. A pattern is compared with the whole friendly name of each op, case
             counts, and ``*``, ``?`` and ``[...]`` are wildcards. Where several match, the last one decides,
             so exceptions stand behind the rule. What cannot be separated from a pinned op goes with it. A
@@ -102,6 +108,12 @@ class PlacerOptions:
                 f"{PREFIX}SOLVERS names {POLICY_SOLVER!r}, but {PREFIX}POLICY is {NO_POLICY!r}; "
                 "change one of them"
             )
+
+    @property
+    def budget_seconds(self) -> float:
+        """Seconds for one decision; a default may still be extended for a slow model."""
+        budget = self.time_budget_ms
+        return (_DEFAULT_BUDGET_MS.get(self.mode, math.inf) if budget is None else budget) / 1e3
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> PlacerOptions:

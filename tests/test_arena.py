@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ov_autoplace.arena import Arena, Entrant, predicted, verdict
+from ov_autoplace.budget import Budget
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.proposals import Proposal, ProposalSource
 from reference_hetero import random_table
@@ -85,6 +86,7 @@ class _Session:
         self._factors = list(compilations)
         self._seconds, self._compile_seconds = seconds, compile_seconds
         self.races: list[list[str]] = []
+        self.disturb = 1.0  # how much longer than the others the first sample takes
 
     def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
         name = "+".join(sorted(set(device_of.values())))
@@ -100,11 +102,12 @@ class _Session:
         names = [executable.name for executable in executables]
         self.races.append(names)
         factors = [self._factors[0][name] for name in names]
+        noise = NOISE * np.where(np.arange(len(NOISE)) == 0, self.disturb, 1.0)
         entries = [
             SimpleNamespace(
                 samples=self._seconds
                 * factor
-                * (NOISE[:min_rounds] if factor >= 2 * min(factors) else NOISE),
+                * (noise[:min_rounds] if factor >= 2 * min(factors) else noise),
                 dropped="",
             )
             for factor in factors
@@ -113,14 +116,14 @@ class _Session:
         return SimpleNamespace(entries=entries, best=int(np.argmin(medians)))
 
 
-def _contest(session: _Session, mode: str = "PROFILE", **alone: np.ndarray):
+def _contest(session: _Session, mode: str = "PROFILE", seconds: float = 1e6, **alone: np.ndarray):
     table = replace(random_table(np.random.default_rng(0), 4, 2), op_seconds=np.ones((4, 2)), wiring=None)
     profile = SimpleNamespace(table=table, samples=alone or {"D1": NOISE})
     proposals = [
         Proposal(name, np.full(4, ["D0", "D1"].index(name), dtype=np.int32), 1.0) for name in profile.samples
     ]
     proposals.append(Proposal("auto", np.array([0, 0, 1, 1], dtype=np.int32), 0.8))
-    arena = Arena(session, profile, ProposalSource(), PlacerOptions(mode=mode, time_budget_ms=10))
+    arena = Arena(session, profile, ProposalSource(), PlacerOptions(mode=mode), Budget(seconds))
     return arena.run(proposals)
 
 
@@ -169,11 +172,11 @@ def test_between_devices_of_which_one_copy_was_lucky_three_compilations_decide()
 def test_a_short_model_that_takes_long_to_compile_is_compiled_anew_only_to_confirm_a_mix():
     mix = {"D1": 1.0, "D0+D1": 0.8}
     session = _Session(mix, mix, mix, mix, seconds=1e-3, compile_seconds=1.0)
-    assert _contest(session, D1=1e-3 * NOISE).winner.name == "auto"
+    assert _contest(session, seconds=3.0, D1=1e-3 * NOISE).winner.name == "auto"
     assert len(session.races) == 2
     devices = {"D0": 1.0, "D1": 1.05, "D0+D1": 2.0}
     session = _Session(devices, devices, seconds=1e-3, compile_seconds=1.0)
-    assert _contest(session, D0=1e-3 * NOISE, D1=1.05e-3 * NOISE).winner.name == "D0"
+    assert _contest(session, seconds=1.0, D0=1e-3 * NOISE, D1=1.05e-3 * NOISE).winner.name == "D0"
     assert len(session.races) == 1
 
 
@@ -184,6 +187,30 @@ def test_a_device_whose_profile_was_disturbed_is_raced_all_the_same():
     assert _contest(session, D0=np.ones(50), D1=disturbed).winner.name == "D1"
     hopeless = _Session({"D0": 1.0, "D1": 0.6, "D0+D1": 2.0})
     assert _contest(hopeless, D0=np.ones(50), D1=np.full(50, 3.0)).winner.name == "D0"
+
+
+def test_a_mix_that_there_is_no_time_to_confirm_is_not_taken():
+    mix = {"D1": 1.0, "D0+D1": 0.8}
+    session = _Session(mix, mix, compile_seconds=1.0)
+    contest = _contest(session, seconds=1.0)
+    assert contest.winner.name == "D1"
+    assert "the time budget ended before both were compiled anew" in contest.reason
+    assert len(session.races) == 1
+
+
+def test_without_time_nothing_is_compiled_and_what_was_not_run_is_told():
+    session = _Session({"D1": 1.0, "D0+D1": 0.8})
+    contest = _contest(session, seconds=0.0)
+    assert contest.winner.name == "D1"
+    assert "the time budget ended before auto, predicted 20.0 % faster, could be run" in contest.reason
+    assert session.races == []
+
+
+def test_samples_of_which_a_few_are_far_too_long_mark_the_contest():
+    assert not _contest(_Session({"D1": 1.0, "D0+D1": 1.1})).disturbed
+    session = _Session({"D1": 1.0, "D0+D1": 1.1})
+    session.disturb = 30.0
+    assert _contest(session).disturbed
 
 
 def test_tuning_ends_within_its_budget_and_keeps_the_best():

@@ -17,10 +17,13 @@ from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.simulator import problem_of
 
-__all__ = ["probe_assignments", "with_crossing_costs"]
+__all__ = ["PROBES", "probe_assignments", "with_crossing_costs"]
 
 # Subgraphs of the probes: few large cuts and many tell the cost of a hand-over from the cost of a byte.
 _SEGMENTS = (3, 9, 6)
+
+PROBES = len(_SEGMENTS)
+"""How many placements :func:`probe_assignments` gives at most."""
 
 
 def probe_assignments(op_seconds: FloatArray, seed: int = 0) -> tuple[IntArray, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import math
 import os
+import platform
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from ov_autoplace.cost.target import DeviceProfile, Rate, Target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import DeviceError
 
-__all__ = ["default_precision", "generic_target", "memory_of"]
+__all__ = ["default_precision", "generic_target", "memory_of", "processor_name"]
 
 # Share of the arithmetic peak that an op class reaches.
 _EFFICIENCY = {"matmul": 0.6, "convolution": 0.5, "depthwise": 0.1, "elementwise": 0.1}
@@ -167,6 +168,11 @@ def _reported_peak(core: ov.Core, device: str, precision: str) -> tuple[float, s
         if gops.get(key, 0.0) > 0:
             return gops[key] * 1e9, f"DEVICE_GOPS ({key})"
     return _GUESSED_PEAK, "a guess, since the device reports no DEVICE_GOPS"
+
+
+def processor_name() -> str:
+    """The processor in its maker's words, as far as the operating system tells them."""
+    return _cpu_information().get("model name", "") or platform.processor() or platform.machine()
 
 
 def memory_of(core: ov.Core, device: str) -> tuple[float, str]:

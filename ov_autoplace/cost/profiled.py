@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -12,6 +13,7 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace.budget import Budget
 from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.attribution import Attribution, attribute
 from ov_autoplace.cost.crossings import probe_assignments, with_crossing_costs
@@ -28,7 +30,7 @@ from ov_autoplace.graph.names import make_names_unique
 if TYPE_CHECKING:
     from ov_autoplace.isolation.interface import Executable
 
-__all__ = ["Profile", "profile", "profile_session"]
+__all__ = ["CountedDevices", "Profile", "count_devices", "counted_profile", "profile", "profile_session"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -60,6 +62,29 @@ class Profile:
     table: CostTable
     coarse: CoarseGraph
     samples: Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class CountedDevices:
+    """What each of D devices took for the nodes of one model: one compilation and some inferences each.
+
+    Attributes:
+        columns: Node times of each device, led back to ops.
+        samples: Latencies of the whole model on each device alone while its nodes were counted,
+            ``float64[n]`` in seconds; devices that cannot run all of it are missing.
+        compile_seconds: Of all D compilations.
+        disturbance: Mean over median latency, on the device where it is largest; see ``NodeCount``.
+    """
+
+    columns: tuple[Attribution, ...]
+    samples: Mapping[str, FloatArray]
+    compile_seconds: float
+    disturbance: float
+
+    @property
+    def was_disturbed(self) -> bool:
+        """Whether other work kept a device so busy that its times are worth little."""
+        return self.disturbance > _QUIET
 
 
 def profile(
@@ -116,6 +141,7 @@ def profile_session(
     transfers: TransferFit | None = None,
     *,
     probe: bool = True,
+    counted: CountedDevices | None = None,
 ) -> Profile:
     """Profile the model of an open session; the session keeps the compiled models for later races.
 
@@ -127,6 +153,7 @@ def profile_session(
         transfers: Costs of launches and hand-overs; measured when ``None``.
         probe: Compile and run some placements that cross devices often, to see what crossings cost in this
             model; most of the time goes into that.
+        counted: What :func:`count_devices` gave, when it was asked before.
 
     Raises:
         ProfilingError: A device fails on the model.
@@ -135,13 +162,10 @@ def profile_session(
     if transfers is None:
         transfers = measure_transfers(session.profiler, devices)
     transfers = transfers.for_devices(devices)
-    columns = [_profile_device(session, graph, supported, d) for d in range(len(devices))]
-    fused = [group for column in columns for group in column.fused]
-    op_seconds = [column.op_seconds for column in columns]
-    fine = coarsen(graph, fused=fused, pins=pins, light_ops=False)
-    moves = _worth_moving(_group_seconds(fine, supported, op_seconds), transfers)
-    coarse = coarsen(graph, fused=fused, pins=pins, heavy=moves[fine.group_of])
-    raw_seconds = _group_seconds(coarse, supported, op_seconds)
+    counted = counted or count_devices(session, graph, supported)
+    assert counted is not None  # without a budget, every device is counted
+    coarse = _groups(graph, supported, counted, pins, transfers)
+    raw_seconds = _group_seconds(coarse, supported, [column.op_seconds for column in counted.columns])
 
     timed = {
         device: session.compile_device(device) for d, device in enumerate(devices) if supported[:, d].all()
@@ -158,16 +182,97 @@ def profile_session(
             probes.append(assignment)
     samples = _time_in_turns(timed)
     ran = [i for i in range(len(probes)) if f"{_PROBE}{i}" in samples]
+    probed = [float(np.median(samples.pop(f"{_PROBE}{i}"))) for i in ran]
+    table = _table(coarse, devices, supported, counted, samples, transfers)
+    return Profile(with_crossing_costs(table, [probes[i] for i in ran], probed), coarse, samples)
 
+
+def counted_profile(
+    devices: Sequence[str],
+    graph: ComputationGraph,
+    supported: BoolArray,
+    counted: CountedDevices,
+    pins: Mapping[str, str] | None,
+    transfers: TransferFit,
+) -> Profile:
+    """The profile as far as it follows from the counted nodes, without another compilation or inference.
+
+    Args:
+        devices: Device names, D.
+        graph: The graph of the model, N ops.
+        supported: Which op can run on which device, ``bool[N, D]``.
+        counted: What :func:`count_devices` gave for these devices.
+        pins: Device by pattern of op names.
+        transfers: Costs of launches and hand-overs.
+    """
+    coarse = _groups(graph, supported, counted, pins, transfers)
+    table = _table(coarse, devices, supported, counted, counted.samples, transfers)
+    return Profile(table, coarse, counted.samples)
+
+
+def count_devices(
+    session: ProfilingSession,
+    graph: ComputationGraph,
+    supported: BoolArray,
+    budget: Budget | None = None,
+) -> CountedDevices | None:
+    """Compile the model for each device of a session and count what its nodes take there.
+
+    Args:
+        session: The model and its D devices.
+        graph: The graph of ``session.model``, N ops.
+        supported: Which op can run on which device, ``bool[N, D]``.
+        budget: When to stop; ``None`` = never.
+
+    Returns:
+        ``None`` when the budget ended before every device was counted.
+
+    Raises:
+        ProfilingError: A device fails on the model; its ``device`` says which.
+    """
+    columns, samples, compile_seconds, disturbance = [], {}, 0.0, 1.0
+    for d, device in enumerate(session.devices):
+        if d and budget is not None and budget.left <= 0:
+            return None
+        column, count, seconds = _profile_device(session, graph, supported, d, budget)
+        columns.append(column)
+        if supported[:, d].all():
+            samples[device] = frozen_array(count.latencies, np.float64)
+        compile_seconds += seconds
+        disturbance = max(disturbance, count.disturbance)
+    return CountedDevices(tuple(columns), samples, compile_seconds, disturbance)
+
+
+def _groups(
+    graph: ComputationGraph,
+    supported: BoolArray,
+    counted: CountedDevices,
+    pins: Mapping[str, str] | None,
+    transfers: TransferFit,
+) -> CoarseGraph:
+    """The groups that may be placed: what a device fuses, and what could pay for a hand-over, stays apart."""
+    fused = [group for column in counted.columns for group in column.fused]
+    op_seconds = [column.op_seconds for column in counted.columns]
+    fine = coarsen(graph, fused=fused, pins=pins, light_ops=False)
+    moves = _worth_moving(_group_seconds(fine, supported, op_seconds), transfers)
+    return coarsen(graph, fused=fused, pins=pins, heavy=moves[fine.group_of])
+
+
+def _table(
+    coarse: CoarseGraph,
+    devices: Sequence[str],
+    supported: BoolArray,
+    counted: CountedDevices,
+    samples: Mapping[str, FloatArray],
+    transfers: TransferFit,
+) -> CostTable:
+    """Costs of the groups; each device's add up to what it takes for the whole model."""
     calibrated = [
         _calibrated(column, float(np.median(samples[device])) - float(launch) if device in samples else None)
-        for device, column, launch in zip(devices, columns, transfers.launch_seconds, strict=True)
+        for device, column, launch in zip(devices, counted.columns, transfers.launch_seconds, strict=True)
     ]
-    table = assemble_table(
-        coarse, devices, _group_seconds(coarse, supported, calibrated), transfers, source="profiled"
-    )
-    probed = [float(np.median(samples.pop(f"{_PROBE}{i}"))) for i in ran]
-    return Profile(with_crossing_costs(table, [probes[i] for i in ran], probed), coarse, samples)
+    seconds = _group_seconds(coarse, supported, calibrated)
+    return assemble_table(coarse, devices, seconds, transfers, source="profiled")
 
 
 def _worth_moving(seconds: FloatArray, transfers: TransferFit) -> BoolArray:
@@ -202,21 +307,33 @@ def _device_of(coarse: CoarseGraph, assignment: IntArray, devices: Sequence[str]
 
 
 def _profile_device(
-    session: ProfilingSession, graph: ComputationGraph, supported: BoolArray, d: int
-) -> Attribution:
-    """Node times of the ops that device ``d`` supports; others run on the first device that can."""
+    session: ProfilingSession,
+    graph: ComputationGraph,
+    supported: BoolArray,
+    d: int,
+    budget: Budget | None = None,
+) -> tuple[Attribution, NodeCount, float]:
+    """Node times of the ops that device ``d`` supports; others run on the first device that can.
+
+    Returns:
+        Besides them, the count that they are from, and the seconds that one compilation took.
+    """
     chosen = np.where(supported[:, d], d, supported.argmax(axis=1))
     device_of = {name: session.devices[c] for name, c in zip(graph.names, chosen.tolist(), strict=True)}
     counts: list[NodeCount] = []
+    compile_seconds = 0.0
     while not counts or (counts[-1].disturbance > _QUIET and len(counts) < _TRIES):
+        if counts and budget is not None and not budget.allows(compile_seconds + _SECONDS):
+            break
         # Plugins never forget what they counted, so each try is compiled anew.
-        # Where other devices help out, it is this one's turn all the same.
+        started = time.perf_counter()
         try:
             executable = session.compile_placement(device_of, count_nodes=True)
-            with failing_on(session.devices[d]):
-                counts.append(count_nodes(executable, _SECONDS, _MIN_RUNS, _MAX_RUNS))
+            compile_seconds = time.perf_counter() - started
+            counts.append(count_nodes(executable, _SECONDS, _MIN_RUNS, _MAX_RUNS))
         except ProfilingError as cause:
-            raise ProfilingError(str(cause), device=session.devices[d]) from cause
+            # Where other devices help out, it is this one's turn all the same.
+            raise ProfilingError(str(cause), session.devices[d]) from cause
     best = min(counts, key=attrgetter("disturbance"))
     if best.disturbance > _BUSY:
         _log.warning(
@@ -228,7 +345,7 @@ def _profile_device(
     nodes, seconds = best.nodes, best.seconds
     here = _subgraphs_of_device(nodes, device_of, session.devices[d])
     kept = [i for i, node in enumerate(nodes) if node.subgraph in here]
-    return attribute(graph, [nodes[i] for i in kept], seconds[kept])
+    return attribute(graph, [nodes[i] for i in kept], seconds[kept]), best, compile_seconds
 
 
 def _subgraphs_of_device(nodes: Sequence[Any], device_of: Mapping[str, str], device: str) -> set[int]:

@@ -54,6 +54,7 @@ class Decision:
         seconds: Wall-clock time of each phase by name.
         table: The cost table that the predictions rest on, or ``None`` when none was made.
         left_out: Why a device took no part, by device.
+        disturbed: Other work kept the devices busy while they were measured, so the answer may be wrong.
     """
 
     chosen: str
@@ -63,6 +64,7 @@ class Decision:
     seconds: dict[str, float]
     table: CostTable | None = field(default=None, repr=False)
     left_out: Mapping[str, str] = field(default_factory=dict)
+    disturbed: bool = False
 
     def __str__(self) -> str:
         return self.reason

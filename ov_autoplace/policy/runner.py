@@ -76,6 +76,12 @@ class PolicyRunner:
                 f"{count}; name fewer devices, or set the policy to 'none'"
             )
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether this process compiled the network before, so that asking it takes a tenth of a second."""
+        with _lock:
+            return self.card.digest in _compiled
+
     @contextmanager
     def compiled_ahead(self) -> Iterator[Callable[[], None]]:
         """Compile in the background, which takes a second or two on another core.

@@ -10,9 +10,9 @@ import numpy as np
 import openvino as ov
 import pytest
 
+from ov_autoplace import budget as budget_module
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.training.finetune import FinetuneResult, finetune
-from ov_autoplace.training.finetuning import budget as budget_module
 from ov_autoplace.training.finetuning import run as run_module
 from ov_autoplace.training.finetuning.measuring import Workbench
 from ov_autoplace.training.finetuning.settings import FinetuneSettings

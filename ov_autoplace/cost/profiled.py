@@ -151,10 +151,11 @@ def profile_session(
             _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
         else:
             probes.append(assignment)
-    samples = _time_in_turns(timed)
-    for device in devices:
-        if device in timed and device not in samples:
-            raise ProfilingError(f"the model fails now and then when it is run on {device}", device)
+    samples, failed = _time_in_turns(timed)
+    for name, cause in failed.items():
+        if name in devices:
+            raise ProfilingError(str(cause), name) from cause
+        _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
 
     calibrated = [
         _calibrated(column, float(np.median(samples[device])) - float(launch) if device in samples else None)
@@ -233,15 +234,18 @@ def _subgraphs_of_device(nodes: Sequence[Any], device_of: Mapping[str, str], dev
     return {node.subgraph for node in nodes for name in node.original_names if device_of.get(name) == device}
 
 
-def _time_in_turns(executables: Mapping[str, Executable]) -> dict[str, FloatArray]:
-    """Latencies of each executable, those left out that fail; the machine is shared, so they take turns."""
+def _time_in_turns(
+    executables: Mapping[str, Executable],
+) -> tuple[dict[str, FloatArray], dict[str, ProfilingError]]:
+    """Latencies of each that runs, and what the others say; the machine is shared, so they take turns."""
     runs, warmup = {}, {}
+    failed: dict[str, ProfilingError] = {}
     parts: dict[str, list[FloatArray]] = {device: [] for device in executables}
     for turn in range(1 + _ROUNDS):
         for device in list(parts):
             executable = executables[device]
             try:
-                with reported_failure(f"{device} fails when it is run"):
+                with reported_failure(f"the model fails when it is run on {device}"):
                     if turn == 0:
                         once = float(executable.run(2, warmup=1).min())
                         runs[device] = int(np.clip(_SECONDS / once, _MIN_RUNS, _MAX_RUNS))
@@ -252,9 +256,10 @@ def _time_in_turns(executables: Mapping[str, Executable]) -> dict[str, FloatArra
                         share = -(-runs[device] // _ROUNDS)
                         parts[device].append(executable.run(share, warmup=warmup[device]))
             except ProfilingError as cause:
-                _log.info("%s; it is left out", cause)
+                failed[device] = cause
                 del parts[device]
-    return {device: frozen_array(np.concatenate(found), np.float64) for device, found in parts.items()}
+    samples = {device: frozen_array(np.concatenate(found), np.float64) for device, found in parts.items()}
+    return samples, failed
 
 
 def _calibrated(column: Attribution, target: float | None) -> FloatArray:

@@ -99,7 +99,10 @@ def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str]
     """Why HETERO cannot run a placement of a graph's ops; ``None`` where it leaves an op out."""
     if any(name not in device_of for name in graph.names):
         return None
-    return [bond.reason for bond in broken_bonds(graph, _numbers(graph, device_of))]
+    broken = broken_bonds(graph, _numbers(graph, device_of))
+    # First what the placement says itself, then what HETERO parts on one device because of it.
+    broken.sort(key=lambda bond: device_of[bond.first] == device_of[bond.second])
+    return [bond.reason for bond in broken]
 
 
 def _of_ops(graph: ComputationGraph, device_of: Mapping[str, str]) -> dict[str, str]:

@@ -80,6 +80,7 @@ class PreparedModel:
         session: Compiles it on ``session.devices``; each of them has compiled it alone, where it can.
         table: Its costs on these devices.
         compile_seconds: How long one compilation took.
+        is_folded: Whether the session's model has shape computations of ``model`` folded.
     """
 
     model: ov.Model
@@ -87,6 +88,7 @@ class PreparedModel:
     session: ProfilingSession
     table: CostTable
     compile_seconds: float
+    is_folded: bool = False
 
 
 def prepare(
@@ -115,7 +117,7 @@ def prepare(
     whole = model.clone()
     make_names_unique(whole)
     folded = whole.clone()
-    fold_static_shapes(folded)
+    is_folded = fold_static_shapes(folded) > 0
     digest = model_hash(folded)
     graph = extract(folded, machine.shapes)
     devices = machine.devices if known is None else known.devices
@@ -138,7 +140,7 @@ def prepare(
                 table = known or _cost_table(
                     session, folded, graph, supported, machine, budget, interruption, compile_seconds, once
                 )
-                return PreparedModel(whole, digest, session, table, compile_seconds)
+                return PreparedModel(whole, digest, session, table, compile_seconds, is_folded)
         except BaseException:
             session.close()
             raise

@@ -203,7 +203,10 @@ class TuningTask:
 
     def placement(self, record: Record) -> Placement:
         """A device for every op of the model, also for those that were folded away."""
-        placement = replace(Placement.of_groups(self.table, record.assignment), given={})
+        placement = Placement.of_groups(self.table, record.assignment)
+        if not self.prepared.is_folded:
+            return placement
+        placement = replace(placement, given={})
         source = ProposalSource(self._memory_limits, self._pins)
         return unfolded(self.prepared.model, placement, self.corrected, source)
 

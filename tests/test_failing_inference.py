@@ -1,0 +1,96 @@
+"""A model that a device compiles and then fails to run: one sentence, and the device is left out."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+import openvino.opset13 as ops
+import pytest
+
+from command_line import Command
+from ov_autoplace import _core
+from ov_autoplace.cost.profiling import ProfilingSession, count_nodes
+from ov_autoplace.errors import ProfilingError
+from ov_autoplace.placer import place
+
+QUICK = {"time_budget_ms": 50, "policy": "none"}
+
+
+def failing_model() -> ov.Model:
+    """Reshapes to what its input says, which no random input says right."""
+    x = ops.parameter([7, 11], np.float32, name="x")
+    pattern = ops.parameter([2], np.int64, name="pattern")
+    wanted = ops.add(pattern, np.int64([100, 100]))
+    y = ops.reshape(ops.relu(x), wanted, False, name="reshaped")
+    return ov.Model([ops.result(ops.exp(y), name="y")], [x, pattern], "failing")
+
+
+def running_model() -> ov.Model:
+    x = ops.parameter([8, 64], np.float32, name="x")
+    weights = ops.constant(np.eye(64, dtype=np.float32))
+    return ov.Model([ops.result(ops.relu(ops.matmul(x, weights, False, False)), name="y")], [x], "running")
+
+
+class Failing:
+    """An executable whose inferences fail from the ``after``-th call of ``run`` on."""
+
+    def __init__(self, executable: Any, after: int) -> None:
+        self._executable = executable
+        self._left = after
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise _core.ProfilerError("Exception from src/x.cpp:1:\nthe kernel ran into a wall")
+        return self._executable.run(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._executable, name)
+
+
+@pytest.fixture
+def failing_xcpu(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """What XCPU alone runs fails after as many calls as the parameter says."""
+    compile_device = ProfilingSession.compile_device
+
+    def compiled(self: ProfilingSession, device: str, *, count_nodes: bool = False) -> Any:
+        executable = compile_device(self, device, count_nodes=count_nodes)
+        return Failing(executable, request.param) if device == "XCPU" else executable
+
+    monkeypatch.setattr(ProfilingSession, "compile_device", compiled)
+
+
+@pytest.mark.parametrize("failing_xcpu", [0, 1, 2], indirect=True)
+@pytest.mark.usefixtures("failing_xcpu")
+def test_a_device_that_fails_at_an_inference_is_left_out_with_a_warning(unequal_pair, caplog) -> None:
+    with caplog.at_level(logging.WARNING, "ov_autoplace"):
+        placement = place(running_model(), ["XCPU", "CPU"], core=unequal_pair, **QUICK)
+    assert set(placement.to_dict().values()) == {"CPU"}
+    assert [r.message for r in caplog.records if "XCPU is left out" in r.message and "wall" in r.message]
+
+
+def test_where_no_device_can_run_the_model_that_is_one_sentence(unequal_pair) -> None:
+    with pytest.raises(ProfilingError, match=r"fails when it is run on \w+: ") as failure:
+        place(failing_model(), ["XCPU", "CPU"], core=unequal_pair, **QUICK)
+    assert "\n" not in str(failure.value)
+
+
+def test_counting_nodes_of_what_fails_is_one_sentence(unequal_pair) -> None:
+    with (
+        ProfilingSession(unequal_pair, failing_model(), ["CPU"]) as session,
+        pytest.raises(ProfilingError, match="fails when it is run"),
+    ):
+        count_nodes(session.compile_device("CPU", count_nodes=True), 0.01, 2, 3)
+
+
+@pytest.mark.parametrize("command", ["annotate", "explain", "bench"])
+def test_commands_say_it_and_leave_with_one(cli: Command, tmp_path: Path, command: str) -> None:
+    ov.save_model(failing_model(), tmp_path / "m.xml", compress_to_fp16=False)
+    outcome = cli(command, tmp_path / "m.xml", "-d", "XCPU,CPU")
+    assert outcome.code == 1
+    assert "fails when it is run on" in " ".join(outcome.err.split())
+    assert "ProfilerError" not in outcome.err

@@ -1,4 +1,4 @@
-"""A measuring process that breaks on demand: the real one, with a profiler that does to itself what it is told.
+"""A measuring process that breaks on demand: the real one, with a profiler that does what it is told.
 
 ``FAULTS`` holds entries ``PHASE:PATTERN:FAULT``, separated by spaces. The phase is ``create``, ``compile``,
 ``run``, ``nodes`` or ``race``; the pattern is compared with the device and its configuration; the fault is a
@@ -13,6 +13,7 @@ import ctypes
 import fnmatch
 import importlib.util
 import os
+import re
 import resource
 import signal
 import sys
@@ -21,12 +22,13 @@ from typing import Any
 
 _REAL = os.environ["REAL_WORKER"]
 _SPEC = importlib.util.spec_from_file_location("worker", _REAL)
-assert _SPEC is not None and _SPEC.loader is not None
+assert _SPEC is not None
+assert _SPEC.loader is not None
 real = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(real)
 
-FAULTS = [entry.rsplit(":", 1)[0].split(":", 1) + [entry.rsplit(":", 1)[1]]
-          for entry in os.environ.get("FAULTS", "").split()]  # fmt: skip
+ENTRY = re.compile(r"(\w+):(.+):(\w+)")  # a device may hold a colon
+FAULTS = [ENTRY.fullmatch(entry).groups() for entry in os.environ.get("FAULTS", "").split()]
 
 
 def break_(fault: str) -> None:

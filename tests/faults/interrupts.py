@@ -1,7 +1,7 @@
 """Presses Ctrl-C at random moments in every command and looks at what is left.
 
-Run it by itself for many: ``python tests/faults/interrupts.py --count 200``. Exit status 130 is what a shell shows
-of a process that SIGINT ended, too, which is how Python itself ends before the program is loaded.
+For many of them: ``python tests/faults/interrupts.py --count 200 MODEL.xml``. Exit status 130 is also what a
+shell shows of a process that SIGINT ended, which is how Python ends before the program is loaded.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ WAIT = 60.0
 
 def commands(model: Path, folder: Path) -> dict[str, list[str]]:
     """The command lines, all of which take some seconds but the last."""
+    short = ["--time-budget-ms", "300"]
     return {
-        "annotate": ["annotate", str(model), "-o", str(folder / "annotated")],
-        "bench": ["bench", str(model), "--seconds", "1"],
-        "explain": ["explain", str(model), "--mode", "profile"],
+        "annotate": ["annotate", str(model), *short, "-o", str(folder / "annotated")],
+        "bench": ["bench", str(model), *short, "--seconds", "1"],
+        "explain": ["explain", str(model), *short, "--mode", "profile"],
         "calibrate": ["calibrate", "--quick", "-o", str(folder / "target.json")],
         "finetune": ["finetune", str(model), "--budget", "20", "-o", str(folder / "tuned")],
         "devices": ["devices"],
@@ -67,7 +68,8 @@ class Leftovers:
             found.append(f"exit status {self.code}")
         if self.output.rfind(HIDE) > self.output.rfind(SHOW):
             found.append("the cursor is hidden")
-        if b"Traceback" in self.output:
+        # Python shows one of its own before the program is loaded.
+        if b"Traceback" in self.output and b"ov_autoplace/__init__.py" not in self.output:
             found.append("a traceback")
         if self.files:
             found.append(f"left {', '.join(self.files)}")
@@ -81,7 +83,9 @@ def interrupt(arguments: Sequence[str], after: float | None, presses: int = 1) -
     temporary = tempfile.mkdtemp(prefix="interrupts-")
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     environment = {**os.environ, "TMPDIR": temporary, MARK: mark, "TERM": "xterm"}
-    environment.setdefault("AUTOPLACE_EXTRA_DEVICES", "XCPU=CPU,INFERENCE_NUM_THREADS=1,SNIPPETS_MODE=DISABLE")
+    environment.setdefault(
+        "AUTOPLACE_EXTRA_DEVICES", "XCPU=CPU,INFERENCE_NUM_THREADS=1,SNIPPETS_MODE=DISABLE"
+    )
     ours, theirs = pty.openpty()
     try:
         process = subprocess.Popen(
@@ -116,9 +120,7 @@ def interrupt(arguments: Sequence[str], after: float | None, presses: int = 1) -
             left = _marked(mark)
         for pid in left:
             os.kill(pid, signal.SIGKILL)
-        return Leftovers(
-            interrupted, code, bytes(output), tuple(os.listdir(temporary)), tuple(left), seconds
-        )
+        return Leftovers(interrupted, code, bytes(output), tuple(os.listdir(temporary)), tuple(left), seconds)
     finally:
         os.close(ours)
         shutil.rmtree(temporary, ignore_errors=True)

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import openvino as ov
 import pytest
-from command_line import Command, two_layers
 
 import ov_autoplace
+from command_line import Command, two_layers
 from ov_autoplace import _core
 from ov_autoplace.cost.profiling import ProfilingSession, save_ir
 from ov_autoplace.devices import profiler_for

@@ -66,6 +66,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     except Exception as error:
+        if _is_interruption(error):
+            return 130
         if log.isEnabledFor(logging.DEBUG):
             traceback.print_exc()
         if isinstance(error, AutoplaceError):
@@ -77,6 +79,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
     finally:
         log.removeHandler(handler)
     return 0
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: extension modules turn it into errors of their own."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _first_line(error: Exception) -> str:

@@ -260,6 +260,16 @@ class IsolatedProfiler:
                     continue
                 return _race_result(answer, payload, len(executables), racing, failed)
 
+    @property
+    def pid(self) -> int:
+        """Process id of the child; it changes when the child is started anew."""
+        return self._running().pid
+
+    def restart(self) -> None:
+        """End the child; the next request starts another one, in which nothing is compiled yet."""
+        with self._lock:
+            self._stop()
+
     def close(self) -> None:
         """End the child; nothing can be run any more."""
         with self._lock:

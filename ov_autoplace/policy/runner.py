@@ -90,17 +90,20 @@ class PolicyRunner:
         :meth:`scores`. However the block is left, the thread has ended then: OpenVINO crashes when the
         interpreter ends while it compiles, so the interpreter waits for it too.
         """
+        ended = threading.Event()
 
         def compile_quietly() -> None:
-            with suppress(CheckpointError):
-                self._network()
+            try:
+                with suppress(CheckpointError):
+                    self._network()
+            finally:
+                ended.set()
 
-        thread = threading.Thread(target=compile_quietly, name="ov-autoplace policy")
+        threading.Thread(target=compile_quietly, name="ov-autoplace policy").start()
         try:
-            thread.start()
-            yield thread.join
+            yield lambda: _wait(ended)
         finally:
-            _join(thread)
+            _wait(ended)
 
     def scores(self, graph: PolicyGraph) -> NDArray[np.float32]:
         """How well each of N units stands on each of D devices, ``float32[N, D]``; ``-inf`` = forbidden.
@@ -148,12 +151,15 @@ class PolicyRunner:
             return _compiled[key]
 
 
-def _join(thread: threading.Thread) -> None:
-    """Wait for a thread, and let Ctrl-C, however often it comes, interrupt only afterwards."""
+def _wait(ended: threading.Event) -> None:
+    """Wait for a thread, and let Ctrl-C, however often it comes, interrupt only afterwards.
+
+    Not by joining it: CPython takes a thread for ended whose joining was interrupted.
+    """
     interrupted: KeyboardInterrupt | None = None
-    while thread.is_alive():
+    while not ended.is_set():
         try:
-            thread.join()
+            ended.wait()
         except KeyboardInterrupt as cause:
             interrupted = cause
     if interrupted is not None:

@@ -1,0 +1,207 @@
+"""Presses Ctrl-C at random moments in every command and looks at what is left.
+
+For many of them: ``python tests/faults/interrupts.py --count 200 MODEL.xml``. Exit status 130 is also what a
+shell shows of a process that SIGINT ended, which is how Python ends before the program is loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pty
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ENTRY = "import sys; from ov_autoplace.cli import main; sys.exit(main())"
+MARK = "OV_AUTOPLACE_INTERRUPTED"
+HIDE, SHOW = b"\x1b[?25l", b"\x1b[?25h"
+WAIT = 60.0
+
+
+def commands(model: Path, folder: Path) -> dict[str, list[str]]:
+    """The command lines, all of which take some seconds but the last."""
+    short = ["--time-budget-ms", "300"]
+    return {
+        "annotate": ["annotate", str(model), *short, "-o", str(folder / "annotated")],
+        "bench": ["bench", str(model), *short, "--seconds", "1"],
+        "explain": ["explain", str(model), *short, "--mode", "profile"],
+        "calibrate": ["calibrate", "--quick", "-o", str(folder / "target.json")],
+        "finetune": ["finetune", str(model), "--budget", "20", "-o", str(folder / "tuned")],
+        "devices": ["devices"],
+    }
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What a command left when it had ended.
+
+    Attributes:
+        interrupted: Whether it ran when Ctrl-C was pressed.
+        code: Exit status as a shell shows it.
+        output: All that it wrote to the terminal.
+        files: Names in its temporary folder.
+        processes: Process ids that it left running.
+        seconds: How long it took to end after Ctrl-C.
+    """
+
+    interrupted: bool
+    code: int
+    output: bytes
+    files: tuple[str, ...]
+    processes: tuple[int, ...]
+    seconds: float
+
+    def faults(self, codes: Sequence[int] = (130,)) -> list[str]:
+        """What is not as it should be."""
+        found = []
+        if self.code not in codes:
+            found.append(f"exit status {self.code}")
+        if self.output.rfind(HIDE) > self.output.rfind(SHOW):
+            found.append("the cursor is hidden")
+        # Python shows one of its own before the program is loaded.
+        if b"Traceback" in self.output and b"ov_autoplace/__init__.py" not in self.output:
+            found.append("a traceback")
+        if self.files:
+            found.append(f"left {', '.join(self.files)}")
+        if self.processes:
+            found.append(f"left processes {self.processes}")
+        return found
+
+
+def interrupt(arguments: Sequence[str], after: float | None, presses: int = 1) -> Leftovers:
+    """Run a command on a terminal and press Ctrl-C ``after`` so many seconds; never, if ``None``."""
+    temporary = tempfile.mkdtemp(prefix="interrupts-")
+    mark = f"{os.getpid()}-{time.monotonic_ns()}"
+    environment = {**os.environ, "TMPDIR": temporary, MARK: mark, "TERM": "xterm"}
+    environment.setdefault(
+        "AUTOPLACE_EXTRA_DEVICES", "XCPU=CPU,INFERENCE_NUM_THREADS=1,SNIPPETS_MODE=DISABLE"
+    )
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", ENTRY, *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            env=environment,
+        )
+        os.close(theirs)
+        output = bytearray()
+        start = time.monotonic()
+        if after is not None:
+            _read(ours, output, process, start + after)
+        interrupted = after is not None and process.poll() is None
+        pressed = time.monotonic()
+        for press in range(presses if interrupted else 0):
+            if press:
+                _read(ours, output, process, time.monotonic() + 0.2)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGINT)
+        _read(ours, output, process, time.monotonic() + WAIT * (1 if interrupted else 10))
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        seconds = time.monotonic() - pressed
+        code = 128 - process.returncode if process.returncode < 0 else process.returncode
+        left = _marked(mark)
+        if left:  # a process that was killed may take a moment
+            time.sleep(1.0)
+            left = _marked(mark)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        return Leftovers(interrupted, code, bytes(output), tuple(os.listdir(temporary)), tuple(left), seconds)
+    finally:
+        os.close(ours)
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _read(terminal: int, output: bytearray, process: subprocess.Popen[bytes], until: float) -> None:
+    """Take what is written until the process ends or a moment comes."""
+    while time.monotonic() < until:
+        over = process.poll() is not None
+        if select.select([terminal], [], [], 0 if over else min(0.02, max(0.0, until - time.monotonic())))[0]:
+            try:
+                output += os.read(terminal, 1 << 16)
+                continue
+            except OSError:
+                pass  # nobody has the other end open
+        if over:
+            return
+
+
+def _marked(mark: str) -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                environment = (folder / "environ").read_bytes()
+            except OSError:
+                continue  # ended, or another user's
+            if f"{MARK}={mark}".encode() in environment:
+                found.append(int(folder.name))
+    return found
+
+
+def main() -> int:
+    """Press Ctrl-C many times, print what happened, and fail if anything was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--commands", default="annotate,bench,explain,calibrate,finetune,devices")
+    parser.add_argument("model", type=Path, help="an IR")
+    options = parser.parse_args()
+    random_ = random.Random(options.seed)
+    counts: dict[str, Counter[str]] = {}
+    names = options.commands.split(",")
+    usual: dict[str, float] = {}
+    faulty = 0
+    done = 0
+    trial = 0
+    while done < options.count:
+        name = names[trial % len(names)]
+        trial += 1
+        folder = Path(tempfile.mkdtemp(prefix="interrupts-out-"))
+        try:
+            arguments = commands(options.model, folder)[name]
+            if name not in usual:
+                begun = time.monotonic()
+                whole = interrupt(arguments, None)
+                usual[name] = time.monotonic() - begun
+                print(f"{name}: {usual[name]:.1f} s undisturbed, exit status {whole.code}", flush=True)
+                shutil.rmtree(folder)
+                folder.mkdir()
+            after = random_.uniform(0.0, usual[name])
+            left = interrupt(arguments, after)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        count = counts.setdefault(name, Counter())
+        if not left.interrupted:
+            count["ended before"] += 1
+            continue
+        done += 1
+        # Ctrl-C ends tuning as the end of its budget does.
+        found = left.faults((130, 0) if name == "finetune" else (130,))
+        count[f"exit status {left.code}"] += 1
+        if found:
+            faulty += 1
+            print(f"{name} after {after:.2f} s: {'; '.join(found)}", flush=True)
+            print(left.output[-1500:].decode(errors="replace"), flush=True)
+    for name, count in counts.items():
+        print(f"{name}: " + ", ".join(f"{what} {number}x" for what, number in sorted(count.items())))
+    print(f"{done} interrupts, {faulty} with faults")
+    return int(faulty > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -132,7 +132,7 @@ def test_subgraphs_of_graphs_of_every_structure_are_those_of_the_plain_rules(see
 
 
 def compare_with_plain_rules(random: np.random.Generator, nodes: int) -> None:
-    """Any kinds of nodes, tensors read twice and by many, far and near; devices at random and one stray op."""
+    """Any kinds of nodes, tensors read twice and by many; devices at random and one stray op."""
     weights = random.dirichlet(np.ones(4))
     kinds = random.choice(
         [reference.OP, reference.PARAMETER, reference.CONSTANT, reference.GROUP], nodes, p=weights

@@ -1,4 +1,6 @@
-"""Calls everything that the C++ core offers with whatever hypothesis makes up: ``python binding_calls.py TOPIC``.
+"""Calls everything that the C++ core offers with whatever hypothesis makes up.
+
+    python binding_calls.py TOPIC SEED
 
 A process of its own, because what it looks for ends the process. Any answer and any ordinary Python error is
 fine; a signal, a hang and an untranslated C++ exception are not.

@@ -158,8 +158,8 @@ def _device_indices(values: ArrayLike) -> IntArray:
     # NumPy would wrap what 32 bits do not hold around to the index of another device.
     limits = np.iinfo(np.int32)
     if array.size and (array.min() < limits.min or array.max() > limits.max):
-        worst = max(array.max(), -array.min(), key=int)
-        raise PlacementError(f"a placement holds device indices, not numbers as large as {worst}")
+        worst = max(int(array.max()), int(array.min()), key=abs)
+        raise PlacementError(f"a placement holds device indices, not numbers like {worst}")
     return np.ascontiguousarray(array, dtype=np.int32)
 
 

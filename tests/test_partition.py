@@ -124,6 +124,51 @@ def test_many_subgraphs_on_one_circle_do_not_change_the_answer(seed: int) -> Non
     )
 
 
+@pytest.mark.parametrize("seed", range(100))
+def test_subgraphs_of_graphs_of_every_structure_are_those_of_the_plain_rules(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    for _ in range(6):
+        compare_with_plain_rules(random, nodes=int(random.integers(2, 28)))
+
+
+def compare_with_plain_rules(random: np.random.Generator, nodes: int) -> None:
+    """Any kinds of nodes, tensors read twice and by many; devices at random and one stray op."""
+    weights = random.dirichlet(np.ones(4))
+    kinds = random.choice(
+        [reference.OP, reference.PARAMETER, reference.CONSTANT, reference.GROUP], nodes, p=weights
+    )
+    producer, readers = [], []
+    span = int(random.choice([3, 8, nodes]))
+    for v in range(nodes - 1):
+        for _ in range(int(random.integers(0, 3))):
+            consumers = v + 1 + random.integers(min(span, nodes - 1 - v), size=int(random.integers(1, 4)))
+            consumers = [int(c) for c in consumers if kinds[c] in (reference.OP, reference.GROUP)]
+            if consumers:
+                producer.append(v)
+                readers.append(sorted(consumers))
+    # Ends of the graph become Results at times.
+    for v in set(range(nodes)) - set(producer):
+        if kinds[v] == reference.OP and random.random() < 0.5:
+            kinds[v] = reference.RESULT
+    graph = reference.Graph.of(kinds.tolist(), producer, readers)
+    core_graph = _core.PartitionGraph(
+        kinds.astype(np.uint8),
+        np.array(producer, np.int32),
+        np.cumsum([0, *map(len, readers)]).astype(np.int32),
+        np.array(list(itertools.chain(*readers)), np.int32),
+    )
+    stray = np.zeros(nodes, np.int32)
+    stray[random.integers(nodes)] = 1
+    for devices in (stray, random.integers(2, size=nodes), random.integers(3, size=nodes)):
+        _, roots = core_graph.partition(devices.astype(np.int32))
+        assert roots.tolist() == reference.partition(graph, devices.tolist()), (
+            kinds,
+            producer,
+            readers,
+            devices,
+        )
+
+
 def test_one_device_is_one_subgraph_and_constants_alone_make_none() -> None:
     model = random_model(0, size=6, shared_constants=1)
     device_of = {op.get_friendly_name(): "CPU" for op in model.get_ops()}

@@ -49,6 +49,32 @@ def test_batch_is_simulate_of_each_row(threads: int) -> None:
     assert simulate_batch(table, rows[:0]).shape == (0,)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_a_limit_changes_only_what_is_slower(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    table = reference.random_table(random, int(random.integers(2, 120)), 2, constants=int(random.integers(3)))
+    rows = np.stack([random_assignment(random, table) for _ in range(20)])
+    exact = simulate_batch(table, rows)
+    for limit in [0.0, *np.sort(exact)[[2, 10, 18]]]:
+        limited = simulate_batch(table, rows, limit_seconds=limit)
+        slower = exact > limit
+        assert limited[~slower].tolist() == exact[~slower].tolist()
+        assert (limited[slower] > limit).all()
+        assert (limited[slower] <= exact[slower] * (1 + 1e-12)).all()
+
+
+def test_a_hopeless_placement_is_not_cut_to_the_end() -> None:
+    # One stray group makes HETERO cut hundreds of subgraphs; the first few show that it does not pay.
+    table = reference.random_table(np.random.default_rng(4), 4000, 2)
+    rows = (np.arange(4000) == np.arange(1000, 3000, 100)[:, None]).astype(np.int32)
+    exact = simulate_batch(table, rows)
+    slowest = int(np.argmax(np.where(np.isfinite(exact), exact, 0)))
+    best_single = min(simulate(table, np.full(4000, d)).latency_seconds for d in (0, 1))
+    limited = simulate_batch(table, rows[slowest : slowest + 1], limit_seconds=best_single)[0]
+    assert simulate(table, rows[slowest]).subgraphs > 400
+    assert best_single < limited < exact[slowest]
+
+
 def small_table(**changes: object) -> CostTable:
     """Three groups, 0 -> {1, 2} over one tensor of 1000 bytes, on two devices."""
     fields = {

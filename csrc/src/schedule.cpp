@@ -68,10 +68,6 @@ Problem::Problem(CostArrays costs) : m_costs(std::move(costs)) {
     for (std::int32_t t = 0; t < tensors; ++t) {
         if (m_graph.kinds[m_costs.tensor_producer[t]] != NodeKind::constant) m_moving.push_back(t);
     }
-    for (const auto* terms : {&m_costs.launch_seconds, &m_costs.transfer_latency,
-                              &m_costs.transfer_seconds_per_byte, &m_costs.tensor_bytes}) {
-        for (const double term : *terms) m_grows = m_grows && term >= 0;
-    }
     // The first op; a group without any is as good as its first node.
     constexpr std::int32_t unknown = -1;
     m_representative.assign(m_costs.groups, unknown);
@@ -106,14 +102,15 @@ double Problem::evaluate(const std::int32_t* assignment, Workspace& workspace, d
     for (std::int32_t node = 0; node < m_graph.size(); ++node) {
         workspace.devices[node] = assignment[m_costs.node_group[node]];
     }
-    // Every term grows, or stays, when a subgraph is split: what the subgraphs found so far cost is a bound.
+    // No cost is negative, so every term grows or stays when a subgraph is split: what the subgraphs found so
+    // far cost is a bound.
     double bound = 0;
     const auto hopeless = [&] {
         bound = seconds(assignment, workspace, nullptr);
         return bound > limit;
     };
     const std::int32_t subgraphs = workspace.partitioner.partition(
-        workspace.devices.data(), limit < no_limit && m_grows ? std::function<bool()>(hopeless) : nullptr);
+        workspace.devices.data(), limit < no_limit ? std::function<bool()>(hopeless) : nullptr);
     if (subgraphs == Partitioner::stopped) return bound;
     if (breakdown) breakdown->subgraphs = subgraphs;
     return seconds(assignment, workspace, breakdown);

@@ -84,7 +84,6 @@ private:
     std::vector<std::int32_t> m_moving;          // tensors that are no constants
     std::vector<std::int32_t> m_representative;  // per group: the node whose subgraph counts as the group's
     PartitionGraph m_graph;
-    bool m_grows = true;  // no launch or transfer costs less than nothing, so cutting never makes faster
     mutable std::mutex m_mutex;
     mutable std::vector<std::unique_ptr<Workspace>> m_idle;
 };

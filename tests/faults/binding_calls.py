@@ -1,0 +1,258 @@
+"""Calls everything that the C++ core offers with whatever hypothesis makes up.
+
+    python binding_calls.py TOPIC SEED
+
+A process of its own, because what it looks for ends the process. Any answer and any ordinary Python error is
+fine; a signal, a hang and an untranslated C++ exception are not.
+"""
+
+from __future__ import annotations
+
+import gc
+import resource
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from ov_autoplace import _core
+
+ORDINARY = (TypeError, ValueError, RuntimeError, OverflowError, MemoryError)
+MEMORY = 6 << 30
+EXAMPLES = 120
+
+numbers = st.one_of(
+    st.integers(-3, 12),
+    st.sampled_from([-(2**63), -(2**31), -1, 2**26, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**64 - 1, 2**70]),
+)
+reals = st.one_of(st.floats(), st.sampled_from([0.0, -1.0, 1e-300, 1e300, np.inf, -np.inf, np.nan]))
+oddities = st.one_of(
+    st.none(), st.booleans(), numbers, reals, st.text(max_size=3), st.binary(max_size=3), st.just(object())
+)
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> object:
+    """Arrays of any type, shape and layout, many of them nearly right; at times no array at all."""
+    if draw(st.integers(0, 9)) == 0:
+        return draw(oddities)
+    size = draw(st.integers(0, 8))
+    values = draw(st.lists(st.integers(-1, 7), min_size=size, max_size=size))
+    dtype = draw(st.sampled_from(["i4", "i4", "i4", "u1", "f8", "i8", "?", "f4", "U2"]))
+    array = np.array(values, "i8").astype(dtype)
+    shape = draw(st.sampled_from([None, None, (-1, 2), (2, -1), (1, -1), (-1, 1, 1), ()]))
+    if shape is not None:
+        with suppress(ValueError):
+            array = array.reshape(shape)
+    layout = draw(st.integers(0, 7))
+    if layout == 0 and array.ndim:
+        array = array[::-1]
+    elif layout == 1 and array.ndim:
+        array = np.repeat(array, 2, axis=0)[::2]
+    elif layout == 2:
+        array = np.asfortranarray(array)
+    elif layout == 3:
+        array = array.astype(array.dtype.newbyteorder())
+    elif layout == 4:
+        array.flags.writeable = False
+    return array
+
+
+@st.composite
+def csr(draw: st.DrawFn, nodes: int) -> list[np.ndarray]:
+    """Producers, offsets and consumers of tensors over some nodes, mostly in topological order."""
+    tensors = draw(st.integers(0, 6))
+    producer = [draw(st.integers(0, max(0, nodes - 1))) for _ in range(tensors)]
+    readers = [draw(st.lists(st.integers(p + 1, max(p + 1, nodes - 1)), max_size=3)) for p in producer]
+    offsets = np.cumsum([0, *map(len, readers)])
+    return [np.array(a, "i4") for a in (producer, offsets, [c for r in readers for c in r])]
+
+
+def attempt(call: Callable[..., object], *arguments: object, **named: object) -> object:
+    try:
+        return call(*arguments, **named)
+    except ORDINARY:
+        return None
+
+
+@given(arrays(), arrays(), arrays(), arrays(), numbers, st.data())
+def graph_tools(a: object, b: object, c: object, d: object, n: object, data: st.DataObject) -> None:
+    attempt(_core.connected_labels, data.draw(st.one_of(numbers, oddities)), a)
+    attempt(_core.merge_cycles, a, b)
+    attempt(_core.is_acyclic, n, c)
+    attempt(_core.is_convex, n, c, d)
+    # The same with sizes that fit.
+    nodes = data.draw(st.integers(0, 6))
+    pairs = data.draw(st.lists(st.tuples(*[st.integers(-1, nodes)] * 2), max_size=8))
+    edges = np.array(pairs, "i4").reshape(-1, 2)
+    attempt(_core.connected_labels, nodes, edges)
+    attempt(_core.merge_cycles, np.arange(nodes, dtype="i4") // 2, edges)
+    attempt(_core.is_convex, nodes, edges, np.ones(nodes, bool))
+
+
+@given(st.lists(arrays(), min_size=4, max_size=4), st.integers(0, 8), st.data())
+def partition(wild: list[object], nodes: int, data: st.DataObject) -> None:
+    attempt(_core.PartitionGraph, *wild)
+    kinds = np.array(data.draw(st.lists(st.integers(0, 5), min_size=nodes, max_size=nodes)), "u1")
+    arguments: list[object] = [kinds, *data.draw(csr(nodes))]
+    if data.draw(st.booleans()):
+        arguments[data.draw(st.integers(0, 3))] = wild[0]
+    graph = attempt(_core.PartitionGraph, *arguments)
+    if isinstance(graph, _core.PartitionGraph):
+        attempt(graph.partition, data.draw(arrays()))
+        attempt(graph.partition, np.array(data.draw(st.lists(numbers, min_size=nodes, max_size=nodes)), "O"))
+        attempt(graph.partition, (np.arange(nodes) % 2 * 2**30).astype("i4"))
+        attempt(graph.__init__, *arguments)  # once is enough
+    attempt(_core.PartitionGraph.__new__(_core.PartitionGraph).partition, np.zeros(nodes, "i4"))
+
+
+@given(st.lists(arrays(), min_size=12, max_size=12), st.integers(0, 6), st.integers(0, 3), st.data())
+def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject) -> None:
+    attempt(_core.Problem, *wild)
+
+    def seconds(*shape: int) -> np.ndarray:
+        flat = data.draw(st.lists(reals, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
+        return np.array(flat, "f8").reshape(shape)
+
+    tensors = data.draw(csr(groups))
+    bonds = data.draw(st.lists(st.integers(-1, groups), max_size=2))
+    arguments: list[object] = [
+        seconds(groups, devices),
+        np.arange(groups, dtype="i4"),
+        np.array(data.draw(st.lists(st.integers(0, 4), min_size=groups, max_size=groups)), "i4"),
+        tensors[0],
+        seconds(len(tensors[0])),
+        *tensors[1:],
+        np.array(bonds, "i4"),
+        np.array(bonds[::-1], "i4"),
+        seconds(devices, devices),
+        seconds(devices, devices),
+        seconds(devices),
+    ]
+    if data.draw(st.booleans()):
+        arguments[data.draw(st.integers(0, 11))] = wild[0]
+    problem = attempt(_core.Problem, *arguments)
+    if not isinstance(problem, _core.Problem):
+        return
+    limit = data.draw(reals)
+    attempt(problem.simulate, wild[1], limit)
+    attempt(problem.simulate_batch, wild[2], data.draw(st.one_of(numbers, oddities)), data.draw(oddities))
+    attempt(problem.breakdown, wild[3])
+    fits = np.array(data.draw(st.lists(st.integers(-1, devices), min_size=groups, max_size=groups)), "i4")
+    rows = np.tile(fits, (40, 1))
+    with ThreadPoolExecutor(3) as pool:
+        calls = [pool.submit(attempt, problem.simulate_batch, rows, 2**31 - 1, limit) for _ in range(3)]
+        parts = attempt(problem.breakdown, fits)
+        del problem
+        for call in calls:
+            call.result()
+    if parts is not None:  # what it shows outlives it
+        views = parts.device_seconds, parts.subgraph_of
+        del parts
+        gc.collect()
+        assert [len(view) for view in views] == [devices, groups]
+
+
+@given(
+    st.lists(st.one_of(oddities, st.just(lambda: 1.0), reals.map(lambda r: lambda: r)), max_size=4),
+    st.one_of(st.floats(0, 1e-3), oddities),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "min_rounds": st.one_of(st.integers(0, 20), oddities.filter(lambda n: n is not True)),
+            "confidence": st.one_of(st.floats(0, 1), oddities),
+            "margin": st.one_of(reals, oddities),
+            "seed": numbers,
+        },
+    ),
+    st.lists(numbers, min_size=2, max_size=2),
+)
+def race(samplers: list[object], budget: object, options: dict[str, object], signs: list[object]) -> None:
+    attempt(_core.log_evidence_slower, *signs)
+    result = attempt(_core.race_samplers, samplers, budget, max_rounds=30, **options)
+    attempt(_core.Profiler.race, samplers, budget, max_rounds=30, **options)
+    attempt(_core.Profiler.race, [None] * len(samplers), 0.0, progress=budget)
+
+    def raises() -> float:
+        raise KeyError("from a callback")
+
+    with suppress(KeyError, *ORDINARY):
+        _core.race_samplers([raises, *samplers], 0.0, max_rounds=3)
+    if isinstance(result, _core.RaceResult):
+        entries = result.entries
+        del result
+        gc.collect()
+        assert all(np.isfinite(entry.samples).all() for entry in entries)
+
+
+def executable() -> None:
+    """One compiled model, run in every odd way, from several threads, and after its Profiler is gone."""
+    import tempfile
+
+    import openvino as ov
+    import openvino.opset13 as ops
+
+    with tempfile.TemporaryDirectory() as folder:
+        xml = str(Path(folder) / "model.xml")
+        x = ops.parameter([2, 3], name="x")
+        ov.save_model(ov.Model([ops.result(ops.relu(x), name="y")], [x]), xml)
+        profiler = _core.Profiler([], {})
+        model = profiler.compile(xml, "CPU")
+        for path, device in ((xml, "NOWHERE"), ("", ""), (folder, "CPU"), (xml, "HETERO:"), (xml, "CPU.77")):
+            attempt(profiler.compile, path, device)
+            attempt(profiler.compile, path, device, {"NO_SUCH": "1"}, {"x": "CPU"}, {"x": -1}, 2**64 - 1)
+        del profiler
+        gc.collect()
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(st.lists(st.one_of(st.integers(-1, 20), oddities), max_size=4), st.one_of(reals, oddities))
+    def odd(arguments: list[object], sample_seconds: object) -> None:
+        if not any(isinstance(a, int) and a > 20 for a in arguments):  # what is asked for is done
+            attempt(model.run, *arguments)
+        if not (isinstance(sample_seconds, (int, float)) and 0.01 < sample_seconds <= 60):
+            attempt(_core.Profiler.race, [model, model], 0.0, max_rounds=6, min_sample_seconds=sample_seconds)
+
+        def progress(*_: object) -> None:
+            raise KeyError("from a callback")
+
+        with suppress(KeyError, *ORDINARY):
+            _core.Profiler.race([model, None], 0.0, progress=progress)
+
+    odd()
+    with suppress(KeyError, *ORDINARY):
+        _core.Profiler.race([model], 5.0, max_rounds=2**60, progress=lambda *_: {}["from a callback"])
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(attempt, model.run, 200, 1, bool(i % 2), 3) for i in range(4)]
+        calls += [pool.submit(attempt, model.node_times) for _ in range(4)]
+        assert [len(call.result()) for call in calls[:4]] == [200] * 4
+
+
+TOPICS = {
+    "graph_tools": graph_tools,
+    "partition": partition,
+    "schedule": schedule,
+    "race": race,
+    "executable": executable,
+}
+
+
+def main() -> None:
+    topic, number = sys.argv[1], int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    calls = TOPICS[topic]
+    if topic != "executable":
+        thorough = settings(
+            max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        )
+        calls = seed(number)(thorough(calls))
+    calls()
+    print("survived")
+
+
+if __name__ == "__main__":
+    main()

@@ -56,7 +56,8 @@ class Placement:
     def from_dict(cls, mapping: Mapping[str, str]) -> Placement:
         """A placement from ``{op friendly name: device}``; devices stand in order of appearance."""
         for name, device in mapping.items():
-            if not isinstance(name, str) or not isinstance(device, str) or not device:
+            # OpenVINO would cut a device's name at a NUL, and cannot be handed a lone surrogate.
+            if not isinstance(name, str) or not (isinstance(device, str) and device and device.isprintable()):
                 raise PlacementError(
                     f"a placement maps op names to device names, but {name!r} is mapped to {device!r}"
                 )

@@ -43,7 +43,11 @@ def save_training(
 
     Args:
         path: The file.
-        network, optimizer, generators, values, extra: See :func:`training_bytes`.
+        network: See :func:`training_bytes`, as for all the following.
+        optimizer: What trains it.
+        generators: The run's own.
+        values: Whatever else the run needs.
+        extra: Further tensors.
 
     Raises:
         OutputError: The file cannot be written.

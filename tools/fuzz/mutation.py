@@ -1,4 +1,4 @@
-"""Changed inputs: JSON is changed as JSON, so that an input gets past the parser, and everything else as bytes."""
+"""Changed inputs: JSON is changed as JSON, so that it gets past the parser, and everything else as bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STRANGE_TEXTS = (
     "nan",
     "1e999",
     "-1",
-    "０",
+    "\uff10",
     "2GiB",
     "subgraph99999999999999999999: a",
     "../x",
@@ -98,7 +98,7 @@ def _changed_json(document: Any, rng: random.Random, others: tuple[bytes, ...]) 
             break
         holder, key = rng.choice(places)
         _change(holder, key, rng, places, others)
-    if rng.random() < 0.002:
+    if document and rng.random() < 0.002:
         document[0] = "@"
         return json.dumps(document[0]).replace('"@"', "[" * _DEPTH + "]" * _DEPTH).encode()
     return json.dumps(document[0]).encode() if document else b""

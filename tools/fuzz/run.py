@@ -3,8 +3,8 @@
     python tools/fuzz/run.py --inputs 1000000 --output build/fuzz
 
 A reader may accept an input or raise what it says it raises. Anything else is a fault: another exception, a
-crash of the process, an input that takes longer than 10 seconds, more than 2 GiB of memory. Faults are kept as
-files in ``OUTPUT/READER/faults``; ``--again FILE`` runs one of them, with the traceback.
+crash of the process, an input that takes longer than 10 seconds, more than 2 GiB of memory. Faults are kept
+as files in ``OUTPUT/READER/faults``; ``--again FILE`` runs one of them, with the traceback.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _work(name: str, counts: str, scratch: str, arguments: list[str]) -> None:
     folder = Path(scratch)
     for seed in seeds:
         reader.read(seed, folder)  # which imports what is imported late
-    # atheris's import hook cannot see into an editable installation; functions can be rewritten later as well.
+    # atheris's import hook cannot see into an editable installation; functions can be rewritten later too.
     for function in gc.get_objects():
         if isinstance(function, FunctionType) and str(function.__module__).startswith("ov_autoplace"):
             atheris.instrument_func(function)

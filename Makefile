@@ -94,3 +94,4 @@ $(VENV)/lint/stamp: $(build_inputs)
 
 include tools/virtual_gpu/virtual_gpu.mk
 include tools/bench/bench.mk
+include tools/fuzz/fuzz.mk

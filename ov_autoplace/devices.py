@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import openvino as ov
 
-from ov_autoplace.errors import DeviceError
+from ov_autoplace.errors import AutoplaceError, DeviceError
+from ov_autoplace.models import openvino_reason
 
 if TYPE_CHECKING:
     from ov_autoplace.isolation.interface import Profiler
@@ -108,6 +109,8 @@ def register_extra_devices(core: ov.Core) -> None:
         DeviceError: An entry that does not parse, or a plugin that cannot be registered.
     """
     for entry in filter(None, (e.strip() for e in os.environ.get(EXTRA_DEVICES_VARIABLE, "").split(";"))):
+        if not entry.isprintable():
+            raise DeviceError(f"{EXTRA_DEVICES_VARIABLE}: {entry!r} holds characters that no name has")
         first, *rest = entry.split(",")
         alias, _, plugin = first.partition("=")
         pairs = [item.partition("=") for item in rest]
@@ -126,7 +129,13 @@ def register_extra_devices(core: ov.Core) -> None:
                     f"OpenVINO wants an alias that contains the plugin's own name, like X{plugin}"
                 ) from cause
         if pairs:
-            core.set_property(alias, {key.strip(): value.strip() for key, _, value in pairs})
+            try:
+                core.set_property(alias, {key.strip(): value.strip() for key, _, value in pairs})
+            except (RuntimeError, AutoplaceError) as cause:
+                raise DeviceError(
+                    f"{EXTRA_DEVICES_VARIABLE}: {alias!r} takes none of these properties: {entry!r} "
+                    f"({openvino_reason(cause)})"
+                ) from cause
 
 
 def plugin_library(core: ov.Core, device: str) -> Path:
@@ -140,6 +149,8 @@ def plugin_library(core: ov.Core, device: str) -> Path:
         versions = core.get_versions(name)
     except RuntimeError as cause:
         raise DeviceError(f"there is no device {device!r} on this Core") from cause
+    if not versions:
+        raise DeviceError(f"there is no device {device!r} on this Core")
     description = next(iter(versions.values())).description
     library = Path(ov.__file__).parent / "libs" / f"lib{description}.so"
     if not library.exists():

@@ -167,7 +167,7 @@ def _budget(value: Any) -> float | None:
         return None
     try:
         milliseconds = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         milliseconds = -1.0
     if not 0 <= milliseconds < float("inf"):
         raise OptionError(
@@ -221,7 +221,7 @@ def _shapes(value: Any) -> Mapping[str, Sequence[int]]:
     shapes = _mapping("SHAPES", value)
     for name, shape in shapes.items():
         valid = isinstance(shape, (Sequence, ov.Shape)) and not isinstance(shape, str)
-        if not valid or not all(isinstance(d, int) and not isinstance(d, bool) and d >= 0 for d in shape):
+        if not valid or not all(type(d) is int and 0 <= d < 2**63 for d in shape):
             raise OptionError(
                 f"{PREFIX}SHAPES gives {name!r} the shape {shape!r}; "
                 "it must be a list of sizes like [1, 3, 224, 224]"
@@ -232,7 +232,7 @@ def _shapes(value: Any) -> Mapping[str, Sequence[int]]:
 def _seed(value: Any) -> int:
     try:
         seed = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         seed = -1
     if not 0 <= seed < 2**63:
         raise OptionError(f"{PREFIX}SEED is {value!r}; it must be an integer, 0 or more")

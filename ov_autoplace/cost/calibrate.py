@@ -5,9 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import logging
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from ov_autoplace.cost.target import MEASURED, DeviceProfile, Rate, RateSample, 
 from ov_autoplace.cost.transfers import DEFAULT_SIZES, TransferFit, measure_transfers
 from ov_autoplace.devices import device_properties, fingerprint, profiler_for
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.files import temporary_folder
 
 if TYPE_CHECKING:
     from ov_autoplace.isolation.interface import Profiler
@@ -150,8 +149,8 @@ class _Bench:
 
     def _run(self, model: ov.Model, device: str, properties: dict[str, str]) -> FloatArray:
         try:
-            with tempfile.TemporaryDirectory(prefix="ov-autoplace-") as folder:
-                path = Path(folder) / "model.xml"
+            with temporary_folder() as folder:
+                path = folder / "model.xml"
                 ov.save_model(model, path, compress_to_fp16=False)
                 executable = self._profiler.compile(str(path), device, properties)
                 once = float(executable.run(2, warmup=2).min())

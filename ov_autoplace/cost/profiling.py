@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import openvino as ov
 
 from ov_autoplace._arrays import FloatArray
 from ov_autoplace.errors import OutputError, ProfilingError
+from ov_autoplace.files import temporary_folder
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.shapes import with_static_shapes
@@ -163,10 +163,7 @@ class ProfilingSession:
         self._compiled: dict[str, Executable] = {}
         self._resources = ExitStack()
         try:
-            folder = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="ov-autoplace-"))
-            self._ir = save_ir(self.model, Path(folder))
-        except OSError as cause:
-            raise OutputError(f"cannot write to {tempfile.gettempdir()}: {cause.strerror}") from cause
+            self._ir = save_ir(self.model, self._resources.enter_context(temporary_folder()))
         except BaseException:
             self._resources.close()
             raise

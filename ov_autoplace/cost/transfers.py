@@ -10,7 +10,6 @@ device tells the ops apart, without which a slow op could not be told from a slo
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
@@ -23,6 +22,7 @@ from openvino import opset13 as opset
 
 from ov_autoplace._arrays import FloatArray, frozen_array
 from ov_autoplace.errors import ProfilingError, TargetError
+from ov_autoplace.files import temporary_folder
 
 if TYPE_CHECKING:
     from ov_autoplace.isolation.interface import Executable, Profiler
@@ -193,8 +193,8 @@ def _cuts(placed: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
 def _measure_pair(
     profiler: Profiler, pair: tuple[str, str], size: int, properties: Mapping[str, str], seconds: float
 ) -> Iterator[TransferSample]:
-    with tempfile.TemporaryDirectory(prefix="ov-autoplace-") as folder:
-        diamond, chain = Path(folder) / "diamond.xml", Path(folder) / "chain.xml"
+    with temporary_folder() as folder:
+        diamond, chain = folder / "diamond.xml", folder / "chain.xml"
         ov.save_model(_diamond(size), diamond, compress_to_fp16=False)
         ov.save_model(_chain(size), chain, compress_to_fp16=False)
         executables: dict[tuple[str, ...], Executable] = {}

@@ -169,7 +169,8 @@ def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, st
     The affinity file is for ``model`` as it is given, as programs read it that set the affinities
     themselves. The annotated model may have its shape computations folded, and then be cut otherwise.
 
-    All files are made in a hidden folder beside and renamed at the end, so that a failure leaves nothing.
+    All files are made in a hidden folder beside and renamed at the end, so that a failure leaves what was
+    there. A kill at any moment leaves the older files, the new ones, or no ``.xml``.
 
     Args:
         model: The model; a clone is annotated.
@@ -200,10 +201,34 @@ def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, st
             ) from cause
         placement.save(stage / affinities)
         _check_complete_files(stage / xml, stage / weights)
-        # The weights first: whoever sees the .xml finds its .bin.
-        for name in (weights, affinities, xml):
-            os.replace(stage / name, folder / name)
+        _take_places(stage, folder, (weights, affinities, xml))
     return AnnotatedFiles(folder / xml, folder / affinities)
+
+
+def _take_places(stage: Path, folder: Path, names: tuple[str, ...]) -> None:
+    """Put a set of files in place of an older one, of which the last file leads to the others.
+
+    The leading file goes first and comes last: whoever sees it finds what belongs to it. A kill in between
+    leaves a set without it, which nobody takes for a model, and the next run puts all of them. A failure in
+    between puts the older set back.
+    """
+    *_, leader = names
+    aside = stage / "aside"
+    aside.mkdir()
+    moved: list[str] = []
+    try:
+        for name in (leader, *names[:-1]):
+            if os.path.lexists(folder / name):
+                os.replace(folder / name, aside / name)
+                moved.append(name)
+        for name in names:
+            os.replace(stage / name, folder / name)
+    except BaseException:
+        if leader in moved and os.path.lexists(folder / leader):
+            (folder / leader).unlink()
+        for name in reversed(moved):
+            os.replace(aside / name, folder / name)
+        raise
 
 
 def _save(model: ov.Model, xml: Path, weights: Path) -> None:

@@ -71,7 +71,8 @@ class Placement:
                     f"{name!r} is mapped to {device!r}, which holds the lone half of a surrogate pair: "
                     "no op and no device has such a name"
                 )
-            if not isinstance(name, str) or not isinstance(device, str) or not device:
+            # OpenVINO would cut a device's name at a NUL.
+            if not isinstance(name, str) or not (isinstance(device, str) and device and device.isprintable()):
                 raise PlacementError(
                     f"a placement maps op names to device names, but {name!r} is mapped to {device!r}"
                 )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ov_autoplace.errors import OutputError
+from ov_autoplace.files import staged_folder
 
 __all__ = ["write_folder"]
 
@@ -21,7 +22,7 @@ def write_folder(folder: str | os.PathLike[str], files: Mapping[str, bytes]) -> 
 
     They are written into a folder beside it and flushed to the disk; then the two folders change names in one
     step. What else the folder held is linked over first, so it stays, and a program that has one of those
-    files open goes on writing to it.
+    files open goes on writing to it. What a kill leaves beside is removed by the next call.
 
     Args:
         folder: Made when it does not exist; its parent must exist.
@@ -33,45 +34,46 @@ def write_folder(folder: str | os.PathLike[str], files: Mapping[str, bytes]) -> 
     """
     # An unresolved link would be replaced itself, instead of what it leads to.
     folder = Path(folder).resolve()
-    stage = folder.with_name(f".{folder.name}.saving")
+    aside = folder.with_name(f".{folder.name}.old")
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"cannot write to {folder}: it is a file, not a folder")
     if folder.exists() and Path.cwd().is_relative_to(folder):
         raise OutputError(f"cannot replace {folder} while it is the current folder; give one of its own")
     try:
-        shutil.rmtree(stage, ignore_errors=True)  # left by a kill
-        if folder.exists():
-            shutil.copytree(
-                folder,
-                stage,
-                symlinks=True,
-                copy_function=_link_or_copy,
-                ignore=lambda where, names: set(names) & set(files) if Path(where) == folder else set(),
-            )
-        else:
-            stage.mkdir()
-        for name, content in files.items():
-            with (stage / name).open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        _sync_folder(stage)
-        _take_place(stage, folder)
-        _sync_folder(folder.parent)
+        if not folder.exists() and aside.exists():
+            aside.rename(folder)  # see _take_place
+        with staged_folder(folder.parent) as staging:
+            stage = staging / folder.name
+            if folder.exists():
+                shutil.copytree(
+                    folder,
+                    stage,
+                    symlinks=True,
+                    copy_function=_link_or_copy,
+                    ignore=lambda where, names: set(names) & set(files) if Path(where) == folder else set(),
+                )
+            else:
+                stage.mkdir()
+            for name, content in files.items():
+                with (stage / name).open("wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+            _sync_folder(stage)
+            _take_place(stage, folder, aside)
+            _sync_folder(folder.parent)
     except (OSError, shutil.Error) as cause:
         reason = (getattr(cause, "strerror", None) or str(cause)).lower()
         raise OutputError(f"cannot write {folder}: {reason}") from cause
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
 
 
-def _take_place(stage: Path, folder: Path) -> None:
+def _take_place(stage: Path, folder: Path, aside: Path) -> None:
     """Give ``stage`` the name ``folder``; what had that name is then called ``stage``, or is gone."""
     if not folder.exists():
         stage.rename(folder)
     elif not _exchange(stage, folder):
-        # Without an exchange in one step, a kill between these two leaves the old files under the other name.
-        aside = folder.with_name(f".{folder.name}.old")
+        # Without an exchange in one step, a kill between these two leaves the old files under the other name,
+        # and the next call gives it back.
         shutil.rmtree(aside, ignore_errors=True)
         folder.rename(aside)
         stage.rename(folder)

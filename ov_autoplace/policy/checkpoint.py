@@ -74,7 +74,8 @@ class Card:
     @property
     def num_devices(self) -> int | None:
         """The only number of devices that the network can decide between; ``None`` = any."""
-        return self.network.get("num_devices")
+        count = self.network.get("num_devices")
+        return count if isinstance(count, int) else None
 
     @property
     def max_devices(self) -> int | None:
@@ -220,6 +221,7 @@ def save_checkpoint(
     network: PlacementNetwork,
     training: Mapping[str, Any],
     metrics: Mapping[str, Any],
+    beside: Mapping[str, bytes] | None = None,
 ) -> Card:
     """Write a checkpoint; needs torch.
 
@@ -232,6 +234,7 @@ def save_checkpoint(
         network: Is exported as it is, in evaluation mode, and not changed.
         training: Where it comes from: data, seeds, command, commit, date; what JSON can hold.
         metrics: How good it is, with spread and losing cases; what JSON can hold.
+        beside: See :func:`write_checkpoint`.
 
     Raises:
         CheckpointError: ``training`` or ``metrics`` hold what JSON cannot, or the exported network does not
@@ -246,7 +249,7 @@ def save_checkpoint(
     files = {WEIGHTS: safetensors.torch.save(weights)}
     if can_be_exported(network.config):
         files[GRAPH], files[CONSTANTS] = export_network(network)
-    return write_checkpoint(folder, files, network.config.to_dict(), training, metrics)
+    return write_checkpoint(folder, files, network.config.to_dict(), training, metrics, beside)
 
 
 def write_checkpoint(
@@ -255,6 +258,7 @@ def write_checkpoint(
     network: Mapping[str, Any],
     training: Mapping[str, Any],
     metrics: Mapping[str, Any],
+    beside: Mapping[str, bytes] | None = None,
 ) -> Card:
     """Write a checkpoint from its parts; see :func:`save_checkpoint`.
 
@@ -264,10 +268,12 @@ def write_checkpoint(
         network: The fields of the network's configuration.
         training: What JSON can hold.
         metrics: What JSON can hold.
+        beside: Content of further files that must belong to the checkpoint at any moment, by name; the card
+            does not speak of them.
     """
     from ov_autoplace.policy.atomic_folder import write_folder
 
-    write_folder(folder, {**files, CARD: _card_text(network, files, training, metrics)})
+    write_folder(folder, {**(beside or {}), **files, CARD: _card_text(network, files, training, metrics)})
     return load_card(folder)
 
 

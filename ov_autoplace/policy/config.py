@@ -16,6 +16,14 @@ _CHOICES = {
     "implementation": ("bag", "dgl"),
 }
 
+_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "bool": (bool,),
+    "int": (int,),
+    "float": (float, int),
+    "int | None": (int, type(None)),
+}
+
 
 @dataclass(frozen=True)
 class NetworkConfig:
@@ -103,6 +111,10 @@ class NetworkConfig:
         unknown = sorted(set(values) - known)
         if unknown:
             raise OptionError(f"a network has no hyper-parameter {unknown[0]!r}")
+        for field in fields(cls):
+            kinds = _TYPES[str(field.type)]
+            if field.name in values and type(values[field.name]) not in kinds:
+                raise OptionError(f"{field.name} is {values[field.name]!r}; it must be of type {field.type}")
         try:
             return cls(**values)
         except TypeError as cause:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -18,6 +16,7 @@ from torch import Tensor, nn
 from ov_autoplace._arrays import csr_from_lists
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CheckpointError
+from ov_autoplace.files import temporary_folder
 from ov_autoplace.policy.batch import GraphBatch, LevelBatch, collate
 from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
@@ -70,8 +69,8 @@ def export_network(network: PlacementNetwork) -> tuple[bytes, bytes]:
     copy.load_state_dict(network.state_dict())
     copy.eval()
     model = _converted(copy)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "policy.xml"
+    with temporary_folder() as folder:
+        path = folder / "policy.xml"
         ov.save_model(model, path, compress_to_fp16=False)
         graph, constants = path.read_bytes(), path.with_suffix(".bin").read_bytes()
     _compare(copy, graph, constants)

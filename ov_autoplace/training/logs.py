@@ -44,7 +44,12 @@ class JsonLinesLog:
         try:
             _cut_torn_line(self.path)
             if keep is not None and self.path.exists():
-                kept = [record for record in read_log(self.path) if keep(record)]
+                try:
+                    kept = [record for record in read_log(self.path) if keep(record)]
+                except (KeyError, TypeError) as cause:
+                    raise TrainingError(
+                        f"{path} is the log of something else; give another folder"
+                    ) from cause
                 write_text_atomically(self.path, "".join(map(_line, kept)))
             self._file = self.path.open("a", encoding="utf-8")
         except OSError as cause:

@@ -356,6 +356,8 @@ def _resume(
     """
     values = load_training(path, network, optimizer, {"samples": generator}, average)
     ours = {"settings": asdict(settings), "network": network.config.to_dict()}
+    if type(values.get("step")) is not int or not all(isinstance(values.get(part), dict) for part in ours):
+        raise TrainingError(f"{path} is not the state of a pretraining run; start in another folder")
     for part, expected in ours.items():
         changed = [
             key for key, value in expected.items() if key not in _FREE and values[part].get(key) != value

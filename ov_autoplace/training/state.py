@@ -6,6 +6,7 @@ moments of the optimiser and random generators come back bit for bit. Nothing is
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -16,13 +17,13 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from ov_autoplace.errors import OutputError, TrainingError
 from ov_autoplace.files import staged_folder
 
-__all__ = ["load_state", "load_training", "save_state", "save_training"]
+__all__ = ["load_state", "load_training", "save_state", "save_training", "state_bytes", "training_bytes"]
 
 _FORMAT = "ov-autoplace training state"
 _VERSION = 1
@@ -42,6 +43,29 @@ def save_training(
 
     Args:
         path: The file.
+        network: See :func:`training_bytes`, as for all the following.
+        optimizer: What trains it.
+        generators: The run's own.
+        values: Whatever else the run needs.
+        extra: Further tensors.
+
+    Raises:
+        OutputError: The file cannot be written.
+        TrainingError: ``values`` or a generator cannot be said in JSON.
+    """
+    save_state(path, *_state_of(network, optimizer, generators, values, extra))
+
+
+def training_bytes(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    generators: Generators,
+    values: Mapping[str, Any],
+    extra: Mapping[str, Tensor] | None = None,
+) -> bytes:
+    """The content of the file that :func:`save_training` writes, to be written together with others.
+
+    Args:
         network: Its parameters and buffers are saved.
         optimizer: Its state and options are saved; it must optimise parameters of ``network``.
         generators: The run's own random generators, torch's or NumPy's, by name. Torch's global ones (of
@@ -50,9 +74,18 @@ def save_training(
         extra: Further tensors of the run, such as averaged weights.
 
     Raises:
-        OutputError: The file cannot be written.
         TrainingError: ``values`` or a generator cannot be said in JSON.
     """
+    return state_bytes(*_state_of(network, optimizer, generators, values, extra))
+
+
+def _state_of(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    generators: Generators,
+    values: Mapping[str, Any],
+    extra: Mapping[str, Tensor] | None,
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors = {f"network/{name}": tensor for name, tensor in network.state_dict().items()}
     moments, groups = _flat_optimizer(optimizer, _parameter_names(network))
     tensors |= {f"optimizer/{name}": tensor for name, tensor in moments.items()}
@@ -64,7 +97,7 @@ def save_training(
             tensors[f"generator/{name}"] = generator.get_state()
         else:
             numpy_states[name] = generator.bit_generator.state
-    save_state(path, tensors, {"values": values, "optimizer": groups, "generators": numpy_states})
+    return tensors, {"values": values, "optimizer": groups, "generators": numpy_states}
 
 
 def load_training(
@@ -102,9 +135,11 @@ def load_training(
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
             parts[part][rest] = tensor
-        values, groups, numpy_states = saved["values"], saved["optimizer"], saved["generators"]
+        values, groups, numpy_states = (saved[part] for part in ("values", "optimizer", "generators"))
     except KeyError as cause:
         raise TrainingError(f"{path} holds no state of a training run: {cause} is out of place") from cause
+    if not (isinstance(values, dict) and isinstance(groups, list) and isinstance(numpy_states, dict)):
+        raise TrainingError(f"{path} holds no state of a training run: its values have other types")
     _check_same(path, "network", parts["network"], network.state_dict())
     _check_same(path, "run", parts["extra"], extra or {})
     ours: dict[str, set[str]] = {"torch": set(), "numpy": set()}
@@ -117,6 +152,11 @@ def load_training(
     optimizer_state = _nested_optimizer(
         path, optimizer, _parameter_names(network), parts["optimizer"], groups
     )
+    try:
+        copy.deepcopy(optimizer).load_state_dict(optimizer_state)
+    except (KeyError, TypeError, ValueError, RuntimeError) as cause:
+        raise TrainingError(f"{path} was saved with an optimiser of another kind: {cause}") from cause
+    _check_generators(path, generators, parts["generator"], numpy_states, parts["random"])
 
     network.load_state_dict(parts["network"])
     for name, tensor in (extra or {}).items():
@@ -139,6 +179,25 @@ def save_state(path: str | Path, tensors: Mapping[str, Tensor], values: Mapping[
         TrainingError: ``values`` cannot be said in JSON.
     """
     path = Path(path)
+    content = state_bytes(tensors, values)
+    with staged_folder(path.parent) as stage:
+        staged = stage / path.name
+        try:
+            with staged.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            staged.replace(path)
+        except OSError as cause:
+            raise OutputError(f"cannot write {path}: {(cause.strerror or str(cause)).lower()}") from cause
+
+
+def state_bytes(tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> bytes:
+    """The content of the file that :func:`save_state` writes, to be written together with others.
+
+    Raises:
+        TrainingError: ``values`` cannot be said in JSON.
+    """
     try:
         text = json.dumps(values, allow_nan=False, sort_keys=True)
     except (TypeError, ValueError) as cause:
@@ -151,15 +210,7 @@ def save_state(path: str | Path, tensors: Mapping[str, Tensor], values: Mapping[
         "values": text,
         "sha256": _digest(copies, text),
     }
-    with staged_folder(path.parent) as stage:
-        staged = stage / path.name
-        try:
-            save_file(copies, staged, metadata=header)
-            with staged.open("rb+") as file:
-                os.fsync(file.fileno())
-            staged.replace(path)
-        except (OSError, SafetensorError) as cause:
-            raise OutputError(f"cannot write {path}: {cause}") from cause
+    return save(copies, metadata=header)
 
 
 def load_state(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -189,7 +240,10 @@ def load_state(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     text = header.get("values", "")
     if header.get("sha256") != _digest(tensors, text):
         raise TrainingError(f"{path} is damaged: its checksum does not fit; go back to an older state")
-    values = json.loads(text)
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        values = None
     if not isinstance(values, dict):
         raise TrainingError(f"{path} is no training state: it holds no JSON object")
     return tensors, values
@@ -233,17 +287,48 @@ def _nested_optimizer(
 ) -> dict[str, Any]:
     """What ``optimizer.load_state_dict`` takes: numbers in place of names."""
     order = [[names[parameter] for parameter in group["params"]] for group in optimizer.param_groups]
-    if order != [group["params"] for group in groups]:
+    if order != [group.get("params") if isinstance(group, dict) else None for group in groups]:
         raise TrainingError(f"{path} was saved with an optimiser of other parameters")
+    for ours, saved in zip(optimizer.param_groups, groups, strict=True):
+        if {name: _kind(value) for name, value in ours.items()} != {n: _kind(v) for n, v in saved.items()}:
+            raise TrainingError(f"{path} was saved with an optimiser of another kind")
     number = {name: i for i, name in enumerate(name for group in order for name in group)}
+    shape_of = {name: parameter.shape for parameter, name in names.items()}
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         moment, _, name = key.partition("/")
+        if name not in number or (tensor.ndim and tensor.shape != shape_of[name]):
+            raise TrainingError(f"{path} was saved with an optimiser of other parameters: {key} does not fit")
         state.setdefault(number[name], {})[moment] = tensor
     numbered = [{**group, "params": [number[name] for name in group["params"]]} for group in groups]
     for group in numbered:
         group |= {option: tuple(value) for option, value in group.items() if option == "betas"}
     return {"state": state, "param_groups": numbered}
+
+
+def _kind(value: Any) -> str:
+    """What must be the same of an option of an optimiser that JSON has kept."""
+    if isinstance(value, (list, tuple)):
+        return "list"
+    return "number" if type(value) in (int, float) else type(value).__name__
+
+
+def _check_generators(
+    path: str | Path,
+    generators: Generators,
+    torch_states: Mapping[str, Tensor],
+    numpy_states: Mapping[str, Any],
+    global_states: Mapping[str, Tensor],
+) -> None:
+    """Try the states of random generators on others, so that the run's own stay as they are on a failure."""
+    try:
+        for state in (*torch_states.values(), global_states["cpu"]):
+            torch.Generator().set_state(state)
+        for name, generator in generators.items():
+            if isinstance(generator, np.random.Generator):
+                type(generator.bit_generator)().state = numpy_states[name]
+    except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as cause:
+        raise TrainingError(f"{path} does not hold the states of random generators: {cause}") from cause
 
 
 def _check_same(path: str | Path, what: str, saved: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> None:

@@ -38,6 +38,17 @@ _DTYPES: dict[str, type] = {
     "tensor_is_constant": np.bool_,
     "tensor_uncuttable": np.bool_,
 }
+_INDICES = "iu"
+_KIND_OF: dict[type, str] = {np.float64: "fiu", np.bool_: "b", np.int32: _INDICES}
+# NumPy's letters for the kinds of values that each stored array may hold.
+_KINDS = {field: _KIND_OF[dtype] for field, dtype in _DTYPES.items()} | {
+    "schema": _INDICES,
+    "num_ops": _INDICES,
+    "ranks": _INDICES,
+    "about": "U",
+    "op_types": "U",
+    "dims": "i",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,10 +160,24 @@ class Workload:
 
     @classmethod
     def _of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Workload:
-        if int(arrays["schema"]) != _SCHEMA:
-            raise TrainingError(f"its schema is {int(arrays['schema'])}, and this version reads {_SCHEMA}")
+        for field, kinds in _KINDS.items():
+            values = arrays[field]
+            if values.dtype.kind not in kinds:
+                raise TrainingError(f"{field} holds {values.dtype} values")
+            # Before they are cast, which would wrap them around into valid ones.
+            if values.size and kinds == _INDICES and not 0 <= values.min() <= values.max() < 2**31:
+                raise TrainingError(f"{field} holds numbers that are no index")
+        if arrays["schema"].tolist() != _SCHEMA:
+            raise TrainingError(
+                f"its schema is {arrays['schema'].tolist()}, and this version reads {_SCHEMA}"
+            )
+        if arrays["about"].shape != (2,) or arrays["num_ops"].shape != ():
+            raise TrainingError("it must have two names and one number of ops")
         name, family = arrays["about"].tolist()
-        dims = np.split(arrays["dims"], np.cumsum(arrays["ranks"])[:-1])
+        ranks, sizes = arrays["ranks"], arrays["dims"]
+        if ranks.ndim != 1 or sizes.ndim != 1 or ranks.sum(dtype=np.float64) != len(sizes):
+            raise TrainingError("the numbers of dimensions do not fit the dimensions")
+        dims = np.split(sizes, np.cumsum(ranks)[:-1]) if len(ranks) else []
         return cls(
             name=name,
             family=family,
@@ -163,7 +188,7 @@ class Workload:
         )
 
     def _check(self) -> None:
-        G, T = len(self.op_types), len(self.tensor_producer)
+        G, T = len(self.op_types), self.tensor_producer.size
         lengths = {
             "output_shapes": G,
             "flops": G,
@@ -177,8 +202,13 @@ class Workload:
             "tensor_uncuttable": T,
         }
         for field, length in lengths.items():
-            if len(getattr(self, field)) != length:
-                raise TrainingError(f"{field} has {len(getattr(self, field))} entries, and needs {length}")
+            values = getattr(self, field)
+            if isinstance(values, np.ndarray) and values.ndim != 1 + (field == "flops"):
+                raise TrainingError(f"{field} has shape {values.shape}")
+            if len(values) != length:
+                raise TrainingError(f"{field} has {len(values)} entries, and needs {length}")
+            if isinstance(values, np.ndarray) and not (np.isfinite(values) & (values >= 0)).all():
+                raise TrainingError(f"{field} must hold finite numbers of 0 or more")
         if self.flops.shape != (G, len(WORK_CLASSES)):
             raise TrainingError(f"flops has shape {self.flops.shape}, and needs {(G, len(WORK_CLASSES))}")
         counts = np.diff(self.tensor_offsets)

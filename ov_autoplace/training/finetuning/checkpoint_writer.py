@@ -44,13 +44,17 @@ class CheckpointWriter:
         return self._constants(self._weights) is not None
 
     def save(
-        self, network: PlacementNetwork, training: Mapping[str, Any], metrics: Mapping[str, Any]
+        self,
+        network: PlacementNetwork,
+        training: Mapping[str, Any],
+        metrics: Mapping[str, Any],
+        beside: Mapping[str, bytes],
     ) -> Card:
-        """Write the checkpoint in one step."""
+        """Write the checkpoint, and the files beside it, in one step."""
         state = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
         constants = self._constants({name: value.numpy() for name, value in state.items()})
         if constants is None or self._exported is None:
-            card = save_checkpoint(self._folder, network, training, metrics)
+            card = save_checkpoint(self._folder, network, training, metrics, beside)
             self._remember(card)
             return card
         files = {
@@ -58,7 +62,7 @@ class CheckpointWriter:
             GRAPH: self._exported[0],
             CONSTANTS: constants,
         }
-        return write_checkpoint(self._folder, files, network.config.to_dict(), training, metrics)
+        return write_checkpoint(self._folder, files, network.config.to_dict(), training, metrics, beside)
 
     def _constants(self, weights: Mapping[str, Any]) -> bytes | None:
         if self._exported is None:

@@ -23,6 +23,7 @@ from ov_autoplace.training.finetuning.rounds import TuningRounds
 from ov_autoplace.training.finetuning.setup import (
     FinetuneRequest,
     check_same_run,
+    checked_values,
     identity,
     load_task,
     machine_of,
@@ -30,7 +31,7 @@ from ov_autoplace.training.finetuning.setup import (
     network_of,
 )
 from ov_autoplace.training.finetuning.task import TuningTask
-from ov_autoplace.training.state import load_state, load_training, save_training
+from ov_autoplace.training.state import load_state, load_training, training_bytes
 
 __all__ = ["run"]
 
@@ -88,7 +89,7 @@ class _Tuning:
         saved: dict[str, Any] | None = None
         base = self.base
         if self.folder.resumed:
-            saved = load_state(self.folder.state)[1]["values"]
+            saved = checked_values(self.folder.state, load_state(self.folder.state)[1])
             check_same_run(self.folder.path, saved["identity"], self._identity)
             base = load_card(self.folder.path)
             self.earlier_seconds = saved["seconds"]
@@ -243,11 +244,6 @@ class _Tuning:
         self.saved_at = self.budget.spent
 
     def _write_files(self) -> None:
-        last = self.tuner.weights()
-        self.tuner.network.load_state_dict(self.best_weights)
-        training = card_training(self.request, self.machine, self.base, self.tasks, self.seconds)
-        self.writer.save(self.tuner.network, training, card_metrics(self.tasks))
-        self.tuner.network.load_state_dict(last)
         values = {
             "identity": self._identity,
             "digests": {task.name: task.prepared.digest for task in self.tasks},
@@ -257,7 +253,13 @@ class _Tuning:
             "heated": {task.name: task.exploration.steps for task in self.tasks},
         }
         network, optimizer, generators, best = self._trained
-        save_training(self.folder.state, network, optimizer, generators, values, best)
+        state = training_bytes(network, optimizer, generators, values, best)
+        last = self.tuner.weights()
+        network.load_state_dict(self.best_weights)
+        training = card_training(self.request, self.machine, self.base, self.tasks, self.seconds)
+        # In one step: a checkpoint without its state could neither be resumed nor tuned anew.
+        self.writer.save(network, training, card_metrics(self.tasks), {self.folder.state.name: state})
+        network.load_state_dict(last)
 
     def _on_account_of(self, task: TuningTask, action: Any) -> None:
         """Do something with a model, and count the time as spent on it."""

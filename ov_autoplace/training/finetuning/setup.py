@@ -30,6 +30,7 @@ from ov_autoplace.training.finetuning.task import TuningTask
 __all__ = [
     "FinetuneRequest",
     "check_same_run",
+    "checked_values",
     "identity",
     "load_task",
     "machine_of",
@@ -189,6 +190,21 @@ def identity(request: FinetuneRequest, machine: Machine, base: Card | None) -> d
         "network": request.config if base is None else base.name,
         "trained part": "superposition" if request.superposition_only else "all",
     }
+
+
+def checked_values(path: Path, saved: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a state that a fine-tuning run saved.
+
+    Raises:
+        TrainingError: Another kind of run saved it.
+    """
+    values = saved.get("values")
+    parts = {"seconds": (int, float)} | dict.fromkeys(
+        ("identity", "digests", "measurements", "seconds_of", "heated"), (dict,)
+    )
+    if not isinstance(values, dict) or not all(isinstance(values.get(p), kind) for p, kind in parts.items()):
+        raise TrainingError(f"{path} is not the state of a fine-tuning run; give another folder")
+    return values
 
 
 def check_same_run(folder: Path, saved: Mapping[str, Any], ours: Mapping[str, Any]) -> None:

@@ -1,0 +1,67 @@
+"""Runs scenarios in forked processes in which one write fails; started by ``injection.py`` with the library.
+
+Everything is imported once; each request then costs a fork. A request is a line of JSON, and so is its answer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+for folder in (Path(__file__).parents[1], Path(__file__).parents[2] / "tools"):
+    sys.path.insert(0, str(folder))
+
+_LONGEST_SECONDS = 120
+
+
+def serve(given: Path, root: Path, log: Path) -> None:
+    """Answer requests until the input ends."""
+    from faults.scenarios import SCENARIOS, prepare
+
+    if find_spec("torch"):
+        pass
+
+    shim = ctypes.CDLL(os.environ["LD_PRELOAD"])
+    shim.write_faults_arm.argtypes = [ctypes.c_long, ctypes.c_char]
+    shim.write_faults_count.restype = ctypes.c_long
+    # A process of its own: OpenVINO's threads would not survive the forks.
+    child = os.fork()
+    if not child:
+        prepare(given)
+        os._exit(0)
+    os.waitpid(child, 0)
+    for line in sys.stdin:
+        request = json.loads(line)
+        child = os.fork()
+        if not child:
+            _become_command(log)
+            shim.write_faults_arm(request["at"], request["kind"].encode())
+            sys.exit(SCENARIOS[request["scenario"]](given, root))
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        answer = {
+            "status": status,
+            "changes": shim.write_faults_count(),
+            "output": log.read_text(errors="replace"),
+        }
+        print(json.dumps(answer), flush=True)
+
+
+def _become_command(log: Path) -> None:
+    """Send what is printed to a file, and end by a signal what hangs."""
+    null, output = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for target, source in ((0, null), (1, output), (2, output)):
+        os.dup2(source, target)
+    os.close(null), os.close(output)
+    signal.alarm(_LONGEST_SECONDS)
+    tempfile.tempdir = None
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+if __name__ == "__main__":
+    serve(*(Path(argument) for argument in sys.argv[1:]))

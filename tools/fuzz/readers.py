@@ -1,0 +1,84 @@
+"""What reads something that a user, an older release or a broken disk wrote, and what each may raise over it.
+
+A reader takes bytes and a scratch folder, and uses what it accepted the way the package does. Where a
+checksum or an archive stands before the content, there are two readers: one of the file's bytes, and one whose
+input is JSON from which a file with the right checksum is made, so that changes reach what lies behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fuzz import files, texts
+from ov_autoplace.errors import (
+    AutoplaceError,
+    CheckpointError,
+    CostTableError,
+    DeviceError,
+    OptionError,
+    PlacementError,
+    TargetError,
+    TrainingError,
+)
+
+__all__ = ["READERS", "Reader"]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Something that reads.
+
+    Attributes:
+        name: Of what it reads.
+        read: Reads bytes, with a scratch folder; returns nothing when it accepts them.
+        seeds: Makes valid inputs.
+        errors: What it says that it raises.
+        share: Of all inputs, relative to the other readers: slow ones get fewer.
+        needs_torch: Whether it needs torch.
+    """
+
+    name: str
+    read: Callable[[bytes, Path], object]
+    seeds: Callable[[], list[bytes]]
+    errors: tuple[type[AutoplaceError], ...]
+    share: float = 1.0
+    needs_torch: bool = False
+
+
+def _json(*values: object) -> Callable[[], list[bytes]]:
+    return lambda: [json.dumps(value).encode() for value in values]
+
+
+def _texts(*values: str) -> Callable[[], list[bytes]]:
+    return lambda: [value.encode() for value in values]
+
+
+READERS: tuple[Reader, ...] = (
+    Reader("affinity-file", files.affinity, _json(files.AFFINITY), (PlacementError,), 6),
+    Reader("annotated-model", files.annotated_model, _json(files.NOTES, {}), (PlacementError,), 4),
+    Reader("cost-table", files.cost_table, files.cost_table_seeds, (CostTableError,), 4),
+    Reader("placed-table", files.placed_table, files.cost_table_seeds, (AutoplaceError,), 0.5),
+    Reader("report", files.report, files.cost_table_seeds, (AutoplaceError,), 0.03),
+    Reader("target", files.target, files.target_seeds, (TargetError,), 1.5),
+    Reader("dnn-partitioning", files.dnn_partitioning, _json(files.DNN_GRAPH), (CostTableError,), 5),
+    Reader("decision-cache", files.decision, _json(files.DECISION), (), 6),
+    Reader("workload", files.workload, files.workload_seeds, (TrainingError,), 2),
+    Reader("workload-arrays", files.workload_arrays, _json(files.WORKLOAD), (TrainingError,), 0.8),
+    Reader("log", files.log, files.log_seeds, (TrainingError,), 10),
+    Reader("card", files.card, files.card_seeds, (CheckpointError,), 4),
+    Reader("card-fields", files.card_fields, files.card_seeds, (CheckpointError,), 2),
+    Reader("checkpoint", files.checkpoint, _json(files.NETWORK), (CheckpointError,), 0.1, True),
+    Reader("state", files.state, files.state_seeds, (TrainingError,), 4, True),
+    Reader("state-fields", files.state_fields, files.state_field_seeds, (TrainingError,), 0.2, True),
+    Reader("configuration", texts.configuration, _json(texts.CONFIGURATION), (OptionError,), 13),
+    Reader("options", texts.options, _json(*texts.OPTIONS), (OptionError,), 13),
+    Reader("command-line", texts.command_line, _json(*texts.ARGUMENTS), (OptionError,), 13),
+    Reader("constraints", texts.constraints, _json(*texts.CONSTRAINTS), (OptionError, PlacementError), 1.0),
+    Reader("shapes", texts.shapes, _json(*texts.SHAPES), (OptionError,), 4),
+    Reader("budget", texts.budget, _texts("120s", "5m", "1.5h", "800ms", "90"), (OptionError,), 14),
+    Reader("devices", texts.devices, _texts("CPU"), (DeviceError,), 1),
+    Reader("extra-devices", texts.extra_devices, _texts(*texts.EXTRA_DEVICES), (DeviceError,), 0.1),
+)

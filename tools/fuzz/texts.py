@@ -1,0 +1,192 @@
+"""Readers of texts that users type or set: options, properties, configurations, names of devices."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import openvino as ov
+from openvino import opset13 as ops
+
+from ov_autoplace.cli.arguments import placer_arguments, read_config
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.devices import EXTRA_DEVICES_VARIABLE, register_extra_devices, resolve_devices
+from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.options import PlacerOptions, split_config
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.training.finetuning.budget import parse_seconds
+
+__all__ = [
+    "ARGUMENTS",
+    "CONFIGURATION",
+    "CONSTRAINTS",
+    "EXTRA_DEVICES",
+    "OPTIONS",
+    "SHAPES",
+    "budget",
+    "command_line",
+    "configuration",
+    "constraints",
+    "devices",
+    "extra_devices",
+    "options",
+    "shapes",
+]
+
+CONFIGURATION = {"AUTOPLACE_MODE": "TUNE", "AUTOPLACE_PIN": {"*": "CPU"}, "PERFORMANCE_HINT": "LATENCY"}
+OPTIONS: tuple[dict[str, Any], ...] = (
+    {
+        "mode": "profile",
+        "time_budget_ms": 100,
+        "pin": {"*": "CPU"},
+        "memory_limit": {"CPU": "2GiB"},
+        "shapes": {"x": [1, 2]},
+        "target": "x.json",
+        "policy": "none",
+        "solvers": "auto,local",
+        "seed": 3,
+    },
+    {
+        "time_budget_ms": "10",
+        "pin": '{"a*": "CPU"}',
+        "memory_limit": '{"CPU": "1.5 KB"}',
+        "shapes": '{"x": [3]}',
+        "solvers": ["greedy"],
+        "seed": "7",
+    },
+)
+ARGUMENTS: tuple[dict[str, Any], ...] = (
+    {
+        "pin": ["a*=CPU", "b=c=GPU.0"],
+        "memory_limit": ["CPU=2GiB", "GPU=1e9"],
+        "shape": ["x=[1,3,224]", "y=4"],
+        "config": '{"AUTOPLACE_SEED": 3, "INFERENCE_PRECISION_HINT": "f32"}',
+        "seed": 1,
+    },
+)
+CONSTRAINTS: tuple[dict[str, Any], ...] = (
+    {"pins": {"op[0-1]": "GPU", "*b": "CPU"}, "memory_limits": {"CPU": 5, "GPU": "1KB"}},
+)
+SHAPES: tuple[dict[str, Any], ...] = ({"x": [1, 3, 8, 8]}, {"named": [1, 3, 4, 4], "y": [2]})
+EXTRA_DEVICES = ("XCPU=CPU,INFERENCE_NUM_THREADS=1", "XCPU=CPU; YCPU=CPU,PERFORMANCE_HINT=LATENCY")
+
+
+def _text(data: bytes) -> str:
+    """Any text that can reach a program: what is not UTF-8 becomes surrogates, as in ``sys.argv``."""
+    return os.fsdecode(data)
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def configuration(data: bytes, folder: Path) -> None:
+    """``--config``: the object itself, and the file that holds it."""
+    text = _text(data).replace("\0", "")
+    path = folder / "config.json"
+    path.write_bytes(data)
+    split_config(read_config(str(path)))
+    split_config(read_config("{" + text if not text.lstrip().startswith("{") else text))
+
+
+def options(data: bytes, folder: Path) -> None:
+    """The placer's options as Python values."""
+    PlacerOptions.from_arguments(_object(data))
+
+
+def command_line(data: bytes, folder: Path) -> None:
+    """The options of the command line, which are texts, made into the placer's."""
+    given = _object(data)
+    lists = {
+        name: [text for text in value if isinstance(text, str)]
+        for name in ("pin", "memory_limit", "shape")
+        if isinstance(value := given.get(name), list)
+    }
+    texts = {
+        name: value
+        for name in ("target", "policy", "solvers", "config")
+        if isinstance(value := given.get(name), str)
+    }
+    numbers: dict[str, Any] = {"seed": None, "time_budget_ms": None}
+    if type(given.get("seed")) is int:
+        numbers["seed"] = given["seed"]
+    if isinstance(given.get("time_budget_ms"), float):
+        numbers["time_budget_ms"] = given["time_budget_ms"]
+    defaults = dict.fromkeys(("mode", "target", "pin", "memory_limit", "shape", "config"))
+    PlacerOptions.from_arguments(placer_arguments(**(defaults | numbers | lists | texts)))
+
+
+@cache
+def _table() -> CostTable:
+    G, D = 4, 2
+    return CostTable(
+        devices=("GPU", "CPU"),
+        names=tuple(f"op{i}" for i in range(G)),
+        op_seconds=np.ones((G, D)),
+        tensor_producer=np.array([0]),
+        tensor_bytes=np.array([4.0]),
+        tensor_offsets=np.array([0, 1]),
+        tensor_consumers=np.array([1]),
+        tensor_is_constant=np.array([False]),
+        tensor_uncuttable=np.array([True]),
+        transfer_latency=np.zeros((D, D)),
+        transfer_seconds_per_byte=np.zeros((D, D)),
+        launch_seconds=np.zeros(D),
+        memory_bytes=np.ones(G),
+        memory_capacity=np.full(D, np.inf),
+        members=tuple((f"op{i}", f"op{i}/b") for i in range(G)),
+    )
+
+
+def constraints(data: bytes, folder: Path) -> None:
+    """Pins and memory limits, as options read them and as a table takes them."""
+    given = _object(data)
+    read = PlacerOptions.from_arguments(
+        {"pin": given.get("pins", {}), "memory_limit": given.get("memory_limits", {})}
+    )
+    Constraints.of(_table(), read.memory_limit, read.pin)
+
+
+@cache
+def _dynamic() -> ov.Model:
+    x = ops.parameter(ov.PartialShape([-1, 3, ov.Dimension(2, 9), -1]), name="x")
+    y = ops.parameter(ov.PartialShape([-1]), name="y")
+    x.output(0).set_names({"named"})
+    return ov.Model([ops.result(ops.relu(x)), ops.result(ops.relu(y))], [x, y], "net")
+
+
+def shapes(data: bytes, folder: Path) -> None:
+    """Shapes of a dynamic model's inputs."""
+    read = PlacerOptions.from_arguments({"shapes": _object(data)})
+    with_static_shapes(_dynamic(), read.shapes)
+
+
+def budget(data: bytes, folder: Path) -> None:
+    """A time such as ``5m``."""
+    assert parse_seconds(_text(data)) > 0
+
+
+@cache
+def _core() -> ov.Core:
+    return ov.Core()
+
+
+def devices(data: bytes, folder: Path) -> None:
+    """A list of devices."""
+    resolve_devices(_core(), _text(data))
+
+
+def extra_devices(data: bytes, folder: Path) -> None:
+    """The variable that registers devices; a Core of its own each time."""
+    text = _text(data).replace("\0", "")
+    with mock.patch.dict(os.environ, {EXTRA_DEVICES_VARIABLE: text}):
+        register_extra_devices(ov.Core())

@@ -133,8 +133,8 @@ def profile_session(
         transfers = measure_transfers(session.profiler, devices)
     transfers = transfers.for_devices(devices)
     columns = [_profile_device(session, graph, supported, d) for d in range(len(devices))]
-    fused = [group for column in columns for group in column.fused]
-    op_seconds = [column.op_seconds for column in columns]
+    fused = [group for column in columns for group in column.attribution.fused]
+    op_seconds = [column.attribution.op_seconds for column in columns]
     fine = coarsen(graph, fused=fused, pins=pins, light_ops=False)
     moves = _worth_moving(_group_seconds(fine, supported, op_seconds), transfers)
     coarse = coarsen(graph, fused=fused, pins=pins, heavy=moves[fine.group_of])
@@ -151,17 +151,31 @@ def profile_session(
             _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
         else:
             probes.append(assignment)
-    samples = _time_in_turns(timed)
+    turns = _time_in_turns(timed)
+    samples = {
+        device: frozen_array(np.concatenate(turns[device]), np.float64)
+        for device in devices
+        if device in turns
+    }
 
     calibrated = [
-        _calibrated(column, float(np.median(samples[device])) - float(launch) if device in samples else None)
+        _calibrated(column, float(np.median(samples[device])) if device in samples else None, float(launch))
         for device, column, launch in zip(devices, columns, transfers.launch_seconds, strict=True)
     ]
     table = assemble_table(
         coarse, devices, _group_seconds(coarse, supported, calibrated), transfers, source="profiled"
     )
-    probed = [float(np.median(samples.pop(f"probe {i}"))) for i in range(len(probes))]
+    drift = _drift([turns[device] for device in samples])
+    probed = [_without_drift(turns[f"probe {i}"], drift) for i in range(len(probes))]
     return Profile(with_crossing_costs(table, probes, probed), coarse, samples)
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """Node times of one device, and the mean latency of the very inferences in which they were counted."""
+
+    attribution: Attribution
+    counted_seconds: float
 
 
 def _worth_moving(seconds: FloatArray, transfers: TransferFit) -> BoolArray:
@@ -197,7 +211,7 @@ def _device_of(coarse: CoarseGraph, assignment: IntArray, devices: Sequence[str]
 
 def _profile_device(
     session: ProfilingSession, graph: ComputationGraph, supported: BoolArray, d: int
-) -> Attribution:
+) -> _Column:
     """Node times of the ops that device ``d`` supports; others run on the first device that can."""
     chosen = np.where(supported[:, d], d, supported.argmax(axis=1))
     device_of = {name: session.devices[c] for name, c in zip(graph.names, chosen.tolist(), strict=True)}
@@ -217,7 +231,8 @@ def _profile_device(
     nodes, seconds = best.nodes, best.seconds
     here = _subgraphs_of_device(nodes, device_of, session.devices[d])
     kept = [i for i, node in enumerate(nodes) if node.subgraph in here]
-    return attribute(graph, [nodes[i] for i in kept], seconds[kept])
+    attribution = attribute(graph, [nodes[i] for i in kept], seconds[kept])
+    return _Column(attribution, float(np.mean(best.latencies)))
 
 
 def _subgraphs_of_device(nodes: Sequence[Any], device_of: Mapping[str, str], device: str) -> set[int]:
@@ -225,8 +240,8 @@ def _subgraphs_of_device(nodes: Sequence[Any], device_of: Mapping[str, str], dev
     return {node.subgraph for node in nodes for name in node.original_names if device_of.get(name) == device}
 
 
-def _time_in_turns(executables: Mapping[str, Executable]) -> dict[str, FloatArray]:
-    """Latencies of each executable; the machine is shared, so they take turns."""
+def _time_in_turns(executables: Mapping[str, Executable]) -> dict[str, list[FloatArray]]:
+    """Latencies of each executable, by round; the machine is shared, so they take turns."""
     runs, warmup = {}, {}
     for device, executable in executables.items():
         once = float(executable.run(2, warmup=1).min())
@@ -237,21 +252,52 @@ def _time_in_turns(executables: Mapping[str, Executable]) -> dict[str, FloatArra
     for _ in range(_ROUNDS):
         for device, executable in executables.items():
             parts[device].append(executable.run(-(-runs[device] // _ROUNDS), warmup=warmup[device]))
-    return {device: frozen_array(np.concatenate(found), np.float64) for device, found in parts.items()}
+    return parts
 
 
-def _calibrated(column: Attribution, target: float | None) -> FloatArray:
-    """Op times that add up to ``target`` seconds, ``float64[N]``.
+def _drift(alone: Sequence[Sequence[FloatArray]]) -> FloatArray:
+    """How slow the machine was in each round, ``float64[rounds]``: 1 where as in the median of all rounds.
+
+    The clock of a shared or a hot processor falls to half for seconds at a time. Single devices are timed in
+    every round, so they tell (by their geometric mean) how much of a latency is the machine's mood.
+
+    Args:
+        alone: Latencies of each single device by round; none leaves every round as it is.
+    """
+    if not alone:
+        return np.ones(_ROUNDS)
+    rounds = np.array([[np.median(part) for part in parts] for parts in alone])
+    whole = np.array([[np.median(np.concatenate(parts))] for parts in alone])
+    return np.asarray(np.exp(np.log(rounds / whole).mean(axis=0)), dtype=np.float64)
+
+
+def _without_drift(parts: Sequence[FloatArray], drift: FloatArray) -> float:
+    """Median over rounds of the latency, each round as if the machine had been as in the median round."""
+    return float(
+        np.median([np.median(part) / slow for part, slow in zip(parts, drift.tolist(), strict=True)])
+    )
+
+
+def _calibrated(column: _Column, alone_seconds: float | None, launch_seconds: float) -> FloatArray:
+    """Op times that, with one launch, add up to the latency of the whole model, ``float64[N]``.
 
     Node times are cut off to whole microseconds and leave out the dispatch between nodes. Both are the same
-    for every node whatever its size, so what is missing is spread evenly over the nodes that were run.
-    Where nodes add up to too much (counting slows them down), all shrink by the same factor.
+    for every node whatever its size, so what the counted inferences took longer than their nodes is spread
+    evenly over the nodes that were run. How much that is must come from those inferences themselves: when
+    the model is timed again, the machine may be slower by half, and so is every node, the longest most.
+
+    Args:
+        column: Of one device.
+        alone_seconds: Latency of the whole model there; ``None`` where the device does not run all of it.
+        launch_seconds: Part of both latencies that belongs to no op.
     """
-    total = float(column.op_seconds.sum())
-    count = int(column.nodes_run.sum())
-    if target is None or count == 0:
-        return column.op_seconds
-    target = max(target, 0.0)
-    if target < total:
-        return column.op_seconds * (target / total)
-    return column.op_seconds + column.nodes_run * ((target - total) / count)
+    seconds, nodes_run = column.attribution.op_seconds, column.attribution.nodes_run
+    count = int(nodes_run.sum())
+    if alone_seconds is None or count == 0:
+        return seconds
+    dispatch = max(column.counted_seconds - launch_seconds - float(seconds.sum()), 0.0) / count
+    spread = seconds + nodes_run * dispatch
+    target = max(alone_seconds - launch_seconds, 0.0)
+    total = float(spread.sum())
+    # A device whose nodes take no time that it tells: evenly is all that can be said.
+    return spread * (target / total) if total > 0 else nodes_run * (target / count)

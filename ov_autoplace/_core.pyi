@@ -72,6 +72,7 @@ class Problem:
         launch_seconds: Annotated[
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
+        mix_seconds: float = 0.0,
     ) -> None:
         """
         The arrays of a ``CostTable`` and of its ``Wiring``.

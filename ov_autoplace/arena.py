@@ -393,6 +393,7 @@ def _perturbed(table: CostTable, random: np.random.Generator) -> CostTable:
         table,
         op_seconds=frozen_array(table.op_seconds * noise, np.float64),
         launch_seconds=frozen_array(table.launch_seconds * crossing, np.float64),
+        mix_seconds=table.mix_seconds * crossing,
         transfer_latency=frozen_array(table.transfer_latency * crossing, np.float64),
         transfer_seconds_per_byte=frozen_array(table.transfer_seconds_per_byte * crossing, np.float64),
     )

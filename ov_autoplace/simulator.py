@@ -57,6 +57,7 @@ def problem_of(table: CostTable) -> _core.Problem:
                 table.transfer_latency,
                 table.transfer_seconds_per_byte,
                 table.launch_seconds,
+                table.mix_seconds,
             )
         except (TypeError, ValueError) as cause:
             raise CostTableError(f"the cost table is not consistent: {cause}") from cause

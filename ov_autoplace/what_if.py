@@ -94,6 +94,7 @@ def _changes(table: CostTable, assignment: IntArray) -> Iterator[tuple[str, Cost
             transfer_seconds_per_byte=np.zeros_like(per_byte),
             transfer_latency=np.zeros_like(fixed),
             launch_seconds=np.zeros_like(table.launch_seconds),
+            mix_seconds=0.0,
         ),
     )
     for d, device in enumerate(table.devices):

@@ -210,6 +210,8 @@ def latency_seconds(table: CostTable, assignment: Sequence[int]) -> tuple[float,
     terms = [table.op_seconds[g, d] for g, d in enumerate(assignment)]
     device_of = {label[g]: assignment[g] for g in range(len(table))}
     terms += [table.launch_seconds[d] for d in device_of.values()]
+    if len(set(device_of.values())) > 1:
+        terms.append(table.mix_seconds)
     for t, producer in enumerate(table.tensor_producer.tolist()):
         if table.tensor_is_constant[t]:
             continue
@@ -255,6 +257,7 @@ def random_table(rng: np.random.Generator, groups: int, devices: int, constants:
         transfer_latency=rng.uniform(1e-6, 1e-4, (devices, devices)),
         transfer_seconds_per_byte=rng.uniform(1e-12, 1e-9, (devices, devices)),
         launch_seconds=rng.uniform(1e-6, 1e-4, devices),
+        mix_seconds=float(rng.uniform(0, 1e-4)),
         memory_bytes=rng.uniform(0, 1e6, groups),
         memory_capacity=np.full(devices, np.inf),
     )

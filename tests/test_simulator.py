@@ -108,6 +108,16 @@ def test_terms_of_a_table_worked_by_hand() -> None:
     assert schedule.memory_bytes == (6.0, 1.0)
 
 
+def test_mixing_devices_is_paid_once_and_only_by_a_mix() -> None:
+    table, free = small_table(mix_seconds=1000.0), small_table()
+    mixed, alone = [1, 0, 0], [0, 0, 0]
+    paid = simulate(table, mixed)
+    assert paid.latency_seconds == pytest.approx(simulate(free, mixed).latency_seconds + 1000)
+    assert paid.transfer_seconds == pytest.approx(440 + 1000)
+    assert simulate(table, alone).latency_seconds == simulate(free, alone).latency_seconds
+    assert simulate_batch(table, [mixed, alone]).tolist() == [paid.latency_seconds, 16.0]
+
+
 def test_a_tensor_is_paid_once_per_receiving_subgraph() -> None:
     # A constant shared by b and c glues them: one subgraph, one transfer.
     table = small_table(

@@ -15,7 +15,7 @@ import openvino as ov
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["NAMES", "build"]
+__all__ = ["NAMES", "build", "converted"]
 
 
 def build(name: str, size: Literal["small", "full"] = "small", seed: int = 0) -> ov.Model:
@@ -40,7 +40,7 @@ def build(name: str, size: Literal["small", "full"] = "small", seed: int = 0) ->
     return model
 
 
-def _converted(network: torch.nn.Module, inputs: dict[str, torch.Tensor], outputs: list[str]) -> ov.Model:
+def converted(network: torch.nn.Module, inputs: dict[str, torch.Tensor], outputs: list[str]) -> ov.Model:
     """``network`` traced on ``inputs``; of the fields that it returns, ``outputs`` are kept."""
     import torch
 
@@ -85,7 +85,7 @@ def _bert(small: bool) -> ov.Model:
     tokens = 16 if small else 128
     ids = torch.ones(1, tokens, dtype=torch.int64)
     inputs = {"input_ids": ids, "attention_mask": ids, "token_type_ids": ids}
-    return _converted(BertModel(config), inputs, ["last_hidden_state", "pooler_output"])
+    return converted(BertModel(config), inputs, ["last_hidden_state", "pooler_output"])
 
 
 def _vit(small: bool) -> ov.Model:
@@ -93,7 +93,7 @@ def _vit(small: bool) -> ov.Model:
 
     sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}
     config = ViTConfig(image_size=64, **sizes) if small else ViTConfig()
-    return _converted(ViTForImageClassification(config), _image(config.image_size), ["logits"])
+    return converted(ViTForImageClassification(config), _image(config.image_size), ["logits"])
 
 
 def _resnet(small: bool) -> ov.Model:
@@ -101,7 +101,7 @@ def _resnet(small: bool) -> ov.Model:
 
     sizes = {"embedding_size": 16, "hidden_sizes": [32, 64], "depths": [1, 2]}
     config = ResNetConfig(**sizes) if small else ResNetConfig()
-    return _converted(ResNetForImageClassification(config), _image(64 if small else 224), ["logits"])
+    return converted(ResNetForImageClassification(config), _image(64 if small else 224), ["logits"])
 
 
 def _segformer(small: bool) -> ov.Model:
@@ -110,7 +110,7 @@ def _segformer(small: bool) -> ov.Model:
     sizes = {"depths": [1, 1, 1, 1], "hidden_sizes": [16, 32, 48, 64], "decoder_hidden_size": 64}
     config = SegformerConfig(**sizes) if small else SegformerConfig()
     network = SegformerForSemanticSegmentation(config)
-    return _converted(network, _image(64 if small else 512), ["logits"])
+    return converted(network, _image(64 if small else 512), ["logits"])
 
 
 def _yolos(small: bool) -> ov.Model:
@@ -119,7 +119,7 @@ def _yolos(small: bool) -> ov.Model:
     sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}
     config = YolosConfig(image_size=[64, 96], num_detection_tokens=10, **sizes) if small else YolosConfig()
     network = YolosForObjectDetection(config)
-    return _converted(network, _image(*config.image_size), ["logits", "pred_boxes"])
+    return converted(network, _image(*config.image_size), ["logits", "pred_boxes"])
 
 
 def _image(height: int, width: int | None = None) -> dict[str, torch.Tensor]:

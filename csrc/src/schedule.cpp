@@ -33,6 +33,7 @@ void check_sizes(const CostArrays& costs) {
     check_size(costs.transfer_latency.size(), devices * devices, "transfer_latency");
     check_size(costs.transfer_seconds_per_byte.size(), devices * devices, "transfer_seconds_per_byte");
     check_size(costs.launch_seconds.size(), devices, "launch_seconds");
+    if (!(costs.mix_seconds >= 0)) throw std::invalid_argument("mix_seconds is negative or not a number");
     check_size(costs.bond_second.size(), costs.bond_first.size(), "bond_second");
     for (const auto* ends : {&costs.bond_first, &costs.bond_second}) {
         for (const std::int32_t node : *ends) {
@@ -144,13 +145,17 @@ double Problem::seconds(const std::int32_t* assignment, Workspace& workspace, Br
     // run.
     std::fill(workspace.last_seen.begin(), workspace.last_seen.end(), unseen);
     double ops = 0, launches = 0;
-    std::int32_t count = 0;
+    std::int32_t count = 0, first_device = unseen;
+    bool mixed = false;
     for (std::int32_t node = 0; node < m_graph.size(); ++node) {
         if (m_graph.kinds[node] == NodeKind::constant || workspace.last_seen[root[node]] != unseen) continue;
         workspace.last_seen[root[node]] = count++;
+        if (first_device == unseen) first_device = device[node];
+        mixed = mixed || device[node] != first_device;
         launches += m_costs.launch_seconds[device[node]];
         if (breakdown) breakdown->device_seconds[device[node]] += m_costs.launch_seconds[device[node]];
     }
+    if (mixed) transfers += m_costs.mix_seconds;
     for (std::int32_t g = 0; g < m_costs.groups; ++g) {
         const double seconds =
             m_costs.op_seconds[static_cast<std::size_t>(g) * m_costs.devices + assignment[g]];

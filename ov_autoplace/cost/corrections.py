@@ -56,6 +56,7 @@ def corrected_table(table: CostTable, observations: Sequence[Observation]) -> Co
         table,
         op_seconds=frozen_array(table.op_seconds * factors[:D], np.float64),
         launch_seconds=frozen_array(table.launch_seconds * factors[D], np.float64),
+        mix_seconds=float(table.mix_seconds * factors[D + 1]),
         transfer_latency=frozen_array(table.transfer_latency * factors[D + 1], np.float64),
         transfer_seconds_per_byte=frozen_array(table.transfer_seconds_per_byte * factors[D + 1], np.float64),
         source="measured",

@@ -4,6 +4,10 @@ A cut between two convolutions loses the blocked memory layout and the low preci
 one device: each side of the cut gets a Reorder that no small model of another kind shows. How much
 that is depends on the plugin, the layouts and the model, so it is measured where it happens: a few
 placements of the model itself are run, and what they take longer than predicted is fitted.
+
+Part of it does not grow with the number of cuts. While one device works, the other's threads go to sleep and
+its clock falls; between many short subgraphs they stay awake. A placement of two subgraphs pays for that
+about as much as one of twenty, so it is a cost of mixing devices at all.
 """
 
 from __future__ import annotations
@@ -19,8 +23,8 @@ from ov_autoplace.simulator import problem_of
 
 __all__ = ["PROBES", "probe_assignments", "with_crossing_costs"]
 
-# Subgraphs of the probes: few large cuts and many tell the cost of a hand-over from the cost of a byte.
-_SEGMENTS = (3, 9, 6)
+# Segments of the probes: two show what mixing costs once, many show what each hand-over and byte costs.
+_SEGMENTS = (2, 10, 5)
 
 PROBES = len(_SEGMENTS)
 """How many placements :func:`probe_assignments` gives at most."""
@@ -56,9 +60,9 @@ def with_crossing_costs(
 ) -> CostTable:
     """The table with transfers that explain the measured placements.
 
-    One cost per hand-over and one per byte are added for all pairs of devices: the non-negative
-    least-squares fit of the relative errors. Nothing is ever subtracted: a probe that was lucky changes
-    nothing.
+    One cost per hand-over and one per byte are added for all pairs of devices, and one for mixing devices at
+    all: the non-negative least-squares fit of the relative errors. Nothing is ever subtracted: a probe that
+    was lucky changes nothing. Nor does one that ran although the table says that it cannot.
 
     Args:
         table: With op times and bare transfers.
@@ -72,21 +76,27 @@ def with_crossing_costs(
     shape = table.transfer_latency.shape
     ones, zeros = np.ones(shape), np.zeros(shape)
     # Transfer time is linear in its costs, so unit costs count hand-overs and bytes.
-    counting = replace(table, transfer_latency=ones, transfer_seconds_per_byte=zeros)
-    weighing = replace(table, transfer_latency=zeros, transfer_seconds_per_byte=ones)
+    counting = replace(table, transfer_latency=ones, transfer_seconds_per_byte=zeros, mix_seconds=0.0)
+    weighing = replace(table, transfer_latency=zeros, transfer_seconds_per_byte=ones, mix_seconds=0.0)
     rows, missing = [], []
     for assignment, measured in zip(assignments, seconds, strict=True):
         hand_overs = problem_of(counting).breakdown(assignment).transfer_seconds
         moved = problem_of(weighing).breakdown(assignment).transfer_seconds
         predicted = problem_of(table).breakdown(assignment).latency_seconds
-        rows.append([hand_overs / measured, moved / measured])
+        if not np.isfinite([hand_overs, moved, predicted]).all():
+            continue
+        mixed = float(np.ptp(assignment) > 0)
+        rows.append([hand_overs / measured, moved / measured, mixed / measured])
         missing.append((measured - predicted) / measured)
+    if not rows:
+        return table
     # Bytes are millions where hand-overs are few: scaled columns keep the solver's tolerance meaningful.
     scale = np.maximum(np.abs(rows).max(axis=0), np.finfo(float).tiny)
     solution, _ = nnls(np.array(rows) / scale, np.array(missing))
-    per_hand_over, per_byte = solution / scale
+    per_hand_over, per_byte, once = solution / scale
     return replace(
         table,
         transfer_latency=frozen_array(table.transfer_latency + per_hand_over, np.float64),
         transfer_seconds_per_byte=frozen_array(table.transfer_seconds_per_byte + per_byte, np.float64),
+        mix_seconds=float(table.mix_seconds + once),
     )

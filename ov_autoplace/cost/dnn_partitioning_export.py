@@ -102,7 +102,7 @@ def _refuse_host_limits(table: CostTable, host: int) -> None:
 
 def _losses(table: CostTable, host: int, accelerators: list[int]) -> list[str]:
     losses = []
-    if table.launch_seconds.any():
+    if table.launch_seconds.any() or table.mix_seconds:
         losses.append("launch times")
     latency, rate = table.transfer_latency, table.transfer_seconds_per_byte
     if np.diagonal(latency).any() or np.diagonal(rate).any():

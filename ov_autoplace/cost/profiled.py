@@ -65,6 +65,14 @@ class Profile:
 
 
 @dataclass(frozen=True, eq=False)
+class _Column:
+    """Node times of one device, and the mean latency of the very inferences in which they were counted."""
+
+    attribution: Attribution
+    counted_seconds: float
+
+
+@dataclass(frozen=True, eq=False)
 class CountedDevices:
     """What each of D devices took for the nodes of one model: one compilation and some inferences each.
 
@@ -76,7 +84,7 @@ class CountedDevices:
         disturbance: Mean over median latency, on the device where it is largest; see ``NodeCount``.
     """
 
-    columns: tuple[Attribution, ...]
+    columns: tuple[_Column, ...]
     samples: Mapping[str, FloatArray]
     compile_seconds: float
     disturbance: float
@@ -165,7 +173,9 @@ def profile_session(
     counted = counted or count_devices(session, graph, supported)
     assert counted is not None  # without a budget, every device is counted
     coarse = _groups(graph, supported, counted, pins, transfers)
-    raw_seconds = _group_seconds(coarse, supported, [column.op_seconds for column in counted.columns])
+    raw_seconds = _group_seconds(
+        coarse, supported, [column.attribution.op_seconds for column in counted.columns]
+    )
 
     timed = {
         device: session.compile_device(device) for d, device in enumerate(devices) if supported[:, d].all()
@@ -180,9 +190,15 @@ def profile_session(
             _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
         else:
             probes.append(assignment)
-    samples = _time_in_turns(timed)
-    ran = [i for i in range(len(probes)) if f"{_PROBE}{i}" in samples]
-    probed = [float(np.median(samples.pop(f"{_PROBE}{i}"))) for i in ran]
+    turns = _time_in_turns(timed)
+    samples = {
+        device: frozen_array(np.concatenate(turns[device]), np.float64)
+        for device in devices
+        if device in turns
+    }
+    drift = _drift([turns[device] for device in samples])
+    ran = [i for i in range(len(probes)) if f"{_PROBE}{i}" in turns]
+    probed = [_without_drift(turns[f"{_PROBE}{i}"], drift) for i in ran]
     table = _table(coarse, devices, supported, counted, samples, transfers)
     return Profile(with_crossing_costs(table, [probes[i] for i in ran], probed), coarse, samples)
 
@@ -251,8 +267,8 @@ def _groups(
     transfers: TransferFit,
 ) -> CoarseGraph:
     """The groups that may be placed: what a device fuses, and what could pay for a hand-over, stays apart."""
-    fused = [group for column in counted.columns for group in column.fused]
-    op_seconds = [column.op_seconds for column in counted.columns]
+    fused = [group for column in counted.columns for group in column.attribution.fused]
+    op_seconds = [column.attribution.op_seconds for column in counted.columns]
     fine = coarsen(graph, fused=fused, pins=pins, light_ops=False)
     moves = _worth_moving(_group_seconds(fine, supported, op_seconds), transfers)
     return coarsen(graph, fused=fused, pins=pins, heavy=moves[fine.group_of])
@@ -268,7 +284,7 @@ def _table(
 ) -> CostTable:
     """Costs of the groups; each device's add up to what it takes for the whole model."""
     calibrated = [
-        _calibrated(column, float(np.median(samples[device])) - float(launch) if device in samples else None)
+        _calibrated(column, float(np.median(samples[device])) if device in samples else None, float(launch))
         for device, column, launch in zip(devices, counted.columns, transfers.launch_seconds, strict=True)
     ]
     seconds = _group_seconds(coarse, supported, calibrated)
@@ -312,7 +328,7 @@ def _profile_device(
     supported: BoolArray,
     d: int,
     budget: Budget | None = None,
-) -> tuple[Attribution, NodeCount, float]:
+) -> tuple[_Column, NodeCount, float]:
     """Node times of the ops that device ``d`` supports; others run on the first device that can.
 
     Returns:
@@ -345,7 +361,8 @@ def _profile_device(
     nodes, seconds = best.nodes, best.seconds
     here = _subgraphs_of_device(nodes, device_of, session.devices[d])
     kept = [i for i, node in enumerate(nodes) if node.subgraph in here]
-    return attribute(graph, [nodes[i] for i in kept], seconds[kept]), best, compile_seconds
+    attribution = attribute(graph, [nodes[i] for i in kept], seconds[kept])
+    return _Column(attribution, float(np.mean(best.latencies))), best, compile_seconds
 
 
 def _subgraphs_of_device(nodes: Sequence[Any], device_of: Mapping[str, str], device: str) -> set[int]:
@@ -353,8 +370,10 @@ def _subgraphs_of_device(nodes: Sequence[Any], device_of: Mapping[str, str], dev
     return {node.subgraph for node in nodes for name in node.original_names if device_of.get(name) == device}
 
 
-def _time_in_turns(executables: Mapping[str, Executable]) -> dict[str, FloatArray]:
-    """Latencies of each executable; the machine is shared, so they take turns. Probes that fail are missing.
+def _time_in_turns(executables: Mapping[str, Executable]) -> dict[str, list[FloatArray]]:
+    """Latencies of each executable, by round; the machine is shared, so they take turns.
+
+    Probes that fail are missing.
 
     Raises:
         ProfilingError: A device fails.
@@ -386,21 +405,52 @@ def _time_in_turns(executables: Mapping[str, Executable]) -> dict[str, FloatArra
             samples = run(name, -(-runs[name] // _ROUNDS), warmup[name])
             if samples is not None:
                 parts[name].append(samples)
-    return {name: frozen_array(np.concatenate(parts[name]), np.float64) for name in running}
+    return {name: parts[name] for name in running}
 
 
-def _calibrated(column: Attribution, target: float | None) -> FloatArray:
-    """Op times that add up to ``target`` seconds, ``float64[N]``.
+def _drift(alone: Sequence[Sequence[FloatArray]]) -> FloatArray:
+    """How slow the machine was in each round, ``float64[rounds]``: 1 where as in the median of all rounds.
+
+    The clock of a shared or a hot processor falls to half for seconds at a time. Single devices are timed in
+    every round, so they tell (by their geometric mean) how much of a latency is the machine's mood.
+
+    Args:
+        alone: Latencies of each single device by round; none leaves every round as it is.
+    """
+    if not alone:
+        return np.ones(_ROUNDS)
+    rounds = np.array([[np.median(part) for part in parts] for parts in alone])
+    whole = np.array([[np.median(np.concatenate(parts))] for parts in alone])
+    return np.asarray(np.exp(np.log(rounds / whole).mean(axis=0)), dtype=np.float64)
+
+
+def _without_drift(parts: Sequence[FloatArray], drift: FloatArray) -> float:
+    """Median over rounds of the latency, each round as if the machine had been as in the median round."""
+    return float(
+        np.median([np.median(part) / slow for part, slow in zip(parts, drift.tolist(), strict=True)])
+    )
+
+
+def _calibrated(column: _Column, alone_seconds: float | None, launch_seconds: float) -> FloatArray:
+    """Op times that, with one launch, add up to the latency of the whole model, ``float64[N]``.
 
     Node times are cut off to whole microseconds and leave out the dispatch between nodes. Both are the same
-    for every node whatever its size, so what is missing is spread evenly over the nodes that were run.
-    Where nodes add up to too much (counting slows them down), all shrink by the same factor.
+    for every node whatever its size, so what the counted inferences took longer than their nodes is spread
+    evenly over the nodes that were run. How much that is must come from those inferences themselves: when
+    the model is timed again, the machine may be slower by half, and so is every node, the longest most.
+
+    Args:
+        column: Of one device.
+        alone_seconds: Latency of the whole model there; ``None`` where the device does not run all of it.
+        launch_seconds: Part of both latencies that belongs to no op.
     """
-    total = float(column.op_seconds.sum())
-    count = int(column.nodes_run.sum())
-    if target is None or count == 0:
-        return column.op_seconds
-    target = max(target, 0.0)
-    if target < total:
-        return column.op_seconds * (target / total)
-    return column.op_seconds + column.nodes_run * ((target - total) / count)
+    seconds, nodes_run = column.attribution.op_seconds, column.attribution.nodes_run
+    count = int(nodes_run.sum())
+    if alone_seconds is None or count == 0:
+        return seconds
+    dispatch = max(column.counted_seconds - launch_seconds - float(seconds.sum()), 0.0) / count
+    spread = seconds + nodes_run * dispatch
+    target = max(alone_seconds - launch_seconds, 0.0)
+    total = float(spread.sum())
+    # A device whose nodes take no time that it tells: evenly is all that can be said.
+    return spread * (target / total) if total > 0 else nodes_run * (target / count)

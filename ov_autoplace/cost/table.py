@@ -37,6 +37,8 @@ class CostTable:
             hand-over between two subgraphs of one device.
         transfer_seconds_per_byte: Seconds per byte of one hand-over, ``float64[D, D]``.
         launch_seconds: Fixed seconds per subgraph, ``float64[D]``.
+        mix_seconds: Fixed seconds that a placement on more than one device pays once: a device that idles
+            while another works has to wake up for its next subgraph.
         memory_bytes: Weights and results that a group keeps on its device, ``float64[G]``.
         result_bytes: The part of ``memory_bytes`` that are results, ``float64[G]``: memory that is free
             again once the last reader has run, and taken on reading devices too (:mod:`cost.liveness`).
@@ -76,6 +78,7 @@ class CostTable:
     wiring: Wiring | None = None
     output_shapes: tuple[tuple[int, ...], ...] | None = None
     result_bytes: FloatArray | None = None
+    mix_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         for field, array in checked_arrays(self).items():

@@ -6,6 +6,7 @@ Schema (version 1)::
      "devices": [{"name": str, "launch_seconds": number, "memory_capacity": number | null}, ...],
      "transfer_latency": [[seconds, ...], ...],              D x D, from row to column
      "transfer_seconds_per_byte": [[seconds, ...], ...],     D x D
+     "mix_seconds": number?,                                 0 where it is missing
      "groups": [{"name": str, "op_seconds": [number | null, ...], "memory_bytes": number,
                  "result_bytes": number?, "op_type": str?, "output_shape": [int, ...]?, "colocation": int?,
                  "members": [str, ...]?}, ...],
@@ -62,6 +63,7 @@ def save_table(table: CostTable, path: str | Path) -> None:
         "source": table.source,
         "transfer_latency": table.transfer_latency.tolist(),
         "transfer_seconds_per_byte": table.transfer_seconds_per_byte.tolist(),
+        "mix_seconds": table.mix_seconds,
     }
     sections = {"devices": _devices(table), "groups": _groups(table), "tensors": _tensors(table)}
     parts = [f"{json.dumps(key)}: {_dumps(value)}" for key, value in head.items()]
@@ -103,6 +105,7 @@ def load_table(path: str | Path) -> CostTable:
             transfer_latency=_array(top.matrix("transfer_latency", D, D), np.float64),
             transfer_seconds_per_byte=_array(top.matrix("transfer_seconds_per_byte", D, D), np.float64),
             launch_seconds=_array([device.number("launch_seconds") for device in devices], np.float64),
+            mix_seconds=top.number("mix_seconds") if "mix_seconds" in top else 0.0,
             memory_bytes=_array([group.number("memory_bytes") for group in groups], np.float64),
             memory_capacity=_array(
                 [device.number("memory_capacity", null=math.inf) for device in devices], np.float64

@@ -57,6 +57,8 @@ def check_table(table: CostTable) -> None:
     """
     if not table.devices:
         raise CostTableError("a cost table needs at least one device")
+    if not (np.isfinite(table.mix_seconds) and table.mix_seconds >= 0):
+        raise CostTableError(f"mix_seconds is {table.mix_seconds}; it must be finite and 0 or more")
     _unique("device names", table.devices)
     _unique("group names", table.names)
     for field in ("op_types", "output_shapes", "members"):

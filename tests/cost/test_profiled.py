@@ -10,12 +10,20 @@ import pytest
 from openvino import opset13 as opset
 
 import zoo
-from ov_autoplace.cost.attribution import attribute
+from ov_autoplace.cost.attribution import Attribution, attribute
 from ov_autoplace.cost.crossings import probe_assignments, with_crossing_costs
-from ov_autoplace.cost.profiled import profile, profile_session
+from ov_autoplace.cost.profiled import (
+    _calibrated,
+    _Column,
+    _drift,
+    _without_drift,
+    profile,
+    profile_session,
+)
 from ov_autoplace.cost.profiling import ProfilingSession
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.cost.wiring import wiring_of_groups
 from ov_autoplace.devices import device_properties
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
@@ -140,14 +148,64 @@ def chain_table(groups: int = 12) -> CostTable:
 def test_crossing_costs_are_found_from_placements_that_pay_them() -> None:
     table = chain_table()
     truth = replace(
-        table, transfer_latency=np.full((2, 2), 25e-6), transfer_seconds_per_byte=np.full((2, 2), 4e-10)
+        table,
+        transfer_latency=np.full((2, 2), 25e-6),
+        transfer_seconds_per_byte=np.full((2, 2), 4e-10),
+        mix_seconds=90e-6,
     )
     probes = probe_assignments(table.op_seconds)
     seconds = [simulate(truth, probe).latency_seconds for probe in probes]
     fitted = with_crossing_costs(table, probes, seconds)
     np.testing.assert_allclose(fitted.transfer_latency, truth.transfer_latency, rtol=1e-6)
     np.testing.assert_allclose(fitted.transfer_seconds_per_byte, truth.transfer_seconds_per_byte, rtol=1e-6)
+    assert fitted.mix_seconds == pytest.approx(truth.mix_seconds, rel=1e-6)
     np.testing.assert_array_equal(fitted.op_seconds, table.op_seconds)
+
+
+def test_a_probe_that_the_table_calls_impossible_teaches_nothing() -> None:
+    """The simulator may be wrong about it, but an infinite prediction has no error to learn from."""
+    table = chain_table()
+    wiring = wiring_of_groups(table)
+    bonded = replace(table, wiring=replace(wiring, bonds=np.array([[0, 11]], np.int32)))
+    probes = probe_assignments(table.op_seconds)
+    assert not any(np.isfinite(simulate(bonded, probe).latency_seconds) for probe in probes)
+    assert with_crossing_costs(bonded, probes, [1e-2] * len(probes)) is bonded
+    runs = np.zeros(12, np.int32)
+    runs[4:8] = 1
+    loose = replace(table, wiring=replace(wiring, bonds=np.array([[0, 3]], np.int32)))
+    cut = np.r_[0, np.ones(11)].astype(np.int32)
+    seconds = simulate(replace(table, mix_seconds=50e-6), runs).latency_seconds
+    alone = with_crossing_costs(loose, [runs], [seconds])
+    both = with_crossing_costs(loose, [cut, runs], [1.0, seconds])
+    assert simulate(both, runs).latency_seconds == pytest.approx(simulate(alone, runs).latency_seconds)
+
+
+def test_dispatch_is_what_the_counted_inferences_took_longer_than_their_nodes() -> None:
+    """The machine is half as fast when the model is timed again: every node is, and dispatch as well."""
+    nodes, dispatch, launch, slower = np.array([100e-6, 2e-6, 1e-6]), 3e-6, 10e-6, 1.8
+    attribution = Attribution(nodes, np.ones(3, np.int32), (), 0.0)
+    column = _Column(attribution, launch + float((nodes + dispatch).sum()))
+    alone = launch + slower * float((nodes + dispatch).sum())
+    np.testing.assert_allclose(_calibrated(column, alone, launch), slower * (nodes + dispatch))
+    # Counting that is slower than running leaves no room for a dispatch.
+    crowded = _Column(attribution, 50e-6)
+    np.testing.assert_allclose(_calibrated(crowded, launch + 206e-6, launch), 2 * nodes)
+    # A device that does not run the whole model is not timed, and keeps what was counted.
+    assert _calibrated(column, None, launch) is nodes
+
+
+def test_a_slow_spell_of_the_machine_is_not_taken_for_the_cost_of_a_probe() -> None:
+    """One probe happens to be run when the machine is slow, in three of five rounds."""
+    mood = np.array([1.0, 1.0, 1.8, 1.8, 1.8])
+    alone = [[np.full(4, seconds * slow) for slow in mood] for seconds in (1e-3, 2e-3)]
+    probe = [np.full(4, 3e-3 * slow) for slow in mood]
+    slowest = float(np.median(np.concatenate(alone[0]))) / 1e-3
+    assert _without_drift(probe, _drift(alone)) == pytest.approx(3e-3 * slowest)
+    assert _drift([]).tolist() == [1.0] * len(mood)
+    # Relative to single devices the probe costs the same, whatever the mood was in most of the rounds.
+    calm = [[np.full(4, seconds) for _ in mood] for seconds in (1e-3, 2e-3)]
+    ratio = _without_drift(probe[::-1], _drift([part[::-1] for part in alone])) / (1e-3 * slowest)
+    assert ratio == pytest.approx(_without_drift([np.full(4, 3e-3)] * len(mood), _drift(calm)) / 1e-3)
 
 
 def test_crossing_costs_are_never_lowered() -> None:
@@ -165,8 +223,9 @@ def test_probes_cross_devices_and_respect_what_a_device_supports() -> None:
     probes = probe_assignments(op_seconds, seed=3)
     assert len(probes) >= 2
     for probe in probes:
-        assert set(probe.tolist()) == {0, 1, 2}
+        assert len(set(probe.tolist())) >= 2
         assert np.all(np.isfinite(op_seconds[np.arange(30), probe]))
+    assert set(np.concatenate(probes).tolist()) == {0, 1, 2}
     assert [p.tolist() for p in probes] == [p.tolist() for p in probe_assignments(op_seconds, seed=3)]
     assert probe_assignments(np.ones((30, 1))) == ()
     assert probe_assignments(np.ones((1, 2))) == ()

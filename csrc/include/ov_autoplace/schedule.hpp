@@ -34,12 +34,14 @@ struct CostArrays {
     std::vector<double> transfer_latency;           // [D, D]
     std::vector<double> transfer_seconds_per_byte;  // [D, D]
     std::vector<double> launch_seconds;             // [D]
+    // Paid once by a placement that runs subgraphs on more than one device.
+    double mix_seconds = 0;
 };
 
 struct Breakdown {
     double op_seconds = 0;
     double launch_seconds = 0;
-    double transfer_seconds = 0;
+    double transfer_seconds = 0;  // of all hand-overs, and what mixing devices costs once
     std::int32_t subgraphs = 0;
     std::vector<double> device_seconds;     // op and launch seconds of each device
     std::vector<std::int32_t> subgraph_of;  // per group, in order of first appearance

@@ -453,4 +453,4 @@ def _calibrated(column: _Column, alone_seconds: float | None, launch_seconds: fl
     target = max(alone_seconds - launch_seconds, 0.0)
     total = float(spread.sum())
     # A device whose nodes take no time that it tells: evenly is all that can be said.
-    return spread * (target / total) if total > 0 else nodes_run * (target / count)
+    return np.asarray(spread * (target / total) if total > 0 else nodes_run * (target / count))

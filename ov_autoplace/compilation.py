@@ -17,6 +17,7 @@ from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
+from ov_autoplace.placement.bounded import open_bounded_crossings
 
 __all__ = ["compile_placed", "single_device_config"]
 
@@ -57,7 +58,7 @@ def compile_placed(
     if len(used) == 1:
         # Through HETERO it would be the same kernels behind one more layer.
         return compile_native(model, used[0], single_device_config(used[0], config))
-    set_affinities(model, device_of)
+    set_affinities(model, open_bounded_crossings(model, device_of))
     if cache_folder(core, config):
         _tell_blobs_apart(core, model, used, config)
     return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", hetero_config(core, used, config))

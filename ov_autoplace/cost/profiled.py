@@ -100,8 +100,8 @@ def profile(
     make_names_unique(model)
     fold_static_shapes(model)
     with ProfilingSession(core, model, devices, settings, shapes, seed) as session:
-        graph = extract(session.model)
-        supported = supported_ops(core, session.model, graph.names, devices, settings)
+        graph = extract(model, shapes)
+        supported = supported_ops(core, model, graph.names, devices, settings)
         return profile_session(session, graph, supported, pins, transfers).table
 
 
@@ -118,7 +118,8 @@ def profile_session(
 
     Args:
         session: The model and its devices.
-        graph: The graph of ``session.model``, N ops.
+        graph: The graph of the model that the session was opened with, N ops. The session's own may lack
+            some of them, whose values its static shapes tell.
         supported: Which op can run on which device, ``bool[N, D]``.
         pins: Device by pattern of op names.
         transfers: Costs of launches and hand-overs; measured when ``None``.
@@ -144,7 +145,8 @@ def profile_session(
         device: session.compile_device(device) for d, device in enumerate(devices) if supported[:, d].all()
     }
     probes: list[IntArray] = []
-    for assignment in probe_assignments(raw_seconds, seed=session.seed) if probe else ():
+    raw = assemble_table(coarse, devices, raw_seconds, transfers, source="profiled")
+    for assignment in probe_assignments(raw, seed=session.seed) if probe else ():
         try:
             timed[f"probe {len(probes)}"] = session.compile_placement(_device_of(coarse, assignment, devices))
         except ProfilingError as cause:

@@ -22,6 +22,7 @@ from ov_autoplace.errors import OutputError, PlacementError
 from ov_autoplace.files import staged_folder
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique, unique_names
+from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.placement import Placement
 
 __all__ = [
@@ -72,6 +73,7 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
         fold_static_shapes(clone)
         _check_complete(device_of, [op.get_friendly_name() for op in clone.get_ordered_ops()])
     fold_static_shapes(model)
+    device_of = open_bounded_crossings(model, _of_these(model, device_of))
     devices = set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY))
     count = Counter(devices)
     summary = {
@@ -84,6 +86,11 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
         summary["decision"] = placement.decision.reason
     for key, value in summary.items():
         model.set_rt_info(value, [_SUMMARY_KEY, key])
+
+
+def _of_these(model: ov.Model, device_of: Mapping[str, str]) -> dict[str, str]:
+    """The devices of those ops that folding has left."""
+    return {(name := op.get_friendly_name()): device_of[name] for op in model.get_ordered_ops()}
 
 
 def set_affinities(

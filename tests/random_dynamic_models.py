@@ -14,8 +14,8 @@ __all__ = ["RandomModel", "random_dynamic_model"]
 _WIDTH = 8
 _KINDS = (
     "dense", "dense", "relu", "add", "heads", "flatten", "computed_slice", "scaled_size", "topk", "concat",
-    "broadcast", "interpolate", "nonzero", "nms", "state", "branch", "loop", "compressed", "softmax", "gather",
-    "split", "pad", "range", "tile", "onehot",
+    "broadcast", "interpolate", "nonzero", "nms", "state", "branch", "loop", "compressed", "softmax",
+    "gather", "split", "pad", "range", "tile", "onehot",
 )  # fmt: skip
 
 

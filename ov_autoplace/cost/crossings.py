@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace._arrays import IntArray, frozen_array
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.simulator import problem_of
 

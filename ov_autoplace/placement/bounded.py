@@ -1,8 +1,9 @@
 """Bounded dimensions made fit to cross between subgraphs, in the model that is compiled.
 
-HETERO makes the tensor between two subgraphs with 0 for every dimension that is not known, and the receiving
-input refuses it when its dimension must be at least 1 (``1..4``, or what a Convolution makes of ``?``). A Slice
-that keeps everything, up to an end that shape inference cannot bound, takes the lower bound away.
+HETERO makes the tensor between two subgraphs with 0 for every dimension that is not known, and the
+receiving input refuses it when its dimension must be at least 1 (``1..4``, or what a Convolution makes of
+``?``). A Slice that keeps everything, up to an end that shape inference cannot bound, takes the lower bound
+away.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
+from ov_autoplace.errors import PlacementError
 from ov_autoplace.partition import subgraphs_of
 
 __all__ = ["open_bounded_crossings"]
+
+_ATTEMPTS = 10
 
 
 def open_bounded_crossings(model: ov.Model, device_of: Mapping[str, str]) -> dict[str, str]:
@@ -30,26 +34,31 @@ def open_bounded_crossings(model: ov.Model, device_of: Mapping[str, str]) -> dic
 
     Returns:
         Device of every op, the inserted ones included: they stand where the tensor is made.
+
+    Raises:
+        PlacementError: HETERO's cuts of cycles go through such a tensor whatever is inserted.
     """
     placed = dict(device_of)
     if len(set(placed.values())) < 2:
         return placed
-    opened: dict[tuple[str, int], ov.Output] = {}
     # New ops may move HETERO's cuts of cycles to other edges, so this goes on until none is left.
-    while crossings := _bounded_crossings(model, placed):
+    for attempt in range(_ATTEMPTS):
+        crossings = _bounded_crossings(model, placed)
+        if not crossings:
+            return placed
         for tensor, targets in crossings:
-            op, port = tensor.get_node(), tensor.get_index()
-            name = op.get_friendly_name()
-            if (name, port) not in opened:
-                inserted = _whole(tensor)
-                for node in inserted:
-                    node.set_friendly_name(f"{name}/{port}/{node.get_friendly_name()}")
-                    placed[node.get_friendly_name()] = placed[name]
-                opened[name, port] = inserted[-1].output(0)
+            name = tensor.get_node().get_friendly_name()
+            inserted = _whole(tensor)
+            for node in inserted:
+                node.set_friendly_name(f"{name}/{tensor.get_index()}/{node.get_friendly_name()}{attempt}")
+                placed[node.get_friendly_name()] = placed[name]
             for target in targets:
-                target.replace_source_output(opened[name, port])
+                target.replace_source_output(inserted[-1].output(0))
         model.validate_nodes_and_infer_types()
-    return placed
+    raise PlacementError(
+        f"HETERO would cut {name!r}, a tensor with a bounded dimension, off the op that reads it; "
+        "reshape the model to dimensions without a lower bound, or use fewer devices"
+    )
 
 
 def _bounded_crossings(

@@ -15,8 +15,8 @@ from ov_autoplace.cost.crossings import probe_assignments, with_crossing_costs
 from ov_autoplace.cost.profiled import profile, profile_session
 from ov_autoplace.cost.profiling import ProfilingSession
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.wiring import wiring_of_groups
 from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.cost.wiring import wiring_of_groups
 from ov_autoplace.devices import device_properties
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract

@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
 from model_checks import relative_error  # noqa: E402
+from ov_autoplace.errors import PlacementError  # noqa: E402
 from ov_autoplace.graph import coarsen, extract, input_ranges, make_names_unique  # noqa: E402
 from ov_autoplace.graph.folding import fold_static_shapes  # noqa: E402
 from ov_autoplace.legality import broken_bonds  # noqa: E402
@@ -144,7 +145,10 @@ def _run(
     clone = model.clone()
     names = [op.get_friendly_name() for op in clone.get_ordered_ops()]
     device_of = {name: DEVICES[device] for name, device in zip(names, on.tolist(), strict=True)}
-    set_affinities(clone, open_bounded_crossings(clone, device_of))
+    try:
+        set_affinities(clone, open_bounded_crossings(clone, device_of))
+    except PlacementError as cause:
+        return "refused", str(cause)
     try:
         found = _two_runs(core.compile_model(clone, "HETERO:" + ",".join(DEVICES)), inputs)
     except RuntimeError as cause:

@@ -1,8 +1,8 @@
 """Networks of the transformers library for checks of legality: many architectures, tiny, random weights.
 
 Each is traced as it comes, so that shape arithmetic, data-dependent sizes and odd constants stay in the
-graph. ``name`` has static inputs, ``name:dynamic`` leaves all dimensions of the inputs open, and ``name:int8`` has
-static inputs and weights stored in eight bits with their decompression in the graph.
+graph. ``name`` has static inputs, ``name:dynamic`` leaves all dimensions of the inputs open, and
+``name:int8`` has static inputs and weights stored in eight bits with their decompression in the graph.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -13,10 +14,12 @@ import openvino as ov
 
 from ov_autoplace.decision_cache import DecisionCache, cache_folder
 from ov_autoplace.devices import device_properties, property_text
+from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
+from ov_autoplace.placement.bounded import open_bounded_crossings
 
 __all__ = ["compile_placed", "single_device_config"]
 
@@ -57,7 +60,12 @@ def compile_placed(
     if len(used) == 1:
         # Through HETERO it would be the same kernels behind one more layer.
         return compile_native(model, used[0], single_device_config(used[0], config))
-    set_affinities(model, device_of)
+    try:
+        set_affinities(model, open_bounded_crossings(model, device_of))
+    except PlacementError as cause:
+        most = Counter(device_of.values()).most_common(1)[0][0]
+        _log.warning("the whole model runs on %s: %s", most, cause)
+        return compile_native(model, most, single_device_config(most, config))
     if cache_folder(core, config):
         _tell_blobs_apart(core, model, used, config)
     return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", hetero_config(core, used, config))

@@ -54,6 +54,7 @@ def problem_of(table: CostTable) -> _core.Problem:
                 wiring.tensor_consumers,
                 np.ascontiguousarray(wiring.bonds[:, 0]),
                 np.ascontiguousarray(wiring.bonds[:, 1]),
+                wiring.links,
                 table.transfer_latency,
                 table.transfer_seconds_per_byte,
                 table.launch_seconds,

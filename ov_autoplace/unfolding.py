@@ -57,7 +57,7 @@ def unfolded(
         PlacementError: HETERO cannot run the placement on the folded model either.
     """
     fitted = fit(model, placement)
-    if fitted.folded is None:
+    if fitted.folded is None and _runs(fitted.graph, fitted.devices):
         return replace(placement, given=None)
     graph = extract(model, shapes) if shapes else extract_structure(model)
     devices = placement.devices if table is None else table.devices
@@ -77,7 +77,7 @@ def unfolded(
 
 
 def _runs(graph: ComputationGraph, device: IntArray) -> bool:
-    return not broken_bonds(graph, device)
+    return not broken_bonds(graph, device, as_it_is=True)
 
 
 def _projected(graph: ComputationGraph, device_of: Mapping[str, str], devices: Sequence[str]) -> IntArray:

@@ -14,8 +14,8 @@ __all__ = ["RandomModel", "random_dynamic_model"]
 _WIDTH = 8
 _KINDS = (
     "dense", "dense", "relu", "add", "heads", "flatten", "computed_slice", "scaled_size", "topk", "concat",
-    "broadcast", "interpolate", "nonzero", "nms", "state", "branch", "loop", "compressed", "softmax", "gather",
-    "split", "pad", "range", "tile", "onehot",
+    "broadcast", "interpolate", "nonzero", "nms", "state", "branch", "loop", "compressed", "softmax",
+    "gather", "split", "pad", "range", "tile", "onehot",
 )  # fmt: skip
 
 
@@ -92,8 +92,13 @@ class _Builder:
         split = self.named(ops.concat([batch, rows, self.ints(2, 4)], 0), "split_shape")
         parts = self.named(ops.reshape(x, split, False), "heads")
         turned = self.named(ops.transpose(parts, self.ints(0, 2, 1, 3)), "turned")
-        scores = self.named(ops.softmax(self.named(ops.matmul(turned, turned, False, True), "scores"), 3), "weights")
-        mixed = self.named(ops.transpose(self.named(ops.matmul(scores, turned, False, False), "mix"), self.ints(0, 2, 1, 3)), "back")
+        scores = self.named(
+            ops.softmax(self.named(ops.matmul(turned, turned, False, True), "scores"), 3), "weights"
+        )
+        mixed = self.named(
+            ops.transpose(self.named(ops.matmul(scores, turned, False, False), "mix"), self.ints(0, 2, 1, 3)),
+            "back",
+        )
         last = -1 if self.random.random() < 0.5 else _WIDTH
         join = self.named(ops.concat([batch, rows, self.ints(last)], 0), "join_shape")
         return self.named(ops.reshape(mixed, join, False), "joined")
@@ -107,7 +112,9 @@ class _Builder:
     def computed_slice(self, x: ov.Output, _: ov.Output) -> ov.Output:
         stop = self.size(x, 1)
         if self.random.random() < 0.5:  # never empty
-            stop = self.named(ops.maximum(self.named(ops.subtract(stop, self.ints(1)), "less"), self.ints(1)), "stop")
+            stop = self.named(
+                ops.maximum(self.named(ops.subtract(stop, self.ints(1)), "less"), self.ints(1)), "stop"
+            )
         return self.named(ops.slice(x, self.ints(0), stop, self.ints(1), self.ints(1)), "slice")
 
     def scaled_size(self, x: ov.Output, _: ov.Output) -> ov.Output:
@@ -115,14 +122,27 @@ class _Builder:
         rows = self.named(ops.convert(self.size(x, 1), "f32"), "float_size")
         more = self.named(ops.multiply(rows, ops.constant(np.float32([1.5]))), "scaled")
         count = self.named(ops.convert(self.named(ops.ceiling(more), "ceil"), "i64"), "count")
-        ordinal = self.named(ops.range(ops.constant(np.int64(0)), self.named(ops.squeeze(count, self.ints(0)), "stop"), ops.constant(np.int64(1)), "i64"), "range")
+        ordinal = self.named(
+            ops.range(
+                ops.constant(np.int64(0)),
+                self.named(ops.squeeze(count, self.ints(0)), "stop"),
+                ops.constant(np.int64(1)),
+                "i64",
+            ),
+            "range",
+        )
         rows_again = self.size(x, 1)
         index = self.named(ops.mod(ordinal, rows_again), "index")
         return self.named(ops.gather(x, index, ops.constant(np.int64(1))), "resized")
 
     def interpolate(self, x: ov.Output, _: ov.Output) -> ov.Output:
         image = self.named(ops.unsqueeze(x, self.ints(1)), "image")
-        sizes = self.named(ops.multiply(self.named(ops.concat([self.size(x, 1), self.ints(_WIDTH)], 0), "sizes"), self.ints(2, 1)), "twice")
+        sizes = self.named(
+            ops.multiply(
+                self.named(ops.concat([self.size(x, 1), self.ints(_WIDTH)], 0), "sizes"), self.ints(2, 1)
+            ),
+            "twice",
+        )
         large = ops.interpolate(image, sizes, "nearest", "sizes", axes=self.ints(2, 3))
         large.set_friendly_name(f"interpolate{self.serial}")
         pooled = self.named(ops.max_pool(large, [2, 1], [1, 1], [0, 0], [0, 0], [2, 1], "floor"), "pool")
@@ -143,7 +163,10 @@ class _Builder:
     def nonzero(self, x: ov.Output, _: ov.Output) -> ov.Output:
         """The rows whose mean is positive, and one more row so that there always is one."""
         row = self.named(ops.reduce_mean(x, self.ints(0, 2), False), "score")
-        places = self.named(ops.non_zero(self.named(ops.greater(row, ops.constant(np.float32(0))), "positive"), "i64"), "nonzero")
+        places = self.named(
+            ops.non_zero(self.named(ops.greater(row, ops.constant(np.float32(0))), "positive"), "i64"),
+            "nonzero",
+        )
         index = self.named(ops.squeeze(places, self.ints(0)), "places")
         index = self.named(ops.concat([index, self.ints(0)], 0), "some")
         return self.named(ops.gather(x, index, ops.constant(np.int64(1))), "chosen")
@@ -151,12 +174,37 @@ class _Builder:
     def nms(self, x: ov.Output, _: ov.Output) -> ov.Output:
         one = self.named(ops.gather(x, self.ints(0), ops.constant(np.int64(0))), "one")
         corner = self.named(ops.slice(one, self.ints(0), self.ints(2), self.ints(1), self.ints(2)), "corner")
-        far = self.named(ops.add(self.named(ops.abs(corner), "span"), self.named(ops.add(corner, ops.constant(np.float32(0.1))), "far")), "corner2")
+        far = self.named(
+            ops.add(
+                self.named(ops.abs(corner), "span"),
+                self.named(ops.add(corner, ops.constant(np.float32(0.1))), "far"),
+            ),
+            "corner2",
+        )
         boxes = self.named(ops.concat([corner, far], 2), "boxes")
-        scores = self.named(ops.transpose(self.named(ops.slice(one, self.ints(2), self.ints(3), self.ints(1), self.ints(2)), "score"), self.ints(0, 2, 1)), "scores")
-        kept = ops.non_max_suppression(boxes, scores, ops.constant(np.int64(5)), ops.constant(np.float32(0.6)), ops.constant(np.float32(-9)), output_type="i64")
+        scores = self.named(
+            ops.transpose(
+                self.named(ops.slice(one, self.ints(2), self.ints(3), self.ints(1), self.ints(2)), "score"),
+                self.ints(0, 2, 1),
+            ),
+            "scores",
+        )
+        kept = ops.non_max_suppression(
+            boxes,
+            scores,
+            ops.constant(np.int64(5)),
+            ops.constant(np.float32(0.6)),
+            ops.constant(np.float32(-9)),
+            output_type="i64",
+        )
         kept.set_friendly_name(f"nms{self.serial}")
-        index = self.named(ops.squeeze(ops.slice(kept.output(0), self.ints(2), self.ints(3), self.ints(1), self.ints(1)), self.ints(1)), "kept")
+        index = self.named(
+            ops.squeeze(
+                ops.slice(kept.output(0), self.ints(2), self.ints(3), self.ints(1), self.ints(1)),
+                self.ints(1),
+            ),
+            "kept",
+        )
         return self.named(ops.gather(x, index, ops.constant(np.int64(1))), "best")
 
     def state(self, x: ov.Output, _: ov.Output) -> ov.Output:
@@ -206,12 +254,18 @@ class _Builder:
     def pad(self, x: ov.Output, _: ov.Output) -> ov.Output:
         more = self.named(ops.mod(self.size(x, 1), self.ints(2)), "odd")
         end = self.named(ops.concat([self.ints(0), more, self.ints(0)], 0), "end")
-        return self.named(ops.pad(x, self.ints(0, 0, 0), end, "constant", ops.constant(np.float32(0))), "padded")
+        return self.named(
+            ops.pad(x, self.ints(0, 0, 0), end, "constant", ops.constant(np.float32(0))), "padded"
+        )
 
     def range(self, x: ov.Output, _: ov.Output) -> ov.Output:
         rows = self.named(ops.squeeze(self.size(x, 1), self.ints(0)), "rows")
-        ordinal = self.named(ops.range(ops.constant(np.int64(0)), rows, ops.constant(np.int64(1)), "f32"), "positions")
-        return self.named(ops.add(x, self.named(ops.unsqueeze(ordinal, self.ints(0, 2)), "grid")), "positioned")
+        ordinal = self.named(
+            ops.range(ops.constant(np.int64(0)), rows, ops.constant(np.int64(1)), "f32"), "positions"
+        )
+        return self.named(
+            ops.add(x, self.named(ops.unsqueeze(ordinal, self.ints(0, 2)), "grid")), "positioned"
+        )
 
     def tile(self, x: ov.Output, _: ov.Output) -> ov.Output:
         rows = self.named(ops.reduce_mean(x, self.ints(1), True), "mean")
@@ -222,7 +276,13 @@ class _Builder:
         best = ops.topk(x, ops.constant(np.int64(1)), 2, "max", "value")
         self.named(best, "best")
         place = self.named(ops.squeeze(best.output(1), self.ints(2)), "place")
-        one = ops.one_hot(place, ops.constant(np.int64(_WIDTH)), ops.constant(np.float32(1)), ops.constant(np.float32(0)), -1)
+        one = ops.one_hot(
+            place,
+            ops.constant(np.int64(_WIDTH)),
+            ops.constant(np.float32(1)),
+            ops.constant(np.float32(0)),
+            -1,
+        )
         return self.named(ops.add(x, self.named(one, "onehot")), "marked")
 
 
@@ -240,7 +300,9 @@ def random_dynamic_model(seed: int, size: int = 7) -> RandomModel:
     for i in range(int(random.integers(1, 3))):
         batch, rows = int(random.integers(1, 4)), int(random.integers(3, 6))
         dims = [
-            [batch, -1, ov.Dimension(1, 4), ov.Dimension(0, 7)][int(random.choice(4, p=[0.4, 0.4, 0.15, 0.05]))],
+            [batch, -1, ov.Dimension(1, 4), ov.Dimension(0, 7)][
+                int(random.choice(4, p=[0.4, 0.4, 0.15, 0.05]))
+            ],
             [rows, -1, ov.Dimension(2, 9)][int(random.choice(3, p=[0.3, 0.55, 0.15]))],
         ]
         shapes[f"input{i}"] = [batch, rows, _WIDTH]

@@ -1,8 +1,8 @@
 """Networks of the transformers library for checks of legality: many architectures, tiny, random weights.
 
-Each is traced as it comes, so that shape arithmetic, data-dependent sizes and odd constants stay in the graph.
-``name`` has static inputs, ``name:dynamic`` leaves all dimensions of the inputs open, ``name:int8`` has static
-inputs and weights stored in eight bits with their decompression in the graph.
+Each is traced as it comes, so that shape arithmetic, data-dependent sizes and odd constants stay in the
+graph. ``name`` has static inputs, ``name:dynamic`` leaves all dimensions of the inputs open, and
+``name:int8`` has static inputs and weights stored in eight bits with their decompression in the graph.
 """
 
 from __future__ import annotations
@@ -111,9 +111,13 @@ def _mask2former() -> _Made:
     import transformers
 
     backbone = transformers.SwinConfig(
-        image_size=64, embed_dim=16, depths=[1, 1, 1, 1], num_heads=[1, 1, 2, 2], window_size=4,
+        image_size=64,
+        embed_dim=16,
+        depths=[1, 1, 1, 1],
+        num_heads=[1, 1, 2, 2],
+        window_size=4,
         out_features=["stage1", "stage2", "stage3", "stage4"],
-    )  # fmt: skip
+    )
     sizes = {"feature_size": 32, "mask_feature_size": 32, "hidden_dim": 32, "encoder_feedforward_dim": 48}
     sizes |= {"dim_feedforward": 48, "encoder_layers": 1, "decoder_layers": 2, "num_attention_heads": 2}
     sizes |= {"num_queries": 5, "num_labels": 3, "common_stride": 4}
@@ -128,7 +132,9 @@ def _detr(kind: str) -> _Made:
     backbone = transformers.ResNetConfig(
         embedding_size=8, hidden_sizes=[8, 16, 16, 24], depths=[1, 1, 1, 1], out_features=["stage4"]
     )
-    sizes = {key: value for key, value in _ENCODER_DECODER.items() if "token" not in key and key != "vocab_size"}
+    sizes = {
+        key: value for key, value in _ENCODER_DECODER.items() if "token" not in key and key != "vocab_size"
+    }
     config = getattr(transformers, f"{kind}Config")(
         use_timm_backbone=False, backbone_config=backbone, num_queries=6, **sizes
     )
@@ -146,7 +152,10 @@ def _unet() -> _Made:
         def __init__(self, inward: int, outward: int) -> None:
             super().__init__()
             self.norm = nn.GroupNorm(4, inward)
-            self.first, self.second = nn.Conv2d(inward, outward, 3, padding=1), nn.Conv2d(outward, outward, 3, padding=1)
+            self.first, self.second = (
+                nn.Conv2d(inward, outward, 3, padding=1),
+                nn.Conv2d(outward, outward, 3, padding=1),
+            )
             self.time, self.skip = nn.Linear(32, outward), nn.Conv2d(inward, outward, 1)
 
         def forward(self, x: torch.Tensor, time: torch.Tensor) -> torch.Tensor:
@@ -156,7 +165,11 @@ def _unet() -> _Made:
     class Attention(nn.Module):
         def __init__(self, width: int) -> None:
             super().__init__()
-            self.norm, self.qkv, self.out = nn.GroupNorm(4, width), nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.norm, self.qkv, self.out = (
+                nn.GroupNorm(4, width),
+                nn.Linear(width, 3 * width),
+                nn.Linear(width, width),
+            )
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             batch, width, height, columns = x.shape
@@ -172,7 +185,9 @@ def _unet() -> _Made:
             self.time = nn.Sequential(nn.Linear(16, 32), nn.SiLU(), nn.Linear(32, 32))
             self.enter = nn.Conv2d(4, 8, 3, padding=1)
             self.down = nn.ModuleList([Block(8, 8), Block(8, 16)])
-            self.shrink = nn.ModuleList([nn.Conv2d(8, 8, 3, stride=2, padding=1), nn.Conv2d(16, 16, 3, stride=2, padding=1)])
+            self.shrink = nn.ModuleList(
+                [nn.Conv2d(8, 8, 3, stride=2, padding=1), nn.Conv2d(16, 16, 3, stride=2, padding=1)]
+            )
             self.middle, self.attention = Block(16, 16), Attention(16)
             self.up = nn.ModuleList([Block(32, 8), Block(16, 8)])
             self.leave = nn.Conv2d(8, 4, 3, padding=1)
@@ -204,7 +219,11 @@ def _roberta(kind: str, **more: Any) -> Callable[[], _Made]:
 
 def _decoder(kind: str, **more: Any) -> Callable[[], _Made]:
     return lambda: _of(
-        f"{kind}ForCausalLM", f"{kind}Config", {**_masked()}, ["logits"], **{**_DECODER, "use_cache": False, **more}
+        f"{kind}ForCausalLM",
+        f"{kind}Config",
+        {**_masked()},
+        ["logits"],
+        **{**_DECODER, "use_cache": False, **more},
     )
 
 
@@ -214,13 +233,25 @@ def _vision(kind: str, model: str = "", outputs: str = "logits", **sizes: Any) -
 
 
 _STAGES = {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4}
-_T5 = {"use_cache": False, "d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 2, "num_heads": 2, "vocab_size": 99}
+_T5 = {
+    "use_cache": False,
+    "d_model": 32,
+    "d_kv": 16,
+    "d_ff": 48,
+    "num_layers": 2,
+    "num_heads": 2,
+    "vocab_size": 99,
+}
 _MBART: dict[str, Any] = {**_ENCODER_DECODER, "max_position_embeddings": 64}
 
 _BUILDERS: dict[str, Callable[[], _Made]] = {
     "albert": _roberta("Albert", embedding_size=16),
     "bart": lambda: _of(
-        "BartModel", "BartConfig", {**_tokens(), **_tokens(5, name="decoder_input_ids")}, ["last_hidden_state"], **_MBART
+        "BartModel",
+        "BartConfig",
+        {**_tokens(), **_tokens(5, name="decoder_input_ids")},
+        ["last_hidden_state"],
+        **_MBART,
     ),
     "beit": _vision("Beit", **_WIDTHS, image_size=32, patch_size=8),
     "bert": _roberta("Bert"),
@@ -228,88 +259,220 @@ _BUILDERS: dict[str, Callable[[], _Made]] = {
     "convnext": _vision("ConvNext", hidden_sizes=[8, 16, 16, 24], depths=[1, 1, 1, 1]),
     "convnextv2": _vision("ConvNextV2", hidden_sizes=[8, 16, 16, 24], depths=[1, 1, 1, 1]),
     "deberta": _roberta("Deberta", relative_attention=True, pos_att_type=["c2p", "p2c"]),
-    "debertav2": _roberta("DebertaV2", relative_attention=True, pos_att_type=["c2p", "p2c"], position_buckets=8),
+    "debertav2": _roberta(
+        "DebertaV2", relative_attention=True, pos_att_type=["c2p", "p2c"], position_buckets=8
+    ),
     "detr": lambda: _detr("Detr"),
-    "dinov2": _vision("Dinov2", **{k: v for k, v in _WIDTHS.items() if k != "intermediate_size"}, image_size=32, patch_size=8),
+    "dinov2": _vision(
+        "Dinov2",
+        **{k: v for k, v in _WIDTHS.items() if k != "intermediate_size"},
+        image_size=32,
+        patch_size=8,
+    ),
     "distilbert": lambda: _of(
-        "DistilBertModel", "DistilBertConfig", _masked(), ["last_hidden_state"], vocab_size=99, dim=32, n_layers=2, n_heads=2, hidden_dim=48,
+        "DistilBertModel",
+        "DistilBertConfig",
+        _masked(),
+        ["last_hidden_state"],
+        vocab_size=99,
+        dim=32,
+        n_layers=2,
+        n_heads=2,
+        hidden_dim=48,
     ),
     "dpt": _dpt,
     "electra": _roberta("Electra", embedding_size=16),
     "falcon": _decoder("Falcon"),
     "gemma": _decoder("Gemma", head_dim=16),
     "glpn": lambda: _of(
-        "GLPNForDepthEstimation", "GLPNConfig", _image(64, 64), ["predicted_depth"],
-        depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 16, 24], num_attention_heads=[1, 1, 2, 2], decoder_hidden_size=8,
+        "GLPNForDepthEstimation",
+        "GLPNConfig",
+        _image(64, 64),
+        ["predicted_depth"],
+        depths=[1, 1, 1, 1],
+        hidden_sizes=[8, 16, 16, 24],
+        num_attention_heads=[1, 1, 2, 2],
+        decoder_hidden_size=8,
     ),
     "gpt_neox": _decoder("GPTNeoX"),
     "layoutlm": _roberta("LayoutLM"),
-    "levit": _vision("Levit", image_size=64, hidden_sizes=[16, 24, 32], num_attention_heads=[1, 2, 2], depths=[1, 1, 1], key_dim=[8, 8, 8]),
+    "levit": _vision(
+        "Levit",
+        image_size=64,
+        hidden_sizes=[16, 24, 32],
+        num_attention_heads=[1, 2, 2],
+        depths=[1, 1, 1],
+        key_dim=[8, 8, 8],
+    ),
     "llama": _decoder("Llama"),
     "llama_eager": _decoder("Llama", **_EAGER),
     "longformer_free_funnel": lambda: _of(
-        "FunnelModel", "FunnelConfig", _masked(8), ["last_hidden_state"],
-        vocab_size=99, block_sizes=[1, 1], d_model=32, n_head=2, d_head=16, d_inner=48, num_decoder_layers=1,
+        "FunnelModel",
+        "FunnelConfig",
+        _masked(8),
+        ["last_hidden_state"],
+        vocab_size=99,
+        block_sizes=[1, 1],
+        d_model=32,
+        n_head=2,
+        d_head=16,
+        d_inner=48,
+        num_decoder_layers=1,
     ),
     "marian": lambda: _of(
-        "MarianModel", "MarianConfig", {**_tokens(), **_tokens(5, name="decoder_input_ids")}, ["last_hidden_state"], **_MBART
+        "MarianModel",
+        "MarianConfig",
+        {**_tokens(), **_tokens(5, name="decoder_input_ids")},
+        ["last_hidden_state"],
+        **_MBART,
     ),
     "mask2former": _mask2former,
     "mistral": _decoder("Mistral"),
     "mixtral_eager": _decoder("Mixtral", num_local_experts=3, experts_implementation="eager"),
     "mobilenet_v2": _vision("MobileNetV2", depth_multiplier=0.35, image_size=32),
     "mobilevit": lambda: _of(
-        "MobileViTForImageClassification", "MobileViTConfig", _image(64, 64), ["logits"],
-        image_size=64, hidden_sizes=[16, 24, 32], neck_hidden_sizes=[8, 8, 16, 16, 24, 24, 32], num_attention_heads=2,
+        "MobileViTForImageClassification",
+        "MobileViTConfig",
+        _image(64, 64),
+        ["logits"],
+        image_size=64,
+        hidden_sizes=[16, 24, 32],
+        neck_hidden_sizes=[8, 8, 16, 16, 24, 24, 32],
+        num_attention_heads=2,
     ),
     "mobilevitv2": lambda: _of(
-        "MobileViTV2ForImageClassification", "MobileViTV2Config", _image(64, 64), ["logits"], width_multiplier=0.25, image_size=64
+        "MobileViTV2ForImageClassification",
+        "MobileViTV2Config",
+        _image(64, 64),
+        ["logits"],
+        width_multiplier=0.25,
+        image_size=64,
     ),
     "mpnet": _roberta("MPNet"),
     "owlvit_vision": lambda: _of(
-        "OwlViTVisionModel", "OwlViTVisionConfig", _image(), ["last_hidden_state"], **_WIDTHS, image_size=32, patch_size=8
+        "OwlViTVisionModel",
+        "OwlViTVisionConfig",
+        _image(),
+        ["last_hidden_state"],
+        **_WIDTHS,
+        image_size=32,
+        patch_size=8,
     ),
     "phi": _decoder("Phi"),
     "poolformer": _vision("PoolFormer", hidden_sizes=[8, 16, 16, 24], depths=[1, 1, 1, 1]),
     "qwen2": _decoder("Qwen2"),
-    "regnet": _vision("RegNet", hidden_sizes=[8, 16, 16, 24], depths=[1, 1, 1, 1], groups_width=8, embedding_size=8),
+    "regnet": _vision(
+        "RegNet", hidden_sizes=[8, 16, 16, 24], depths=[1, 1, 1, 1], groups_width=8, embedding_size=8
+    ),
     "roberta": _roberta("Roberta", max_position_embeddings=64, pad_token_id=0),
     "segformer": lambda: _of(
-        "SegformerForSemanticSegmentation", "SegformerConfig", _image(64, 64), ["logits"],
-        depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 16, 24], num_attention_heads=[1, 1, 2, 2], decoder_hidden_size=16,
+        "SegformerForSemanticSegmentation",
+        "SegformerConfig",
+        _image(64, 64),
+        ["logits"],
+        depths=[1, 1, 1, 1],
+        hidden_sizes=[8, 16, 16, 24],
+        num_attention_heads=[1, 1, 2, 2],
+        decoder_hidden_size=16,
     ),
-    "squeezebert": _roberta("SqueezeBert", embedding_size=32, q_groups=2, k_groups=2, v_groups=2, post_attention_groups=1, intermediate_groups=2, output_groups=2),
+    "squeezebert": _roberta(
+        "SqueezeBert",
+        embedding_size=32,
+        q_groups=2,
+        k_groups=2,
+        v_groups=2,
+        post_attention_groups=1,
+        intermediate_groups=2,
+        output_groups=2,
+    ),
     "swin": _vision("Swin", image_size=32, **_STAGES),
     "swinv2": _vision("Swinv2", image_size=32, **_STAGES),
     "t5": lambda: _of(
-        "T5Model", "T5Config", {**_tokens(), **_tokens(5, name="decoder_input_ids")}, ["last_hidden_state"], **_T5
+        "T5Model",
+        "T5Config",
+        {**_tokens(), **_tokens(5, name="decoder_input_ids")},
+        ["last_hidden_state"],
+        **_T5,
     ),
     "unet": _unet,
     "vit": _vision("ViT", **_WIDTHS, image_size=32, patch_size=8),
     "wav2vec2": lambda: _of(
-        "Wav2Vec2Model", "Wav2Vec2Config", _values("input_values", 1, 1600), ["last_hidden_state"],
-        **_WIDTHS, conv_dim=[8] * 3, conv_stride=[5, 4, 2], conv_kernel=[10, 8, 4], num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=2,
+        "Wav2Vec2Model",
+        "Wav2Vec2Config",
+        _values("input_values", 1, 1600),
+        ["last_hidden_state"],
+        **_WIDTHS,
+        conv_dim=[8] * 3,
+        conv_stride=[5, 4, 2],
+        conv_kernel=[10, 8, 4],
+        num_conv_pos_embeddings=8,
+        num_conv_pos_embedding_groups=2,
     ),
     "whisper_decoder": lambda: _part(
-        "WhisperModel", "WhisperConfig", "decoder",
-        {**_tokens(5), **_values("encoder_hidden_states", 1, 12, 32)}, max_target_positions=16, max_source_positions=12, **_ENCODER_DECODER,
+        "WhisperModel",
+        "WhisperConfig",
+        "decoder",
+        {**_tokens(5), **_values("encoder_hidden_states", 1, 12, 32)},
+        max_target_positions=16,
+        max_source_positions=12,
+        **_ENCODER_DECODER,
     ),
     "whisper_encoder": lambda: _part(
-        "WhisperModel", "WhisperConfig", "encoder", _values("input_features", 1, 80, 24),
-        max_target_positions=16, max_source_positions=12, **_ENCODER_DECODER,
+        "WhisperModel",
+        "WhisperConfig",
+        "encoder",
+        _values("input_features", 1, 80, 24),
+        max_target_positions=16,
+        max_source_positions=12,
+        **_ENCODER_DECODER,
     ),
     "xlnet": lambda: _of(
-        "XLNetModel", "XLNetConfig", _masked(), ["last_hidden_state"], vocab_size=99, d_model=32, n_layer=2, n_head=2, d_inner=48
+        "XLNetModel",
+        "XLNetConfig",
+        _masked(),
+        ["last_hidden_state"],
+        vocab_size=99,
+        d_model=32,
+        n_layer=2,
+        n_head=2,
+        d_inner=48,
     ),
     "yolos": lambda: _of(
-        "YolosForObjectDetection", "YolosConfig", _image(32, 48), ["logits", "pred_boxes"], **_WIDTHS, image_size=[32, 48], num_detection_tokens=5
+        "YolosForObjectDetection",
+        "YolosConfig",
+        _image(32, 48),
+        ["logits", "pred_boxes"],
+        **_WIDTHS,
+        image_size=[32, 48],
+        num_detection_tokens=5,
     ),
-}  # fmt: skip
+}
 
 _DYNAMIC = (
-    "bert", "roberta", "distilbert", "mpnet", "gpt_neox", "llama", "llama_eager", "mistral", "mixtral_eager", "qwen2", "phi", "bart", "t5",
-    "whisper_decoder", "unet", "wav2vec2", "resnet", "convnext", "segformer", "mobilevit", "deberta", "dpt", "detr",
-)  # fmt: skip
+    "bert",
+    "roberta",
+    "distilbert",
+    "mpnet",
+    "gpt_neox",
+    "llama",
+    "llama_eager",
+    "mistral",
+    "mixtral_eager",
+    "qwen2",
+    "phi",
+    "bart",
+    "t5",
+    "whisper_decoder",
+    "unet",
+    "wav2vec2",
+    "resnet",
+    "convnext",
+    "segformer",
+    "mobilevit",
+    "deberta",
+    "dpt",
+    "detr",
+)
 _INT8 = ("bert", "swin", "vit", "llama", "t5")
 
 NAMES = (
@@ -369,7 +532,10 @@ def _traced(network: torch.nn.Module, inputs: dict[str, torch.Tensor], outputs: 
 def _store_in_eight_bits(model: ov.Model) -> None:
     """Replace the weights of MatMul and Convolution by i8 with a scale per row, as NNCF stores them."""
     for op in model.get_ordered_ops():
-        if op.get_type_name() not in ("MatMul", "Convolution") or op.input_value(1).get_node().get_type_name() != "Constant":
+        if (
+            op.get_type_name() not in ("MatMul", "Convolution")
+            or op.input_value(1).get_node().get_type_name() != "Constant"
+        ):
             continue
         weights = op.input_value(1).get_node().get_data().astype(np.float32)
         axes = tuple(range(1, weights.ndim))

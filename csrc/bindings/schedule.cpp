@@ -25,6 +25,15 @@ std::vector<double> flat(const Matrix<double>& array) {
     return std::vector<double>(array.data(), array.data() + array.size());
 }
 
+std::vector<ShapeLink> shape_links(const Matrix<std::int32_t>& array) {
+    check_size(array.shape(1), 3, "a link");
+    std::vector<ShapeLink> result;
+    for (std::size_t i = 0; i < array.shape(0); ++i) {
+        result.push_back(ShapeLink{array(i, 0), array(i, 1), array(i, 2)});
+    }
+    return result;
+}
+
 // A read-only array that keeps the Breakdown alive (the policy of properties).
 template <typename T>
 NumpyVector<const T> view(const std::vector<T>& values) {
@@ -59,9 +68,9 @@ void init_schedule(nb::module_& m) {
                const Vector<std::int32_t>& node_kind, const Vector<std::int32_t>& tensor_producer,
                const Vector<double>& tensor_bytes, const Vector<std::int32_t>& tensor_offsets,
                const Vector<std::int32_t>& tensor_consumers, const Vector<std::int32_t>& bond_first,
-               const Vector<std::int32_t>& bond_second, const Matrix<double>& transfer_latency,
-               const Matrix<double>& transfer_seconds_per_byte, const Vector<double>& launch_seconds,
-               double mix_seconds) {
+               const Vector<std::int32_t>& bond_second, const Matrix<std::int32_t>& links,
+               const Matrix<double>& transfer_latency, const Matrix<double>& transfer_seconds_per_byte,
+               const Vector<double>& launch_seconds, double mix_seconds) {
                 CostArrays costs;
                 costs.groups = static_cast<std::int32_t>(op_seconds.shape(0));
                 costs.devices = static_cast<std::int32_t>(op_seconds.shape(1));
@@ -74,6 +83,7 @@ void init_schedule(nb::module_& m) {
                 costs.tensor_consumers = to_vector(tensor_consumers);
                 costs.bond_first = to_vector(bond_first);
                 costs.bond_second = to_vector(bond_second);
+                costs.links = shape_links(links);
                 costs.transfer_latency = flat(transfer_latency);
                 costs.transfer_seconds_per_byte = flat(transfer_seconds_per_byte);
                 costs.launch_seconds = to_vector(launch_seconds);
@@ -81,8 +91,9 @@ void init_schedule(nb::module_& m) {
                 new (self) Problem(std::move(costs));
             },
             "op_seconds"_a, "node_group"_a, "node_kind"_a, "tensor_producer"_a, "tensor_bytes"_a,
-            "tensor_offsets"_a, "tensor_consumers"_a, "bond_first"_a, "bond_second"_a, "transfer_latency"_a,
-            "transfer_seconds_per_byte"_a, "launch_seconds"_a, "mix_seconds"_a = 0.0,
+            "tensor_offsets"_a, "tensor_consumers"_a, "bond_first"_a, "bond_second"_a, "links"_a,
+            "transfer_latency"_a, "transfer_seconds_per_byte"_a, "launch_seconds"_a, "mix_seconds"_a = 0.0,
+            "mix_seconds"_a = 0.0,
             "The arrays of a ``CostTable`` and of its ``Wiring``.\n\n"
             "Raises:\n"
             "    ValueError: The arrays do not fit together, or nodes are not in topological order.")

@@ -5,6 +5,7 @@
 #include <limits>
 #include <openvino/core/type/element_type_traits.hpp>
 #include <stdexcept>
+#include <string>
 
 namespace ov_autoplace {
 namespace {
@@ -21,6 +22,13 @@ void fill_integer(ov::Tensor& tensor, std::int64_t high, std::mt19937_64& genera
     const std::uint64_t top = std::min(static_cast<std::uint64_t>(high - 1), largest);
     std::uniform_int_distribution<std::uint64_t> uniform(0, top);
     std::generate_n(tensor.data<T>(), tensor.get_size(), [&] { return static_cast<T>(uniform(generator)); });
+}
+
+// Short decimal numbers: text like any other, and what an op that reads numbers out of text can read.
+void fill_strings(ov::Tensor& tensor, std::mt19937_64& generator) {
+    std::uniform_int_distribution<std::int32_t> uniform(0, 99999);
+    std::generate_n(tensor.data<std::string>(), tensor.get_size(),
+                    [&] { return std::to_string(uniform(generator)); });
 }
 
 }  // namespace
@@ -70,7 +78,7 @@ void fill_tensor(ov::Tensor& tensor, std::int64_t high, std::mt19937_64& generat
             return;
         }
         case ov::element::string:
-            throw std::invalid_argument("takes strings, which the profiler cannot make up");
+            return fill_strings(tensor, generator);
         default:
             // Packed types (u1, i4, nf4, ...): all-zero bits are a valid value of each.
             std::memset(tensor.data(), 0, tensor.get_byte_size());

@@ -42,6 +42,13 @@ void check_sizes(const CostArrays& costs) {
             }
         }
     }
+    for (const ShapeLink& link : costs.links) {
+        for (const std::int32_t node : {link.source, link.target}) {
+            if (node < 0 || static_cast<std::size_t>(node) >= costs.node_group.size()) {
+                throw std::invalid_argument("a link names node " + std::to_string(node));
+            }
+        }
+    }
     for (const std::int32_t group : costs.node_group) {
         if (group < 0 || group >= costs.groups) {
             throw std::invalid_argument("node_group names group " + std::to_string(group) +
@@ -54,11 +61,12 @@ void check_sizes(const CostArrays& costs) {
 
 struct Problem::Workspace {
     explicit Workspace(const PartitionGraph& graph)
-        : partitioner(graph), devices(graph.size()), last_seen(graph.size(), -1) {}
+        : partitioner(graph), devices(graph.size()), last_seen(graph.size(), -1), lost(graph.size(), 0) {}
 
     Partitioner partitioner;
     std::vector<std::int32_t> devices;    // per node of the partition graph
     std::vector<std::int32_t> last_seen;  // per subgraph: the tensor that it received last
+    std::vector<std::uint8_t> lost;       // per node: scratch of hands_over_lost_shape
 };
 
 Problem::Problem(CostArrays costs) : m_costs(std::move(costs)) {
@@ -129,6 +137,9 @@ double Problem::seconds(const std::int32_t* assignment, Workspace& workspace, Br
         if (root[m_costs.bond_first[b]] != root[m_costs.bond_second[b]]) {
             transfers = std::numeric_limits<double>::infinity();
         }
+    }
+    if (hands_over_lost_shape(m_costs.links, root, workspace.lost)) {
+        transfers = std::numeric_limits<double>::infinity();
     }
     for (const std::int32_t t : m_moving) {
         const std::int32_t producer = m_costs.tensor_producer[t];

@@ -12,46 +12,55 @@ about as much as one of twenty, so it is a cost of mixing devices at all.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace._arrays import IntArray, frozen_array
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.simulator import problem_of
 
 __all__ = ["PROBES", "probe_assignments", "with_crossing_costs"]
 
+_log = logging.getLogger("ov_autoplace")
+
 # Segments of the probes: two show what mixing costs once, many show what each hand-over and byte costs.
 _SEGMENTS = (2, 10, 5)
+_DRAWS = 20
 
 PROBES = len(_SEGMENTS)
 """How many placements :func:`probe_assignments` gives at most."""
 
 
-def probe_assignments(op_seconds: FloatArray, seed: int = 0) -> tuple[IntArray, ...]:
+def probe_assignments(table: CostTable, seed: int = 0) -> tuple[IntArray, ...]:
     """Placements that cross devices often: contiguous runs of groups on alternating devices.
 
+    A placement that HETERO cannot run, because its cuts part what must share a subgraph, is drawn again.
+
     Args:
-        op_seconds: ``float64[G, D]`` in topological order of the groups; ``inf`` = cannot run there, then
-            the first device that can takes its place.
+        table: Of G groups in topological order; where one cannot run on its device, the first device that
+            can takes its place. Costs of transfers do not matter.
         seed: Of the places of the cuts.
 
     Returns:
-        ``int32[G]`` each; none when there is one group or one device.
+        ``int32[G]`` each; none when there is one group or one device, fewer when few placements run.
     """
-    G, D = op_seconds.shape
+    G, D = table.op_seconds.shape
     if G < 2 or D < 2:
         return ()
     random = np.random.default_rng(seed)
-    supported = np.isfinite(op_seconds)
+    supported = np.isfinite(table.op_seconds)
     probes = []
     for probe, segments in enumerate(_SEGMENTS):
-        cuts = np.sort(random.choice(np.arange(1, G), size=min(segments - 1, G - 1), replace=False))
-        wanted = (np.searchsorted(cuts, np.arange(G), side="right") + probe) % D
-        chosen = np.where(supported[np.arange(G), wanted], wanted, supported.argmax(axis=1))
-        probes.append(frozen_array(chosen, np.int32))
+        for _ in range(_DRAWS):
+            cuts = np.sort(random.choice(np.arange(1, G), size=min(segments - 1, G - 1), replace=False))
+            wanted = (np.searchsorted(cuts, np.arange(G), side="right") + probe) % D
+            chosen = np.where(supported[np.arange(G), wanted], wanted, supported.argmax(axis=1))
+            if np.isfinite(problem_of(table).simulate(chosen.astype(np.int32))):
+                probes.append(frozen_array(chosen, np.int32))
+                break
     return tuple(probes)
 
 
@@ -67,12 +76,11 @@ def with_crossing_costs(
     Args:
         table: With op times and bare transfers.
         assignments: Placements that were run, ``int32[G]`` each.
-        seconds: Their latencies.
+        seconds: Their latencies. A placement that the table calls impossible tells nothing of what its
+            crossings cost and is left out.
     """
     from scipy.optimize import nnls
 
-    if not assignments:
-        return table
     shape = table.transfer_latency.shape
     ones, zeros = np.ones(shape), np.zeros(shape)
     # Transfer time is linear in its costs, so unit costs count hand-overs and bytes.
@@ -84,6 +92,7 @@ def with_crossing_costs(
         moved = problem_of(weighing).breakdown(assignment).transfer_seconds
         predicted = problem_of(table).breakdown(assignment).latency_seconds
         if not np.isfinite([hand_overs, moved, predicted]).all():
+            _log.info("a placement that ran, but is predicted not to, is left out of the cost of crossings")
             continue
         mixed = float(np.ptp(assignment) > 0)
         rows.append([hand_overs / measured, moved / measured, mixed / measured])

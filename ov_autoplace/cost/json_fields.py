@@ -85,12 +85,12 @@ class Record:
             Record({key: row}, self.where, self.error).integers(key, low, high) for row in self.items(key)
         ]
 
-    def pairs(self, key: str, low: int, high: int) -> list[list[int]]:
-        """A list of pairs of integers of ``low .. high``."""
+    def rows(self, key: str, length: int, low: int, high: int) -> list[list[int]]:
+        """A list of lists of exactly ``length`` integers of ``low .. high``."""
         rows = self.integer_lists(key, low, high)
         for row in rows:
-            if len(row) != 2:
-                raise self._wrong(key, "a list of pairs", row)
+            if len(row) != length:
+                raise self._wrong(key, f"a list of lists of {length}", row)
         return rows
 
     def number(self, key: str, null: float | None = None) -> float:

@@ -155,7 +155,8 @@ def profile_session(
 
     Args:
         session: The model and its devices.
-        graph: The graph of ``session.model``, N ops.
+        graph: The graph of the model that the session was opened with, N ops. The session's own may lack
+            some of them, whose values its static shapes tell.
         supported: Which op can run on which device, ``bool[N, D]``.
         pins: Device by pattern of op names.
         transfers: Costs of launches and hand-overs; measured when ``None``.
@@ -181,7 +182,8 @@ def profile_session(
         device: session.compile_device(device) for d, device in enumerate(devices) if supported[:, d].all()
     }
     probes: list[IntArray] = []
-    for assignment in probe_assignments(raw_seconds, seed=session.seed) if probe else ():
+    raw = assemble_table(coarse, devices, raw_seconds, transfers, source="profiled")
+    for assignment in probe_assignments(raw, seed=session.seed) if probe else ():
         try:
             timed[f"{_PROBE}{len(probes)}"] = session.compile_placement(
                 _device_of(coarse, assignment, devices)

@@ -15,6 +15,7 @@ import openvino as ov
 from ov_autoplace._arrays import FloatArray
 from ov_autoplace.errors import OutputError, ProfilingError
 from ov_autoplace.files import temporary_folder
+from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.shapes import with_static_shapes
@@ -158,6 +159,7 @@ class ProfilingSession:
         self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
         self.model, _ = with_static_shapes(model, shapes)
         make_names_unique(self.model)
+        fold_static_shapes(self.model)  # what static shapes alone make known
         self.seed = seed
         self._input_high = input_ranges(self.model)
         self._compiled: dict[str, Executable] = {}

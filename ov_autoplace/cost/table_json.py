@@ -14,7 +14,8 @@ Schema (version 1)::
                   "constant": true?, "uncuttable": true?}, ...],
      "wiring": {"node_group": [int, ...], "node_kind": [int, ...],
                 "tensor_producer": [int, ...], "tensor_bytes": [number, ...],
-                "tensor_consumers": [[int, ...], ...], "bonds": [[int, int], ...]}?}
+                "tensor_consumers": [[int, ...], ...], "bonds": [[int, int], ...],
+                "links": [[int, int, int], ...]?}?}
 
 A null is an infinity: of ``op_seconds`` "cannot run there", of ``memory_capacity`` "not limited".
 ``result_bytes``, ``op_type``, ``output_shape``, ``colocation`` and ``members`` stand on every group or on none. Sizes follow
@@ -175,6 +176,7 @@ def _wiring(wiring: Wiring) -> dict[str, Any]:
         "tensor_bytes": wiring.tensor_bytes.tolist(),
         "tensor_consumers": [consumers[begin:end] for begin, end in pairwise(offsets)],
         "bonds": wiring.bonds.tolist(),
+        "links": wiring.links.tolist(),
     }
 
 
@@ -188,7 +190,8 @@ def _read_wiring(record: Record) -> Wiring:
         tensor_bytes=_array(record.numbers("tensor_bytes", len(producers)), np.float64),
         tensor_offsets=offsets,
         tensor_consumers=consumers,
-        bonds=_array(record.pairs("bonds", 0, _MAX_ID), np.int32),
+        bonds=_array(record.rows("bonds", 2, 0, _MAX_ID), np.int32),
+        links=_array(record.rows("links", 3, 0, _MAX_ID) if "links" in record else [], np.int32),
     )
 
 

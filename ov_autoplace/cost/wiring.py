@@ -8,7 +8,7 @@ table that was not is wired group by group.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,8 +39,11 @@ class Wiring:
         tensor_offsets, tensor_consumers: CSR of consuming nodes, ``int32[T + 1]``, ``int32[E]``, one entry
             per input port.
         bonds: Pairs of nodes that fail or go wrong in different subgraphs, ``int32[B, 2]``: the ReadValue
-            and the Assign of a variable, and the two ends of a link in a shape computation. That they share
-            a group is not enough, because HETERO may cut inside a group.
+            and the Assign of a variable, and the two ends of an edge that cannot be handed over. That they
+            share a group is not enough, because HETERO may cut inside a group.
+        links: Edges along which the knowledge of shapes is lost, ``int32[L, 3]``; see
+            :attr:`ov_autoplace.graph.ComputationGraph.shape_links`. A tensor that leaves a subgraph which
+            has lost its shape fails too.
     """
 
     node_group: IntArray
@@ -50,14 +53,17 @@ class Wiring:
     tensor_offsets: IntArray
     tensor_consumers: IntArray
     bonds: IntArray
+    links: IntArray = field(default_factory=lambda: np.empty((0, 3), dtype=np.int32))
 
     def __post_init__(self) -> None:
         for name in ("node_group", "node_kind", "tensor_producer", "tensor_offsets", "tensor_consumers"):
             object.__setattr__(self, name, frozen_array(getattr(self, name), np.int32))
         object.__setattr__(self, "tensor_bytes", frozen_array(self.tensor_bytes, np.float64))
         object.__setattr__(self, "bonds", frozen_array(self.bonds, np.int32).reshape(-1, 2))
-        if self.bonds.size and not 0 <= self.bonds.min() <= self.bonds.max() < len(self.node_group):
-            raise CostTableError(f"the wiring's bonds must name nodes below {len(self.node_group)}")
+        object.__setattr__(self, "links", frozen_array(self.links, np.int32).reshape(-1, 3))
+        for name, ends in (("bonds", self.bonds), ("links", self.links[:, :2])):
+            if ends.size and not 0 <= ends.min() <= ends.max() < len(self.node_group):
+                raise CostTableError(f"the wiring's {name} must name nodes below {len(self.node_group)}")
         if len(self.node_group) != len(self.node_kind):
             raise CostTableError(
                 f"the wiring has {len(self.node_group)} nodes with a group, "
@@ -85,6 +91,7 @@ def wiring_of_ops(coarse: CoarseGraph) -> Wiring:
         tensor_offsets=ops.tensor_offsets,
         tensor_consumers=ops.tensor_consumers,
         bonds=np.array([(b.first, b.second) for b in bonds_of(ops)], dtype=np.int32).reshape(-1, 2),
+        links=ops.shape_links,
     )
 
 

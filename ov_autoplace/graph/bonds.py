@@ -19,7 +19,8 @@ class BondKind(Enum):
     """Why two ops must share a subgraph; the value ends a sentence about the two."""
 
     VARIABLE = "a state variable is read and written in one subgraph only"
-    SHAPE = "the tensor between them decides or bounds a shape, which is lost at the border of a subgraph"
+    CONSTANT = "devices want these values as constants"
+    BOUNDED = "a tensor with a lower bound of a dynamic dimension cannot be handed over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,18 @@ class Bond:
     kind: BondKind
 
 
-def bonds_of(graph: ComputationGraph) -> list[Bond]:
-    """All bonds of a model's ops, in no particular order."""
+def bonds_of(graph: ComputationGraph, *, as_it_is: bool = False) -> list[Bond]:
+    """All bonds of a model's ops, in no particular order.
+
+    Args:
+        graph: The ops.
+        as_it_is: The model is compiled by plain HETERO from the user's own file; bounded dimensions, which
+            are opened where this package compiles or annotates a model, then cannot cross.
+    """
     bonds = [
         Bond(a, b, BondKind.VARIABLE) for positions in graph.variables for a, b in pairwise(sorted(positions))
     ]
-    uncuttable = graph.tensor_uncuttable[graph.edge_tensor].nonzero()[0]
-    producers = graph.tensor_producer[graph.edge_tensor[uncuttable]].tolist()
-    consumers = graph.tensor_consumers[uncuttable].tolist()
-    bonds += [Bond(a, b, BondKind.SHAPE) for a, b in zip(producers, consumers, strict=True)]
+    bonds += [Bond(a, b, BondKind.CONSTANT) for a, b in graph.hard_edges.tolist()]
+    if as_it_is:
+        bonds += [Bond(a, b, BondKind.BOUNDED) for a, b in graph.bounded_edges.tolist()]
     return bonds

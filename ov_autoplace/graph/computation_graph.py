@@ -7,7 +7,7 @@ are identified by their friendly names, never by their position in some other li
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -39,12 +39,19 @@ class ComputationGraph:
         tensor_consumers: Consuming op of every edge, ``int32[E]``; one entry per input port, so an op
             that reads a tensor twice stands twice.
         tensor_consumer_port: Input port of every edge, ``int32[E]``.
-        tensor_uncuttable: Tensors that may not cross from one HETERO subgraph to another, ``bool[T]``: a
-            dynamic dimension has a lower bound above 0, or the values are partly known in advance and
-            decide a shape downstream. A cut there makes HETERO fail at the first request.
+        tensor_uncuttable: Tensors that co-location groups keep inside, ``bool[T]``: their values are partly
+            known in advance and decide a shape downstream. A cut there makes HETERO fail at the first
+            request, always or together with a second cut downstream.
         input_offsets, input_sources: The same edges by consumer, in port order, CSR ``int32[N + 1]`` and
             ``int32[E]`` (producing op of each input port).
         variables: Positions of the ReadValue and Assign ops of each state variable.
+        hard_edges: Edges that HETERO can never cut, as producer and consumer, ``int32[H, 2]``: they lead to
+            axes and the like, which devices want as Constants.
+        bounded_edges: Edges that HETERO cannot cut in the model as it is, because a dynamic dimension has a
+            lower bound, ``int32[B, 2]``; :func:`~ov_autoplace.placement.bounded.open_bounded_crossings`
+            mends that where a model is annotated or compiled.
+        shape_links: Edges along which the knowledge of shapes is lost, as producer, consumer and
+            :class:`~ov_autoplace.graph.shape_values.LinkKind`, ``int32[L, 3]``, consumers ascending.
     """
 
     names: tuple[str, ...]
@@ -69,6 +76,9 @@ class ComputationGraph:
     input_offsets: IntArray
     input_sources: IntArray
     variables: tuple[tuple[int, ...], ...] = ()
+    hard_edges: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
+    bounded_edges: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
+    shape_links: IntArray = field(default_factory=lambda: np.empty((0, 3), dtype=np.int32))
 
     def __len__(self) -> int:
         return len(self.names)

@@ -5,7 +5,7 @@ The model is walked once and never modified.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
@@ -18,7 +18,7 @@ from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace.graph.names import unique_names
 from ov_autoplace.graph.op_costs import op_costs
 from ov_autoplace.graph.records import ModelReader, OpRecord
-from ov_autoplace.graph.shape_values import deciding_tensors
+from ov_autoplace.graph.shape_values import deciding_tensors, shape_links
 from ov_autoplace.graph.shapes import with_static_shapes
 
 __all__ = ["extract", "extract_structure"]
@@ -52,9 +52,9 @@ def extract(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) 
     ops = model.get_ordered_ops()
     if not shapes and all(p.get_output_partial_shape(0).is_static for p in model.get_parameters()):
         records = ModelReader().read(ops)
-        return _assemble(ops, records, records)
+        return _assemble(model, ops, records, records)
     clone, _ = with_static_shapes(model, shapes)
-    return _assemble(ops, ModelReader().read(clone.get_ordered_ops()), ModelReader().read(ops))
+    return _assemble(model, ops, ModelReader().read(clone.get_ordered_ops()), ModelReader().read(ops))
 
 
 def extract_structure(model: ov.Model) -> ComputationGraph:
@@ -64,10 +64,12 @@ def extract_structure(model: ov.Model) -> ComputationGraph:
     """
     ops = model.get_ordered_ops()
     records = ModelReader().read(ops)
-    return _assemble(ops, records, records)
+    return _assemble(model, ops, records, records)
 
 
-def _assemble(ops: Sequence[ov.Node], records: list[OpRecord], marks: list[OpRecord]) -> ComputationGraph:
+def _assemble(
+    model: ov.Model, ops: Sequence[ov.Node], records: list[OpRecord], marks: list[OpRecord]
+) -> ComputationGraph:
     """The graph of ``ops``: sizes from ``records``, dynamic marks from ``marks`` (the same ops)."""
     op_types = tuple(record.op_type for record in records)
     input_offsets = _offsets(len(r.sources) for r in records)
@@ -78,6 +80,7 @@ def _assemble(ops: Sequence[ov.Node], records: list[OpRecord], marks: list[OpRec
     foldable = foldable_ops(op_types, input_offsets, input_sources)
     flops, weights = op_costs(records, foldable)
     dynamic = np.fromiter((s.dynamic for r in marks for s in r.shapes), np.float64, output_offsets[-1])
+    deciding = deciding_tensors(marks, foldable)
     edge_bytes = bytes_per_output[output_offsets[input_sources] + ports]
     edge_bytes[foldable[input_sources]] = 0.0
     return ComputationGraph(
@@ -93,10 +96,15 @@ def _assemble(ops: Sequence[ov.Node], records: list[OpRecord], marks: list[OpRec
         is_parameter=_mark(op_types, "Parameter"),
         is_result=_mark(op_types, "Result"),
         is_dynamic=frozen_array(_row_sums(dynamic, output_offsets) > 0, np.bool_),
-        **_tensors(records, marks, input_offsets, input_sources, ports, deciding_tensors(marks, foldable)),
+        **_tensors(records, marks, input_offsets, input_sources, ports, deciding),
         input_offsets=frozen_array(input_offsets, np.int32),
         input_sources=frozen_array(input_sources, np.int32),
         variables=_variables(marks),
+        hard_edges=_edges_of(marks, lambda op, port: bool(foldable[op]) and (op, port) in deciding),
+        bounded_edges=_edges_of(marks, lambda op, port: marks[op].shapes[port].bounded),
+        shape_links=frozen_array(
+            shape_links(model, marks, {t for t in deciding if not foldable[t[0]]}), np.int32
+        ).reshape(-1, 3),
     )
 
 
@@ -126,10 +134,20 @@ def _tensors(
         "tensor_offsets": frozen_array(np.concatenate(([0], np.cumsum(counts))), np.int32),
         "tensor_consumers": frozen_array(consumers[order], np.int32),
         "tensor_consumer_port": frozen_array(consumer_ports[order], np.int32),
-        "tensor_uncuttable": frozen_array(
-            [marks[i].shapes[p].uncuttable or (i, p) in deciding for i, p in outputs], np.bool_
-        ),
+        "tensor_uncuttable": frozen_array([(i, p) in deciding for i, p in outputs], np.bool_),
     }
+
+
+def _edges_of(records: list[OpRecord], wanted: Callable[[int, int], bool]) -> IntArray:
+    """Producer and consumer of every edge from an output that is ``wanted``, ``int32[K, 2]``."""
+    edges = [
+        (producer, consumer)
+        for consumer, record in enumerate(records)
+        if record.op_type != "Result"
+        for producer, port in record.sources
+        if wanted(producer, port)
+    ]
+    return frozen_array(edges, np.int32).reshape(-1, 2)
 
 
 def _variables(records: list[OpRecord]) -> tuple[tuple[int, ...], ...]:

@@ -27,12 +27,12 @@ def fold_static_shapes(model: ov.Model) -> int:
     dynamic, and the first request fails; coarsening therefore keeps such chains together, and with them
     all ops that they feed. Once its value is a Constant, it stays with each consumer at no cost.
 
-    A stored weight, however small, keeps its decompression (a Convert from less than 32 bits to floats, and
-    what follows), because devices have kernels for that. Where it meets a shape, as the factor by which a size
-    is scaled, its value is known all the same.
+    A stored weight, however small, keeps its decompression (a Convert from less than 32 bits to floats,
+    and what follows), because devices have kernels for that. Where it meets a shape, as the factor by
+    which a size is scaled, its value is known all the same.
 
-    Only ops that OpenVINO itself can evaluate from Constants are replaced, so that the names that remain are a
-    subset of those before.
+    Only ops that OpenVINO itself can evaluate from Constants are replaced, so that the names that remain
+    are a subset of those before.
 
     Returns:
         How many ops were replaced.
@@ -116,8 +116,7 @@ def _is_small(op: ov.Node) -> bool:
 def _expands(convert: ov.Node) -> bool:
     """Whether a Convert makes floats of numbers that are stored in fewer bits."""
     source = convert.get_input_element_type(0)
-    return (
-        convert.get_output_element_type(0).is_real()
-        and source != ov.Type.boolean
-        and source.bitwidth < min(_FULL_BITS, convert.get_output_element_type(0).bitwidth)
+    target = convert.get_output_element_type(0)
+    return bool(
+        target.is_real() and source != ov.Type.boolean and source.bitwidth < min(_FULL_BITS, target.bitwidth)
     )

@@ -26,14 +26,16 @@ class ReadShape:
         dims: Its dimensions with a size assumed for those that are not known.
         elements: Product of ``dims``.
         dynamic: Whether any dimension is not known.
-        uncuttable: Whether a tensor of this shape cannot cross from one HETERO subgraph to another.
+        bounded: Whether a dynamic dimension has a lower bound above 0. HETERO makes a tensor between
+            subgraphs with 0 for every dynamic dimension and then refuses it when the receiving input demands
+            at least one element there.
     """
 
     known: tuple[int, ...]
     dims: tuple[int, ...]
     elements: int
     dynamic: bool
-    uncuttable: bool
+    bounded: bool
 
     @classmethod
     def of(cls, partial: ov.PartialShape) -> ReadShape:
@@ -50,9 +52,7 @@ class ReadShape:
             dims=dims,
             elements=prod(dims),
             dynamic=any(dynamic),
-            # HETERO allocates a tensor between subgraphs with 0 for every dynamic dimension and then
-            # refuses it when the receiving input demands at least one element there.
-            uncuttable=any(d.is_dynamic and d.get_min_length() > 0 for d in dimensions),
+            bounded=any(d.is_dynamic and d.get_min_length() > 0 for d in dimensions),
         )
 
 

@@ -1,4 +1,4 @@
-"""Tensors whose values decide shapes: a cut there makes HETERO fail at the first request.
+"""Tensors whose values decide shapes: a cut there can make HETERO fail at the first request.
 
 A subgraph that receives the pattern of a Reshape as an input knows nothing of its values, so the
 Reshape's output becomes more dynamic there than it was in the model. HETERO then allocates the
@@ -9,20 +9,43 @@ Only what was known in advance can be lost: a pattern of which no element is kno
 pattern of which some are (``[?, ?, 12, 64]``) needs its whole chain, back to the ShapeOf, in its own
 subgraph, because OpenVINO bounds the values of a chain from its start or not at all. A ShapeOf itself
 may be apart from what it measures, since shapes cross with their tensors.
+
+Where the pattern is cut off, nothing is wrong yet: what fails is the next crossing of a tensor whose shape
+the subgraph no longer knows. :func:`shape_links` says along which edges that knowledge is lost, so that a
+placement can be judged exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from enum import IntFlag
 from typing import Any
 
 import numpy as np
+import openvino as ov
 from numpy.typing import NDArray
+from openvino import opset13 as opset
 
 from ov_autoplace._arrays import BoolArray
 from ov_autoplace.graph.records import OpRecord
 
-__all__ = ["deciding_tensors"]
+__all__ = ["LinkKind", "deciding_tensors", "shape_links"]
+
+
+class LinkKind(IntFlag):
+    """What an edge between two ops has to do with the knowledge of shapes; the C++ core knows these too."""
+
+    VALUE = 1
+    """The tensor's value is partly known in advance; a subgraph that receives the tensor does not know it."""
+    SHAPE = 2
+    """The tensor's shape may become less known than the model says; it cannot be handed over then."""
+    DECIDES = 4
+    """The value decides the shape of the consumer's outputs."""
+    COMPUTES = 8
+    """The consumer's own value, known in advance too, is computed from the value."""
+    MEASURES = 16
+    """The consumer's value is the tensor's shape."""
+
 
 # Op type -> input ports whose values decide the op's output shape.
 _SHAPE_PORTS: dict[str, tuple[int, ...]] = {
@@ -98,6 +121,84 @@ def deciding_tensors(records: Sequence[OpRecord], foldable: BoolArray) -> set[tu
         if record.op_type != "ShapeOf":
             pending.extend(record.sources)
     return found
+
+
+def shape_links(
+    model: ov.Model, records: Sequence[OpRecord], deciding: Collection[tuple[int, int]]
+) -> list[tuple[int, int, int]]:
+    """Edges along which knowledge of shapes is lost: producer, consumer and :class:`LinkKind`.
+
+    They stand in topological order of the consumers, so that one pass over them judges a placement.
+
+    Args:
+        model: The model; a clone is inferred anew.
+        records: All its ops, with its own (dynamic) shapes.
+        deciding: What :func:`deciding_tensors` found.
+    """
+    if not deciding:
+        return []
+    forgettable = _forgettable_shapes(model, records, deciding)
+    computing = {producer for producer, _ in deciding}
+    deciding_shapes = {producer for producer, _ in forgettable}
+    links = []
+    for consumer, record in enumerate(records):
+        shape_ports = _SHAPE_PORTS.get(record.op_type, ()) if consumer in deciding_shapes else ()
+        for port, source in enumerate(record.sources):
+            kind = LinkKind(0)
+            if source in forgettable:
+                kind |= LinkKind.SHAPE
+                if record.op_type == "ShapeOf":
+                    kind |= LinkKind.MEASURES
+            if source in deciding:
+                decides = LinkKind.DECIDES if port in shape_ports else LinkKind(0)
+                decides |= LinkKind.COMPUTES if consumer in computing else LinkKind(0)
+                kind |= LinkKind.VALUE | decides if decides else LinkKind(0)
+            if kind:
+                links.append((source[0], consumer, int(kind)))
+    return links
+
+
+def _forgettable_shapes(
+    model: ov.Model, records: Sequence[OpRecord], deciding: Collection[tuple[int, int]]
+) -> set[tuple[int, int]]:
+    """Outputs whose shape HETERO could not hand over if no value that decides a shape were known."""
+    clone = model.clone()
+    ops = clone.get_ordered_ops()
+    unknown: dict[tuple[int, int], ov.Node] = {}
+    for op, record in zip(ops, records, strict=True):
+        for port in _SHAPE_PORTS.get(record.op_type, ()):
+            source = record.sources[port] if port < len(record.sources) else (-1, 0)
+            if source not in deciding:
+                continue
+            if source not in unknown:
+                output = ops[source[0]].output(source[1])
+                unknown[source] = opset.parameter(output.get_partial_shape(), output.get_element_type())
+            op.input(port).replace_source_output(unknown[source].output(0))
+    clone.add_parameters(list(unknown.values()))
+    try:
+        clone.validate_nodes_and_infer_types()
+    except RuntimeError:  # an op that cannot do without the value: nothing is known of what follows
+        return {(i, port) for i, record in enumerate(records) for port in range(len(record.shapes))}
+    return {
+        (i, port)
+        for i, (op, record) in enumerate(zip(ops, records, strict=True))
+        for port in range(len(record.shapes))
+        if not _admits(record.node.get_output_partial_shape(port), op.get_output_partial_shape(port))
+    }
+
+
+def _admits(expected: ov.PartialShape, known: ov.PartialShape) -> bool:
+    """Whether HETERO can hand over a tensor: it makes one with 0 for every dimension that is not known.
+
+    Dimensions that have bounds in the whole model are a matter of their own (``bounded_edges``).
+    """
+    if known.is_static or expected.rank.is_dynamic:
+        return True
+    if known.rank.is_dynamic:
+        return False
+    return not any(
+        k.is_dynamic and e.is_static and e.get_length() > 0 for e, k in zip(expected, known, strict=True)
+    )
 
 
 def _known_in_advance(record: OpRecord, port: int) -> bool:

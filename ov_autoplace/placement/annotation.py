@@ -22,6 +22,7 @@ from ov_autoplace.errors import OutputError, PlacementError
 from ov_autoplace.files import staged_folder
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique, unique_names
+from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.fitting import check_complete, fit, remember_folded
 from ov_autoplace.placement.placement import Placement
 
@@ -71,7 +72,8 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
         fold_static_shapes(model)
         if fitted.folded:
             remember_folded(model, fitted.folded)
-    devices = set_affinities(model, fitted.device_of, keys=(AFFINITY_KEY, OP_KEY))
+    device_of = open_bounded_crossings(model, fitted.device_of)
+    devices = set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY))
     count = Counter(devices)
     summary = {
         "version": __version__,

@@ -153,7 +153,7 @@ def test_crossing_costs_are_found_from_placements_that_pay_them() -> None:
         transfer_seconds_per_byte=np.full((2, 2), 4e-10),
         mix_seconds=90e-6,
     )
-    probes = probe_assignments(table.op_seconds)
+    probes = probe_assignments(table)
     seconds = [simulate(truth, probe).latency_seconds for probe in probes]
     fitted = with_crossing_costs(table, probes, seconds)
     np.testing.assert_allclose(fitted.transfer_latency, truth.transfer_latency, rtol=1e-6)
@@ -167,7 +167,7 @@ def test_a_probe_that_the_table_calls_impossible_teaches_nothing() -> None:
     table = chain_table()
     wiring = wiring_of_groups(table)
     bonded = replace(table, wiring=replace(wiring, bonds=np.array([[0, 11]], np.int32)))
-    probes = probe_assignments(table.op_seconds)
+    probes = probe_assignments(table)
     assert not any(np.isfinite(simulate(bonded, probe).latency_seconds) for probe in probes)
     assert with_crossing_costs(bonded, probes, [1e-2] * len(probes)) is bonded
     runs = np.zeros(12, np.int32)
@@ -210,7 +210,7 @@ def test_a_slow_spell_of_the_machine_is_not_taken_for_the_cost_of_a_probe() -> N
 
 def test_crossing_costs_are_never_lowered() -> None:
     table = chain_table()
-    probes = probe_assignments(table.op_seconds)
+    probes = probe_assignments(table)
     seconds = [0.9 * simulate(table, probe).latency_seconds for probe in probes]
     fitted = with_crossing_costs(table, probes, seconds)
     np.testing.assert_allclose(fitted.transfer_latency, table.transfer_latency)
@@ -220,15 +220,55 @@ def test_crossing_costs_are_never_lowered() -> None:
 def test_probes_cross_devices_and_respect_what_a_device_supports() -> None:
     op_seconds = np.ones((30, 3))
     op_seconds[10:15, 1] = np.inf
-    probes = probe_assignments(op_seconds, seed=3)
+    table = on_devices(chain_table(30), op_seconds)
+    probes = probe_assignments(table, seed=3)
     assert len(probes) >= 2
     for probe in probes:
         assert len(set(probe.tolist())) >= 2
         assert np.all(np.isfinite(op_seconds[np.arange(30), probe]))
-    assert set(np.concatenate(probes).tolist()) == {0, 1, 2}
-    assert [p.tolist() for p in probes] == [p.tolist() for p in probe_assignments(op_seconds, seed=3)]
-    assert probe_assignments(np.ones((30, 1))) == ()
-    assert probe_assignments(np.ones((1, 2))) == ()
+    assert [p.tolist() for p in probes] == [p.tolist() for p in probe_assignments(table, seed=3)]
+    assert probe_assignments(on_devices(chain_table(30), np.ones((30, 1)))) == ()
+    assert probe_assignments(on_devices(chain_table(1), np.ones((1, 2)))) == ()
+
+
+def on_devices(table: CostTable, op_seconds: np.ndarray) -> CostTable:
+    """The table with other times, and as many devices as these have columns."""
+    D = op_seconds.shape[1]
+    return replace(
+        table,
+        devices=tuple(f"D{d}" for d in range(D)),
+        op_seconds=op_seconds,
+        transfer_latency=np.zeros((D, D)),
+        transfer_seconds_per_byte=np.zeros((D, D)),
+        launch_seconds=np.zeros(D),
+        memory_capacity=np.full(D, np.inf),
+    )
+
+
+def with_a_bond(table: CostTable, first: int, second: int) -> CostTable:
+    """The table of a chain in which two groups must share a subgraph."""
+    wiring = replace(wiring_of_groups(table), bonds=np.array([[first, second]], np.int32))
+    return replace(table, wiring=wiring)
+
+
+def test_a_placement_that_cannot_run_is_no_probe() -> None:
+    # Few of the cuts leave both ends of a bond over half the chain in one subgraph.
+    table = with_a_bond(chain_table(40), 10, 26)
+    for seed in range(20):
+        probes = probe_assignments(table, seed=seed)
+        assert all(np.isfinite(simulate(table, probe).latency_seconds) for probe in probes)
+    assert probe_assignments(with_a_bond(chain_table(40), 0, 39)) == ()
+
+
+def test_a_probe_that_ran_against_the_prediction_tells_nothing_of_crossings() -> None:
+    table = with_a_bond(chain_table(), 3, 4)
+    truth = replace(table, transfer_latency=np.full((2, 2), 25e-6))
+    probes = [*probe_assignments(table), (np.arange(12) < 4).astype(np.int32)]
+    assert np.isinf(simulate(table, probes[-1]).latency_seconds)
+    seconds = [simulate(truth, probe).latency_seconds for probe in probes[:-1]]
+    fitted = with_crossing_costs(table, probes, [*seconds, 0.007])
+    np.testing.assert_allclose(fitted.transfer_latency, truth.transfer_latency, rtol=1e-6)
+    assert with_crossing_costs(table, probes[-1:], [0.007]) is table
 
 
 @pytest.mark.parametrize("name", ["inception_v3", "bert_base", "decoder", "control_flow"])

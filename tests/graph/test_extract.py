@@ -114,10 +114,10 @@ def test_a_data_dependent_dimension_is_unknown_and_counts_as_64() -> None:
     assert graph.is_dynamic[found]
 
 
-def test_bounded_dimensions_above_zero_may_not_be_cut() -> None:
+def test_edges_with_bounded_dimensions_above_zero_are_found() -> None:
     graph = extract(bounded_dimension())
-    bounded = {graph.names[i] for i in graph.tensor_producer[graph.tensor_uncuttable]}
-    assert bounded == {"x", "bounded0", "bounded1", "bounded2"}
+    edges = {(graph.names[a], graph.names[b]) for a, b in graph.bounded_edges}
+    assert edges == {("x", "bounded0"), ("bounded0", "bounded1"), ("bounded1", "bounded2")}
 
 
 @pytest.mark.parametrize("dimension", [ov.Dimension(-1), ov.Dimension(0, 4)])
@@ -125,6 +125,7 @@ def test_dimensions_that_may_be_zero_may_be_cut(dimension: ov.Dimension) -> None
     x = ops.parameter(ov.PartialShape([dimension, 8]), np.float32)
     graph = extract(ov.Model([ops.result(ops.relu(x))], [x]))
     assert not graph.tensor_uncuttable.any()
+    assert not len(graph.bounded_edges)
 
 
 def test_a_shape_chain_may_not_be_cut_but_what_it_measures_may() -> None:

@@ -71,3 +71,47 @@ def test_ops_that_share_a_shape_can_stand_apart_once_it_is_folded():
 def _group_of(model: ov.Model, name: str) -> int:
     coarse = coarsen(extract(model))
     return int(coarse.group_of[coarse.ops.index[name]])
+
+
+def _resized(factor: ov.Node) -> ov.Model:
+    """A Reshape whose target is a size, scaled as floats and taken back to whole numbers."""
+    x = ops.parameter([4, 32], np.float32, name="x")
+    node = ops.matmul(x, ops.constant(np.eye(32, dtype=np.float32)), False, False, name="matmul")
+    sizes = ops.split(ops.shape_of(node, name="shape"), np.int64(0), 2, name="sizes")
+    rows = ops.convert(sizes.output(0), np.float32, name="float_rows")
+    scaled = ops.multiply(rows, factor, name="scaled")
+    rounded = ops.convert(ops.ceiling(scaled, name="ceiling"), np.int64, name="rounded")
+    columns = ops.squeeze(sizes.output(1), np.int64([0]), name="columns")
+    halved = ops.divide(columns, np.int64(2), name="halved")
+    target = ops.concat([rounded, ops.unsqueeze(halved, np.int64(0), name="again")], 0, name="target")
+    return ov.Model([ops.result(ops.reshape(node, target, False, name="reshape"))], [x])
+
+
+@pytest.mark.parametrize("stored", [np.float32, np.float16])
+def test_a_size_that_goes_through_floats_and_lists_is_known(stored):
+    factor = ops.constant(stored([2.0]))
+    model = _resized(factor if stored is np.float32 else ops.convert(factor, np.float32, name="factor"))
+    fold_static_shapes(model)
+    kinds = {op.get_friendly_name(): op.get_type_name() for op in model.get_ops()}
+    assert kinds["target"] == "Constant"
+    assert not {"ShapeOf", "Split", "Squeeze", "Ceiling"} & set(kinds.values())
+    assert not extract(model).tensor_uncuttable.any()
+    assert ov.Core().compile_model(model, "CPU")(np.ones((4, 32), np.float32))[0].shape == (8, 16)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.float16])
+def test_a_small_weight_is_never_decompressed_in_advance(kind):
+    x = ops.parameter([1, 4], np.float32, name="x")
+    stored = ops.constant(np.arange(16, dtype=kind).reshape(4, 4))
+    centred = ops.subtract(ops.convert(stored, np.float32), ops.convert(ops.constant(kind(3)), np.float32))
+    weight = ops.multiply(centred, np.float32([0.25]))
+    model = ov.Model([ops.result(ops.matmul(x, weight, False, True))], [x])
+    assert fold_static_shapes(model) == 0
+
+
+def test_a_weight_that_is_quantized_in_the_graph_is_left_to_the_device():
+    x = ops.parameter([1, 4], np.float32, name="x")
+    limits = [ops.constant(np.float32(value)) for value in (-1, 1, -1, 1)]
+    weight = ops.fake_quantize(ops.constant(np.ones((4, 4), np.float32)), *limits, 256)
+    model = ov.Model([ops.result(ops.matmul(x, weight, False, True))], [x])
+    assert fold_static_shapes(model) == 0

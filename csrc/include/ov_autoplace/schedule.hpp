@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ov_autoplace/partition.hpp"
+#include "ov_autoplace/shape_links.hpp"
 
 namespace ov_autoplace {
 
@@ -31,6 +32,8 @@ struct CostArrays {
     // forever.
     std::vector<std::int32_t> bond_first;
     std::vector<std::int32_t> bond_second;
+    // Edges along which the knowledge of shapes is lost, consumers ascending: see shape_links.hpp.
+    std::vector<ShapeLink> links;
     std::vector<double> transfer_latency;           // [D, D]
     std::vector<double> transfer_seconds_per_byte;  // [D, D]
     std::vector<double> launch_seconds;             // [D]

@@ -1,0 +1,90 @@
+"""Tensors with bounded dimensions cross between devices in the model that is compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+import openvino as ov
+import openvino.opset13 as ops
+import pytest
+
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.legality import broken_bonds
+from ov_autoplace.placement.annotation import annotate
+from ov_autoplace.placement.bounded import open_bounded_crossings
+
+
+def dense_chain() -> ov.Model:
+    """A batch of 1 to 4 through three MatMuls."""
+    x = ops.parameter(ov.PartialShape([ov.Dimension(1, 4), 8]), np.float32, name="x")
+    node = x
+    for i in range(3):
+        weights = np.random.default_rng(i).standard_normal((8, 8)).astype(np.float32)
+        node = ops.matmul(node, ops.constant(weights, name=f"weights{i}"), False, False, name=f"dense{i}")
+    return ov.Model([ops.result(node, name="y")], [x])
+
+
+def convolutions() -> ov.Model:
+    """Convolutions over a signal of any length; each makes a dimension of at least 1 out of it."""
+    x = ops.parameter([1, 2, -1], np.float32, name="x")
+    node = x
+    for i in range(3):
+        weights = np.random.default_rng(i).standard_normal((2, 2, 3)).astype(np.float32)
+        kernel = ops.constant(weights, name=f"kernel{i}")
+        node = ops.convolution(node, kernel, [1], [1], [1], [1], name=f"convolution{i}")
+    return ov.Model([ops.result(node, name="y")], [x])
+
+
+CASES = {dense_chain: [(1, 8), (4, 8), (2, 8)], convolutions: [(1, 2, 5), (1, 2, 9)]}
+
+
+def alternating(model: ov.Model) -> dict[str, str]:
+    """The groups by turns on two devices."""
+    coarse = coarsen(extract(model))
+    return {
+        op: ("XCPU", "CPU")[g % 2] for g, ops_of_group in enumerate(coarse.members) for op in ops_of_group
+    }
+
+
+@pytest.mark.parametrize("build", CASES)
+def test_bounded_tensors_cross_and_no_output_changes(build, unequal_pair):
+    model = build()
+    device_of = alternating(model)
+    assert set(device_of.values()) == {"XCPU", "CPU"}
+    expected = unequal_pair.compile_model(model, "CPU").create_infer_request()
+    declared = [port.get_partial_shape() for port in model.inputs]
+    annotate(model, device_of)
+    assert [port.get_partial_shape() for port in model.inputs] == declared
+    compiled = unequal_pair.compile_model(model, "HETERO:XCPU,CPU")
+    assert compiled.get_property("HETERO_NUMBER_OF_SUBMODELS") >= 3
+    request = compiled.create_infer_request()
+    for shape in CASES[build]:
+        data = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+        np.testing.assert_allclose(
+            request.infer([data])[0], expected.infer([data])[0], rtol=1e-4, atol=1e-5, err_msg=str(shape)
+        )
+
+
+def test_only_crossings_get_new_ops():
+    model = dense_chain()
+    before = len(model.get_ops())
+    names = [op.get_friendly_name() for op in model.get_ordered_ops()]
+    assert open_bounded_crossings(model, dict.fromkeys(names, "CPU")) == dict.fromkeys(names, "CPU")
+    assert len(model.get_ops()) == before
+    one_cut = {name: "XCPU" if name in ("x", "weights0", "dense0") else "CPU" for name in names}
+    placed = open_bounded_crossings(model, one_cut)
+    added = set(placed) - set(names)
+    assert {op.get_friendly_name() for op in model.get_ops()} == set(placed)
+    assert added
+    assert {placed[name] for name in added} == {"XCPU"}
+    assert open_bounded_crossings(model, placed) == placed
+
+
+def test_the_users_own_file_cannot_have_such_a_crossing():
+    graph = extract(dense_chain())
+    device = np.array([name in ("x", "weights0", "dense0") for name in graph.names]).astype(np.int32)
+    assert broken_bonds(graph, device) == []
+    (bond,) = broken_bonds(graph, device, as_it_is=True)
+    assert "'dense0'" in bond.reason
+    assert "'dense1'" in bond.reason
+    assert "lower bound" in bond.reason

@@ -1,0 +1,132 @@
+"""Which placements HETERO cannot run, and why: judged on models, by the simulator, and by HETERO itself."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+import openvino as ov
+import openvino.opset13 as ops
+import pytest
+
+import legality
+from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.target import Target
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.legality import broken_bonds
+from ov_autoplace.simulator import simulate
+from random_dynamic_models import random_dynamic_model
+
+NETWORKS = ("dpt", "unet:dynamic", "swin:int8", "llama:dynamic")
+
+
+def heads(state: bool = False) -> ov.Model:
+    """A Reshape to a pattern of which one element is known, between MatMuls; or a variable in its place."""
+    x = ops.parameter([-1, 8], np.float32, name="x")
+    first = ops.matmul(x, ops.constant(np.eye(8, dtype=np.float32)), False, False, name="first")
+    if state:
+        old = ops.read_value(ops.constant(np.zeros((1, 8), np.float32)), "memory")
+        old.set_friendly_name("read")
+        new = ops.tanh(ops.add(first, old, name="mixed"), name="new")
+        sink = ops.assign(ops.reduce_mean(new, np.int64([0]), True, name="mean"), "memory")
+        sink.set_friendly_name("write")
+        return ov.Model([ops.result(new, name="y")], [sink], [x])
+    rows = ops.gather(ops.shape_of(first, name="shape"), np.int64([0]), np.int64(0), name="rows")
+    pattern = ops.concat([rows, np.int64([4, 2])], 0, name="pattern")
+    split = ops.reshape(first, pattern, False, name="split")
+    last = ops.softmax(split, 1, name="last")
+    return ov.Model([ops.result(ops.relu(last, name="end"), name="y")], [x])
+
+
+def reasons(model: ov.Model, *there: str) -> list[str]:
+    """What is wrong when the named ops stand on another device than the others."""
+    graph = extract(model)
+    device = np.array([name in there for name in graph.names], dtype=np.int32)
+    return [bond.reason for bond in broken_bonds(graph, device)]
+
+
+def test_a_pattern_may_be_cut_off_as_long_as_no_shape_crosses_behind_it() -> None:
+    assert reasons(heads()) == []
+    assert reasons(heads(), "split", "last", "end", "y") == []
+    assert reasons(heads(), "last", "end", "y") == []
+    (reason, *_) = reasons(heads(), "split")
+    for name in ("Concat 'pattern'", "Reshape 'split'", "Softmax 'last'"):
+        assert name in reason
+
+
+def test_a_variable_is_read_and_written_in_one_subgraph() -> None:
+    assert reasons(heads(state=True), "x", "first") == []
+    (reason,) = reasons(heads(state=True), "write")
+    assert "ReadValue 'read'" in reason
+    assert "Assign 'write'" in reason
+    assert "on different devices" in reason
+    assert "in two subgraphs" in reasons(heads(state=True), "new")[0]
+
+
+@pytest.mark.parametrize("there", [("split", "last", "end", "y"), ("last", "end", "y"), ("split",)])
+def test_hetero_agrees(there: tuple[str, ...], unequal_pair: ov.Core) -> None:
+    model = heads()
+    for op in model.get_ops():
+        op.get_rt_info()["affinity"] = "XCPU" if op.get_friendly_name() in there else "CPU"
+    compiled = unequal_pair.compile_model(model, "HETERO:CPU,XCPU")
+    if reasons(heads(), *there):
+        with pytest.raises(RuntimeError, match="incompatible"):
+            compiled.create_infer_request()
+    else:
+        data = np.ones((3, 8), np.float32)
+        expected = unequal_pair.compile_model(heads(), "CPU")([data])[0]
+        np.testing.assert_allclose(compiled.create_infer_request().infer([data])[0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(700, 720))
+def test_the_simulator_says_infinite_exactly_where_a_bond_breaks(seed: int) -> None:
+    made = random_dynamic_model(seed, size=9)
+    fold_static_shapes(made.model)
+    coarse = coarsen(extract(made.model, made.shapes), light_ops=False)
+    target = Target.load("i9-12900k-flex-170")
+    table: CostTable = analytic_table(coarse, target, target.device_names[:2])
+    random = np.random.default_rng(seed)
+    for _ in range(20):
+        assignment = random.integers(2, size=len(table)).astype(np.int32)
+        broken = broken_bonds(coarse.ops, assignment[coarse.group_of])
+        assert np.isinf(simulate(table, assignment).latency_seconds) == bool(broken), f"seed {seed}"
+
+
+def test_links_survive_the_file(tmp_path) -> None:
+    coarse = coarsen(extract(heads(), {"x": [3, 8]}), light_ops=False)
+    target = Target.load("i9-12900k-flex-170")
+    table = analytic_table(coarse, target, target.device_names[:2])
+    assert len(table.wiring.links)
+    table.save(tmp_path / "table.json")
+    np.testing.assert_array_equal(CostTable.load(tmp_path / "table.json").wiring.links, table.wiring.links)
+
+
+def outcomes(name: str, model: ov.Model, shapes: dict[str, list[int]], folder, seed: int) -> list:
+    """Placements that contradict the simulator, of four in all."""
+    path = folder / "model.xml"
+    ov.save_model(model, path, compress_to_fp16=False)
+    verdicts = legality.check(name, path, shapes, 4, seed)
+    assert len(verdicts) in (1, 4)
+    return [verdict for verdict in verdicts if verdict.outcome in legality.CLASSES[2:5]]
+
+
+@pytest.mark.parametrize("seed", [7, 103, 5001])
+def test_hetero_runs_random_models_where_the_simulator_says_so(seed: int, tmp_path) -> None:
+    made = random_dynamic_model(seed)
+    assert outcomes(f"random {seed}", made.model, made.shapes, tmp_path, seed) == []
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(
+    find_spec("torch") is None or find_spec("transformers") is None,
+    reason="torch or transformers is not installed",
+)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_hetero_runs_networks_where_the_simulator_says_so(name: str, tmp_path) -> None:
+    import transformers_networks
+
+    network = transformers_networks.build(name)
+    assert outcomes(name, network.model, network.shapes, tmp_path, seed=3) == []

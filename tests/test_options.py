@@ -20,6 +20,7 @@ def test_the_properties_are_the_documented_ones():
         "AUTOPLACE_POLICY",
         "AUTOPLACE_SOLVERS",
         "AUTOPLACE_SEED",
+        "AUTOPLACE_ISOLATION",
     }
 
 

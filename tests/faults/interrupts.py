@@ -68,8 +68,8 @@ class Leftovers:
             found.append(f"exit status {self.code}")
         if self.output.rfind(HIDE) > self.output.rfind(SHOW):
             found.append("the cursor is hidden")
-        # Python shows one of its own before the program is loaded.
-        if b"Traceback" in self.output and b"ov_autoplace/__init__.py" not in self.output:
+        # Python shows one before the program is loaded, which no program can help.
+        if b"Traceback" in self.output and b"ov_autoplace/cli" in self.output:
             found.append("a traceback")
         if self.files:
             found.append(f"left {', '.join(self.files)}")

@@ -44,6 +44,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
 from ov_autoplace.cost.transfer_store import TransferStore
 from ov_autoplace.cost.transfers import TransferFit, TransferSample, measure_transfers
+from ov_autoplace.decision_cache import cache_folder
 from ov_autoplace.devices import core_with_extra_devices, device_properties, resolve_devices
 from ov_autoplace.errors import DeviceFailedError, OptionError
 from ov_autoplace.graph.coarsen import coarsen
@@ -170,7 +171,11 @@ class Placer:
             with self._phase("solve"):
                 contest = predicted(propose(table, source))
             return self._answer(whole, table, contest)
-        properties = device_properties(self._core, self._devices, options.properties)
+        # Blobs of what is only measured belong into no cache, and writing them is not safe between processes.
+        config = dict(options.properties)
+        if cache_folder(self._core, config):
+            config["CACHE_DIR"] = ""
+        properties = device_properties(self._core, self._devices, config)
         with self._phase("prepare"):
             supported = supported_ops(self._core, model, graph.names, self._devices, properties)
             session = ProfilingSession(

@@ -120,6 +120,7 @@ class Arena:
         self._budget = budget
         self._seconds = budget.left  # when the races began
         self._executables: dict[bytes, Executable] = {}
+        self._compile_seconds: dict[bytes, float] = {}
 
     def run(self, proposals: Sequence[Proposal]) -> Contest:
         """Race the best of ``proposals``; ``TUNE`` goes on with corrected costs until its budget ends."""
@@ -160,7 +161,10 @@ class Arena:
         """
         if len(contenders) < 2:
             return 0
-        once = sum(self._executable(e.proposal).compile_seconds for e in contenders)
+        # A single device that was close may not have been compiled yet; it takes no longer than the longest.
+        longest = max(self._compile_seconds.values(), default=0.0)
+        keys = [e.proposal.assignment.tobytes() for e in contenders]
+        once = sum(self._compile_seconds.get(key, longest) for key in keys)
         # Each compilation is followed by a race that is as long as it must be to prove something.
         once += _CONVINCING_ROUNDS * sum(e.seconds for e in contenders)
         affordable = int(self._budget.left / max(once, 1e-9))
@@ -287,7 +291,10 @@ class Arena:
         key = proposal.assignment.tobytes()
         if key not in self._executables:
             placement = Placement.of_groups(self._profile.table, proposal.assignment)
-            self._executables[key] = self._session.compile_placement(placement.to_dict())
+            before = self._budget.left
+            executable = self._session.compile_placement(placement.to_dict())
+            self._compile_seconds[key] = max(executable.compile_seconds, before - self._budget.left)
+            self._executables[key] = executable
         return self._executables[key]
 
 

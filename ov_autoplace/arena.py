@@ -20,7 +20,7 @@ from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.proposals import POLICY_NAME, Proposal, ProposalSource, propose
 from ov_autoplace.simulator import simulate
-from ov_autoplace.statistics import paired_ratio
+from ov_autoplace.statistics import paired_ratio, was_disturbed
 
 if TYPE_CHECKING:
     from ov_autoplace.isolation.interface import Executable
@@ -54,8 +54,6 @@ _TRIALS = 8
 # Single devices of which an inference came this close to the best one's median are raced with it, instead of
 # trusting the profile run, which other work may have disturbed.
 _CLOSE = 1.25
-# Mean over median of samples above which other work disturbed them.
-_QUIET = 1.3
 # Where a compiled model happens to lie in memory makes it faster or slower by some percent for as long as it
 # lives, which no number of runs shows. Short models compile quickly, so their last contenders do it again
 # several times.
@@ -122,6 +120,7 @@ class Arena:
         self._budget = budget
         self._seconds = budget.left  # when the races began
         self._executables: dict[bytes, Executable] = {}
+        self._compile_seconds: dict[bytes, float] = {}
 
     def run(self, proposals: Sequence[Proposal]) -> Contest:
         """Race the best of ``proposals``; ``TUNE`` goes on with corrected costs until its budget ends."""
@@ -146,7 +145,7 @@ class Arena:
             contest = verdict(
                 entrants, self._fastest(singles), contest.winner if still else self._fastest(singles)
             )
-        disturbed = any(_was_disturbed(e.samples) for e in contenders)
+        disturbed = any(was_disturbed(e.samples) for e in contenders)
         return replace(contest, disturbed=disturbed)
 
     def _contenders(self, winner: Entrant, singles: list[Entrant]) -> list[Entrant]:
@@ -162,7 +161,10 @@ class Arena:
         """
         if len(contenders) < 2:
             return 0
-        once = sum(self._executable(e.proposal).compile_seconds for e in contenders)
+        # A single device that was close may not have been compiled yet; it takes no longer than the longest.
+        longest = max(self._compile_seconds.values(), default=0.0)
+        keys = [e.proposal.assignment.tobytes() for e in contenders]
+        once = sum(self._compile_seconds.get(key, longest) for key in keys)
         # Each compilation is followed by a race that is as long as it must be to prove something.
         once += _CONVINCING_ROUNDS * sum(e.seconds for e in contenders)
         affordable = int(self._budget.left / max(once, 1e-9))
@@ -260,10 +262,9 @@ class Arena:
         for entrant in entrants:
             is_known = entrant.proposal.assignment.tobytes() in self._executables
             # What must be run to prove something comes after the compilations.
-            runs = _CONVINCING_ROUNDS * sum(
-                e.proposal.predicted_seconds for e, _ in [*runnable, (entrant, None)]
-            )
-            if len(runnable) > 1 and not is_known and self._budget.left - end < longest + runs:
+            rivals = [entrant, *(e for e, _ in runnable)]
+            needed = longest + _CONVINCING_ROUNDS * sum(e.proposal.predicted_seconds for e in rivals)
+            if not is_known and self._budget.left - end <= (needed if len(runnable) > 1 else 0.0):
                 continue
             before = self._budget.left
             try:
@@ -295,18 +296,16 @@ class Arena:
         key = proposal.assignment.tobytes()
         if key not in self._executables:
             placement = Placement.of_groups(self._profile.table, proposal.assignment)
-            self._executables[key] = self._session.compile_placement(placement.to_dict())
+            before = self._budget.left
+            executable = self._session.compile_placement(placement.to_dict())
+            self._compile_seconds[key] = max(executable.compile_seconds, before - self._budget.left)
+            self._executables[key] = executable
         return self._executables[key]
 
 
 def _may_be_as_fast(entrant: Entrant, best: Entrant) -> bool:
     """Whether an inference came close to the best one's median: a disturbance makes many long, none short."""
     return bool(len(entrant.samples)) and float(entrant.samples.min()) <= _CLOSE * best.seconds
-
-
-def _was_disturbed(samples: FloatArray) -> bool:
-    """Whether a few samples took as long as only other work makes them."""
-    return len(samples) > 0 and float(np.mean(samples)) > _QUIET * float(np.median(samples))
 
 
 def settled(proposals: Sequence[Proposal], samples: Mapping[str, FloatArray], best: str) -> Contest:

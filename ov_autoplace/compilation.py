@@ -6,8 +6,10 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import openvino as ov
@@ -17,6 +19,8 @@ from ov_autoplace.devices import device_properties, property_text
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.locks import locked
+from ov_autoplace.models import openvino_reason
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
@@ -27,6 +31,9 @@ _log = logging.getLogger("ov_autoplace")
 
 # The name under which the Core knows the HETERO plugin a second time; see `device.py`.
 _NATIVE_NAME = "AUTOPLACE"
+# In ``CACHE_DIR``: the lock of whoever compiles there, and how long to wait for it and for a decision.
+_BLOB_LOCK, _PATIENCE = "autoplace.lock", 300.0
+_CHECKED = {True: "it holds", False: "it does not hold", None: "the machine is still busy"}
 _PRECISION = ("INFERENCE_PRECISION_HINT", "EXECUTION_MODE_HINT")
 
 
@@ -48,27 +55,93 @@ def compile_placed(
         compile_native: ``openvino.Core.compile_model`` without its AUTOPLACE part, bound to ``core``.
         explicit: The caller named the devices; an annotation that uses others is then not applied.
     """
-    config = options.properties
     if len(devices) == 1:
-        return compile_native(model, devices[0], single_device_config(devices[0], config))
+        return _compile_on(core, model, devices[0], options, compile_native)
     make_names_unique(model)
     device_of = _annotation(core, model, devices, explicit)
-    if device_of is None:
-        fold_static_shapes(model)
-        device_of = _placed(core, model, devices, options)
+    if device_of is not None:
+        return _compile_for(core, model, device_of, devices, options, compile_native)
+    fold_static_shapes(model)
+    cache = DecisionCache.of(core, model, devices, options)
+    if cache is None:
+        return _compile_for(
+            core, model, _search(core, model, devices, options), devices, options, compile_native
+        )
+    with _lock(cache.lock):
+        # Who waited for another process to decide finds its decision here.
+        device_of = _stored(cache, core, model, devices, options)
+        if device_of is not None:
+            try:
+                compiled = _compile_for(core, model, device_of, devices, options, compile_native)
+                compiled.create_infer_request()  # where HETERO finds out that submodels do not fit
+                return compiled
+            except RuntimeError as cause:
+                cache.drop(f"its placement cannot be run: {openvino_reason(cause)}")
+        device_of = _search(core, model, devices, options, cache)
+        return _compile_for(core, model, device_of, devices, options, compile_native)
+
+
+def _compile_for(
+    core: ov.Core,
+    model: ov.Model,
+    device_of: Mapping[str, str],
+    devices: Sequence[str],
+    options: PlacerOptions,
+    compile_native: Callable[..., ov.CompiledModel],
+) -> ov.CompiledModel:
+    """Compile with the device of every op."""
     used = [d for d in dict.fromkeys([*devices, *device_of.values()]) if d in set(device_of.values())]
     if len(used) == 1:
         # Through HETERO it would be the same kernels behind one more layer.
-        return compile_native(model, used[0], single_device_config(used[0], config))
+        return _compile_on(core, model, used[0], options, compile_native)
+    config = options.properties
     try:
         set_affinities(model, open_bounded_crossings(model, device_of))
     except PlacementError as cause:
         most = Counter(device_of.values()).most_common(1)[0][0]
         _log.warning("the whole model runs on %s: %s", most, cause)
-        return compile_native(model, most, single_device_config(most, config))
+        return _compile_on(core, model, most, options, compile_native)
     if cache_folder(core, config):
         _tell_blobs_apart(core, model, used, config)
-    return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", hetero_config(core, used, config))
+    with _writing_blobs(core, hetero_config(core, used, config)) as native:
+        return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", native)
+
+
+def _compile_on(
+    core: ov.Core,
+    model: ov.Model,
+    device: str,
+    options: PlacerOptions,
+    compile_native: Callable[..., ov.CompiledModel],
+) -> ov.CompiledModel:
+    """Compile for one device."""
+    with _writing_blobs(core, single_device_config(device, options.properties)) as native:
+        return compile_native(model, device, native)
+
+
+@contextmanager
+def _writing_blobs(core: ov.Core, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Lets one process at a time compile with a ``CACHE_DIR``; yields the configuration to compile with.
+
+    Processes of OpenVINO 2026.4.1 that write and read the same blob at once can die of it.
+    """
+    folder = cache_folder(core, config)
+    if not folder:
+        yield config
+        return
+    with _lock(Path(folder) / _BLOB_LOCK) as is_locked:
+        if not is_locked:
+            _log.debug("compiled without the cache in %s, because other processes are using it", folder)
+        yield config if is_locked else {**config, "CACHE_DIR": ""}
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[bool]:
+    """A lock in ``CACHE_DIR``, which is made where it is missing; yields whether it was got in time."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path, _PATIENCE) as is_locked:
+        yield is_locked
 
 
 def _tell_blobs_apart(
@@ -126,14 +199,35 @@ def _annotation(
     return placement.to_dict()
 
 
-def _placed(core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions) -> dict[str, str]:
-    cache = DecisionCache.of(core, model, devices, options)
-    device_of = cache.load() if cache else None
-    if device_of is None:
-        from ov_autoplace.placer import Placer
+def _stored(
+    cache: DecisionCache, core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions
+) -> dict[str, str] | None:
+    """The decision in the cache; one that was found on a busy machine has to win a short race first."""
+    stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
+    if stored is None or not stored.disturbed:
+        return stored.device_of if stored else None
+    from ov_autoplace.confirmation import confirm
 
-        placement = Placer(core, devices, options).place(model)
-        device_of = placement.to_dict()
-        if cache:
-            cache.store(placement)
-    return device_of
+    answer = confirm(core, model, devices, options, stored.device_of)
+    _log.info("a decision that was found on a busy machine was checked: %s", _CHECKED[answer])
+    if answer is False:
+        return None
+    if answer:
+        reason = "found while other work disturbed the measurements, and confirmed by a race"
+        cache.write(replace(stored, disturbed=False), None, reason)
+    return stored.device_of
+
+
+def _search(
+    core: ov.Core,
+    model: ov.Model,
+    devices: Sequence[str],
+    options: PlacerOptions,
+    cache: DecisionCache | None = None,
+) -> dict[str, str]:
+    from ov_autoplace.placer import Placer
+
+    placement = Placer(core, devices, options).place(model)
+    if cache is not None:
+        cache.store(placement)
+    return placement.to_dict()

@@ -5,37 +5,63 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import openvino as ov
 
-from ov_autoplace._version import __version__
-from ov_autoplace.devices import fingerprint, property_text
+from ov_autoplace.conditions import measuring_conditions
+from ov_autoplace.devices import device_properties, property_text
 from ov_autoplace.errors import AutoplaceError, OutputError
 from ov_autoplace.files import read_json, write_text_atomically
+from ov_autoplace.locks import remove_unless_locked
+from ov_autoplace.model_hash import model_hash
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.policy.checkpoint import checkpoint_key
 
-__all__ = ["DecisionCache", "cache_folder", "model_hash"]
+__all__ = ["MOST_BYTES", "DecisionCache", "StoredDecision", "cache_folder", "model_hash"]
 
 _log = logging.getLogger("ov_autoplace")
-_SCHEMA = 1
+_SCHEMA = 2
+
+MOST_BYTES = 64 << 20
+"""All decisions in one folder together; beyond, those go that were not used for the longest time."""
 
 
 def cache_folder(core: ov.Core, properties: Mapping[str, Any]) -> str:
     """``CACHE_DIR`` of a request, or of its Core; empty when neither has one."""
-    return str(properties.get("CACHE_DIR") or core.get_property("CACHE_DIR"))
+    return str(properties.get("CACHE_DIR", core.get_property("CACHE_DIR")))
+
+
+@dataclass(frozen=True)
+class StoredDecision:
+    """What an entry holds.
+
+    Attributes:
+        device_of: The device of every op.
+        disturbed: It was found while other work kept the devices busy, and wants to be checked.
+    """
+
+    device_of: dict[str, str]
+    disturbed: bool
 
 
 @dataclass(frozen=True)
 class DecisionCache:
-    """The one file in which the decision for a model, devices and options is kept."""
+    """The one file in which the decision for a model, devices and options is kept.
+
+    Attributes:
+        path: The file.
+        devices: The devices of the request.
+    """
 
     path: Path
+    devices: tuple[str, ...]
 
     @classmethod
     def of(
@@ -54,48 +80,97 @@ class DecisionCache:
             Path(options.target).read_bytes() if options.target and Path(options.target).exists() else b""
         )
         asked["policy"] = checkpoint_key(options.policy)
-        settings = json.dumps([asked, dict(options.properties)], sort_keys=True, default=property_text)
+        properties = {key: value for key, value in options.properties.items() if key != "CACHE_DIR"}
+        settings = json.dumps([asked, properties], sort_keys=True, default=property_text)
+        conditions = measuring_conditions(core, devices, device_properties(core, devices, properties))
         key = hashlib.sha256()
-        for part in (__version__, model_hash(model), fingerprint(core, devices), ",".join(devices), settings):
-            key.update(part.encode() + b"\0")
+        for part in (*conditions, model_hash(model), ",".join(devices), settings):
+            key.update(part.encode("utf-8", "surrogatepass") + b"\0")
         key.update(target)
-        return cls(Path(str(folder)) / f"autoplace-{key.hexdigest()[:32]}.json")
+        return cls(Path(folder) / f"autoplace-{key.hexdigest()[:32]}.json", tuple(devices))
 
-    def load(self) -> dict[str, str] | None:
-        """The device of every op, or ``None`` when nothing usable is stored."""
+    @property
+    def lock(self) -> Path:
+        """The lock of whoever makes this decision."""
+        return self.path.with_suffix(".lock")
+
+    def load(self, ops: Collection[str]) -> StoredDecision | None:
+        """What is stored, or ``None``; an entry that does not fit is dropped with a warning.
+
+        Args:
+            ops: Friendly names of all ops of the model.
+        """
         if not self.path.exists():
             return None
         try:
-            data = read_json(self.path, AutoplaceError, "a stored decision")
-            if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
-                return None
-            return Placement.from_dict(data["placement"]).to_dict()
-        except (AutoplaceError, KeyError, AttributeError) as cause:
-            _log.warning("%s is damaged and will be replaced (%s)", self.path, cause)
+            stored = self._read(ops)
+        except AutoplaceError as cause:
+            self.drop(str(cause))
             return None
+        with suppress(OSError):
+            os.utime(self.path)  # what was used last goes last
+        return stored
+
+    def _read(self, ops: Collection[str]) -> StoredDecision:
+        data = read_json(self.path, AutoplaceError, "a stored decision")
+        if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
+            raise AutoplaceError("it has another schema")
+        device_of, disturbed = data.get("placement"), data.get("disturbed")
+        if not isinstance(device_of, dict) or not isinstance(disturbed, bool):
+            raise AutoplaceError("it holds no placement")
+        for op, device in device_of.items():
+            if device not in self.devices:
+                raise AutoplaceError(f"it places {op!r} on {device!r}, not on {', '.join(self.devices)}")
+        strange = set(ops).symmetric_difference(device_of)
+        if strange:
+            raise AutoplaceError(f"it is for other ops, such as {min(strange)!r}")
+        return StoredDecision(device_of, disturbed)
+
+    def drop(self, reason: str) -> None:
+        """Remove the entry, which is of no use."""
+        _log.warning("%s is damaged or does not fit and is made anew: %s", self.path, reason)
+        with suppress(OSError):
+            self.path.unlink()
 
     def store(self, placement: Placement) -> None:
         """Keep a decision; a folder that cannot be written costs a warning, not the compile."""
         decision = placement.decision
+        self.write(
+            StoredDecision(placement.to_dict(), decision.disturbed if decision else False),
+            chosen=decision.chosen if decision else placement.solver,
+            reason=str(decision or ""),
+        )
+
+    def write(self, stored: StoredDecision, chosen: str | None, reason: str) -> None:
+        """:meth:`store` of something that is no new decision."""
         data = {
             "schema": _SCHEMA,
-            "chosen": decision.chosen if decision else placement.solver,
-            "decision": str(decision or ""),
-            "placement": placement.to_dict(),
+            "chosen": chosen,
+            "decision": reason,
+            "disturbed": stored.disturbed,
+            "placement": stored.device_of,
         }
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_text_atomically(self.path, json.dumps(data, ensure_ascii=False))
-        except (OutputError, OSError) as cause:
+        except (OutputError, OSError, UnicodeError) as cause:
             _log.warning("the decision is not kept: %s", cause)
+        else:
+            self._evict()
 
-
-def model_hash(model: ov.Model) -> str:
-    """Hash of what a placement depends on: names, types, shapes and wiring, but not the weights."""
-    digest = hashlib.sha256()
-    for op in model.get_ordered_ops():
-        parts = [op.get_friendly_name(), op.get_type_name()]
-        parts += [f"{o.get_element_type()}{o.get_partial_shape()}" for o in op.outputs()]
-        parts += [v.get_node().get_friendly_name() for v in op.input_values()]
-        digest.update("\0".join(parts).encode("utf-8", "surrogatepass") + b"\n")
-    return digest.hexdigest()
+    def _evict(self) -> None:
+        """Remove the entries that were not used for longest while there are too many; never this one."""
+        entries = []
+        for path in self.path.parent.glob("autoplace-*.json"):
+            with suppress(OSError):  # another process may be doing the same
+                status = path.stat()
+                entries.append((status.st_mtime_ns, status.st_size, path))
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
+            if total <= MOST_BYTES:
+                break
+            if path != self.path:
+                with suppress(OSError):
+                    path.unlink()
+                    remove_unless_locked(path.with_suffix(".lock"))
+                total -= size

@@ -15,6 +15,7 @@ from ov_autoplace.errors import OptionError
 from ov_autoplace.text import parse_json
 
 __all__ = [
+    "DEFAULT_BUDGET_MS",
     "DEFAULT_SOLVERS",
     "MODES",
     "NO_POLICY",
@@ -33,7 +34,7 @@ DEFAULT_SOLVERS = ("auto", "greedy")
 POLICY_SOLVER = "policy"
 _NO_SOLVERS = "none"
 _SWITCH = {"YES": True, "TRUE": True, "NO": False, "FALSE": False}
-_DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
+DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
 _SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
 
 Progress = Callable[[int, int, str], None]
@@ -113,7 +114,7 @@ class PlacerOptions:
     def budget_seconds(self) -> float:
         """Seconds for one decision; a default may still be extended for a slow model."""
         budget = self.time_budget_ms
-        return (_DEFAULT_BUDGET_MS.get(self.mode, math.inf) if budget is None else budget) / 1e3
+        return (DEFAULT_BUDGET_MS.get(self.mode, math.inf) if budget is None else budget) / 1e3
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> PlacerOptions:

@@ -10,7 +10,10 @@ import numpy as np
 
 from ov_autoplace._arrays import FloatArray
 
-__all__ = ["Interval", "median_interval", "paired_ratio"]
+__all__ = ["Interval", "median_interval", "paired_ratio", "was_disturbed"]
+
+# Mean over median above which samples were disturbed.
+_QUIET = 1.3
 
 
 class Interval(NamedTuple):
@@ -45,6 +48,11 @@ def paired_ratio(numerator: FloatArray, denominator: FloatArray, confidence: flo
     """
     n = min(len(numerator), len(denominator))
     return median_interval(np.asarray(numerator[:n]) / np.asarray(denominator[:n]), confidence)
+
+
+def was_disturbed(samples: FloatArray) -> bool:
+    """Whether a few samples are as long as only other work on the machine makes them, ``float64[n]``."""
+    return len(samples) > 0 and float(np.mean(samples)) > _QUIET * float(np.median(samples))
 
 
 @cache

@@ -11,7 +11,17 @@ from typing import Annotated
 import typer
 
 from ov_autoplace._version import __version__
-from ov_autoplace.cli import annotate, bench, benchmark_app, calibrate, devices, explain, finetune, pretrain
+from ov_autoplace.cli import (
+    annotate,
+    bench,
+    benchmark_app,
+    cache,
+    calibrate,
+    devices,
+    explain,
+    finetune,
+    pretrain,
+)
 from ov_autoplace.cli.console import fail, log_handler, print_sentence
 from ov_autoplace.errors import AutoplaceError
 
@@ -26,6 +36,7 @@ app = typer.Typer(
 )
 app.command("devices")(devices.devices)
 app.command("calibrate")(calibrate.calibrate)
+app.command("cache")(cache.cache)
 app.command("annotate")(annotate.annotate)
 app.command("bench")(bench.bench)
 app.command("explain")(explain.explain)

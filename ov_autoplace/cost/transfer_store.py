@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -22,11 +21,10 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._arrays import frozen_array
-from ov_autoplace._version import __version__
-from ov_autoplace.cost.generic_target import processor_name
+from ov_autoplace.conditions import measuring_conditions
 from ov_autoplace.cost.json_fields import Record
 from ov_autoplace.cost.transfers import DEFAULT_SIZES, TransferFit, TransferSample, fit_transfers
-from ov_autoplace.devices import device_settings, fingerprint
+from ov_autoplace.devices import device_settings
 from ov_autoplace.errors import AutoplaceError, OutputError, TargetError
 from ov_autoplace.files import read_json, write_text_atomically
 from ov_autoplace.user_cache import user_cache_folder
@@ -54,12 +52,14 @@ class StoredTransfers:
         path: Its file.
         conditions: What it holds for, a line each.
         devices: Device names.
+        settings: Their properties, in which they differ from a new Core's, as text.
         samples: What was measured.
     """
 
     path: Path
     conditions: tuple[str, ...]
     devices: tuple[str, ...]
+    settings: Mapping[str, Mapping[str, str]]
     samples: tuple[TransferSample, ...]
 
     @classmethod
@@ -73,7 +73,10 @@ class StoredTransfers:
         top.require_schema(_SCHEMA, _VERSION)
         devices = top.texts("devices")
         samples = tuple(_sample(record, devices) for record in top.records("samples", "sample"))
-        return cls(path, top.texts("conditions"), devices, samples)
+        own = top.record("settings")
+        records = {device: own.record(device) for device in devices}
+        settings = {d: {key: record.text(key) for key in record.fields} for d, record in records.items()}
+        return cls(path, top.texts("conditions"), devices, settings, samples)
 
     def save(self) -> None:
         """Write the file, and the folder where it is missing.
@@ -86,6 +89,7 @@ class StoredTransfers:
             "version": _VERSION,
             "conditions": self.conditions,
             "devices": self.devices,
+            "settings": self.settings,
             "samples": [
                 {"devices": s.devices, "tensor_bytes": s.tensor_bytes, "seconds": s.seconds.tolist()}
                 for s in self.samples
@@ -111,7 +115,11 @@ class TransferStore:
         self, core: ov.Core, devices: Sequence[str], properties: Mapping[str, Mapping[str, Any]]
     ) -> None:
         self._devices = tuple(devices)
-        self._conditions = _conditions(core, devices, properties)
+        self._settings = {
+            device: {key: value for key, value in own.items() if key != "CACHE_DIR"}
+            for device, own in device_settings(core, devices, properties).items()
+        }
+        self._conditions = measuring_conditions(core, devices, properties)
         self._key = hashlib.sha256("\n".join(self._conditions).encode()).hexdigest()[:32]
         folder = user_cache_folder()
         self._path = None if folder is None else folder / f"transfers-{self._key}.json"
@@ -137,7 +145,7 @@ class TransferStore:
         if self._path is None:
             return
         try:
-            StoredTransfers(self._path, self._conditions, self._devices, known).save()
+            StoredTransfers(self._path, self._conditions, self._devices, self._settings, known).save()
         except AutoplaceError as cause:
             _log.debug("hand-over costs are not kept: %s", cause)
 
@@ -169,21 +177,6 @@ def _has(samples: Sequence[TransferSample], pair: tuple[str, str], size: int) ->
 def _merged(first: Sequence[TransferSample], second: Sequence[TransferSample]) -> tuple[TransferSample, ...]:
     """All samples, each placement of a size once; what was measured last counts."""
     return tuple({(s.devices, s.tensor_bytes): s for s in (*first, *second)}.values())
-
-
-def _conditions(
-    core: ov.Core, devices: Sequence[str], properties: Mapping[str, Mapping[str, Any]]
-) -> tuple[str, ...]:
-    settings = device_settings(core, devices, properties)
-    return (
-        f"ov-autoplace {__version__}",
-        *fingerprint(core, devices).split("; "),
-        *(
-            f"{device}: {json.dumps({k: v for k, v in own.items() if k != 'CACHE_DIR'}, sort_keys=True)}"
-            for device, own in settings.items()
-        ),
-        f"{processor_name()}, {len(os.sched_getaffinity(0))} of {os.cpu_count()} processors",
-    )
 
 
 def _sample(record: Record, devices: Sequence[str]) -> TransferSample:

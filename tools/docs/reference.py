@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from ov_autoplace.arena import _DEFAULT_BUDGET_MS
 from ov_autoplace.cli.annotate import annotate
-from ov_autoplace.options import PREFIX, PROPERTY_NAMES, PlacerOptions
+from ov_autoplace.options import DEFAULT_BUDGET_MS, PREFIX, PROPERTY_NAMES, PlacerOptions
 
 __all__ = ["EXAMPLES", "attribute_descriptions", "command_line_markdown", "options_markdown"]
 
@@ -79,7 +78,7 @@ def _flag(name: str) -> str:
 
 def _default(field: Field[Any]) -> str:
     if field.name == "time_budget_ms":
-        return ", ".join(f"{ms:,.0f} in `{mode}`" for mode, ms in _DEFAULT_BUDGET_MS.items())
+        return ", ".join(f"{ms:,.0f} in `{mode}`" for mode, ms in DEFAULT_BUDGET_MS.items())
     if field.default_factory is not MISSING:
         return "empty"
     if isinstance(field.default, tuple):

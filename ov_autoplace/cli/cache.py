@@ -1,0 +1,173 @@
+"""``ov-autoplace cache``: what was measured of this machine and is kept in the user's cache folder."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ov_autoplace.cli import arguments
+from ov_autoplace.cli.console import bytes_text, print_json, print_sentence, print_table, progress_bar
+from ov_autoplace.errors import AutoplaceError, DeviceError, OptionError, OutputError, TargetError
+
+if TYPE_CHECKING:
+    from ov_autoplace.cost.transfer_store import StoredTransfers
+
+__all__ = ["cache"]
+
+# Medians of hand-overs of one machine differ by this factor between two quiet hours; more is another machine.
+_DRIFT = 1.5
+
+
+class _Action(str, Enum):
+    LS = "ls"
+    RM = "rm"
+    VERIFY = "verify"
+
+
+def cache(
+    action: Annotated[
+        _Action,
+        typer.Argument(
+            help="ls: show the entries; rm: remove them; verify: check their files, and measure again what "
+            "was measured here.",
+            show_default=False,
+        ),
+    ],
+    entries: Annotated[
+        list[str] | None, typer.Argument(metavar="[ENTRY]...", help="Names that ls shows; all when left out.")
+    ] = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """What hand-overs between devices cost on this machine, which is measured once and kept.
+
+    The folder is $XDG_CACHE_HOME/ov-autoplace, or ~/.cache/ov-autoplace. Decisions about models are not
+    there but in the folder that CACHE_DIR names.
+    """
+    paths = _chosen(entries or [])
+    if action is _Action.RM:
+        rows = [_removed(path) for path in paths]
+    elif action is _Action.LS:
+        rows = [_shown(path) for path in paths]
+    else:
+        with progress_bar() as progress:
+            rows = []
+            for number, path in enumerate(paths):
+                progress(number, len(paths), path.name)
+                rows.append(_verified(path))
+    if as_json:
+        print_json({"folder": str(_folder()), "entries": rows})
+    elif rows:
+        columns = {"bytes": ">size", "sizes": ">sizes"}
+        keys = list(rows[0])
+        cells = [[bytes_text(v) if k == "bytes" else v for k, v in row.items()] for row in rows]
+        print_table(str(_folder()), [columns.get(key, key) for key in keys], cells)
+    else:
+        print_sentence(f"{_folder()} holds no measurements")
+    if action is _Action.VERIFY and any(row["state"] in ("damaged", "differs") for row in rows):
+        raise typer.Exit(1)
+
+
+def _folder() -> Path:
+    from ov_autoplace.user_cache import user_cache_folder
+
+    folder = user_cache_folder()
+    if folder is None:
+        raise OptionError("there is no home folder; set XDG_CACHE_HOME to an absolute path")
+    return folder
+
+
+def _chosen(names: list[str]) -> list[Path]:
+    from ov_autoplace.cost.transfer_store import stored_transfers
+
+    _folder()
+    paths = list(stored_transfers())
+    known = {path.name: path for path in paths} | {path.stem: path for path in paths}
+    for name in names:
+        if name not in known:
+            raise OptionError(f"there is no entry {name!r}; `ov-autoplace cache ls` shows their names")
+    return [known[name] for name in dict.fromkeys(names)] if names else paths
+
+
+def _removed(path: Path) -> dict[str, Any]:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as cause:
+        raise OutputError(f"cannot remove {path}: {(cause.strerror or str(cause)).lower()}") from cause
+    return {"entry": path.name, "state": "removed"}
+
+
+def _shown(path: Path) -> dict[str, Any]:
+    from ov_autoplace.cost.transfer_store import SIZES, StoredTransfers
+
+    row: dict[str, Any] = {"entry": path.name, "devices": "", "sizes": "", "bytes": 0, "holds for": ""}
+    try:
+        row["bytes"] = path.stat().st_size
+        entry = StoredTransfers.load(path)
+    except (TargetError, OSError) as cause:
+        return {**row, "holds for": f"damaged: {cause}"}
+    sizes = {sample.tensor_bytes for sample in entry.samples}
+    return {
+        **row,
+        "devices": ", ".join(entry.devices),
+        "sizes": f"{len(sizes)} of {len(SIZES)}",
+        "holds for": "; ".join(entry.conditions),
+    }
+
+
+def _verified(path: Path) -> dict[str, Any]:
+    """Whether an entry is damaged, is of another machine, or still says what is measured now."""
+    from ov_autoplace.cost.transfer_store import StoredTransfers
+
+    try:
+        entry = StoredTransfers.load(path)
+    except TargetError as cause:
+        return {"entry": path.name, "state": "damaged", "remark": str(cause)}
+    try:
+        factor, worst = _measured_again(entry)
+    except _ElsewhereError as cause:
+        return {"entry": path.name, "state": "other machine", "remark": str(cause)}
+    except AutoplaceError as cause:
+        return {"entry": path.name, "state": "not measured", "remark": str(cause)}
+    state = "holds" if 1 / _DRIFT <= factor <= _DRIFT else "differs"
+    remark = f"takes {factor:.2f} times as long now in the median, {worst:.2f} times at most"
+    return {"entry": path.name, "state": state, "remark": remark}
+
+
+class _ElsewhereError(Exception):
+    """An entry that was not measured under the conditions of this machine."""
+
+
+def _measured_again(entry: StoredTransfers) -> tuple[float, float]:
+    """What placements of the stored sizes take now over what they took: in the median, and at most."""
+    import numpy as np
+
+    from ov_autoplace.conditions import measuring_conditions
+    from ov_autoplace.cost.transfers import measure_transfers
+    from ov_autoplace.devices import core_with_extra_devices, profiler_for, resolve_devices
+
+    core = core_with_extra_devices()
+    try:
+        resolve_devices(core, entry.devices)
+    except DeviceError as cause:
+        raise _ElsewhereError(str(cause)) from cause
+    here = measuring_conditions(core, entry.devices, entry.settings)
+    if here != entry.conditions:
+        strange = next((line for line in entry.conditions if line not in here), entry.conditions[0])
+        raise _ElsewhereError(f"it holds for: {strange}")
+    sizes = sorted({sample.tensor_bytes for sample in entry.samples})
+    profiler = profiler_for(core, entry.devices, entry.settings)
+    now = {
+        (s.devices, s.tensor_bytes): float(np.median(s.seconds))
+        for s in measure_transfers(profiler, entry.devices, sizes=sizes).samples
+    }
+    ratios = [
+        now[s.devices, s.tensor_bytes] / float(np.median(s.seconds))
+        for s in entry.samples
+        if (s.devices, s.tensor_bytes) in now
+    ]
+    if not ratios:
+        raise TargetError("it holds no sample that can be measured again")
+    return float(np.median(ratios)), max(ratios)

@@ -1,0 +1,80 @@
+"""A hash of everything in a model that the answer to where its ops should run can depend on.
+
+It holds what a plugin sees: each op's type, version, name, attributes, inputs and outputs, and the bodies of
+If, Loop and TensorIterator. Of constants it holds the values that decide something: those of up to 4 KiB,
+which are shapes, axes, indices, scales; larger ones are weights, whose values change results but not times,
+and reading them all would take longer than a compile from the cache. Of them type and shape count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import openvino as ov
+
+__all__ = ["model_hash"]
+
+_VALUE_BYTES = 4096
+_LOOPS = ("Loop", "TensorIterator")
+
+
+def model_hash(model: ov.Model) -> str:
+    """Hexadecimal digest of ``model``; names of its ops must be unique for it to tell all wirings apart."""
+    digest = hashlib.sha256()
+    _add(digest, model)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, model: ov.Model) -> None:
+    for op in model.get_ordered_ops():
+        kind = op.get_type_info()
+        parts = [op.get_friendly_name(), f"{kind.version_id}.{kind.name}", repr(op.get_attributes())]
+        parts += [f"{o.get_element_type()}{o.get_partial_shape()}" for o in op.outputs()]
+        parts += [f"{v.get_node().get_friendly_name()}:{v.get_index()}" for v in op.input_values()]
+        digest.update("\0".join(parts).encode("utf-8", "surrogatepass") + b"\n")
+        if kind.name == "Constant":
+            digest.update(_value(op))
+        for body in _bodies(op, kind.name):
+            digest.update(b"body\n")
+            _add(digest, body)
+        digest.update("".join(_ports(op, kind.name)).encode())
+
+
+def _value(constant: Any) -> bytes:
+    """The bytes of a small constant."""
+    if constant.get_byte_size() > _VALUE_BYTES:
+        return b""
+    if constant.get_element_type() == ov.Type.string:
+        # OpenVINO 2026.4.1 crashes where the data of strings are read as numbers.
+        return repr(constant.get_value_strings()).encode("utf-8", "surrogatepass")
+    return bytes(constant.data.tobytes())
+
+
+def _bodies(op: Any, kind: str) -> Iterator[ov.Model]:
+    if kind == "If":
+        yield op.get_then_body()
+        yield op.get_else_body()
+    elif kind in _LOOPS:
+        yield op.get_function()
+
+
+def _ports(op: Any, kind: str) -> Iterator[str]:
+    """How the inputs and outputs of an op with bodies are connected to those of the bodies."""
+    found: list[Any] = []
+    if kind == "If":
+        found = [d for body in (0, 1) for d in _descriptions(op, body)]
+    elif kind in _LOOPS:
+        yield str(op.get_num_iterations())
+        found = _descriptions(op)
+    if kind == "Loop":
+        yield str(op.get_special_body_ports())
+    for description in found:
+        fields = {n: getattr(description, n) for n in dir(description) if not n.startswith("_")}
+        plain = {name: value for name, value in fields.items() if isinstance(value, int)}
+        yield f"{type(description).__name__}{plain}\n"
+
+
+def _descriptions(op: Any, *body: int) -> list[Any]:
+    return [*op.get_input_descriptions(*body), *op.get_output_descriptions(*body)]

@@ -1,0 +1,97 @@
+"""``ov-autoplace cache``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ov_autoplace.cli import main
+from ov_autoplace.cost import transfer_store
+from ov_autoplace.cost.transfer_store import TransferStore
+from ov_autoplace.cost.transfers import TransferFit, TransferSample
+from ov_autoplace.devices import EXTRA_DEVICES_VARIABLE, core_with_extra_devices, device_properties
+
+PAIR = ("XCPU", "CPU")
+
+
+def sample(devices: tuple[str, ...], seconds: float) -> TransferSample:
+    return TransferSample(devices, 1024, np.full(3, seconds))
+
+
+@pytest.fixture
+def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One entry, as a decision on this machine would leave it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv(EXTRA_DEVICES_VARIABLE, "XCPU=CPU")
+    monkeypatch.setattr(transfer_store, "_of_this_process", {})
+    core = core_with_extra_devices()
+    TransferStore(core, PAIR, device_properties(core, PAIR)).add([sample(("XCPU", "CPU", "CPU"), 1e-5)])
+    (path,) = (tmp_path / "ov-autoplace").iterdir()
+    return path
+
+
+def now_takes(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    def measured(profiler: object, devices: object, sizes: object) -> TransferFit:
+        zeros = np.zeros((2, 2))
+        return TransferFit(PAIR, zeros, zeros, np.zeros(2), (sample(("XCPU", "CPU", "CPU"), seconds),))
+
+    monkeypatch.setattr("ov_autoplace.cost.transfers.measure_transfers", measured)
+
+
+def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[dict[str, str]]]:
+    code = main(["cache", *arguments, "--json"])
+    return code, json.loads(capsys.readouterr().out)["entries"]
+
+
+def test_ls_shows_what_an_entry_holds_for(entry, capsys):
+    code, (row,) = listed(capsys, "ls")
+    assert code == 0
+    assert row["entry"] == entry.name
+    assert row["devices"] == "XCPU, CPU"
+    assert row["sizes"] == "1 of 6"
+    assert "processors" in row["holds for"]
+    assert main(["cache", "ls"]) == 0
+    assert entry.name[:20] in capsys.readouterr().out
+
+
+def test_rm_removes_what_it_is_told_and_everything_else_stays(entry, capsys):
+    other = entry.with_name("transfers-other.json")
+    other.write_text(entry.read_text())
+    foreign = entry.with_name("notes.txt")
+    foreign.write_text("mine")
+    assert main(["cache", "rm", other.name]) == 0
+    assert entry.exists()
+    assert not other.exists()
+    assert main(["cache", "rm", "nothing"]) == 2
+    assert "there is no entry 'nothing'" in capsys.readouterr().err
+    assert main(["cache", "rm"]) == 0
+    assert not entry.exists()
+    assert foreign.exists()
+    assert main(["cache", "ls"]) == 0
+    assert "holds no measurements" in capsys.readouterr().out.replace("\n", " ")
+
+
+@pytest.mark.parametrize(("seconds", "state", "code"), [(1.1e-5, "holds", 0), (5e-5, "differs", 1)])
+def test_verify_measures_again(entry, capsys, monkeypatch, seconds, state, code):
+    now_takes(monkeypatch, seconds)
+    found, (row,) = listed(capsys, "verify")
+    assert (row["state"], found) == (state, code)
+    assert f"{seconds / 1e-5:.2f} times" in row["remark"]
+
+
+def test_verify_tells_damaged_entries_and_those_of_other_machines(entry, capsys, monkeypatch):
+    data = json.loads(entry.read_text())
+    data["conditions"][0] = "ov-autoplace 0.0"
+    entry.write_text(json.dumps(data))
+    code, (row,) = listed(capsys, "verify")
+    assert (code, row["state"]) == (0, "other machine")
+    assert "ov-autoplace 0.0" in row["remark"]
+    monkeypatch.delenv(EXTRA_DEVICES_VARIABLE)
+    code, (row,) = listed(capsys, "verify")
+    assert "no device 'XCPU'" in row["remark"]
+    entry.write_text("{")
+    code, (row,) = listed(capsys, "verify")
+    assert (code, row["state"]) == (1, "damaged")

@@ -1,0 +1,276 @@
+"""Stored decisions: what they are a key of, what makes one unusable, how many are kept."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as opset
+
+import zoo
+from ov_autoplace import decision_cache as module
+from ov_autoplace.confirmation import confirm
+from ov_autoplace.decision_cache import DecisionCache, StoredDecision, model_hash
+from ov_autoplace.options import PlacerOptions
+
+ROOT = Path(__file__).resolve().parent.parent
+PAIR = ["XCPU", "CPU"]
+# Pinned to both devices, so that the answer is a mix whatever the measurements say.
+PINS = {"first": "XCPU", "second": "CPU"}
+
+
+def matmuls(scale: float = 1.0) -> ov.Model:
+    x = opset.parameter([1, 64], np.float32, name="x")
+    weights = scale * np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
+    first = opset.matmul(x, opset.constant(weights, name="w1"), False, False, name="first")
+    second = opset.matmul(
+        opset.softmax(first, 1, name="middle"),
+        opset.constant(weights, name="w2"),
+        False,
+        False,
+        name="second",
+    )
+    return ov.Model([opset.result(second, name="y")], [x], "pair")
+
+
+def convolution(dilation: int) -> ov.Model:
+    """Its padding undoes what the dilation does to the shapes."""
+    x = opset.parameter([1, 1, 16, 16], np.float32, name="x")
+    kernel = opset.constant(np.ones((1, 1, 3, 3), np.float32), name="kernel")
+    pad = [dilation, dilation]
+    node = opset.convolution(x, kernel, [1, 1], pad, pad, [dilation, dilation], name="convolution")
+    return ov.Model([opset.result(node, name="y")], [x], "dilated")
+
+
+def branches(op: str) -> ov.Model:
+    """An If of which one branch is ``op``."""
+    condition = opset.parameter([], bool, name="condition")
+    x = opset.parameter([4], np.float32, name="x")
+    node = opset.if_op(condition)
+    bodies = []
+    for branch, name in (("then", op), ("else", "relu")):
+        inner = opset.parameter([4], np.float32, name=f"{branch} x")
+        answer = getattr(opset, name)(inner, name=f"{branch} answer")
+        bodies.append(ov.Model([opset.result(answer, name=f"{branch} y")], [inner], branch))
+    node.set_then_body(bodies[0])
+    node.set_else_body(bodies[1])
+    node.set_input(x.output(0), bodies[0].get_parameters()[0], bodies[1].get_parameters()[0])
+    out = node.set_output(bodies[0].get_results()[0], bodies[1].get_results()[0])
+    node.set_friendly_name("if")
+    return ov.Model([opset.result(out, name="y")], [condition, x], "branches")
+
+
+def reduced(axis: int) -> ov.Model:
+    x = opset.parameter([4, 4], np.float32, name="x")
+    axes = opset.constant(np.array([axis]), name="axes")
+    return ov.Model([opset.result(opset.reduce_sum(x, axes, name="sum"), name="y")], [x], "reduced")
+
+
+def halves(second: bool) -> ov.Model:
+    x = opset.parameter([4, 4], np.float32, name="x")
+    split = opset.split(x, opset.constant(np.array(0), name="axis"), 2, name="split")
+    node = opset.relu(split.output(int(second)), name="relu")
+    rest = opset.result(split.output(int(not second)), name="rest")
+    return ov.Model([opset.result(node, name="y"), rest], [x], "halves")
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        (convolution(1), convolution(2)),
+        (branches("tanh"), branches("sigmoid")),
+        (reduced(0), reduced(1)),
+        (halves(False), halves(True)),
+    ],
+    ids=["attribute", "body", "small constant", "output port"],
+)
+def test_models_that_a_plugin_sees_differently_have_different_hashes(models):
+    assert model_hash(models[0]) == model_hash(models[0].clone())
+    assert model_hash(models[0]) != model_hash(models[1])
+
+
+def test_other_weights_of_the_same_model_have_the_same_hash():
+    assert model_hash(matmuls(1.0)) == model_hash(matmuls(2.0))
+
+
+def test_models_with_loops_and_strings_have_a_hash_that_another_build_repeats():
+    assert model_hash(zoo.build("control_flow")) == model_hash(zoo.build("control_flow"))
+    words = [np.array(["one", "two"]), np.array(["one", "three"])]
+    hashes = set()
+    for strings in words:
+        tensor = ov.Tensor(strings)
+        constant = ov.op.Constant(tensor)
+        constant.set_friendly_name("words")
+        hashes.add(model_hash(ov.Model([opset.result(constant, name="y")], [], "strings")))
+    assert len(hashes) == 2
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> dict[str, object]:
+    return {"CACHE_DIR": str(tmp_path / "cache"), "AUTOPLACE_PIN": PINS, "AUTOPLACE_POLICY": "none"}
+
+
+def entry_of(config: dict[str, object]) -> Path:
+    (entry,) = Path(str(config["CACHE_DIR"])).glob("autoplace-*.json")
+    return entry
+
+
+def foreign_device(data: dict[str, object]) -> None:
+    data["placement"]["first"] = "GPU.9"
+
+
+def missing_op(data: dict[str, object]) -> None:
+    del data["placement"]["middle"]
+
+
+def additional_op(data: dict[str, object]) -> None:
+    data["placement"]["nowhere"] = "CPU"
+
+
+def no_placement(data: dict[str, object]) -> None:
+    data["placement"] = ["CPU"]
+
+
+def device_is_no_text(data: dict[str, object]) -> None:
+    data["placement"]["first"] = ["CPU"]
+
+
+def other_schema(data: dict[str, object]) -> None:
+    data["schema"] = 99
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [foreign_device, missing_op, additional_op, no_placement, device_is_no_text, other_schema],
+)
+def test_an_entry_that_does_not_fit_is_dropped_with_a_warning_and_made_anew(
+    unequal_pair, config, caplog, damage
+):
+    unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
+    entry = entry_of(config)
+    whole = json.loads(entry.read_text())
+    data = json.loads(entry.read_text())
+    damage(data)
+    entry.write_text(json.dumps(data))
+    with caplog.at_level(logging.WARNING, "ov_autoplace"):
+        compiled = unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
+    assert set(compiled.get_property("EXECUTION_DEVICES")) == {"XCPU", "CPU"}
+    assert "does not fit and is made anew" in caplog.text
+    assert json.loads(entry.read_text())["placement"].keys() == whole["placement"].keys()
+    caplog.clear()
+    unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
+    assert not caplog.records
+
+
+def test_a_stored_placement_that_cannot_be_compiled_is_made_anew(unequal_pair, config, caplog, monkeypatch):
+    unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
+    from ov_autoplace import device
+
+    native, calls = device._originals["compile_model"], []
+
+    def refusing(*arguments: object, **options: object) -> ov.CompiledModel:
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise RuntimeError("a submodel is refused")
+        return native(*arguments, **options)
+
+    monkeypatch.setitem(device._originals, "compile_model", refusing)
+    with caplog.at_level(logging.WARNING, "ov_autoplace"):
+        compiled = unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
+    assert set(compiled.get_property("EXECUTION_DEVICES")) == {"XCPU", "CPU"}
+    assert "cannot be run: a submodel is refused" in caplog.text
+
+
+def test_properties_that_were_set_on_the_core_are_part_of_the_key(unequal_pair, tmp_path):
+    options = PlacerOptions(properties={"CACHE_DIR": str(tmp_path)})
+    before = DecisionCache.of(unequal_pair, matmuls(), PAIR, options).path
+    assert before == DecisionCache.of(unequal_pair, matmuls(), PAIR, options).path
+    unequal_pair.set_property("CPU", {"INFERENCE_NUM_THREADS": 1})
+    assert before != DecisionCache.of(unequal_pair, matmuls(), PAIR, options).path
+
+
+def test_the_decisions_that_were_not_used_for_longest_go_first(tmp_path, monkeypatch):
+    stored = StoredDecision({"op": "CPU"}, disturbed=False)
+    entries = [DecisionCache(tmp_path / f"autoplace-{i}.json", ("CPU",)) for i in range(4)]
+    for age, entry in enumerate(entries[:3]):
+        entry.write(stored, "CPU", "")
+        os.utime(entry.path, (age + 1, age + 1))
+    foreign = tmp_path / "other.blob"
+    foreign.write_bytes(b"x" * 10_000)
+    assert entries[0].load(["op"]) == stored  # now it is the one that was used last
+    monkeypatch.setattr(module, "MOST_BYTES", 3 * entries[0].path.stat().st_size)
+    entries[3].write(stored, "CPU", "")
+    assert [entry.path.exists() for entry in entries] == [True, False, True, True]
+    assert foreign.exists()
+
+
+@pytest.fixture
+def disturbed(unequal_pair, config):
+    """A stored decision with the mark, and how to read and compile it."""
+    unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
+    entry = entry_of(config)
+    data = json.loads(entry.read_text())
+    entry.write_text(json.dumps({**data, "disturbed": True}))
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("answer", "searches", "mark"), [(True, 0, False), (None, 0, True), (False, 1, False)]
+)
+def test_a_decision_from_a_busy_machine_is_checked_at_the_next_compile(
+    unequal_pair, config, disturbed, monkeypatch, answer, searches, mark
+):
+    from ov_autoplace.placer import Placer
+
+    searched, place = [], Placer.place
+    monkeypatch.setattr(Placer, "place", lambda *a: (searched.append(1), place(*a))[1])
+    monkeypatch.setattr("ov_autoplace.confirmation.confirm", lambda *_: answer)
+    monkeypatch.setattr("ov_autoplace.arena.was_disturbed", lambda _: False)
+    monkeypatch.setattr("ov_autoplace.cost.profiled.CountedDevices.was_disturbed", False)
+    unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
+    assert len(searched) == searches
+    assert json.loads(disturbed.read_text())["disturbed"] is mark
+
+
+def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, monkeypatch):
+    """A matrix product on one thread beside two: told from the samples that a scripted race gives."""
+    from types import SimpleNamespace
+
+    from ov_autoplace.cost.profiling import ProfilingSession
+
+    model, options = matmuls(), PlacerOptions()
+    device_of = {op.get_friendly_name(): "XCPU" for op in model.get_ops()}
+    noise = np.random.default_rng(0).lognormal(sigma=0.1, size=40)
+    factors = {"stored": 1.0, "rival": 1.0}
+
+    def race(
+        self: ProfilingSession, executables: list[object], budget: float, **_: object
+    ) -> SimpleNamespace:
+        assert len(executables) == 2
+        samples = [factors["stored"] * noise, factors["rival"] * noise]
+        return SimpleNamespace(entries=[SimpleNamespace(samples=found) for found in samples])
+
+    monkeypatch.setattr(ProfilingSession, "race", race)
+    assert confirm(unequal_pair, model, PAIR, options, device_of) is True
+    factors["stored"] = 1.1
+    assert confirm(unequal_pair, model, PAIR, options, device_of) is False
+    pinned = PlacerOptions(pin={"first": "XCPU"})
+    assert confirm(unequal_pair, model, PAIR, pinned, device_of) is True  # nothing else is allowed
+    noise[0] = 1000.0
+    assert confirm(unequal_pair, model, PAIR, options, device_of) is None
+
+
+def test_processes_on_a_cold_cache_make_one_decision_and_none_dies():
+    """Fewer rounds than the script makes by itself; each has eight processes."""
+    script = ROOT / "tools" / "bench" / "cold_cache.py"
+    command = [sys.executable, str(script), "--rounds", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 died, 1 decision" in done.stdout

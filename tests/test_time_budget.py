@@ -1,0 +1,106 @@
+"""The budget of a decision: what is left out when it is short, and that a proof ends the measuring."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as opset
+
+import ov_autoplace
+from ov_autoplace import budget as budget_module
+from ov_autoplace import placer as module
+from ov_autoplace.cost.profiling import NodeCount, ProfilingSession
+from training.scripted_devices import Clock
+
+PAIR = ["XCPU", "CPU"]
+
+
+def matmuls() -> ov.Model:
+    x = opset.parameter([64, 64], np.float32, name="x")
+    node = x
+    for i in range(4):
+        weights = np.random.default_rng(i).normal(size=(64, 64)).astype(np.float32)
+        node = opset.relu(opset.matmul(node, opset.constant(weights), False, False, name=f"matmul{i}"))
+    return ov.Model([opset.result(node, name="y")], [x], "matmuls")
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is compiled and measured, in order; each step takes a second of a clock of the test's own."""
+    clock, done = Clock(), []
+    monkeypatch.setattr(budget_module, "time", clock)
+
+    def noted(owner: object, name: str, label: str) -> None:
+        function = getattr(owner, name)
+
+        def wrapper(*arguments: object, **options: object) -> object:
+            done.append(label)
+            clock.now += 1.0
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, wrapper)
+
+    # What is done again on a busy machine is tested with the profile.
+    monkeypatch.setattr(NodeCount, "disturbance", 1.0)
+    noted(ProfilingSession, "_compile", "compile")
+    noted(ProfilingSession, "race", "race")
+    noted(module, "measure_transfers", "hand-overs")
+    return done
+
+
+def place(core: ov.Core, seconds: float | None, **options: object) -> ov_autoplace.Placement:
+    budget = None if seconds is None else 1e3 * seconds
+    return ov_autoplace.place(matmuls(), PAIR, core=core, policy="none", time_budget_ms=budget, **options)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5])
+def test_a_budget_that_ends_before_every_device_is_profiled_costs_one_compilation(
+    unequal_pair, steps, seconds
+):
+    decision = place(unequal_pair, seconds).decision
+    assert steps == ["compile"]
+    assert f"the time budget of {1e3 * seconds:.0f} ms ended before" in decision.reason
+    assert decision.chosen in PAIR, "no gain of a mix is proven, so one device it is"
+
+
+def test_pins_are_kept_where_there_is_no_time_to_measure(unequal_pair, steps):
+    placement = place(unequal_pair, 0.0, pin={"matmul0": "XCPU", "matmul3": "CPU"})
+    assert (placement.to_dict()["matmul0"], placement.to_dict()["matmul3"]) == ("XCPU", "CPU")
+
+
+def test_a_device_that_is_proven_best_ends_the_measuring(unequal_pair, steps, monkeypatch):
+    """The proof itself is tested with the bounds."""
+    monkeypatch.setattr(module, "unbeatable_device", lambda table, samples, source: proposals_of(table)[1])
+    decision = place(unequal_pair, 100.0).decision
+    assert steps == ["compile", "compile"], "each device once, for its nodes' times"
+    assert decision.chosen == "CPU"
+    assert "no mix of devices is predicted to be faster" in decision.reason
+    assert len(decision.candidate("CPU").samples) > 0
+
+
+def proposals_of(table: ov_autoplace.CostTable) -> list[module.ProposalSource]:
+    return module.propose(table, module.ProposalSource(solvers=()))
+
+
+@pytest.mark.parametrize("seconds", [3.0, 5.0, 8.0, 13.0])
+def test_no_more_than_one_step_begins_after_the_budget_ends(unequal_pair, steps, monkeypatch, seconds):
+    monkeypatch.setattr(module, "unbeatable_device", lambda *_: None)
+    place(unequal_pair, seconds)
+    # Races are told how long they may take; the clock here counts a second for each.
+    assert len([step for step in steps if step != "race"]) <= seconds + 1
+
+
+def test_measurements_that_other_work_disturbed_prove_nothing_and_are_marked(
+    unequal_pair, monkeypatch, caplog
+):
+    from ov_autoplace.cost.profiled import CountedDevices
+
+    asked = []
+    monkeypatch.setattr(CountedDevices, "was_disturbed", True)
+    monkeypatch.setattr(module, "unbeatable_device", lambda *_: asked.append(1))
+    with caplog.at_level(logging.INFO, "ov_autoplace"):
+        assert place(unequal_pair, None).decision.disturbed
+    assert not asked

@@ -4,9 +4,9 @@ The whole program is out of reach beyond two accelerators, so it is solved in pa
 search* (Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems",
 1998) frees the units of a few devices, or of a stretch of the graph, keeps everything else, and lets HiGHS
 find the best way to place what is free; that cannot make things worse, and stands in for a warm start, which
-SciPy's ``milp`` does not take. The *bound* comes from programs in which copies of a device are pooled: pools have
-the memory of all their members and no transfers inside. Splitting single devices off the pool, each tied to
-one of the largest units so that copies are not exchanged, raises the bound step by step up to the optimum.
+SciPy's ``milp`` does not take. The *bound* comes from programs in which copies of a device are pooled: pools
+have the memory of all their members and no transfers inside. Splitting single devices off the pool, each tied
+to one of the largest units so that copies are not exchanged, raises the bound step by step up to the optimum.
 """
 
 from __future__ import annotations

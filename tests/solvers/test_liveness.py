@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from random_tables import consumers_of, make_table, random_table
 
 from ov_autoplace.cost.liveness import held_bytes, liveness_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.simulator import simulate
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "solvers"))
-from random_tables import consumers_of, make_table, random_table  # noqa: E402  # shared with the solvers
 
 
 def with_results(table: CostTable, seed: int) -> CostTable:

@@ -152,7 +152,7 @@ class Schedule:
         latency_seconds: Time of one inference.
         subgraphs: Number of subgraphs that HETERO would compile.
         device_seconds: Busy time of each device, in order of the table's devices.
-        memory_bytes: The most bytes that each device has to hold at once: weights, and results alive together.
+        memory_bytes: The most bytes that each device holds at once: weights, and results alive together.
         transfer_seconds: Time spent in hand-overs.
         subgraph_of: Subgraph of each group, ``int32[G]``, numbered in order of first appearance.
     """

@@ -16,8 +16,9 @@ from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import first_fit
-from ov_autoplace.solvers.milp import refine
+from ov_autoplace.solvers.milp import refine, with_program
 from ov_autoplace.solvers.mincut import cut_proposals
+from ov_autoplace.solvers.pooling import without_copies
 from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
 from ov_autoplace.solvers.units import UnitGraph
 
@@ -32,7 +33,8 @@ def solve_auto(table: CostTable, constraints: Constraints, options: SolverOption
     """Find the fastest placement that is worth the time, never a slower one than the best single device.
 
     Few enough placements are all tried. Otherwise minimum cuts (two devices) or descent by cuts (more)
-    propose, and local search on the true objective improves the best of them.
+    propose, and local search on the true objective improves the best of them. Copies of a device are taken
+    for one, unless memory limits make them worth having; then mixed-integer programs search on.
 
     Raises:
         PlacementError: Nothing that fits into memory was found.
@@ -43,11 +45,16 @@ def solve_auto(table: CostTable, constraints: Constraints, options: SolverOption
     if np.log(choices).sum() <= log(_ENUMERATED_PLACEMENTS) + 1e-9:
         best = _enumerate(table, evaluator)
         return evaluator.answer(best, float(evaluator.latencies([best])[0]))
+    if not units.has_memory_limits:
+        units = without_copies(units)
+        evaluator = Evaluator(table, units, options.objective)
     if len(units.usable_devices) <= 2:
         proposals, bound = cut_proposals(evaluator)
     else:
         proposals = expansion_proposals(evaluator, options)
         bound = evaluator.bound(isolating_bound(units))
+        if not units.has_memory_limits:
+            proposals, bound = with_program(evaluator, proposals, bound)
     # Cuts do not see the circles that HETERO takes apart, and where these are dear all their proposals may be
     # far off; walking along the graph happens to make fewer of them.
     with suppress(PlacementError):  # of which the proposals found a way around
@@ -67,14 +74,9 @@ def _limited(
     evaluator: Evaluator, proposals: list[IntArray], bound: float, options: SolverOptions
 ) -> tuple[IntArray, float]:
     """Under memory limits neither cuts nor single moves reach far: mixed-integer programs do."""
-    local = _search_options(options)
-    starts = [improve(evaluator, evaluator.best(proposals), local, enough=bound), *proposals]
-    return refine(evaluator, starts, bound, options)
-
-
-def _search_options(options: SolverOptions) -> SolverOptions:
-    """Local search with the effort that it takes without a time limit."""
-    return replace(options, deadline=None)
+    in_short = replace(options, deadline=None)
+    improved = improve(evaluator, evaluator.best(proposals), in_short, enough=bound)
+    return refine(evaluator, [improved, *proposals], bound, options)
 
 
 def _enumerate(table: CostTable, evaluator: Evaluator) -> IntArray:

@@ -19,7 +19,7 @@ _UNITS_BYTES = ("bytes", "KiB", "MiB", "GiB")
 def smallest_limits(names: tuple[str, ...], units: UnitGraph) -> str:
     """The smallest limit of each device alone, and of all limited devices together, in one clause."""
     limited = [d for d in units.usable_devices if units.may_overflow[d]]
-    choices = [((d,), f"on {names[d]}") for d in limited]
+    choices: list[tuple[tuple[int, ...], str]] = [((d,), f"on {names[d]}") for d in limited]
     if len(limited) > 1:
         choices.append((tuple(limited), "each on " + ", ".join(names[d] for d in limited)))
     clauses = []

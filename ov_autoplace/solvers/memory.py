@@ -100,8 +100,6 @@ def repair(units: UnitGraph, device: IntArray) -> IntArray | None:
 def fill_in_order(units: UnitGraph) -> IntArray | None:
     """Fill the fastest device with units in topological order, then the next: few tensors are cut.
 
-    A unit stands where its last group does; one without inputs (a weight) just before its first reader.
-
     Returns:
         ``int32[U]``, or ``None`` when a unit fits nowhere any more.
     """
@@ -111,13 +109,7 @@ def fill_in_order(units: UnitGraph) -> IntArray | None:
     room = (units.memory_capacity * (1 + 1e-12)).tolist()
     device = np.empty(len(units), dtype=np.int32)
     filling = 0  # position in ``order``: devices before it are full
-    position = np.zeros(len(units))
-    np.maximum.at(position, units.unit_of, np.arange(len(units.unit_of)))
-    first_reader = np.full(len(units), np.inf)
-    np.minimum.at(first_reader, np.repeat(units.producer, np.diff(units.offsets)), position[units.consumers])
-    has_no_input = np.bincount(units.consumers, minlength=len(units)) == 0
-    position = np.where(has_no_input & np.isfinite(first_reader), first_reader - 0.5, position)
-    for u in np.argsort(position, kind="stable").tolist():
+    for u in units.order.tolist():
         size = units.packing_bytes[u]
         takes = [i for i, d in enumerate(order) if allowed[u, d] and size <= room[d]]
         if not takes:

@@ -1,12 +1,12 @@
 """Placement under memory limits: mixed-integer programs for large neighbourhoods, and for the bound.
 
 The whole program is out of reach beyond two accelerators, so it is solved in parts. *Large neighbourhood
-search* (Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems", 1998)
-frees the units of a few devices, or of a stretch of the graph, keeps everything else, and lets HiGHS find the
-best way to place what is free; that cannot make things worse, and stands in for a warm start, which SciPy's
-``milp`` does not take. The *bound* comes from programs in which copies of a device are pooled: pools have
-the memory of all their members and no transfers inside. Splitting single devices off the pool, each tied to
-one of the largest units so that copies are not exchanged, raises the bound step by step up to the optimum.
+search* (Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems",
+1998) frees the units of a few devices, or of a stretch of the graph, keeps everything else, and lets HiGHS
+find the best way to place what is free; that cannot make things worse, and stands in for a warm start, which
+SciPy's ``milp`` does not take. The *bound* comes from programs in which copies of a device are pooled: pools
+have the memory of all their members and no transfers inside. Splitting single devices off the pool, each tied
+to one of the largest units so that copies are not exchanged, raises the bound step by step up to the optimum.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypedDict
 
 import numpy as np
 
@@ -25,11 +26,11 @@ from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import repair
 from ov_autoplace.solvers.milp_model import Solved, solve_model
-from ov_autoplace.solvers.pooling import copies_of, pooled, spread
+from ov_autoplace.solvers.pooling import copies_of, pooled, segmented, spread
 from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
 from ov_autoplace.solvers.units import UnitGraph
 
-__all__ = ["refine", "solve_milp"]
+__all__ = ["refine", "solve_milp", "with_program"]
 
 # Without a time limit the effort is counted in nodes of search trees, so that answers can be repeated.
 _BOUND_NODES, _PART_NODES = 40, 10
@@ -38,9 +39,12 @@ _SPLITS_WITHOUT_LIMIT = 1
 _POOLED_SHARE, _SEARCH_SHARE = 0.15, 0.55
 _PART_SECONDS = 2.0
 _STRETCHES = (16, 32)
+_STEPS = 2  # along tensors, to what counts as nearby
 _MOST_FREE = 400  # units in one part
 _MOST_UNITS = 2_500  # in a program over all units
 _CLOSE_ENOUGH = 1e-3
+_CLOSE_WITHOUT_LIMITS = 0.02
+_MOST_VARIABLES = 6_000
 
 
 def solve_milp(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
@@ -55,6 +59,13 @@ def solve_milp(table: CostTable, constraints: Constraints, options: SolverOption
     return evaluator.answer(*refine(evaluator, starts, evaluator.bound(isolating_bound(units)), options))
 
 
+class _Limits(TypedDict, total=False):
+    """The limits of one program, as ``solve_model`` takes them."""
+
+    time_limit: float
+    node_limit: int
+
+
 @dataclass(frozen=True)
 class _Effort:
     """How much one program may take: until some moment, or a number of nodes."""
@@ -62,7 +73,7 @@ class _Effort:
     until: float | None
     nodes: int
 
-    def of(self, seconds: float | None = None) -> dict[str, float | int | None]:
+    def of(self, seconds: float | None = None) -> _Limits:
         """Limits of one program that may take at most some seconds, where there is a deadline."""
         if self.until is None:
             return {"node_limit": self.nodes}
@@ -121,6 +132,26 @@ def refine(
     return best, bound
 
 
+def with_program(
+    evaluator: Evaluator, proposals: list[IntArray], bound: float
+) -> tuple[list[IntArray], float]:
+    """Without memory limits the program of a few devices is nearly solved by its relaxation.
+
+    Returns:
+        The proposals, with the program's answer where it is affordable, and the better of two bounds.
+    """
+    units = evaluator.units
+    best = float(evaluator.latencies(proposals).min())
+    devices = len(units.usable_devices)
+    variables = devices * len(units) + devices * (devices - 1) * len(units.producer)
+    if best <= bound * (1 + _CLOSE_WITHOUT_LIMITS) or variables > _MOST_VARIABLES:
+        return proposals, bound
+    solved = solve_model(units, np.isfinite(units.op_seconds), node_limit=1)
+    if solved.assignment is not None:
+        proposals = evaluator.affordable([*proposals, solved.assignment])
+    return proposals, max(bound, evaluator.bound(solved.bound))
+
+
 def _value(evaluator: Evaluator, device: IntArray) -> float:
     return float(evaluator.latencies([device])[0])
 
@@ -145,6 +176,10 @@ def _bound(
     bound = max(bound, evaluator.bound(solved.bound)) if np.isfinite(solved.bound) else bound
     if solved.assignment is None:
         return None, bound
+    near = segmented(units, pools, solved.assignment)
+    segments = solve_model(units.with_launches(1.0), near, **effort.of(_PART_SECONDS))
+    if segments.assignment is not None:
+        return segments.assignment, bound
     device = spread(units, pools, solved.assignment)
     return device if units.fits(device) else repair(units, device), bound
 
@@ -196,6 +231,8 @@ def _parts(units: UnitGraph, device: IntArray, may_run: BoolArray) -> Iterator[B
     """Parts to free: where each unit may stand, ``bool[U, D]``, its present device included."""
     stays = device[:, None] == np.arange(units.num_devices)
     devices = _distinct_devices(units, device)
+    if len(units) <= _MOST_FREE:
+        yield _nearby(units, stays) & may_run
     for size in (2, 3):
         for chosen in combinations(devices, size):
             free = np.isin(device, chosen)
@@ -205,9 +242,20 @@ def _parts(units: UnitGraph, device: IntArray, may_run: BoolArray) -> Iterator[B
         stretch = _STRETCHES[size - 2]
         for first in range(0, max(len(units) - stretch // 2, 1), stretch // 2):
             free = np.zeros(len(units), dtype=np.bool_)
-            free[first : first + stretch] = True
+            free[units.order[first : first + stretch]] = True
             targets = np.isin(np.arange(units.num_devices), devices)
             yield stays | (may_run & free[:, None] & targets)
+
+
+def _nearby(units: UnitGraph, stays: BoolArray) -> BoolArray:
+    """Where each unit is, where what it exchanges tensors with is, one step further, and where room is."""
+    near: BoolArray = stays | ~units.may_overflow
+    producer = np.repeat(units.producer, np.diff(units.offsets))
+    for _ in range(_STEPS):
+        before = near.copy()
+        np.logical_or.at(near, producer, before[units.consumers])
+        np.logical_or.at(near, units.consumers, before[producer])
+    return near
 
 
 def _distinct_devices(units: UnitGraph, device: IntArray) -> list[int]:

@@ -164,7 +164,7 @@ class _Model:
 
     def _presence(self, holders: IntArray, d: int) -> int:
         """The variable that is 1 when any of some units stands on a device."""
-        there = {self.x[u][d] for u in holders.tolist()} - {-2}
+        there: set[int] = {self.x[u][d] for u in holders.tolist()} - {-2}
         if not there or -1 in there:
             return -1 if there else -2
         if len(there) == 1:
@@ -181,7 +181,8 @@ class _Model:
             for d, v in enumerate(row):
                 if v >= 0:
                     weight[u, d] = values[v]
-        return np.argmax(weight, axis=1).astype(np.int32)
+        chosen: IntArray = np.argmax(weight, axis=1).astype(np.int32)
+        return chosen
 
 
 def solve_model(

@@ -60,6 +60,8 @@ def swap(units: UnitGraph, device: IntArray, *, first: int, second: int) -> Move
     active = (device == first) | (device == second)
     if active.all():
         return share_out(units, first, second)
+    if not active.any():
+        return Moved((device,), units.relaxed_seconds(device))
     may = np.isfinite(units.op_seconds)
     stay = np.where(active & may[:, first], first, device)
     change = np.where(active & may[:, second], second, device)

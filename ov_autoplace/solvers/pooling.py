@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace._arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace.solvers.units import UnitGraph
 
-__all__ = ["copies_of", "pooled"]
+__all__ = ["copies_of", "pooled", "segmented", "spread", "without_copies"]
+
+_BORDER = 0.2  # of a segment, on each side
 
 
 def copies_of(units: UnitGraph) -> list[list[int]]:
@@ -41,6 +43,19 @@ def _equal_off_diagonal(first: FloatArray, second: FloatArray) -> bool:
     return bool(((first == second) | np.eye(len(first), dtype=np.bool_)).all())
 
 
+def without_copies(units: UnitGraph) -> UnitGraph:
+    """The same units, forbidden on all but the first device of each class of copies.
+
+    HETERO runs one subgraph at a time, so where memory is not limited a copy brings nothing but transfers.
+    """
+    first = [members[0] for members in copies_of(units)]
+    if len(first) == len(units.usable_devices):
+        return units
+    op_seconds = np.full_like(units.op_seconds, np.inf)
+    op_seconds[:, first] = units.op_seconds[:, first]
+    return replace(units, op_seconds=op_seconds)
+
+
 def pooled(units: UnitGraph, pools: list[list[int]]) -> UnitGraph:
     """The units on pools of copies, each pool one device with the memory of all its members.
 
@@ -64,6 +79,29 @@ def pooled(units: UnitGraph, pools: list[list[int]]) -> UnitGraph:
     )
 
 
+def segmented(units: UnitGraph, pools: list[list[int]], placed: IntArray) -> BoolArray:
+    """A small set of placements around one on pools, ``bool[U, D]``.
+
+    Each pool's units are cut, in order, into as many segments of equal bytes as it has members. A unit may
+    stand on its segment's device, on the next one's where it lies near the border, and wherever memory is
+    not limited.
+    """
+    may_run = np.isfinite(units.op_seconds)
+    allowed = np.zeros_like(may_run)
+    allowed[:, ~units.may_overflow] = True
+    for p, pool in enumerate(pools):
+        held = np.cumsum(np.where(placed == p, units.packing_bytes, 0.0)[units.order])
+        position = np.empty(len(units))
+        position[units.order] = held / max(float(held[-1]), 1.0) * len(pool)
+        for offset in (-_BORDER, 0.0, _BORDER):
+            segment = np.clip(np.ceil(position + offset) - 1, 0, len(pool) - 1).astype(np.int32)
+            allowed[np.arange(len(units)), np.array(pool)[segment]] = True
+    allowed &= may_run
+    alone = ~allowed.any(axis=1)
+    allowed[alone] = may_run[alone]
+    return allowed
+
+
 def spread(units: UnitGraph, pools: list[list[int]], placed: IntArray) -> IntArray:
     """An assignment to devices from one to pools: each pool's members are filled one after the other.
 
@@ -72,7 +110,8 @@ def spread(units: UnitGraph, pools: list[list[int]], placed: IntArray) -> IntArr
     room = (units.memory_capacity * (1 + 1e-12)).tolist()
     device = np.empty(len(units), dtype=np.int32)
     filling = [0] * len(pools)
-    for u, p in enumerate(placed.tolist()):
+    for u in units.order.tolist():
+        p = int(placed[u])
         size = float(units.packing_bytes[u])
         pool = pools[p]
         order = [*pool[filling[p] :], *pool[: filling[p]]]

@@ -180,6 +180,21 @@ class UnitGraph:
             launch_seconds=np.array([self.launch_seconds[device], self.launch_seconds[others].min()]),
         )
 
+    @cached_property
+    def order(self) -> IntArray:
+        """The units in the order in which they run, ``int32[U]``.
+
+        A unit stands where its last group does; one without inputs (a weight) just before its first reader.
+        """
+        position = np.zeros(len(self))
+        np.maximum.at(position, self.unit_of, np.arange(len(self.unit_of)))
+        first_reader = np.full(len(self), np.inf)
+        producer = np.repeat(self.producer, np.diff(self.offsets))
+        np.minimum.at(first_reader, producer, position[self.consumers])
+        has_no_input = np.bincount(self.consumers, minlength=len(self)) == 0
+        position = np.where(has_no_input & np.isfinite(first_reader), first_reader - 0.5, position)
+        return np.argsort(position, kind="stable").astype(np.int32)
+
     def transfer_seconds(self, sender: IntArray | int, receiver: IntArray | int) -> FloatArray:
         """Seconds to move every tensor from one device to another, ``float64[T]``."""
         rate = self.transfer_seconds_per_byte[sender, receiver]

@@ -86,12 +86,13 @@ def test_a_bad_argument_is_named(arguments: dict, sentence: str) -> None:
         (
             make_table([[1, 1]] * 20, memory_bytes=np.full(20, 10.0)),
             {"memory_limits": {"DEV0": 50, "DEV1": 60}},
-            "the groups need 200 bytes of memory, but DEV0, DEV1 may hold 110 together",
+            "the model does not fit into 50 bytes on DEV0, 60 bytes on DEV1; it needs at least "
+            "140 bytes on DEV0 or 150 bytes on DEV1 or 100 bytes each on DEV0, DEV1",
         ),
         (
             make_table([[1, 1]] * 20, memory_bytes=np.r_[70.0, np.full(19, 1.0)]),
             {"memory_limits": {"DEV0": 50, "DEV1": 60}},
-            "group 'group0', with what must share its device, needs 70 bytes",
+            "it needs at least 70 bytes on DEV0 or 70 bytes on DEV1 or 70 bytes each on DEV0, DEV1",
         ),
     ],
 )

@@ -1,0 +1,170 @@
+"""Placement under binding memory limits against enumeration: programs, bounds, copies, peaks, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_tables import legal_assignments, make_table, random_table, relaxed_seconds
+
+from ov_autoplace.cost.liveness import held_bytes
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import PlacementError
+from ov_autoplace.simulator import simulate_batch
+from ov_autoplace.solvers import auto as auto_module
+from ov_autoplace.solvers import solve
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.milp_model import solve_model
+from ov_autoplace.solvers.pooling import copies_of, pooled
+from ov_autoplace.solvers.units import UnitGraph
+
+
+def tight_table(seed: int, groups: int = 7, devices: int = 3, *, peaks: bool = False) -> CostTable:
+    """Constrained tables whose limits bind; with ``peaks`` the results' liveness is known."""
+    rng = np.random.default_rng(seed)
+    table = random_table(seed, groups, devices)
+    if peaks:
+        results = rng.integers(0, 30, groups).astype(float)
+        np.add.at(results, table.tensor_producer, table.tensor_bytes)
+        table = replace(table, result_bytes=results, memory_bytes=table.memory_bytes + results)
+    share = rng.uniform(0.4, 0.75, devices)
+    return replace(table, memory_capacity=share * table.memory_bytes.sum())
+
+
+def legal(table: CostTable) -> np.ndarray:
+    """All placements that honour everything, memory judged by peaks."""
+    unlimited = replace(table, memory_capacity=np.full(table.num_devices, np.inf))
+    fitting = [
+        (held_bytes(table, a) <= table.memory_capacity * (1 + 1e-12)).all()
+        for a in legal_assignments(unlimited)
+    ]
+    return legal_assignments(unlimited)[fitting]
+
+
+@pytest.mark.parametrize("peaks", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_program_is_the_enumerated_optimum_of_the_relaxed_objective(seed: int, peaks: bool) -> None:
+    table = tight_table(seed, groups=6, peaks=peaks)
+    every = legal(table)
+    try:
+        units = UnitGraph.of(table, Constraints.of(table))
+    except PlacementError:
+        assert not len(every)
+        return
+    solved = solve_model(units, np.isfinite(units.op_seconds))
+    if not len(every):
+        assert solved.assignment is None
+        assert np.isinf(solved.bound)
+        return
+    optimum = min(relaxed_seconds(table, a) for a in every)
+    assert relaxed_seconds(table, solved.assignment[units.unit_of]) == pytest.approx(optimum, rel=2e-4)
+    assert solved.bound <= optimum * (1 + 1e-6)
+    assert solved.bound == pytest.approx(optimum, rel=2e-4)
+
+
+@pytest.mark.parametrize("peaks", [False, True])
+@pytest.mark.parametrize("solver", ["auto", "milp"])
+def test_answers_fit_are_near_the_optimum_and_their_bounds_hold(
+    monkeypatch: pytest.MonkeyPatch, solver: str, peaks: bool
+) -> None:
+    monkeypatch.setattr(auto_module, "_ENUMERATED_PLACEMENTS", 1)
+    ratios = []
+    for seed in range(8):
+        table = tight_table(seed, peaks=peaks)
+        every = legal(table) if any_placement(table) else np.empty((0, len(table)))
+        if not len(every):
+            with pytest.raises(PlacementError):
+                solve(table, solver)
+            continue
+        optimum = simulate_batch(table, every).min()
+        placement = solve(table, solver)
+        assert (every == placement.assignment).all(axis=1).any(), f"seed {seed}"
+        assert placement.lower_bound_seconds <= optimum * (1 + 1e-6)
+        ratios.append(placement.latency_seconds / optimum)
+    print(f"{solver}: {len(ratios)} tables, mean {np.mean(ratios):.4f}, worst {max(ratios):.4f}")
+    assert len(ratios) >= 4
+    assert np.mean(ratios) <= 1.02
+
+
+def any_placement(table: CostTable) -> bool:
+    try:
+        Constraints.of(table)
+    except PlacementError:
+        return False
+    return True
+
+
+def table_with_copies(seed: int) -> CostTable:
+    """Three equal accelerators and a slower host without a limit."""
+    rng = np.random.default_rng(seed)
+    fast = rng.lognormal(0, 1, (6, 1))
+    tensors = [(g, float(rng.lognormal(0, 1)), [g + 1]) for g in range(5)]
+    return make_table(
+        np.concatenate([fast, fast, fast, 8 * fast], axis=1),
+        tensors,
+        memory_bytes=rng.integers(1, 10, 6).astype(float),
+        memory_capacity=np.array([12.0, 12.0, 12.0, np.inf]),
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pools_of_copies_bound_the_optimum_from_below(seed: int) -> None:
+    table = table_with_copies(seed)
+    units = UnitGraph.of(table, Constraints.of(table))
+    assert copies_of(units) == [[0, 1, 2], [3]]
+    optimum = min(relaxed_seconds(table, a) for a in legal(table))
+    bounds = []
+    for pools in ([[0, 1, 2], [3]], [[0], [1, 2], [3]], [[0], [1], [2], [3]]):
+        taken = pooled(units, pools)
+        bounds.append(solve_model(taken, np.isfinite(taken.op_seconds)).bound)
+    assert max(bounds) <= optimum * (1 + 1e-6)
+    assert bounds[-1] == pytest.approx(optimum, rel=2e-4)
+    placement = solve(table, "milp")
+    assert placement.lower_bound_seconds <= optimum * (1 + 1e-6)
+    assert placement.latency_seconds <= optimum * 1.05
+
+
+def test_devices_that_differ_in_one_thing_are_no_copies() -> None:
+    table = table_with_copies(0)
+    for change in (
+        {"launch_seconds": np.array([0, 0, 1.0, 0])},
+        {"memory_capacity": np.array([12.0, 12.0, 13.0, np.inf])},
+        {"transfer_latency": np.eye(4)[[0, 1, 3, 2]]},
+    ):
+        other = replace(table, **change)
+        assert [0, 1, 2] not in copies_of(UnitGraph.of(other, Constraints.of(other)))
+    pinned = UnitGraph.of(table, Constraints.of(table, pins={"group2": table.devices[1]}))
+    assert [0, 1, 2] not in copies_of(pinned)
+
+
+def test_copies_that_memory_does_not_need_are_left_idle_and_the_bound_is_close() -> None:
+    table = replace(table_with_copies(1), memory_capacity=np.full(4, np.inf))
+    assert solve(table).lower_bound_seconds == pytest.approx(solve(table).latency_seconds, rel=1e-6)
+
+
+def test_results_that_are_freed_let_a_model_fit_that_would_not_fit_otherwise() -> None:
+    chain = [(g, 10.0, [g + 1]) for g in range(9)]
+    sizes = {"memory_bytes": np.full(10, 11.0), "memory_capacity": np.array([30.0, 0.0])}
+    fields = {"transfer_seconds_per_byte": np.zeros((2, 2))}
+    knows = make_table(np.ones((10, 2)), chain, result_bytes=np.full(10, 10.0), **sizes, **fields)
+    assert solve(knows).assignment.tolist() == [0] * 10
+    with pytest.raises(PlacementError, match="it needs at least 110 bytes on DEV0"):
+        solve(make_table(np.ones((10, 2)), chain, **sizes, **fields))
+    short = replace(knows, memory_capacity=np.array([29.0, 0.0]))
+    with pytest.raises(PlacementError, match="it needs at least 30 bytes on DEV0 or"):
+        solve(short)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_limits_that_a_refusal_names_are_enough_and_one_byte_less_is_not(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = make_table(np.ones((12, 2)), memory_bytes=rng.integers(5, 50, 12).astype(float))
+    total = table.memory_bytes.sum()
+    limits = {"DEV0": 0.3 * total, "DEV1": 0.4 * total}
+    with pytest.raises(PlacementError) as refusal:
+        solve(table, memory_limits=limits)
+    each = int(str(refusal.value).split(" bytes each on")[0].split()[-1])
+    solve(table, memory_limits=dict.fromkeys(limits, each))
+    with pytest.raises(PlacementError):
+        solve(table, memory_limits=dict.fromkeys(limits, each - 1))

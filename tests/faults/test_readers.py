@@ -1,4 +1,4 @@
-"""Changed inputs of every reader, and those that were faults once; `make fuzz` tries many more, led by coverage."""
+"""Changed inputs of every reader, and those that were faults once; `make fuzz` tries many more."""
 
 from __future__ import annotations
 

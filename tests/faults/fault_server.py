@@ -1,6 +1,7 @@
 """Runs scenarios in forked processes in which one write fails; started by ``injection.py`` with the library.
 
-Everything is imported once; each request then costs a fork. A request is a line of JSON, and so is its answer.
+Everything is imported once; each request then costs a fork. A request is a line of JSON, and so is its
+answer.
 """
 
 from __future__ import annotations

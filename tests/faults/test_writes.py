@@ -1,4 +1,4 @@
-"""A kill, or a disk that is full, at the writes of what writes: never half a file, and the next run succeeds."""
+"""A kill, or a full disk, at any write: never half a file, and the next run succeeds."""
 
 from __future__ import annotations
 

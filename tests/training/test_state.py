@@ -166,12 +166,11 @@ def test_saving_replaces_the_old_state_only_when_the_new_one_is_complete(tmp_pat
     path = tmp_path / "state"
     save_state(path, {"x": torch.zeros(2)}, {"step": 1})
 
-    def torn(tensors, file, metadata):
-        file.write_bytes(b"half a file")
+    def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ov_autoplace.training.state.save_file", torn)
-    with pytest.raises(OutputError, match="No space left"):
+    monkeypatch.setattr("ov_autoplace.training.state.os.fsync", full)
+    with pytest.raises(OutputError, match="no space left"):
         save_state(path, {"x": torch.ones(2)}, {"step": 2})
     assert load_state(path)[1] == {"step": 1}
     assert [file.name for file in tmp_path.iterdir()] == ["state"]

@@ -1,0 +1,64 @@
+"""Changed inputs of every reader, and those that were faults once; `make fuzz` tries many more."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from fuzz.mutation import mutate
+from fuzz.readers import READERS, Reader
+
+_INPUTS = {"report": 4, "checkpoint": 20, "state-fields": 20, "extra-devices": 20}
+_USUAL_INPUTS = 100
+
+ONCE = (
+    ("affinity-file", {"x": "\ud800", "kernel": "CPU", "product": "CPU", "relu": "CPU", "answer": "CPU"}),
+    ("affinity-file", {"x": "C\0PU", "kernel": "CPU", "product": "CPU", "relu": "CPU", "answer": "CPU"}),
+    ("options", {"time_budget_ms": 10**400}),
+    ("shapes", {"y": [2**63]}),
+)
+
+
+def _needed(reader: Reader) -> None:
+    if reader.needs_torch:
+        pytest.importorskip("torch")
+    if reader.name == "report" and find_spec("bokeh") is None:
+        pytest.skip("the report needs bokeh")
+
+
+def _parameters() -> list[object]:
+    marks = {True: [pytest.mark.torch], False: []}
+    return [pytest.param(reader, id=reader.name, marks=marks[reader.needs_torch]) for reader in READERS]
+
+
+@pytest.mark.parametrize("reader", _parameters())
+def test_readers_accept_an_input_or_raise_what_they_say(reader: Reader, tmp_path: Path) -> None:
+    _needed(reader)
+    seeds = reader.seeds()
+    for seed in seeds:
+        reader.read(seed, tmp_path)  # valid inputs are accepted
+    refused = 0
+    for number in range(_INPUTS.get(reader.name, _USUAL_INPUTS)):
+        data = mutate(seeds[number % len(seeds)], 16384, number, tuple(seeds))
+        try:
+            reader.read(data, tmp_path)
+        except reader.errors:
+            refused += 1
+    assert refused or not reader.errors or reader.name in _INPUTS
+
+
+@pytest.mark.parametrize(("name", "value"), ONCE)
+def test_what_was_a_fault_once_is_refused_in_a_sentence(name: str, value: object, tmp_path: Path) -> None:
+    reader = next(reader for reader in READERS if reader.name == name)
+    with pytest.raises(reader.errors):
+        reader.read(json.dumps(value).encode(), tmp_path)
+
+
+@pytest.mark.parametrize("text", ["XCPU=NONE", "XCPU=CPU,NO_SUCH_PROPERTY=1", "X\x1bCPU=CPU"])
+def test_extra_devices_that_cannot_be_are_refused_in_a_sentence(text: str, tmp_path: Path) -> None:
+    reader = next(reader for reader in READERS if reader.name == "extra-devices")
+    with pytest.raises(reader.errors):
+        reader.read(text.encode(), tmp_path)

@@ -93,7 +93,6 @@ void init_schedule(nb::module_& m) {
             "op_seconds"_a, "node_group"_a, "node_kind"_a, "tensor_producer"_a, "tensor_bytes"_a,
             "tensor_offsets"_a, "tensor_consumers"_a, "bond_first"_a, "bond_second"_a, "links"_a,
             "transfer_latency"_a, "transfer_seconds_per_byte"_a, "launch_seconds"_a, "mix_seconds"_a = 0.0,
-            "mix_seconds"_a = 0.0,
             "The arrays of a ``CostTable`` and of its ``Wiring``.\n\n"
             "Raises:\n"
             "    ValueError: The arrays do not fit together, or nodes are not in topological order.")

@@ -148,7 +148,7 @@ def with_program(
         return proposals, bound
     solved = solve_model(units, np.isfinite(units.op_seconds), node_limit=1)
     if solved.assignment is not None:
-        proposals = evaluator.affordable([*proposals, solved.assignment])
+        proposals = [*proposals, solved.assignment]
     return proposals, max(bound, evaluator.bound(solved.bound))
 
 
@@ -219,7 +219,7 @@ def _search(evaluator: Evaluator, start: IntArray, bound: float, effort: _Effort
             solved = solve_model(priced, allowed, **effort.of(_PART_SECONDS))
             if solved.is_optimal:
                 known_stuck.add(key)
-            if solved.assignment is None or not evaluator.is_affordable(solved.assignment):
+            if solved.assignment is None:
                 continue
             found = _value(evaluator, solved.assignment)
             if found < value * (1 - 1e-9):

@@ -152,10 +152,10 @@ def profile_session(
         else:
             probes.append(assignment)
     samples, failed = _time_in_turns(timed)
-    for name, cause in failed.items():
+    for name, failure in failed.items():
         if name in devices:
-            raise ProfilingError(str(cause), name) from cause
-        _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
+            raise ProfilingError(str(failure), name) from failure
+        _log.info("a placement that was to show the cost of crossings is left out: %s", failure)
 
     calibrated = [
         _calibrated(column, float(np.median(samples[device])) - float(launch) if device in samples else None)

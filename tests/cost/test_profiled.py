@@ -336,9 +336,9 @@ class Disturbed:
     executable: object
     factor: float
 
-    def run(self, samples: int, warmup: int = 0) -> np.ndarray:
+    def run(self, samples: int, warmup: int = 0, asynchronous: bool = False) -> np.ndarray:
         latencies = np.full(samples, 1e-3)
-        self.executable.run(samples, warmup=warmup)
+        self.executable.run(samples, warmup=warmup, asynchronous=asynchronous)
         if samples > 2:  # not the warm-up
             latencies[0] *= 1 + (self.factor - 1) * samples
         return latencies

@@ -92,7 +92,7 @@ def test_arrays_are_read_only_copies_of_the_documented_type():
             "colocation": np.array([-1, 0, 0]),
             "op_types": ("Relu", "If", "Add"),
             "output_shapes": ((1, 3), (), (-1, 7)),
-            "members": (("x", "ü"), ("\n\ud800",), ("z",)),
+            "members": (("x", "ü"), ("\n\u2028",), ("z",)),
             "source": "profiled",
         },
         {

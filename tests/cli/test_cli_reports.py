@@ -64,7 +64,9 @@ def test_calibrate_writes_what_was_measured_and_annotate_takes_it(
     outcome = cli("calibrate", "-o", path, "--quick", "--config", config, *DEVICES, "--json")
 
     assert outcome.json()["target"] == str(path)
-    assert asked == [(("XCPU", "CPU"), {"properties": {"PERFORMANCE_HINT": "LATENCY"}, "quick": True, "isolation": True})]
+    assert asked == [
+        (("XCPU", "CPU"), {"properties": {"PERFORMANCE_HINT": "LATENCY"}, "quick": True, "isolation": True})
+    ]
     report = cli("annotate", small_ir, "--mode", "zero-shot", "--target", path, "--json").json()
     assert report["devices"] == ["XCPU", "CPU"]
 

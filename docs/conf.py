@@ -42,10 +42,11 @@ nitpick_ignore = [
     ("py:data", "ov_autoplace.graph.rules.MUST_RULES"),
 ]
 nitpick_ignore_regex = [
-    ("py:.*", r"(openvino|ov|numpy|np|torch|os|pathlib|collections|typing)\..*"),
+    ("py:.*", r"(openvino|ov|numpy|np|torch|os|pathlib|collections|contextlib|typing)\..*"),
     ("py:class", r"Path|Source|IntArray"),  # the standard library's, and aliases of ours
     ("py:class", r"Profiler|Executable|RaceResult|ov_autoplace\._core\..*"),  # the C++ core
     ("py:class", r"ov_autoplace\.graph\.records\..*"),  # made of a model on the way to its graph
+    ("py:class", r"ov_autoplace\.(budget\.Budget|proposals\.ProposalSource)"),  # the placer's own
     ("py:meth", r"Executable\..*"),
     ("py:attr", r"devices|Wiring\.bonds"),  # set in a constructor; said in the class's description
 ]

@@ -42,11 +42,11 @@ def unfolded(
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Placement:
-    """``placement`` with :attr:`Placement.given` set where it is of the model with folded shapes.
+    """``placement`` with ``Placement.given`` set where it is of the model with folded shapes.
 
     Args:
         model: The model as it was given; it is not modified.
-        placement: Covers the ops of the model, or those that folding leaves; with :attr:`Placement.given`
+        placement: Covers the ops of the model, or those that folding leaves; with ``Placement.given``
             set to anything, it is known to be of the folded model.
         table: Costs of the folded model's groups; without them the placement stays as near to ``placement``
             as it can.

@@ -55,7 +55,7 @@ def calibrate(
         properties: Compile properties as ``compile_model`` takes them, ``DEVICE_PROPERTIES`` included.
         progress: Called with (done, total, text).
         quick: Fewer sizes and repetitions, and only the precision that each device uses by itself.
-        isolation: Compile and run in a child process; see :mod:`ov_autoplace.isolation`.
+        isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
 
     Raises:
         ProfilingError: A device fails at a model of one op.

@@ -118,7 +118,7 @@ def profile(
         pins: Device by pattern of op names; see :func:`ov_autoplace.graph.coarsen.coarsen`.
         transfers: Costs of launches and hand-overs, for example of a :class:`Target`; measured when ``None``.
         seed: Of the input data.
-        isolation: Compile and run in a child process; see :mod:`ov_autoplace.isolation`.
+        isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
 
     Raises:
         DeviceError: A device does not exist.

@@ -135,7 +135,7 @@ class ProfilingSession:
         properties: OpenVINO properties per device; they win over those set on ``core``.
         shapes: Shape by input name.
         seed: Of the input data.
-        isolation: Compile and run in a child process; see :mod:`ov_autoplace.isolation`.
+        isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
 
     Raises:
         OutputError: The temporary folder cannot be written.

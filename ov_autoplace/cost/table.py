@@ -41,7 +41,7 @@ class CostTable:
             while another works has to wake up for its next subgraph.
         memory_bytes: Weights and results that a group keeps on its device, ``float64[G]``.
         result_bytes: The part of ``memory_bytes`` that are results, ``float64[G]``: memory that is free
-            again once the last reader has run, and taken on reading devices too (:mod:`cost.liveness`).
+            again once the last reader has run, and taken on reading devices too (``cost/liveness.py``).
             ``None`` = not known: then all of ``memory_bytes`` is held all the time.
         memory_capacity: Bytes per device, ``float64[D]``; ``inf`` = not limited.
         colocation: Class of each group, ``int32[G]``, -1 = none: groups of one class share a device.

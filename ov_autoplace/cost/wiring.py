@@ -42,7 +42,7 @@ class Wiring:
             and the Assign of a variable, and the two ends of an edge that cannot be handed over. That they
             share a group is not enough, because HETERO may cut inside a group.
         links: Edges along which the knowledge of shapes is lost, ``int32[L, 3]``; see
-            :attr:`ov_autoplace.graph.ComputationGraph.shape_links`. A tensor that leaves a subgraph which
+            ``ComputationGraph.shape_links``. A tensor that leaves a subgraph which
             has lost its shape fails too.
     """
 

@@ -48,7 +48,7 @@ class ComputationGraph:
         hard_edges: Edges that HETERO can never cut, as producer and consumer, ``int32[H, 2]``: they lead to
             axes and the like, which devices want as Constants.
         bounded_edges: Edges that HETERO cannot cut in the model as it is, because a dynamic dimension has a
-            lower bound, ``int32[B, 2]``; :func:`~ov_autoplace.placement.bounded.open_bounded_crossings`
+            lower bound, ``int32[B, 2]``; ``placement/bounded.py``
             mends that where a model is annotated or compiled.
         shape_links: Edges along which the knowledge of shapes is lost, as producer, consumer and
             :class:`~ov_autoplace.graph.shape_values.LinkKind`, ``int32[L, 3]``, consumers ascending.

@@ -56,7 +56,7 @@ class FittedPlacement:
 def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlacement:
     """Find the model that a placement is of: the given one where HETERO can run it as it is, else the folded.
 
-    A placement that was decided on the folded model (:attr:`Placement.given`) is of that.
+    A placement that was decided on the folded model (``Placement.given``) is of that.
 
     Args:
         model: The model; it is not modified. Where names repeat, ops are told apart as

@@ -125,7 +125,7 @@ class UnitGraph:
 
     @cached_property
     def most_bytes(self) -> float:
-        """What one device holds that has everything: no device ever holds more."""
+        """The bytes of one device that has everything; no device ever holds more."""
         everything = float(self.memory_bytes.sum())
         if self.liveness is None:
             return everything

@@ -26,6 +26,8 @@ __all__ = ["solve_auto"]
 
 _ENUMERATED_PLACEMENTS = 4096
 _STARTS = 3
+# Up to so many devices, expansion moves are as good as the program and take a hundredth of its time.
+_FEW_DEVICES = 4
 _STARTS_UP_TO = 200
 
 
@@ -53,7 +55,7 @@ def solve_auto(table: CostTable, constraints: Constraints, options: SolverOption
     else:
         proposals = expansion_proposals(evaluator, options)
         bound = evaluator.bound(isolating_bound(units))
-        if not units.has_memory_limits:
+        if not units.has_memory_limits and table.num_devices > _FEW_DEVICES:
             proposals, bound = with_program(evaluator, proposals, bound)
     # Cuts do not see the circles that HETERO takes apart, and where these are dear all their proposals may be
     # far off; walking along the graph happens to make fewer of them.

@@ -64,7 +64,7 @@ def failing_xcpu(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
     monkeypatch.setattr(ProfilingSession, "compile_device", compiled)
 
 
-@pytest.mark.parametrize("failing_xcpu", [0, 1, 2], indirect=True)
+@pytest.mark.parametrize("failing_xcpu", [0, 1], indirect=True)
 @pytest.mark.usefixtures("failing_xcpu")
 def test_a_device_that_fails_at_an_inference_is_left_out_with_a_warning(unequal_pair, caplog) -> None:
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
@@ -73,10 +73,14 @@ def test_a_device_that_fails_at_an_inference_is_left_out_with_a_warning(unequal_
     assert [r.message for r in caplog.records if "XCPU is left out" in r.message and "wall" in r.message]
 
 
-def test_where_no_device_can_run_the_model_that_is_one_sentence(unequal_pair) -> None:
-    with pytest.raises(ProfilingError, match=r"fails when it is run on \w+: ") as failure:
-        place(failing_model(), ["XCPU", "CPU"], core=unequal_pair, **QUICK)
-    assert "\n" not in str(failure.value)
+def test_where_no_device_can_run_the_model_the_answer_is_one_that_compiles_it(unequal_pair) -> None:
+    """The inputs are made up: the caller's own may run."""
+    placement = place(failing_model(), ["XCPU", "CPU"], core=unequal_pair, **QUICK)
+    assert len(set(placement.to_dict().values())) == 1
+    reason = str(placement.decision)
+    assert "compiles the model; nothing else could be measured" in reason
+    assert "fails when it is run: " in reason
+    assert "\n" not in reason
 
 
 def test_counting_nodes_of_what_fails_is_one_sentence(unequal_pair) -> None:
@@ -88,9 +92,9 @@ def test_counting_nodes_of_what_fails_is_one_sentence(unequal_pair) -> None:
 
 
 @pytest.mark.parametrize("command", ["annotate", "explain", "bench"])
-def test_commands_say_it_and_leave_with_one(cli: Command, tmp_path: Path, command: str) -> None:
+def test_commands_say_it_in_a_sentence(cli: Command, tmp_path: Path, command: str) -> None:
     ov.save_model(failing_model(), tmp_path / "m.xml", compress_to_fp16=False)
     outcome = cli(command, tmp_path / "m.xml", "-d", "XCPU,CPU")
-    assert outcome.code == 1
-    assert "fails when it is run on" in " ".join(outcome.err.split())
+    assert outcome.code == 0
+    assert "fails when it is run" in " ".join(outcome.err.split())
     assert "ProfilerError" not in outcome.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -204,10 +203,6 @@ def test_annotate_says_what_the_file_holds(core: ov.Core, cli: Command, tmp_path
 
 
 @pytest.mark.torch
-@pytest.mark.skipif(
-    find_spec("torch") is None or find_spec("transformers") is None,
-    reason="torch or transformers is not installed",
-)
 @pytest.mark.parametrize("name", transformers_models.NAMES)
 def test_files_of_networks_that_nobody_here_wrote_hold(name: str, core: ov.Core, tmp_path: Path) -> None:
     model = transformers_models.build(name)

@@ -296,7 +296,7 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_checkpoint(tmp_path: Pat
 def test_weights_of_another_network_or_in_another_form_are_refused(tmp_path: Path) -> None:
     import pickle
 
-    import safetensors.numpy
+    from safetensors import numpy as safetensors
 
     from ov_autoplace.policy.config import CONFIGS
 

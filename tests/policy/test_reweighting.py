@@ -100,7 +100,7 @@ def test_a_policy_with_other_weights_answers_like_its_torch_network(tmp_path: Pa
     writer = CheckpointWriter(tmp_path / "tuned", trained)
     assert writer.is_fast
     shake()
-    writer.save(network, {"tuned": True}, {})
+    writer.save(network, {"tuned": True}, {}, {})
     assert load_card(tmp_path / "tuned").files["policy.xml"] == trained.files["policy.xml"]
     for seed in range(3):
         graph = policy_graph(random_table(seed, 5 + 20 * seed, 2 + seed % 2, constrained=False))

@@ -230,4 +230,4 @@ def _search(
     placement = Placer(core, devices, options).place(model)
     if cache is not None:
         cache.store(placement)
-    return placement.to_dict()
+    return placement.decided()  # what is compiled here has its shapes folded

@@ -136,7 +136,7 @@ class DecisionCache:
         """Keep a decision; a folder that cannot be written costs a warning, not the compile."""
         decision = placement.decision
         self.write(
-            StoredDecision(placement.to_dict(), decision.disturbed if decision else False),
+            StoredDecision(placement.decided(), decision.disturbed if decision else False),
             chosen=decision.chosen if decision else placement.solver,
             reason=str(decision or ""),
         )

@@ -86,6 +86,7 @@ def graph_tools(a: object, b: object, c: object, d: object, n: object, data: st.
     attempt(_core.merge_cycles, a, b)
     attempt(_core.is_acyclic, n, c)
     attempt(_core.is_convex, n, c, d)
+    attempt(_core.minimum_cut, n, 0, 1, a, b, c, d)
     # The same with sizes that fit.
     nodes = data.draw(st.integers(0, 6))
     pairs = data.draw(st.lists(st.tuples(*[st.integers(-1, nodes)] * 2), max_size=8))
@@ -93,6 +94,11 @@ def graph_tools(a: object, b: object, c: object, d: object, n: object, data: st.
     attempt(_core.connected_labels, nodes, edges)
     attempt(_core.merge_cycles, np.arange(nodes, dtype="i4") // 2, edges)
     attempt(_core.is_convex, nodes, edges, np.ones(nodes, bool))
+    tail, head = np.ascontiguousarray(edges.T)
+    flows = data.draw(st.lists(st.integers(-1, 2**63 - 1), min_size=len(tail), max_size=len(tail)))
+    forward = np.array(flows, "i8")
+    ends = data.draw(st.tuples(st.integers(-1, nodes), st.integers(-1, nodes)))
+    attempt(_core.minimum_cut, nodes, *ends, tail, head, forward, forward[::-1].copy())
 
 
 @given(st.lists(arrays(), min_size=4, max_size=4), st.integers(0, 8), st.data())
@@ -214,6 +220,7 @@ def executable() -> None:
     def odd(arguments: list[object], sample_seconds: object) -> None:
         if not any(isinstance(a, int) and a > 20 for a in arguments):  # what is asked for is done
             attempt(model.run, *arguments)
+            attempt(model.run_bytes, *arguments)
         if not (isinstance(sample_seconds, (int, float)) and 0.01 < sample_seconds <= 60):
             attempt(_core.Profiler.race, [model, model], 0.0, max_rounds=6, min_sample_seconds=sample_seconds)
 

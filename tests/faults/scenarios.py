@@ -78,9 +78,10 @@ def cache(given: Path, root: Path) -> int:
     from ov_autoplace.decision_cache import DecisionCache
     from ov_autoplace.placement.placement import Placement
 
-    entry = DecisionCache(root / "cache" / "autoplace-0.json")
-    entry.store(Placement.load(given / "1.json"))
-    return int(entry.load() is None)
+    placement = Placement.load(given / "1.json")
+    entry = DecisionCache(root / "cache" / "autoplace-0.json", placement.devices)
+    entry.store(placement)
+    return int(entry.load(placement.names) is None)
 
 
 def tuned_checkpoint(given: Path, root: Path) -> int:

@@ -44,7 +44,7 @@ def model() -> ov.Model:
 
 
 def place(model: ov.Model, core: ov.Core, **options: object) -> ov_autoplace.Placement:
-    return ov_autoplace.place(model, PAIR, core=core, policy="none", time_budget_ms=200, **options)
+    return ov_autoplace.place(model, PAIR, core=core, policy="none", time_budget_ms=3000, **options)
 
 
 def test_the_profiler_works_in_another_process_that_ends_with_it(
@@ -105,7 +105,7 @@ def test_isolation_no_measures_in_this_process(
 def test_a_device_that_breaks_when_it_compiles_is_left_out_and_named(
     unequal_pair: ov.Core, model: ov.Model, inject: Inject, fault: str
 ) -> None:
-    inject(f"compile:XCPU:{fault}")
+    inject(f"compile:XCPU*:{fault}")
     decision = place(model, unequal_pair).decision
     assert decision is not None
     assert decision.chosen == "CPU"
@@ -113,7 +113,7 @@ def test_a_device_that_breaks_when_it_compiles_is_left_out_and_named(
     assert f"XCPU is left out: {decision.left_out['XCPU']}" in decision.reason
 
 
-@pytest.mark.parametrize("where", ["run:XCPU", "compile:XCPU PERF_COUNT", "nodes:XCPU*"])
+@pytest.mark.parametrize("where", ["run:XCPU*", "compile:XCPU PERF_COUNT", "nodes:XCPU*"])
 def test_a_device_that_breaks_when_it_runs_is_left_out_and_named(
     unequal_pair: ov.Core, model: ov.Model, inject: Inject, where: str
 ) -> None:
@@ -247,8 +247,8 @@ def test_measuring_writes_nothing_into_the_users_model_cache(
 
 
 def test_the_command_line_takes_the_option(cli: Command, small_ir: Path, inject: Inject) -> None:
-    inject("compile:XCPU:SIGSEGV")
-    short = ("--time-budget-ms", 200, "--policy", "none", "--json")
+    inject("compile:XCPU*:SIGSEGV")
+    short = ("--time-budget-ms", 3000, "--policy", "none", "--json")
     report = cli("annotate", small_ir, *short).json()
     assert "XCPU is left out" in report["decision"]
     assert "SIGSEGV" in report["decision"]

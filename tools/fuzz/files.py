@@ -63,7 +63,13 @@ __all__ = [
 
 AFFINITY = {"x": "CPU", "kernel": "CPU", "product": "GPU", "relu": "GPU", "answer": "CPU"}
 NOTES = {"product": "GPU", "relu": "CPU"}
-DECISION = {"schema": 1, "chosen": "auto", "decision": "the fastest", "placement": AFFINITY}
+DECISION = {
+    "schema": 2,
+    "chosen": "auto",
+    "decision": "the fastest",
+    "disturbed": False,
+    "placement": AFFINITY,
+}
 DNN_GRAPH = {
     "maxFPGAs": 2,
     "maxCPUs": 1,
@@ -248,8 +254,8 @@ def dnn_partitioning(data: bytes, folder: Path) -> None:
 
 def decision(data: bytes, folder: Path) -> None:
     """An entry of the decision cache: whatever is not one counts as none."""
-    found = DecisionCache(_stored(data, folder, "autoplace-0.json")).load()
-    assert found is None or all(isinstance(device, str) for device in found.values())
+    found = DecisionCache(_stored(data, folder, "autoplace-0.json"), ("CPU", "GPU")).load(AFFINITY)
+    assert found is None or found.device_of.keys() == AFFINITY.keys()
 
 
 def _arrays(fields: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,10 @@ from typing import Literal
 
 from command_line import EXTRA_DEVICES
 
-__all__ = ["Faults", "Left", "compile_library"]
+__all__ = ["EVERYTHING", "Faults", "Left", "compile_library", "moments"]
+
+EVERYTHING = bool(os.environ.get("AUTOPLACE_ALL_FAULTS"))
+"""Whether every write is struck at, as `make faults` asks, and not only a few."""
 
 Kind = Literal["c", "k", "f"]
 """Count only, kill, or fill the disk."""
@@ -111,7 +114,7 @@ def moments(changes: int, most: int) -> Iterator[int]:
 
     The last ones, where files take their places, are always among them.
     """
-    if os.environ.get("AUTOPLACE_ALL_FAULTS") or changes <= most:
+    if EVERYTHING or changes <= most:
         yield from range(1, changes + 1)
         return
     last = min(most // 2, changes)

@@ -187,19 +187,6 @@ class ProfilingSession:
             self.profiler.close()
         self._resources.close()
 
-    def failures(self, devices: Sequence[str]) -> dict[str, ProfilingError]:
-        """Compile and run the whole model on each of ``devices``; what those that fail say, by device."""
-        failed = {}
-        for device in devices:
-            try:
-                executable = self.compile_device(device)
-                with reported_failure(f"the model fails when it is run on {device}", device):
-                    # On one thread, OpenVINO 2026.4.1 loses what synchronous requests throw.
-                    executable.run(1, warmup=0, asynchronous=True)
-            except ProfilingError as cause:
-                failed[device] = cause
-        return failed
-
     def compilation_failure(self, device: str) -> str:
         """Why the model cannot be compiled for ``device``; empty where it can."""
         try:

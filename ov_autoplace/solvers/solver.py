@@ -75,7 +75,8 @@ class Evaluator:
         self.table = table
         self.units = units
         self.objective = objective
-        self._known: dict[bytes, float] = {}
+        # With the limit that each was simulated with: above it, a latency may be a lower bound only.
+        self._known: dict[bytes, tuple[float, float]] = {}
         self._best_single: float | None = None
 
     def latencies(self, devices: Sequence[IntArray] | IntArray, limit_seconds: float = np.inf) -> FloatArray:
@@ -89,11 +90,16 @@ class Evaluator:
         if len(batch) > _REMEMBERED_BATCH:
             return self._simulate(batch, limit_seconds)
         keys = [row.tobytes() for row in batch]
-        new = [i for i, key in enumerate(keys) if key not in self._known]
+        new = [i for i, key in enumerate(keys) if not self._knows(key, limit_seconds)]
         if new:
-            simulated = self._simulate(batch[new], limit_seconds).tolist()
-            self._known.update(zip([keys[i] for i in new], simulated, strict=True))
-        return np.array([self._known[key] for key in keys])
+            for i, seconds in zip(new, self._simulate(batch[new], limit_seconds).tolist(), strict=True):
+                self._known[keys[i]] = seconds, limit_seconds
+        return np.array([self._known[key][0] for key in keys])
+
+    def _knows(self, key: bytes, limit_seconds: float) -> bool:
+        """Whether a latency is known exactly, or known to be above the limit."""
+        seconds, limit = self._known.get(key, (0.0, -1.0))
+        return seconds <= limit or seconds > limit_seconds
 
     @property
     def _useless_seconds(self) -> float:

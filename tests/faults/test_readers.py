@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,21 +21,18 @@ ONCE = (
 )
 
 
-def _needed(reader: Reader) -> None:
-    if reader.needs_torch:
-        pytest.importorskip("torch")
-    if reader.name == "report" and find_spec("bokeh") is None:
-        pytest.skip("the report needs bokeh")
-
-
 def _parameters() -> list[object]:
-    marks = {True: [pytest.mark.torch], False: []}
-    return [pytest.param(reader, id=reader.name, marks=marks[reader.needs_torch]) for reader in READERS]
+    return [pytest.param(reader, id=reader.name, marks=_marks(reader)) for reader in READERS]
+
+
+def _marks(reader: Reader) -> list[pytest.MarkDecorator]:
+    if reader.name == "report":
+        return [pytest.mark.bokeh]
+    return [pytest.mark.torch] if reader.needs_torch else []
 
 
 @pytest.mark.parametrize("reader", _parameters())
 def test_readers_accept_an_input_or_raise_what_they_say(reader: Reader, tmp_path: Path) -> None:
-    _needed(reader)
     seeds = reader.seeds()
     for seed in seeds:
         reader.read(seed, tmp_path)  # valid inputs are accepted

@@ -11,8 +11,11 @@ from random_tables import make_table, random_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.simulator import simulate
+from ov_autoplace.simulator import simulate, simulate_batch
 from ov_autoplace.solvers import SOLVERS, SolverAnswer, solve
+from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.solver import Evaluator
+from ov_autoplace.solvers.units import UnitGraph
 
 
 @pytest.mark.parametrize("solver", sorted(set(SOLVERS) - {"policy"}))  # policy: test_policy_solver.py
@@ -95,3 +98,13 @@ def test_a_large_graph_with_cyclic_subgraphs_is_not_simulated_for_ever() -> None
     single, auto = solve(table, "single"), solve(table)
     assert isinstance(auto, Placement)
     assert auto.lower_bound_seconds <= auto.latency_seconds <= single.latency_seconds
+
+
+def test_a_latency_that_was_cut_off_at_a_limit_is_not_taken_for_the_latency() -> None:
+    table = random_table(5, groups=30, devices=2, constrained=False)
+    units = UnitGraph.of(table, Constraints.of(table))
+    evaluator = Evaluator(table, units)
+    scattered = np.random.default_rng(6).integers(2, size=len(units)).astype(np.int32)
+    exact = simulate_batch(table, scattered[None, units.unit_of])[0]
+    assert evaluator.latencies([scattered], exact / 100)[0] > exact / 100
+    assert evaluator.latencies([scattered])[0] == exact

@@ -78,8 +78,8 @@ class Leftovers:
         return found
 
 
-def interrupt(arguments: Sequence[str], after: float | None, presses: int = 1) -> Leftovers:
-    """Run a command on a terminal and press Ctrl-C ``after`` so many seconds; never, if ``None``."""
+def interrupt(arguments: Sequence[str], after: float | bytes | None, presses: int = 1) -> Leftovers:
+    """Run a command on a terminal and press Ctrl-C ``after`` so many seconds or some output, or never."""
     temporary = tempfile.mkdtemp(prefix="interrupts-")
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     environment = {**os.environ, "TMPDIR": temporary, MARK: mark, "TERM": "xterm"}
@@ -99,7 +99,9 @@ def interrupt(arguments: Sequence[str], after: float | None, presses: int = 1) -
         os.close(theirs)
         output = bytearray()
         start = time.monotonic()
-        if after is not None:
+        if isinstance(after, bytes):
+            _read(ours, output, process, start + WAIT, after)
+        elif after is not None:
             _read(ours, output, process, start + after)
         interrupted = after is not None and process.poll() is None
         pressed = time.monotonic()
@@ -126,9 +128,11 @@ def interrupt(arguments: Sequence[str], after: float | None, presses: int = 1) -
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _read(terminal: int, output: bytearray, process: subprocess.Popen[bytes], until: float) -> None:
-    """Take what is written until the process ends or a moment comes."""
-    while time.monotonic() < until:
+def _read(
+    terminal: int, output: bytearray, process: subprocess.Popen[bytes], until: float, text: bytes | None = None
+) -> None:
+    """Take what is written until the process ends, a moment comes or a text was written."""
+    while time.monotonic() < until and not (text and text in output):
         over = process.poll() is not None
         if select.select([terminal], [], [], 0 if over else min(0.02, max(0.0, until - time.monotonic())))[0]:
             try:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from interrupts import commands, interrupt
+from interrupts import HIDE, commands, interrupt
 
 from ov_autoplace.cli import main
 from ov_autoplace.policy import runner
@@ -24,7 +24,8 @@ def test_ctrl_c_at_a_random_moment_leaves_nothing(name: str, small_ir: Path, tmp
 
 
 def test_ctrl_c_twice_leaves_nothing(small_ir: Path, tmp_path: Path) -> None:
-    left = interrupt(commands(small_ir, tmp_path / "out")["annotate"], 2.0, presses=3)
+    left = interrupt(commands(small_ir, tmp_path / "out")["annotate"], HIDE, presses=3)
+    assert left.interrupted
     assert not left.faults(), left.output[-2000:]
 
 

@@ -201,10 +201,13 @@ class Placer:
         with session:
             try:
                 with self._phase("profile"):
-                    counted = count_devices(session, graph, supported, self._budget)
+                    # A budget that nobody gave grows with the model, once that was compiled everywhere.
+                    is_firm = options.time_budget_ms is not None
+                    counted = count_devices(session, graph, supported, self._budget, is_firm=is_firm)
                 if counted is None:
-                    table = self._estimate(model, graph, supported)
-                    contest = out_of_time(propose(table, source), self._budget.seconds)
+                    with self._phase("solve"):
+                        table = self._estimate(model, graph, supported)
+                        contest = out_of_time(propose(table, self._affordable(source)), self._budget.seconds)
                 else:
                     measured = _Measured(session, graph, supported, counted, source, properties)
                     table, contest = self._measure(measured)

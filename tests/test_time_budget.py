@@ -13,6 +13,7 @@ import ov_autoplace
 from ov_autoplace import budget as budget_module
 from ov_autoplace import placer as module
 from ov_autoplace.cost.profiling import NodeCount, ProfilingSession
+from ov_autoplace.policy import runner
 from training.scripted_devices import Clock
 
 PAIR = ["XCPU", "CPU"]
@@ -64,6 +65,22 @@ def test_a_budget_that_ends_before_every_device_is_profiled_costs_one_compilatio
     assert steps == ["compile"]
     assert f"the time budget of {1e3 * seconds:.0f} ms ended before" in decision.reason
     assert decision.chosen in PAIR, "no gain of a mix is proven, so one device it is"
+
+
+def test_without_a_budget_of_the_callers_every_device_is_profiled_however_long_one_takes(
+    unequal_pair, steps, monkeypatch
+):
+    monkeypatch.setattr(module.PlacerOptions, "budget_seconds", 0.5)  # over after the first compilation
+    decision = place(unequal_pair, None).decision
+    assert steps[:2] == ["compile", "compile"]
+    assert "ended before" not in decision.reason
+
+
+def test_no_policy_is_compiled_for_estimates_when_the_budget_has_ended(unequal_pair, steps, monkeypatch):
+    monkeypatch.setattr(runner, "_compiled", type(runner._compiled)())
+    placement = ov_autoplace.place(matmuls(), PAIR, core=unequal_pair, time_budget_ms=0)
+    assert "ended before" in placement.decision.reason
+    assert not runner._compiled
 
 
 def test_pins_are_kept_where_there_is_no_time_to_measure(unequal_pair, steps):

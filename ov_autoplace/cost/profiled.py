@@ -233,6 +233,8 @@ def count_devices(
     graph: ComputationGraph,
     supported: BoolArray,
     budget: Budget | None = None,
+    *,
+    is_firm: bool = True,
 ) -> CountedDevices | None:
     """Compile the model for each device of a session and count what its nodes take there.
 
@@ -240,17 +242,18 @@ def count_devices(
         session: The model and its D devices.
         graph: The graph of ``session.model``, N ops.
         supported: Which op can run on which device, ``bool[N, D]``.
-        budget: When to stop; ``None`` = never.
+        budget: How long counts that were disturbed may be repeated; ``None`` = as often as it helps.
+        is_firm: Stop when the budget ends. Otherwise every device is counted once.
 
     Returns:
-        ``None`` when the budget ended before every device was counted.
+        ``None`` when a firm budget ended before every device was counted.
 
     Raises:
         ProfilingError: A device fails on the model; its ``device`` says which.
     """
     columns, samples, compile_seconds, disturbance = [], {}, 0.0, 1.0
     for d, device in enumerate(session.devices):
-        if d and budget is not None and budget.left <= 0:
+        if d and is_firm and budget is not None and budget.left <= 0:
             return None
         column, count, seconds = _profile_device(session, graph, supported, d, budget)
         columns.append(column)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy.typing
 
-from ov_autoplace import __version__, _arrays
+from ov_autoplace import __version__
+from ov_autoplace._base import arrays as _arrays
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools" / "docs"))

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from ov_autoplace import errors
 from ov_autoplace._version import __version__, check_openvino
-from ov_autoplace.device import register, unregister
+from ov_autoplace.plugin.device import register, unregister
 
 if TYPE_CHECKING:
-    from ov_autoplace.cost.profiled import profile
     from ov_autoplace.cost.table import CostTable
     from ov_autoplace.cost.target import Target
+    from ov_autoplace.decide.placer import place
     from ov_autoplace.graph.computation_graph import ComputationGraph
     from ov_autoplace.graph.extract import extract
-    from ov_autoplace.partition import count_subgraphs
-    from ov_autoplace.passes import AutoplacePass
+    from ov_autoplace.measure.profiled import profile
     from ov_autoplace.placement.annotation import annotate
+    from ov_autoplace.placement.partition import count_subgraphs
     from ov_autoplace.placement.placement import Placement, Schedule
-    from ov_autoplace.placer import place
-    from ov_autoplace.simulator import simulate
+    from ov_autoplace.placement.simulator import simulate
+    from ov_autoplace.plugin.passes import AutoplacePass
     from ov_autoplace.solvers import solve
     from ov_autoplace.training.finetune import finetune
 
@@ -53,19 +53,19 @@ __all__ = [
 ]
 
 _HOME = {
-    "AutoplacePass": "passes",
+    "AutoplacePass": "plugin.passes",
     "ComputationGraph": "graph.computation_graph",
     "CostTable": "cost.table",
     "Placement": "placement.placement",
     "Schedule": "placement.placement",
     "Target": "cost.target",
     "annotate": "placement.annotation",
-    "count_subgraphs": "partition",
+    "count_subgraphs": "placement.partition",
     "extract": "graph.extract",
     "finetune": "training.finetune",
-    "place": "placer",
-    "profile": "cost.profiled",
-    "simulate": "simulator",
+    "place": "decide.placer",
+    "profile": "measure.profiled",
+    "simulate": "placement.simulator",
     "solve": "solvers",
 }
 

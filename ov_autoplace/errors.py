@@ -6,7 +6,7 @@ command line leaves with: 2 when the user can mend it, 1 when the program failed
 
 from __future__ import annotations
 
-from ov_autoplace.text import printable
+from ov_autoplace._base.text import printable
 
 __all__ = [
     "AutoplaceError",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ov_autoplace.isolation import process
-from ov_autoplace.isolation.profiler import HANG_VARIABLE
+from ov_autoplace.measure.isolation import process
+from ov_autoplace.measure.isolation.profiler import HANG_VARIABLE
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ov_autoplace.arena import Arena, Entrant, predicted, verdict
-from ov_autoplace.budget import Budget
-from ov_autoplace.options import PlacerOptions
-from ov_autoplace.proposals import Proposal, ProposalSource
+from ov_autoplace._base.budget import Budget
+from ov_autoplace.decide.arena import Arena, Entrant, predicted, verdict
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.proposals import Proposal, ProposalSource
 from reference_hetero import random_table
 
 NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)

@@ -14,8 +14,8 @@ from ov_autoplace.cost.target import Target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.legality import broken_bonds
-from ov_autoplace.simulator import simulate
+from ov_autoplace.placement.legality import broken_bonds
+from ov_autoplace.placement.simulator import simulate
 from random_dynamic_models import random_dynamic_model
 
 NETWORKS = ("dpt", "unet:dynamic", "swin:int8", "llama:dynamic")

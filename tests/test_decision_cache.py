@@ -15,10 +15,10 @@ import pytest
 from openvino import opset13 as opset
 
 import zoo
-from ov_autoplace import decision_cache as module
-from ov_autoplace.confirmation import confirm
-from ov_autoplace.decision_cache import DecisionCache, StoredDecision, model_hash
-from ov_autoplace.options import PlacerOptions
+from ov_autoplace.decide.confirmation import confirm
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.plugin import decision_cache as module
+from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision, model_hash
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIR = ["XCPU", "CPU"]
@@ -171,7 +171,7 @@ def test_an_entry_that_does_not_fit_is_dropped_with_a_warning_and_made_anew(
 
 def test_a_stored_placement_that_cannot_be_compiled_is_made_anew(unequal_pair, config, caplog, monkeypatch):
     unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
-    from ov_autoplace import device
+    from ov_autoplace.plugin import device
 
     native, calls = device._originals["compile_model"], []
 
@@ -227,13 +227,13 @@ def disturbed(unequal_pair, config):
 def test_a_decision_from_a_busy_machine_is_checked_at_the_next_compile(
     unequal_pair, config, disturbed, monkeypatch, answer, searches, mark
 ):
-    from ov_autoplace.placer import Placer
+    from ov_autoplace.decide.placer import Placer
 
     searched, place = [], Placer.place
     monkeypatch.setattr(Placer, "place", lambda *a: (searched.append(1), place(*a))[1])
-    monkeypatch.setattr("ov_autoplace.confirmation.confirm", lambda *_: answer)
-    monkeypatch.setattr("ov_autoplace.arena.was_disturbed", lambda _: False)
-    monkeypatch.setattr("ov_autoplace.cost.profiled.CountedDevices.was_disturbed", False)
+    monkeypatch.setattr("ov_autoplace.decide.confirmation.confirm", lambda *_: answer)
+    monkeypatch.setattr("ov_autoplace.decide.arena.was_disturbed", lambda _: False)
+    monkeypatch.setattr("ov_autoplace.measure.profiled.CountedDevices.was_disturbed", False)
     unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
     assert len(searched) == searches
     assert json.loads(disturbed.read_text())["disturbed"] is mark
@@ -243,7 +243,7 @@ def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, monk
     """A matrix product on one thread beside two: told from the samples that a scripted race gives."""
     from types import SimpleNamespace
 
-    from ov_autoplace.cost.profiling import ProfilingSession
+    from ov_autoplace.measure.session import ProfilingSession
 
     model, options = matmuls(), PlacerOptions()
     device_of = {op.get_friendly_name(): "XCPU" for op in model.get_ops()}

@@ -232,7 +232,7 @@ def test_a_second_compile_with_a_cache_searches_nothing(unequal_pair, model, exp
     def search(*_):
         raise AssertionError("the decision was searched for again")
 
-    monkeypatch.setattr("ov_autoplace.placer.Placer.place", search)
+    monkeypatch.setattr("ov_autoplace.decide.placer.Placer.place", search)
     compiled = unequal_pair.compile_model(model, PAIR, config)
     assert compiled.get_property("LOADED_FROM_CACHE")
     _check(compiled, expected)
@@ -257,7 +257,7 @@ def test_an_annotated_model_is_placed_without_searching(unequal_pair, model, exp
     placement = ov_autoplace.place(model, ["XCPU", "CPU"], core=unequal_pair, pin=MIXED["AUTOPLACE_PIN"])
     ov_autoplace.annotate(model, placement)
     ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
-    monkeypatch.setattr("ov_autoplace.placer.Placer.place", lambda *_: pytest.fail("searched"))
+    monkeypatch.setattr("ov_autoplace.decide.placer.Placer.place", lambda *_: pytest.fail("searched"))
     compiled = unequal_pair.compile_model(tmp_path / "model.xml", PAIR)
     assert compiled.get_property("HETERO_NUMBER_OF_SUBMODELS") == 2
     _check(compiled, expected)
@@ -283,7 +283,7 @@ def test_duplicate_names_do_not_confuse_the_placement(unequal_pair, model, expec
 def test_openvinos_benchmark_app_runs_on_autoplace(model, tmp_path):
     path = tmp_path / "model.xml"
     ov.save_model(model, path)
-    command = [sys.executable, "-m", "ov_autoplace.benchmark_app", "-m", str(path), "-d", "AUTOPLACE"]
+    command = [sys.executable, "-m", "ov_autoplace.plugin.benchmark_app", "-m", str(path), "-d", "AUTOPLACE"]
     out = subprocess.run([*command, "-t", "1", "-hint", "none"], capture_output=True, text=True, check=False)
     assert out.returncode == 0, out.stdout + out.stderr
     assert "Throughput" in out.stdout
@@ -300,7 +300,7 @@ def test_an_onnx_file_is_compiled(unequal_pair):
 def test_a_device_that_fails_on_the_model_is_left_out_with_a_warning(
     unequal_pair, model, expected, monkeypatch, caplog
 ):
-    from ov_autoplace.cost.profiling import ProfilingSession
+    from ov_autoplace.measure.session import ProfilingSession
 
     compile_anywhere = ProfilingSession.compile_device
 

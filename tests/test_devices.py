@@ -3,7 +3,7 @@ from __future__ import annotations
 import openvino as ov
 import pytest
 
-from ov_autoplace.devices import (
+from ov_autoplace.devices.names import (
     core_with_extra_devices,
     device_properties,
     device_settings,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ov_autoplace import CostTable
-from ov_autoplace.explanation import Explanation
+from ov_autoplace.explain.explanation import Explanation
 
 
 def chain() -> CostTable:

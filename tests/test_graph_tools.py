@@ -10,7 +10,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from ov_autoplace import _core
-from ov_autoplace._arrays import BoolArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, IntArray
 
 
 def random_edges(random: np.random.Generator, n: int, count: int) -> IntArray:

@@ -5,8 +5,8 @@ from pathlib import Path
 import openvino as ov
 import pytest
 
+from ov_autoplace.decide.options import PROPERTY_NAMES, PlacerOptions, split_config
 from ov_autoplace.errors import OptionError
-from ov_autoplace.options import PROPERTY_NAMES, PlacerOptions, split_config
 
 
 def test_the_properties_are_the_documented_ones():

@@ -11,13 +11,13 @@ import pytest
 from openvino import opset13 as ops
 
 import ov_autoplace
-from ov_autoplace import placer
-from ov_autoplace.cost.profiling import ProfilingSession
-from ov_autoplace.decision_cache import DecisionCache
+from ov_autoplace.decide import placer
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.errors import CheckpointError, OptionError, PlacementError, ProfilingError
-from ov_autoplace.options import PlacerOptions
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.policy.runner import PolicyRunner
-from ov_autoplace.proposals import ProposalSource, propose
 from ov_autoplace.solvers import SOLVERS, SolverAnswer
 from policy_checkpoints import handmade
 from solvers.random_tables import random_table
@@ -163,7 +163,9 @@ def test_the_limit_of_a_device_that_is_left_out_is_left_out_too(
 def test_tuning_asks_the_first_solver_again_and_nobody_where_there_is_none(
     unequal_pair: ov.Core, alternating: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ov_autoplace.placer.unbeatable_device", lambda *_: None)  # else nothing is tuned
+    monkeypatch.setattr(
+        "ov_autoplace.decide.placer.unbeatable_device", lambda *_: None
+    )  # else nothing is tuned
 
     def tuned(solvers: list[str]) -> list[str]:
         placement = ov_autoplace.place(

@@ -14,14 +14,14 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 from command_line import Command
-from ov_autoplace.arena import ESTIMATE_MARGIN, predicted
-from ov_autoplace.decision_cache import DecisionCache
+from ov_autoplace.decide.arena import ESTIMATE_MARGIN, predicted
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.proposals import Proposal, ProposalSource, propose
 from ov_autoplace.errors import CheckpointError, PlacementError
-from ov_autoplace.options import PlacerOptions
+from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner, draw
-from ov_autoplace.proposals import Proposal, ProposalSource, propose
-from ov_autoplace.simulator import simulate
 from policy_checkpoints import handmade
 from solvers.random_tables import make_table, random_table
 
@@ -189,7 +189,9 @@ def test_a_policy_that_was_asked_for_and_cannot_be_used_stops_the_request(tmp_pa
 def test_modes_that_measure_race_the_policys_answer(
     unequal_pair: ov.Core, fastest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ov_autoplace.placer.unbeatable_device", lambda *_: None)  # else nothing is raced
+    monkeypatch.setattr(
+        "ov_autoplace.decide.placer.unbeatable_device", lambda *_: None
+    )  # else nothing is raced
     placement = ov_autoplace.place(
         matmuls(2), ["XCPU", "CPU"], "TUNE", unequal_pair, time_budget_ms=3000, policy=fastest
     )

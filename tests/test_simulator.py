@@ -12,7 +12,7 @@ import reference_hetero as reference
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CostTableError, OptionError, PlacementError
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.simulator import problem_of, simulate, simulate_batch
+from ov_autoplace.placement.simulator import problem_of, simulate, simulate_batch
 
 
 def random_assignment(random: np.random.Generator, table: CostTable) -> np.ndarray:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ov_autoplace.statistics import median_interval, paired_ratio
+from ov_autoplace._base.statistics import median_interval, paired_ratio
 
 
 @pytest.mark.parametrize(("n", "low", "high"), [(6, 1, 6), (10, 2, 9), (20, 6, 15), (50, 18, 33)])

@@ -13,14 +13,14 @@ import pytest
 
 from command_line import Command
 from conftest import CPU_PLUGIN
-from ov_autoplace.cost.profiling import ProfilingSession, count_nodes
+from ov_autoplace._base.files import read_json
+from ov_autoplace._base.text import parse_json, printable
+from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import AutoplaceError, ModelError, PlacementError
-from ov_autoplace.files import read_json
-from ov_autoplace.options import PlacerOptions
-from ov_autoplace.partition import count_subgraphs
+from ov_autoplace.measure.session import ProfilingSession, count_nodes
 from ov_autoplace.placement.annotation import annotated_placement, save_annotated
+from ov_autoplace.placement.partition import count_subgraphs
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.text import parse_json, printable
 
 NAMES = (
     "subgraph99999999999999999999: a",

@@ -10,9 +10,9 @@ import pytest
 from openvino import opset13 as opset
 
 import ov_autoplace
-from ov_autoplace import budget as budget_module
-from ov_autoplace import placer as module
-from ov_autoplace.cost.profiling import NodeCount, ProfilingSession
+from ov_autoplace._base import budget as budget_module
+from ov_autoplace.decide import placer as module
+from ov_autoplace.measure.session import NodeCount, ProfilingSession
 from ov_autoplace.policy import runner
 from training.scripted_devices import Clock
 
@@ -113,7 +113,7 @@ def test_no_more_than_one_step_begins_after_the_budget_ends(unequal_pair, steps,
 def test_measurements_that_other_work_disturbed_prove_nothing_and_are_marked(
     unequal_pair, monkeypatch, caplog
 ):
-    from ov_autoplace.cost.profiled import CountedDevices
+    from ov_autoplace.measure.profiled import CountedDevices
 
     asked = []
     monkeypatch.setattr(CountedDevices, "was_disturbed", True)

@@ -35,7 +35,7 @@ def run(annotated: Path, original: Path) -> None:
     import openvino as ov
 
     import ov_autoplace  # noqa: F401 - makes the device name AUTOPLACE known
-    from ov_autoplace.devices import core_with_extra_devices
+    from ov_autoplace.devices.names import core_with_extra_devices
 
     core = core_with_extra_devices()
     compiled = core.compile_model(annotated, f"AUTOPLACE:{DEVICES}")

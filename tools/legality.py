@@ -31,9 +31,9 @@ from model_checks import relative_error  # noqa: E402
 from ov_autoplace.errors import PlacementError  # noqa: E402
 from ov_autoplace.graph import coarsen, extract, input_ranges, make_names_unique  # noqa: E402
 from ov_autoplace.graph.folding import fold_static_shapes  # noqa: E402
-from ov_autoplace.legality import broken_bonds  # noqa: E402
 from ov_autoplace.placement.annotation import set_affinities  # noqa: E402
 from ov_autoplace.placement.bounded import open_bounded_crossings  # noqa: E402
+from ov_autoplace.placement.legality import broken_bonds  # noqa: E402
 
 __all__ = ["CLASSES", "Verdict", "check", "group_placements", "main"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.partition import subgraphs_of
+from ov_autoplace.placement.partition import subgraphs_of
 
 __all__ = ["open_shapes", "outputs_of", "random_inputs", "random_regions", "relative_error"]
 

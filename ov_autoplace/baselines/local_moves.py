@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.baselines.baseline import BaselineOptions
 from ov_autoplace.baselines.neural import discounted_returns, mean_over_edges, perceptron, seeded, step
 from ov_autoplace.baselines.trials import Trials

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.solvers.constraints import Constraints

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ov_autoplace._arrays import FloatArray
+from ov_autoplace._base.arrays import FloatArray
 
 __all__ = ["discounted_returns", "mean_over_edges", "perceptron", "seeded", "step"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.baselines.baseline import BaselineOptions
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import TrainingError

@@ -66,9 +66,9 @@ def annotate(
     )
     check_outputs(page, trace)
     from ov_autoplace.cli.request import decision_of, open_model
-    from ov_autoplace.partition import count_subgraphs
+    from ov_autoplace.decide.unfolding import unfolded
     from ov_autoplace.placement.annotation import save_annotated
-    from ov_autoplace.unfolding import unfolded
+    from ov_autoplace.placement.partition import count_subgraphs
 
     request = open_model(model)
     folder = output if output is not None else model.parent

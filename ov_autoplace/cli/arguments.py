@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from ov_autoplace._base.files import read_json
+from ov_autoplace._base.text import parse_json
+from ov_autoplace.decide.options import split_config
 from ov_autoplace.errors import OptionError
-from ov_autoplace.files import read_json
-from ov_autoplace.options import split_config
-from ov_autoplace.text import parse_json
 
 __all__ = [
     "Config",

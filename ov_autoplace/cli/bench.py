@@ -10,13 +10,13 @@ import typer
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import note, print_json, print_sentence, print_table, progress_bar
 from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
+from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.options import PlacerOptions
 
 if TYPE_CHECKING:
-    from ov_autoplace.cost.profiling import ProfilingSession
-    from ov_autoplace.isolation.interface import Executable
-    from ov_autoplace.measured_run import MeasuredRun
+    from ov_autoplace.measure.isolation.interface import Executable
+    from ov_autoplace.measure.measured_run import MeasuredRun
+    from ov_autoplace.measure.session import ProfilingSession
     from ov_autoplace.placement.placement import Placement
 
 __all__ = ["bench"]
@@ -61,8 +61,8 @@ def bench(
     )
     check_outputs(report, trace)
     from ov_autoplace.cli.request import assignment_of, decision_of, open_model
-    from ov_autoplace.cost.profiling import ProfilingSession
-    from ov_autoplace.devices import device_properties, resolve_devices
+    from ov_autoplace.devices.names import device_properties, resolve_devices
+    from ov_autoplace.measure.session import ProfilingSession
     from ov_autoplace.placement.fitting import fit
 
     request = open_model(model)
@@ -92,7 +92,7 @@ def bench(
         )
         print_sentence(f"AUTOPLACE: {decision.reason}")
     if report or trace:
-        from ov_autoplace.explanation import Explanation
+        from ov_autoplace.explain.explanation import Explanation
 
         table = request.cost_table(placement, ",".join(names), options)
         explanation = Explanation(table, assignment_of(placement, table))
@@ -107,7 +107,7 @@ def bench(
 
 def _profiled(session: ProfilingSession, device_of: Mapping[str, str]) -> MeasuredRun | None:
     """The placement run once more with profiling on; a device that cannot do that is no reason to fail."""
-    from ov_autoplace.measured_run import measure_run
+    from ov_autoplace.measure.measured_run import measure_run
 
     try:
         return measure_run(session, device_of)
@@ -124,8 +124,8 @@ def _measure(
     seconds: float,
 ) -> list[dict[str, Any]]:
     """Rows of the result; a candidate that cannot be compiled has a note and no samples."""
+    from ov_autoplace._base.statistics import median_interval
     from ov_autoplace.cli.request import decision_of
-    from ov_autoplace.statistics import median_interval
 
     listed = ",".join(devices)
     decision = decision_of(placement)

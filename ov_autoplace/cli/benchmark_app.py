@@ -12,6 +12,6 @@ CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 
 def benchmark_app(context: typer.Context) -> None:
     """Run OpenVINO's benchmark_app; all arguments are passed on, -d AUTOPLACE works."""
-    from ov_autoplace.benchmark_app import run
+    from ov_autoplace.plugin.benchmark_app import run
 
     run(context.args)

@@ -13,7 +13,7 @@ from ov_autoplace.cli.console import bytes_text, print_json, print_sentence, pri
 from ov_autoplace.errors import AutoplaceError, DeviceError, OptionError, OutputError, TargetError
 
 if TYPE_CHECKING:
-    from ov_autoplace.cost.transfer_store import StoredTransfers
+    from ov_autoplace.measure.transfer_store import StoredTransfers
 
 __all__ = ["cache"]
 
@@ -71,7 +71,7 @@ def cache(
 
 
 def _folder() -> Path:
-    from ov_autoplace.user_cache import user_cache_folder
+    from ov_autoplace._base.user_cache import user_cache_folder
 
     folder = user_cache_folder()
     if folder is None:
@@ -80,7 +80,7 @@ def _folder() -> Path:
 
 
 def _chosen(names: list[str]) -> list[Path]:
-    from ov_autoplace.cost.transfer_store import stored_transfers
+    from ov_autoplace.measure.transfer_store import stored_transfers
 
     _folder()
     paths = list(stored_transfers())
@@ -100,7 +100,7 @@ def _removed(path: Path) -> dict[str, Any]:
 
 
 def _shown(path: Path) -> dict[str, Any]:
-    from ov_autoplace.cost.transfer_store import SIZES, StoredTransfers
+    from ov_autoplace.measure.transfer_store import SIZES, StoredTransfers
 
     row: dict[str, Any] = {"entry": path.name, "devices": "", "sizes": "", "bytes": 0, "holds for": ""}
     try:
@@ -119,7 +119,7 @@ def _shown(path: Path) -> dict[str, Any]:
 
 def _verified(path: Path) -> dict[str, Any]:
     """Whether an entry is damaged, is of another machine, or still says what is measured now."""
-    from ov_autoplace.cost.transfer_store import StoredTransfers
+    from ov_autoplace.measure.transfer_store import StoredTransfers
 
     try:
         entry = StoredTransfers.load(path)
@@ -144,9 +144,9 @@ def _measured_again(entry: StoredTransfers) -> tuple[float, float]:
     """What placements of the stored sizes take now over what they took: in the median, and at most."""
     import numpy as np
 
-    from ov_autoplace.conditions import measuring_conditions
-    from ov_autoplace.cost.transfers import measure_transfers
-    from ov_autoplace.devices import core_with_extra_devices, profiler_for, resolve_devices
+    from ov_autoplace.devices.conditions import measuring_conditions
+    from ov_autoplace.devices.names import core_with_extra_devices, profiler_for, resolve_devices
+    from ov_autoplace.measure.transfers import measure_transfers
 
     core = core_with_extra_devices()
     try:

@@ -10,8 +10,8 @@ import typer
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, progress_bar
 from ov_autoplace.cli.outputs import check_file, made_folder
+from ov_autoplace.decide.options import PREFIX, PlacerOptions, split_config
 from ov_autoplace.errors import OptionError
-from ov_autoplace.options import PREFIX, PlacerOptions, split_config
 
 __all__ = ["calibrate"]
 
@@ -27,8 +27,8 @@ def calibrate(
     as_json: arguments.Json = False,
 ) -> None:
     """Measure this machine once: a target profile that other commands take as --target."""
-    from ov_autoplace.cost.calibrate import calibrate as measure
-    from ov_autoplace.devices import core_with_extra_devices, resolve_devices
+    from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
+    from ov_autoplace.measure.calibrate import calibrate as measure
 
     core = core_with_extra_devices()
     names = resolve_devices(core, devices)

@@ -18,7 +18,7 @@ __all__ = ["devices"]
 def devices(target: arguments.Target = None, as_json: arguments.Json = False) -> None:
     """What is here: name, full name, precisions, memory, and calibrated rates with --target."""
     from ov_autoplace.cost.target import Target
-    from ov_autoplace.devices import core_with_extra_devices, resolve_devices
+    from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
 
     version = ov.__version__.split("-")[0]
     core = core_with_extra_devices()

@@ -21,10 +21,10 @@ from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_ou
 from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:
-    from ov_autoplace.explanation import Cut, Explanation, GroupCost
+    from ov_autoplace.explain.explanation import Cut, Explanation, GroupCost
+    from ov_autoplace.explain.timeline import Timeline
+    from ov_autoplace.explain.what_if import WhatIf
     from ov_autoplace.placement.decision import Decision
-    from ov_autoplace.timeline import Timeline
-    from ov_autoplace.what_if import WhatIf
 
 __all__ = ["explain"]
 
@@ -72,8 +72,8 @@ def explain(
     )
     check_outputs(report, trace)
     from ov_autoplace.cli.request import assignment_of, decision_of, open_model
-    from ov_autoplace.explanation import Explanation
-    from ov_autoplace.timeline import timeline_of
+    from ov_autoplace.explain.explanation import Explanation
+    from ov_autoplace.explain.timeline import timeline_of
 
     request = open_model(model)
     known = request.given(affinity, devices) if affinity else request.annotated(devices)

@@ -14,8 +14,8 @@ from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import milliseconds, note, print_json, print_sentence, print_table, progress_bar
 from ov_autoplace.cli.outputs import ReportFile, check_outputs, save_report
 from ov_autoplace.cli.settings_options import with_settings
+from ov_autoplace.decide.options import PREFIX
 from ov_autoplace.errors import OptionError
-from ov_autoplace.options import PREFIX
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 
 if TYPE_CHECKING:

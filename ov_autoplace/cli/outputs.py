@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ov_autoplace._base.files import staged_folder
 from ov_autoplace.cli.console import print_sentence
 from ov_autoplace.errors import OutputError
-from ov_autoplace.files import staged_folder
 
 if TYPE_CHECKING:
     from ov_autoplace.cli.request import Request
-    from ov_autoplace.explanation import Explanation
-    from ov_autoplace.measured_run import MeasuredRun
+    from ov_autoplace.explain.explanation import Explanation
+    from ov_autoplace.explain.what_if import WhatIf
+    from ov_autoplace.measure.measured_run import MeasuredRun
     from ov_autoplace.placement.placement import Placement
     from ov_autoplace.report.contents import Contents
-    from ov_autoplace.what_if import WhatIf
 
 __all__ = [
     "ReportFile",
@@ -130,7 +130,7 @@ def save_trace(
     """Write the trace; the arguments are those of :func:`save_report`."""
     if path is None:
         return
-    from ov_autoplace.trace import write_trace
+    from ov_autoplace.explain.trace import write_trace
 
     with made_folder(path.parent):
         write_trace(path, title, explanation, measured)
@@ -145,8 +145,8 @@ def changes_of(explanation: Explanation, options: dict[str, Any]) -> list[WhatIf
         explanation: The placement.
         options: Keyword arguments of ``place``.
     """
-    from ov_autoplace.options import PlacerOptions
-    from ov_autoplace.what_if import what_ifs
+    from ov_autoplace.decide.options import PlacerOptions
+    from ov_autoplace.explain.what_if import what_ifs
 
     settings = PlacerOptions.from_arguments(options)
     return what_ifs(
@@ -181,7 +181,7 @@ def save_placement(
     if report is None and trace is None:
         return
     from ov_autoplace.cli.request import assignment_of, decision_of
-    from ov_autoplace.explanation import Explanation
+    from ov_autoplace.explain.explanation import Explanation
 
     table = request.cost_table(placement, devices, options)
     explanation = Explanation(table, assignment_of(placement, table))

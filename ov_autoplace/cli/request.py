@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cli.arguments import ModeName
 from ov_autoplace.cli.console import milliseconds, note, progress_bar
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.devices import core_with_extra_devices, resolve_devices
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.devices.models import read_model
+from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
 from ov_autoplace.errors import DeviceError, PlacementError
 from ov_autoplace.graph.names import make_names_unique
-from ov_autoplace.models import read_model
-from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
@@ -50,7 +50,7 @@ class Request:
 
     def search(self, devices: str | Sequence[str] | None, options: dict[str, Any]) -> Placement:
         """Decide, with a progress bar."""
-        from ov_autoplace.placer import place
+        from ov_autoplace.decide.placer import place
 
         with progress_bar() as progress:
             return place(self.model, devices, core=self.core, progress=progress, **options)
@@ -88,7 +88,7 @@ class Request:
         if table is None and options.get("mode") == ModeName.zero_shot:
             table = decision_of(self.search(devices, options)).table
         if table is None:
-            from ov_autoplace.cost.profiled import profile
+            from ov_autoplace.measure.profiled import profile
 
             table = profile(
                 self.model,
@@ -102,7 +102,7 @@ class Request:
         return table
 
     def _decided(self, placement: Placement, chosen: str, how: str) -> Placement:
-        from ov_autoplace.partition import count_subgraphs
+        from ov_autoplace.placement.partition import count_subgraphs
 
         candidate = Candidate(chosen, None, count_subgraphs(self.model, placement), np.empty(0))
         reason = f"{how}; nothing was searched or measured"

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ov_autoplace._arrays import BoolArray, FloatArray
+from ov_autoplace._base.arrays import BoolArray, FloatArray
 from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import DeviceProfile, Target

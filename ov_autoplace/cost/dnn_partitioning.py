@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray, IntArray, csr_from_lists
-from ov_autoplace.cost.json_fields import Record, naming
+from ov_autoplace._base.arrays import FloatArray, IntArray, csr_from_lists
+from ov_autoplace._base.files import read_json
+from ov_autoplace._base.json_fields import Record, naming
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CostTableError
-from ov_autoplace.files import read_json
 
 __all__ = [
     "BYTES_PER_MS",

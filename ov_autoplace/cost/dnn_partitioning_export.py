@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
+from ov_autoplace._base.files import write_text_atomically
 from ov_autoplace.cost.dnn_partitioning import (
     BYTES_PER_MS,
     HOST,
@@ -22,7 +23,6 @@ from ov_autoplace.cost.dnn_partitioning import (
 )
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CostTableError
-from ov_autoplace.files import write_text_atomically
 
 __all__ = ["save_dnn_partitioning"]
 

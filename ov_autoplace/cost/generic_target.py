@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._arrays import frozen_array
+from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace.cost.target import DeviceProfile, Rate, Target
-from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import DeviceError
+from ov_autoplace.measure.transfers import TransferFit
 
 __all__ = ["default_precision", "generic_target", "memory_of", "processor_name"]
 

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ov_autoplace._arrays import BoolArray, FloatArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace.cost.validation import check_table, checked_arrays
 from ov_autoplace.cost.wiring import Wiring
 

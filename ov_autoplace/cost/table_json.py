@@ -35,12 +35,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ov_autoplace._arrays import csr_from_lists
-from ov_autoplace.cost.json_fields import Record, naming
+from ov_autoplace._base.arrays import csr_from_lists
+from ov_autoplace._base.files import read_json, write_text_atomically
+from ov_autoplace._base.json_fields import Record, naming
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.wiring import Wiring
 from ov_autoplace.errors import CostTableError
-from ov_autoplace.files import read_json, write_text_atomically
 
 __all__ = ["SCHEMA", "VERSION", "load_table", "save_table"]
 

@@ -1,6 +1,6 @@
 """Targets: what is known of a machine's devices apart from any model.
 
-A target comes from :func:`ov_autoplace.cost.calibrate.calibrate` (measured), from :meth:`Target.generic`
+A target comes from :func:`ov_autoplace.measure.calibrate.calibrate` (measured), from :meth:`Target.generic`
 (what the devices say of themselves, with documented assumptions) or from the catalogue in
 ``ov_autoplace/targets`` (public figures). Every number carries its source.
 """
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray
-from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.errors import TargetError
+from ov_autoplace.measure.transfers import TransferFit
 
 if TYPE_CHECKING:
     import openvino as ov
@@ -245,4 +245,4 @@ class Target:
 
 
 def _catalogue_folder() -> Path:
-    return Path(str(resources.files("ov_autoplace.targets")))
+    return Path(str(resources.files("ov_autoplace.cost.catalogue")))

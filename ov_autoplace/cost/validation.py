@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ov_autoplace._arrays import frozen_array
+from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace.errors import CostTableError
 
 if TYPE_CHECKING:

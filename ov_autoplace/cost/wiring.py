@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.errors import CostTableError
 from ov_autoplace.graph.bonds import bonds_of
 from ov_autoplace.graph.computation_graph import CoarseGraph

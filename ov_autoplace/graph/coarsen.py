@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ov_autoplace import _core
-from ov_autoplace._arrays import BoolArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import BoolArray, IntArray, frozen_array
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.group_graph import group_graph
 from ov_autoplace.graph.rules import MUST_RULES, GraphView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace._arrays import BoolArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, IntArray
 
 __all__ = ["foldable_ops"]
 

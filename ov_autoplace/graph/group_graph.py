@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.rules import GraphView
 from ov_autoplace.graph.rules.light_ops import is_light

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ov_autoplace._arrays import BoolArray, csr_from_lists
+from ov_autoplace._base.arrays import BoolArray, csr_from_lists
 from ov_autoplace.graph.flops import OpSizes, flops_of
 from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace.graph.records import ModelReader, OpRecord

@@ -26,7 +26,7 @@ import openvino as ov
 from numpy.typing import NDArray
 from openvino import opset13 as opset
 
-from ov_autoplace._arrays import BoolArray
+from ov_autoplace._base.arrays import BoolArray
 from ov_autoplace.graph.records import OpRecord
 
 __all__ = ["LinkKind", "deciding_tensors", "shape_links"]

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import openvino as ov
 from openvino._offline_transformations import apply_fused_names_cleanup
 
-from ov_autoplace._collector import collection_paused
+from ov_autoplace._base.collector import collection_paused
+from ov_autoplace._base.files import staged_folder
 from ov_autoplace.errors import OutputError, PlacementError
-from ov_autoplace.files import staged_folder
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique, unique_names
 from ov_autoplace.placement.bounded import open_bounded_crossings
@@ -184,7 +184,7 @@ def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, st
         OutputError: The folder cannot be written, or is full.
         PlacementError: See :func:`annotate`.
     """
-    from ov_autoplace.unfolding import unfolded  # asks solvers, which know of placements
+    from ov_autoplace.decide.unfolding import unfolded  # asks solvers, which know of placements
 
     folder = Path(folder)
     with collection_paused():

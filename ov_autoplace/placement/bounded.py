@@ -15,7 +15,7 @@ import openvino as ov
 from openvino import opset13 as opset
 
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.partition import subgraphs_of
+from ov_autoplace.placement.partition import subgraphs_of
 
 __all__ = ["open_bounded_crossings"]
 

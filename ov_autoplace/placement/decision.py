@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray
+from ov_autoplace._base.arrays import FloatArray
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable

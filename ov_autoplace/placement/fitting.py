@@ -14,15 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
+from ov_autoplace._base.text import parse_json
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract_structure
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
-from ov_autoplace.legality import broken_bonds
+from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.text import parse_json
 
 __all__ = ["FittedPlacement", "check_complete", "fit", "remember_folded"]
 

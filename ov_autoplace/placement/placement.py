@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ov_autoplace._arrays import IntArray, frozen_array
+from ov_autoplace._base.arrays import IntArray, frozen_array
+from ov_autoplace._base.files import read_json, write_text_atomically
+from ov_autoplace._base.text import is_unicode
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.files import read_json, write_text_atomically
-from ov_autoplace.text import is_unicode
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable

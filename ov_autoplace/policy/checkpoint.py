@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ov_autoplace._base.files import read_json
 from ov_autoplace._version import __version__
 from ov_autoplace.errors import CheckpointError, OptionError
-from ov_autoplace.files import read_json
 
 if TYPE_CHECKING:
-    from ov_autoplace.policy.network import PlacementNetwork
+    from ov_autoplace.policy.networks.network import PlacementNetwork
 
 __all__ = [
     "BASE",
@@ -163,7 +163,7 @@ def checkpoint_key(asked: str | None) -> str:
     """What tells checkpoints apart without reading more than their cards: a hash, or the name of one without.
 
     Args:
-        asked: As in :attr:`~ov_autoplace.options.PlacerOptions.policy`.
+        asked: As in :attr:`~ov_autoplace.decide.options.PlacerOptions.policy`.
     """
     folder = shipped_checkpoint() if asked in (None, BASE) else Path(str(asked))
     try:
@@ -203,7 +203,7 @@ def load_network(checkpoint: str | os.PathLike[str] | None = None) -> PlacementN
     import safetensors.torch
 
     from ov_autoplace.policy.config import NetworkConfig
-    from ov_autoplace.policy.network import PlacementNetwork
+    from ov_autoplace.policy.networks.network import PlacementNetwork
 
     card = load_card(checkpoint)
     content = read_file(card, WEIGHTS)
@@ -227,7 +227,7 @@ def save_checkpoint(
 
     Everything is written beside the folder and takes its name in one step: a kill leaves the old checkpoint
     or the new one. What else lies in the folder stays there. Networks that cannot be exported
-    (:func:`~ov_autoplace.policy.export.can_be_exported`) are written without IR.
+    (:func:`~ov_autoplace.policy.networks.export.can_be_exported`) are written without IR.
 
     Args:
         folder: Made when it does not exist; its parent must exist.
@@ -243,7 +243,7 @@ def save_checkpoint(
     """
     import safetensors.torch
 
-    from ov_autoplace.policy.export import can_be_exported, export_network
+    from ov_autoplace.policy.networks.export import can_be_exported, export_network
 
     weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     files = {WEIGHTS: safetensors.torch.save(weights)}
@@ -271,7 +271,7 @@ def write_checkpoint(
         beside: Content of further files that must belong to the checkpoint at any moment, by name; the card
             does not speak of them.
     """
-    from ov_autoplace.policy.atomic_folder import write_folder
+    from ov_autoplace._base.atomic_folder import write_folder
 
     write_folder(folder, {**(beside or {}), **files, CARD: _card_text(network, files, training, metrics)})
     return load_card(folder)

@@ -27,7 +27,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """What :class:`~ov_autoplace.policy.network.PlacementNetwork` is made of.
+    """What :class:`~ov_autoplace.policy.networks.network.PlacementNetwork` is made of.
 
     Attributes:
         name: Of the configuration.

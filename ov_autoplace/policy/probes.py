@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace import _core
-from ov_autoplace.simulator import simulate_batch
+from ov_autoplace.placement.simulator import simulate_batch
 
 if TYPE_CHECKING:
     from ov_autoplace.policy.features import PolicyGraph

@@ -14,9 +14,9 @@ import numpy as np
 import openvino as ov
 from numpy.typing import NDArray
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
+from ov_autoplace.decide.options import NO_POLICY
 from ov_autoplace.errors import CheckpointError, PlacementError
-from ov_autoplace.options import NO_POLICY
 from ov_autoplace.policy.checkpoint import (
     CONSTANTS,
     GRAPH,

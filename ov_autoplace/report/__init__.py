@@ -44,7 +44,7 @@ def write_report(contents: Contents, path: Path) -> None:
         OutputError: The file cannot be written.
     """
     require_library()
-    from ov_autoplace.files import write_text_atomically
+    from ov_autoplace._base.files import write_text_atomically
     from ov_autoplace.report.page import page
 
     write_text_atomically(path, page(contents))

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ov_autoplace._arrays import FloatArray
-from ov_autoplace.explanation import Explanation
-from ov_autoplace.measured_run import MeasuredRun
-from ov_autoplace.statistics import median_interval
-from ov_autoplace.what_if import WhatIf
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.statistics import median_interval
+from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.what_if import WhatIf
+from ov_autoplace.measure.measured_run import MeasuredRun
 
 if TYPE_CHECKING:
     from ov_autoplace.placement.decision import Candidate, Decision

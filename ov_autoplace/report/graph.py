@@ -9,7 +9,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool, Range1d, TapTool
 from bokeh.plotting import figure
 
-from ov_autoplace.explanation import Explanation, GroupCost
+from ov_autoplace.explain.explanation import Explanation, GroupCost
 from ov_autoplace.report.charts import MUTED, TOOLTIP, plain
 from ov_autoplace.report.nodes import DrawnGraph
 from ov_autoplace.report.palette import CUT, device_styles

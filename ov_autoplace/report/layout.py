@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.sparse import csr_array
 
-from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray
 
 __all__ = ["layered_heights", "layers"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ov_autoplace._arrays import BoolArray, FloatArray, IntArray
-from ov_autoplace.explanation import Explanation
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
+from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.report.layout import layered_heights, layers
 
 __all__ = ["DrawnGraph", "drawn_graph"]

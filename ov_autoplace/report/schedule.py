@@ -10,11 +10,11 @@ import numpy as np
 from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d
 from bokeh.plotting import figure
 
-from ov_autoplace.explanation import Explanation
-from ov_autoplace.measured_run import MeasuredRun
+from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.timeline import Timeline
+from ov_autoplace.measure.measured_run import MeasuredRun
 from ov_autoplace.report.charts import TOOLTIP, plain
 from ov_autoplace.report.palette import CUT, device_styles
-from ov_autoplace.timeline import Timeline
 
 __all__ = ["costs_text", "draws_groups", "schedule_chart"]
 

@@ -7,11 +7,11 @@ from html import escape
 
 import numpy as np
 
-from ov_autoplace.explanation import Explanation
+from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.timeline import Timeline
+from ov_autoplace.explain.what_if import WhatIf
 from ov_autoplace.report.contents import Latency
 from ov_autoplace.report.palette import device_styles
-from ov_autoplace.timeline import Timeline
-from ov_autoplace.what_if import WhatIf
 
 __all__ = [
     "candidates_table",

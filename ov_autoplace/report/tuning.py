@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.statistics import Interval, median_interval, paired_ratio
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.explanation import Explanation
+from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.report.contents import Contents, Curve, Latency, placement_facts
-from ov_autoplace.statistics import Interval, median_interval, paired_ratio
 from ov_autoplace.training.finetune import FinetuneResult, TunedModel
 from ov_autoplace.training.finetuning.files import LOG, TuningFolder
 from ov_autoplace.training.finetuning.measuring import Record

@@ -8,7 +8,7 @@ from math import log, prod
 
 import numpy as np
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.solvers.constraints import Constraints

@@ -7,10 +7,10 @@ from itertools import islice
 
 import numpy as np
 
-from ov_autoplace._arrays import BoolArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.simulator import simulate
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions

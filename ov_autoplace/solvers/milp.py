@@ -19,7 +19,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from ov_autoplace._arrays import BoolArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound

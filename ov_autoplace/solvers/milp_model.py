@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ov_autoplace._arrays import BoolArray, FloatArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace.solvers.units import UnitGraph
 
 __all__ = ["Solved", "solve_model"]

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.solvers.constraints import Constraints

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.solvers.network import SINK, SOURCE, Stars, minimum_cut
 from ov_autoplace.solvers.units import UnitGraph
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace import _core
-from ov_autoplace._arrays import BoolArray, FloatArray
+from ov_autoplace._base.arrays import BoolArray, FloatArray
 
 __all__ = ["SINK", "SOURCE", "Cut", "Stars", "minimum_cut"]
 

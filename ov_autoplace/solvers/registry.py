@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.simulator import OBJECTIVES, simulate
+from ov_autoplace.placement.simulator import OBJECTIVES, simulate
 from ov_autoplace.solvers.auto import solve_auto
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.expansion import solve_expansion

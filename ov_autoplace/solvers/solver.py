@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ov_autoplace import _core
-from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.simulator import simulate_batch
+from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.units import UnitGraph
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import TrainingError
+from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.simulator import simulate_batch
 from ov_autoplace.solvers.auto import solve_auto
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.solver import Evaluator, SolverOptions

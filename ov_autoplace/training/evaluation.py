@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from ov_autoplace._arrays import FloatArray, IntArray
-from ov_autoplace.policy.batch import collate
-from ov_autoplace.policy.distribution import PlacementDistribution
+from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.policy.network import PlacementNetwork
-from ov_autoplace.simulator import simulate_batch
+from ov_autoplace.policy.networks.batch import collate
+from ov_autoplace.policy.networks.distribution import PlacementDistribution
+from ov_autoplace.policy.networks.network import PlacementNetwork
 from ov_autoplace.training.problems import Problem
 
 __all__ = ["Evaluation", "evaluate", "greedy", "mean_interval"]

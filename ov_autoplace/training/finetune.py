@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import openvino as ov
 
+from ov_autoplace.decide.options import PlacerOptions, Progress
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.options import PlacerOptions, Progress
 from ov_autoplace.training.finetuning.budget import parse_seconds
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 
@@ -142,7 +142,7 @@ def finetune(
         memory_limit: Bytes by device.
         target: A target profile (path, catalogue name) that tells what crossing devices costs, which is
             otherwise measured.
-        isolation: Measure in a child process; see :class:`~ov_autoplace.options.PlacerOptions`.
+        isolation: Measure in a child process; see :class:`~ov_autoplace.decide.options.PlacerOptions`.
         properties: OpenVINO properties that the models will be compiled with.
         progress: Called as the work goes on, with tenths of seconds spent and allowed.
         command: What was typed, for the checkpoint's card.

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ov_autoplace.policy.batch import GraphBatch
+from ov_autoplace.policy.networks.batch import GraphBatch
 
 __all__ = ["expected_seconds", "imitation_loss"]
 

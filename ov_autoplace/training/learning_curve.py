@@ -13,9 +13,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ov_autoplace._arrays import FloatArray
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.files import staged_folder
 from ov_autoplace.errors import OutputError
-from ov_autoplace.files import staged_folder
 from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT
 
 __all__ = ["best_so_far", "draw_learning_curve"]

@@ -15,9 +15,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from ov_autoplace._base.files import write_text_atomically
+from ov_autoplace._base.text import parse_json
 from ov_autoplace.errors import OutputError, TrainingError
-from ov_autoplace.files import write_text_atomically
-from ov_autoplace.text import parse_json
 
 __all__ = ["JsonLinesLog", "progress", "read_log"]
 

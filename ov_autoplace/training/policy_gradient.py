@@ -16,8 +16,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from ov_autoplace._arrays import FloatArray
-from ov_autoplace.policy.distribution import PlacementDistribution
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.training.environment import Environment
 
 __all__ = [

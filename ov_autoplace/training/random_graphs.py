@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ov_autoplace._arrays import csr_from_lists
+from ov_autoplace._base.arrays import csr_from_lists
 from ov_autoplace.cost.analytic import WORK_CLASSES
 from ov_autoplace.training.workload import Workload
 

@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from ov_autoplace._arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.policy.batch import GraphBatch, collate
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
-from ov_autoplace.policy.distribution import PlacementDistribution
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.policy.network import make_network
+from ov_autoplace.policy.networks.batch import GraphBatch, collate
+from ov_autoplace.policy.networks.distribution import PlacementDistribution
+from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.policy_gradient import (

@@ -20,8 +20,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from ov_autoplace._base.files import staged_folder
 from ov_autoplace.errors import OutputError, TrainingError
-from ov_autoplace.files import staged_folder
 
 __all__ = ["load_state", "load_training", "save_state", "save_training", "state_bytes", "training_bytes"]
 

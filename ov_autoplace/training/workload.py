@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.analytic import WORK_CLASSES, busy_groups, bytes_exchanged, work_by_class
 from ov_autoplace.cost.assemble import tensor_readers
 from ov_autoplace.errors import TrainingError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace._arrays import csr_from_lists
+from ov_autoplace._base.arrays import csr_from_lists
 from ov_autoplace.cost.table import CostTable
 
 

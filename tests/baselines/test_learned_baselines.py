@@ -18,7 +18,7 @@ from ov_autoplace.baselines.local_moves import search_local_moves
 from ov_autoplace.baselines.neural import discounted_returns, mean_over_edges
 from ov_autoplace.baselines.placeto import search_placeto
 from ov_autoplace.errors import OptionError, TrainingError
-from ov_autoplace.simulator import simulate, simulate_batch
+from ov_autoplace.placement.simulator import simulate, simulate_batch
 from ov_autoplace.solvers import Constraints
 
 pytestmark = pytest.mark.torch

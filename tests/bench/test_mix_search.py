@@ -9,7 +9,7 @@ from common import ROOT
 from mix_networks import LAYERS, NETWORKS, SHAPE, composite, layer_model
 from mix_search import Kernel, amounts, hand_over
 
-from ov_autoplace.statistics import Interval
+from ov_autoplace._base.statistics import Interval
 
 ANY = Interval(1.0, 1.0, 1.0)
 

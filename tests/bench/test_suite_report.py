@@ -9,7 +9,7 @@ from bench_results import LOSING, TABLE, WINNING, document_of, record_of, result
 from suite_report import markdown
 from suite_result import Result, exact_ratio, measured_ratio, milliseconds
 
-from ov_autoplace.statistics import median_interval
+from ov_autoplace._base.statistics import median_interval
 
 
 def test_a_result_survives_json():

@@ -20,7 +20,7 @@ from openvino import opset13 as ops
 from command_line import EXTRA_DEVICES, Command, Outcome, two_layers
 from ov_autoplace.cli import request
 from ov_autoplace.cli.outputs import made_folder
-from ov_autoplace.devices import core_with_extra_devices
+from ov_autoplace.devices.names import core_with_extra_devices
 from ov_autoplace.errors import OutputError
 
 DEVICES = ("-d", "XCPU,CPU")

@@ -12,7 +12,7 @@ import pytest
 from openvino import opset13 as ops
 
 from command_line import Command
-from ov_autoplace.devices import core_with_extra_devices
+from ov_autoplace.devices.names import core_with_extra_devices
 
 DEVICES = ("-d", "XCPU,CPU")
 QUICK = (*DEVICES, "--time-budget-ms", "50")

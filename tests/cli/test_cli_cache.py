@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ov_autoplace.cli import main
-from ov_autoplace.cost import transfer_store
-from ov_autoplace.cost.transfer_store import TransferStore
-from ov_autoplace.cost.transfers import TransferFit, TransferSample
-from ov_autoplace.devices import EXTRA_DEVICES_VARIABLE, core_with_extra_devices, device_properties
+from ov_autoplace.devices.names import EXTRA_DEVICES_VARIABLE, core_with_extra_devices, device_properties
+from ov_autoplace.measure import transfer_store
+from ov_autoplace.measure.transfer_store import TransferStore
+from ov_autoplace.measure.transfers import TransferFit, TransferSample
 
 PAIR = ("XCPU", "CPU")
 
@@ -38,7 +38,7 @@ def now_takes(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
         zeros = np.zeros((2, 2))
         return TransferFit(PAIR, zeros, zeros, np.zeros(2), (sample(("XCPU", "CPU", "CPU"), seconds),))
 
-    monkeypatch.setattr("ov_autoplace.cost.transfers.measure_transfers", measured)
+    monkeypatch.setattr("ov_autoplace.measure.transfers.measure_transfers", measured)
 
 
 def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[dict[str, str]]]:

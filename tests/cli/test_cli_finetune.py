@@ -32,7 +32,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     from ov_autoplace.policy.checkpoint import save_checkpoint
     from ov_autoplace.policy.config import CONFIGS
-    from ov_autoplace.policy.network import make_network
+    from ov_autoplace.policy.networks.network import make_network
 
     network = make_network(replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1, looks=0), 0)
     generator = torch.Generator().manual_seed(1)

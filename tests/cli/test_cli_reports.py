@@ -13,8 +13,8 @@ import pytest
 
 from command_line import EXTRA_DEVICES, Command
 from ov_autoplace import Target
-from ov_autoplace.cost import calibrate
-from ov_autoplace.devices import core_with_extra_devices
+from ov_autoplace.devices.names import core_with_extra_devices
+from ov_autoplace.measure import calibrate
 
 DEVICES = ("-d", "XCPU,CPU")
 QUICK = (*DEVICES, "--time-budget-ms", "50")

@@ -6,10 +6,10 @@ import numpy as np
 import openvino as ov
 import pytest
 
-from ov_autoplace.cost.calibrate import calibrate, reported_precisions
-from ov_autoplace.cost.microbenchmarks import benchmarks
 from ov_autoplace.cost.target import MEASURED, OP_CLASSES, Target
 from ov_autoplace.graph.extract import extract
+from ov_autoplace.measure.calibrate import calibrate, reported_precisions
+from ov_autoplace.measure.microbenchmarks import benchmarks
 
 DEVICES = ("XCPU", "CPU")
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ov_autoplace.cost.corrections import Observation, corrected_table
-from ov_autoplace.simulator import simulate
+from ov_autoplace.measure.corrections import Observation, corrected_table
+from ov_autoplace.placement.simulator import simulate
 from reference_hetero import random_table
 
 

@@ -10,9 +10,14 @@ import pytest
 from openvino import opset13 as opset
 
 import zoo
-from ov_autoplace.cost.attribution import Attribution, attribute
-from ov_autoplace.cost.crossings import probe_assignments, with_crossing_costs
-from ov_autoplace.cost.profiled import (
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.wiring import wiring_of_groups
+from ov_autoplace.devices.names import device_properties
+from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.measure.attribution import Attribution, attribute
+from ov_autoplace.measure.crossings import probe_assignments, with_crossing_costs
+from ov_autoplace.measure.profiled import (
     _calibrated,
     _Column,
     _drift,
@@ -20,14 +25,9 @@ from ov_autoplace.cost.profiled import (
     profile,
     profile_session,
 )
-from ov_autoplace.cost.profiling import ProfilingSession
-from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.cost.wiring import wiring_of_groups
-from ov_autoplace.devices import device_properties
-from ov_autoplace.graph.computation_graph import ComputationGraph
-from ov_autoplace.graph.extract import extract
-from ov_autoplace.simulator import simulate
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.measure.transfers import TransferFit
+from ov_autoplace.placement.simulator import simulate
 
 PAIR = ("XCPU", "CPU")
 # Made up, so that no test waits for a measurement of it.

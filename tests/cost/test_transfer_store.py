@@ -12,10 +12,10 @@ import pytest
 
 import ov_autoplace
 import zoo
-from ov_autoplace.cost import transfer_store as module
-from ov_autoplace.cost.transfer_store import SIZES, TransferStore, stored_transfers
-from ov_autoplace.cost.transfers import TransferSample
-from ov_autoplace.devices import device_properties
+from ov_autoplace.devices.names import device_properties
+from ov_autoplace.measure import transfer_store as module
+from ov_autoplace.measure.transfer_store import SIZES, TransferStore, stored_transfers
+from ov_autoplace.measure.transfers import TransferSample
 
 PAIR = ("XCPU", "CPU")
 
@@ -122,8 +122,8 @@ def test_a_second_process_places_without_measuring_hand_overs(unequal_pair, monk
         measured.extend(sizes)
         return SimpleNamespace(samples=samples(*sizes))
 
-    monkeypatch.setattr("ov_autoplace.placer.measure_transfers", scripted)
-    monkeypatch.setattr("ov_autoplace.placer.unbeatable_device", lambda *_: None)
+    monkeypatch.setattr("ov_autoplace.decide.placer.measure_transfers", scripted)
+    monkeypatch.setattr("ov_autoplace.decide.placer.unbeatable_device", lambda *_: None)
     model = zoo.build("two_tower")
     for _ in range(2):
         new_process(monkeypatch)

@@ -13,8 +13,8 @@ from ov_autoplace.cost.wiring import wiring_of_groups
 from ov_autoplace.errors import CostTableError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.partition import count_graph_subgraphs, graph_subgraphs
-from ov_autoplace.simulator import simulate
+from ov_autoplace.placement.partition import count_graph_subgraphs, graph_subgraphs
+from ov_autoplace.placement.simulator import simulate
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import pages
 import reference
 
 from ov_autoplace.cli.app import app
-from ov_autoplace.options import PROPERTY_NAMES, PlacerOptions
+from ov_autoplace.decide.options import PROPERTY_NAMES, PlacerOptions
 
 DOCUMENTS = sorted((ROOT / "docs").rglob("*.md"))
 RUN = ("cost-model.md", "extending.md", "tutorial.md")

@@ -17,10 +17,10 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
-from ov_autoplace.cost.profiling import ProfilingSession
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.isolation import process
-from ov_autoplace.isolation.profiler import HANG_VARIABLE, IsolatedProfiler
+from ov_autoplace.measure.isolation import process
+from ov_autoplace.measure.isolation.profiler import HANG_VARIABLE, IsolatedProfiler
+from ov_autoplace.measure.session import ProfilingSession
 
 PHASES = ("compile", "run", "nodes", "race")
 FAULTS = {

@@ -48,8 +48,8 @@ def older_annotation(given: Path, root: Path) -> int:
 
 def profile(given: Path, root: Path) -> int:
     """A model compiled to be timed, from a copy among the temporary files."""
-    from ov_autoplace.cost.profiling import ProfilingSession
     from ov_autoplace.errors import AutoplaceError
+    from ov_autoplace.measure.session import ProfilingSession
 
     try:
         with ProfilingSession(None, ov.Core().read_model(given / "net1.xml"), ["CPU"]) as session:
@@ -62,7 +62,7 @@ def profile(given: Path, root: Path) -> int:
 
 def calibrate(given: Path, root: Path) -> int:
     """A target profile from few micro-benchmarks."""
-    from ov_autoplace.cost import calibrate as module
+    from ov_autoplace.measure import calibrate as module
 
     with pytest.MonkeyPatch.context() as patch:
         every = module.benchmarks
@@ -75,8 +75,8 @@ def calibrate(given: Path, root: Path) -> int:
 
 def cache(given: Path, root: Path) -> int:
     """A compiled model whose decision is kept."""
-    from ov_autoplace.decision_cache import DecisionCache
     from ov_autoplace.placement.placement import Placement
+    from ov_autoplace.plugin.decision_cache import DecisionCache
 
     placement = Placement.load(given / "1.json")
     entry = DecisionCache(root / "cache" / "autoplace-0.json", placement.devices)
@@ -91,7 +91,7 @@ def tuned_checkpoint(given: Path, root: Path) -> int:
     from ov_autoplace.errors import AutoplaceError, TrainingError
     from ov_autoplace.policy.checkpoint import load_card
     from ov_autoplace.policy.config import CONFIGS
-    from ov_autoplace.policy.network import make_network
+    from ov_autoplace.policy.networks.network import make_network
     from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
     from ov_autoplace.training.finetuning.files import TuningFolder
     from ov_autoplace.training.state import load_training, training_bytes

@@ -64,6 +64,6 @@ def test_an_interrupt_that_an_extension_module_turned_into_an_error_is_one(
     def interrupted(*_: object) -> None:
         raise ImportError("initialization failed") from KeyboardInterrupt()
 
-    monkeypatch.setattr("ov_autoplace.devices.core_with_extra_devices", interrupted)
+    monkeypatch.setattr("ov_autoplace.devices.names.core_with_extra_devices", interrupted)
     assert main(["devices"]) == 130
     assert "initialization failed" not in capfd.readouterr().err

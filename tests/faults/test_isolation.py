@@ -18,10 +18,10 @@ import pytest
 import ov_autoplace
 from command_line import Command, two_layers
 from ov_autoplace import _core
-from ov_autoplace.cost.profiling import ProfilingSession, save_ir
-from ov_autoplace.devices import profiler_for
+from ov_autoplace.devices.names import profiler_for
 from ov_autoplace.errors import OptionError, ProfilingError
-from ov_autoplace.isolation.profiler import IsolatedProfiler
+from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
+from ov_autoplace.measure.session import ProfilingSession, save_ir
 
 PAIR = ["XCPU", "CPU"]
 Inject = Callable[[str], None]
@@ -198,7 +198,7 @@ SESSION = """
 import os, sys, threading
 sys.path.insert(0, {tests!r})
 from command_line import two_layers
-from ov_autoplace.cost.profiling import ProfilingSession
+from ov_autoplace.measure.session import ProfilingSession
 def work():
     global session
     session = ProfilingSession(None, two_layers([1, 3, 16, 16]), ["CPU"])

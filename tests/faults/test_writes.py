@@ -11,9 +11,9 @@ import pytest
 
 from faults.injection import EVERYTHING, Faults, compile_library, moments
 from ov_autoplace.cost.target import Target
-from ov_autoplace.decision_cache import DecisionCache
 from ov_autoplace.errors import CheckpointError
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.policy.checkpoint import load_card
 
 SCENARIOS = [

@@ -29,6 +29,6 @@ def core() -> ov.Core:
     core = ov.Core()
     for device in DEVICES:
         core.set_property(device, {"INFERENCE_PRECISION_HINT": "f32"})
-    # HETERO would make them share an executor; see ov_autoplace.devices.device_properties.
+    # HETERO would make them share an executor; see ov_autoplace.devices.names.device_properties.
     core.set_property("CPU", {"EXCLUSIVE_ASYNC_REQUESTS": False})
     return core

@@ -6,7 +6,7 @@ import openvino as ov
 import pytest
 from gpu_models import encoder
 
-from ov_autoplace.devices import fingerprint, resolve_devices
+from ov_autoplace.devices.names import fingerprint, resolve_devices
 from ov_autoplace.errors import DeviceError
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.legality import broken_bonds
 from ov_autoplace.placement.annotation import annotate
 from ov_autoplace.placement.bounded import open_bounded_crossings
+from ov_autoplace.placement.legality import broken_bonds
 
 
 def dense_chain() -> ov.Model:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ov_autoplace._arrays import frozen_array
-from ov_autoplace.policy.batch import GraphBatch, collate
+from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
+from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from solvers.random_tables import make_table, random_table
 
 

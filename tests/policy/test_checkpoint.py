@@ -212,7 +212,7 @@ def test_a_link_to_a_folder_is_followed(tmp_path: Path) -> None:
 def test_where_names_cannot_be_exchanged_the_checkpoint_is_replaced_in_two_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ov_autoplace.policy import atomic_folder
+    from ov_autoplace._base import atomic_folder
 
     folder = handmade(tmp_path / "net")
     (folder / "other").write_text("kept")
@@ -240,7 +240,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: p
 _KILLED_ANYWHERE = """
 import os, sys
 from pathlib import Path
-from ov_autoplace.policy.atomic_folder import write_folder
+from ov_autoplace._base.atomic_folder import write_folder
 
 folder = Path(sys.argv[1])
 names = ("card.json", "policy.bin", "policy.xml")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from ov_autoplace.policy.distribution import PlacementDistribution, PolicyOutput
+from ov_autoplace.policy.networks.distribution import PlacementDistribution, PolicyOutput
 
 pytestmark = pytest.mark.torch
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from policy_batches import batch_of_edges, random_batch
 
-from ov_autoplace.policy.batch import GraphBatch
 from ov_autoplace.policy.config import CONFIGS
-from ov_autoplace.policy.groupers import (
+from ov_autoplace.policy.networks.batch import GraphBatch
+from ov_autoplace.policy.networks.papers.groupers import (
     Contraction,
     GpnGrouper,
     colocated,

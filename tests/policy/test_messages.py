@@ -9,7 +9,7 @@ import openvino as ov
 import pytest
 import torch
 
-from ov_autoplace.policy.messages import Topology, aggregate_edges, propagate
+from ov_autoplace.policy.networks.messages import Topology, aggregate_edges, propagate
 
 pytestmark = pytest.mark.torch
 IMPLEMENTATIONS = ["bag", "dgl"]

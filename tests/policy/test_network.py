@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from ov_autoplace.errors import OptionError
-from ov_autoplace.policy.batch import collate
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
-from ov_autoplace.policy.distribution import PlacementDistribution
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.levels import beyond_best_other, signed_log
-from ov_autoplace.policy.network import make_network
-from ov_autoplace.policy.superposition import superposition_parameters
+from ov_autoplace.policy.networks.batch import collate
+from ov_autoplace.policy.networks.distribution import PlacementDistribution
+from ov_autoplace.policy.networks.network import make_network
+from ov_autoplace.policy.networks.superposition import superposition_parameters
 from policy.policy_batches import random_batch, random_graph
 from solvers.random_tables import make_table, random_table
 
@@ -120,7 +120,7 @@ def test_a_unit_far_away_is_seen_through_the_coarser_levels():
 
 
 def test_torch_and_numpy_compress_costs_alike():
-    from ov_autoplace.policy import equivariant
+    from ov_autoplace.policy.networks import equivariant
 
     cost = np.random.default_rng(0).lognormal(size=(7, 3))
     torch.testing.assert_close(

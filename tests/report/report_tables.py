@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ov_autoplace import CostTable
-from ov_autoplace._arrays import IntArray, csr_from_lists
+from ov_autoplace._base.arrays import IntArray, csr_from_lists
 
 __all__ = ["HOSTILE", "diamond", "layered_table", "pieces"]
 

@@ -17,7 +17,7 @@ from report_pages import every_part, placement_page
 from report_tables import HOSTILE, diamond, layered_table, pieces
 
 from ov_autoplace.errors import OptionError, OutputError
-from ov_autoplace.explanation import Explanation
+from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.report import require_library, write_report
 from ov_autoplace.report.nodes import drawn_graph
 
@@ -127,7 +127,7 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_nothing_is_imported_for_a_report_that_nobody_asked_for() -> None:
     program = (
         "import sys; import ov_autoplace, ov_autoplace.cli.app; "
-        "assert not {'bokeh', 'ov_autoplace.report', 'ov_autoplace.trace'} & set(sys.modules), 'imported'"
+        "assert not {'bokeh', 'ov_autoplace.report', 'ov_autoplace.explain.trace'} & set(sys.modules), 'imported'"
     )
 
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

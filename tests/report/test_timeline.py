@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from report_tables import diamond, layered_table, pieces
 
-from ov_autoplace.explanation import Explanation
-from ov_autoplace.timeline import timeline_of
+from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.timeline import timeline_of
 
 
 def test_subgraphs_run_one_after_another_with_hand_overs_before_them() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from report_tables import diamond, layered_table
 
-from ov_autoplace.simulator import simulate_batch
-from ov_autoplace.what_if import what_ifs
+from ov_autoplace.explain.what_if import what_ifs
+from ov_autoplace.placement.simulator import simulate_batch
 from solvers.random_tables import legal_assignments
 
 

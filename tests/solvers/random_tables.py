@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from ov_autoplace._arrays import csr_from_lists, frozen_array
+from ov_autoplace._base.arrays import csr_from_lists, frozen_array
 from ov_autoplace.cost.table import CostTable
 
 

@@ -9,7 +9,7 @@ from random_tables import legal_assignments, random_table
 import reference_hetero as reference
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.simulator import simulate_batch
+from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.solvers import SOLVERS, solve
 from ov_autoplace.solvers import auto as auto_module
 

@@ -11,7 +11,7 @@ from random_tables import consumers_of, make_table, random_table
 
 from ov_autoplace.cost.liveness import held_bytes, liveness_of
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.simulator import simulate
+from ov_autoplace.placement.simulator import simulate
 
 
 def with_results(table: CostTable, seed: int) -> CostTable:

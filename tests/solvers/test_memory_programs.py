@@ -11,7 +11,7 @@ from random_tables import legal_assignments, make_table, random_table, relaxed_s
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.simulator import simulate_batch
+from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.solvers import auto as auto_module
 from ov_autoplace.solvers import solve
 from ov_autoplace.solvers.constraints import Constraints

@@ -10,9 +10,9 @@ from random_tables import legal_assignments, make_table, random_table
 
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CheckpointError, OptionError, PlacementError
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner
-from ov_autoplace.simulator import simulate
 from ov_autoplace.solvers import Constraints, solve
 from policy_checkpoints import handmade
 

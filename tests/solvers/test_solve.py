@@ -11,7 +11,7 @@ from random_tables import make_table, random_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.simulator import simulate, simulate_batch
+from ov_autoplace.placement.simulator import simulate, simulate_batch
 from ov_autoplace.solvers import SOLVERS, SolverAnswer, solve
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.solver import Evaluator

@@ -9,7 +9,7 @@ import numpy as np
 
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.simulator import simulate
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.training.finetuning.preparing import PreparedModel
 
 

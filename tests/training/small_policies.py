@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from ov_autoplace.policy.distribution import PolicyOutput
+from ov_autoplace.policy.networks.distribution import PolicyOutput
 
 
 class SmallNetwork(nn.Module):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ov_autoplace.errors import TrainingError
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.simulator import simulate
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.training.environment import Environment
 from solvers.random_tables import legal_assignments, make_table, random_table

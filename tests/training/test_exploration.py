@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from ov_autoplace.errors import OptionError
-from ov_autoplace.policy.distribution import PolicyOutput
 from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.networks.distribution import PolicyOutput
 from ov_autoplace.training.finetuning.exploration import (
     Exploration,
     explore,

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from ov_autoplace.policy.batch import collate
 from ov_autoplace.policy.checkpoint import load_network, save_checkpoint
-from ov_autoplace.policy.distribution import PlacementDistribution
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.policy.network import make_network
+from ov_autoplace.policy.networks.batch import collate
+from ov_autoplace.policy.networks.distribution import PlacementDistribution
+from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.finetuning.policy_tuner import EXPLORED, PolicyTuner
 from ov_autoplace.training.finetuning.settings import FinetuneSettings

@@ -17,10 +17,10 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.checkpoint import save_checkpoint
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner
-from ov_autoplace.simulator import simulate
 from ov_autoplace.solvers import solve
 from ov_autoplace.training.targets import RandomTargets, random_task
 from ov_autoplace.training.workload import Workload
@@ -92,7 +92,7 @@ def test_the_shipped_policy_is_above_the_floor_and_better_than_one_device(proble
 
 @pytest.mark.torch
 def test_a_policy_that_learned_nothing_is_below_the_floor(problems: list[HeldOut], tmp_path: Path) -> None:
-    from ov_autoplace.policy.network import make_network
+    from ov_autoplace.policy.networks.network import make_network
 
     save_checkpoint(tmp_path / "random", make_network("autoplace-base", seed=0), {}, {})
     assert mean_gap(PolicyRunner(tmp_path / "random"), problems) > FLOOR

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from ov_autoplace.policy.batch import collate
 from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.units import UnitGraph
 from ov_autoplace.training.imitation import expected_seconds, imitation_loss

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from ov_autoplace.policy.batch import collate
-from ov_autoplace.policy.distribution import PlacementDistribution
 from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.networks.batch import collate
+from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.policy_gradient import (
     PolicyGradientSettings,

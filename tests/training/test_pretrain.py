@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from ov_autoplace.errors import OptionError, TrainingError
-from ov_autoplace.policy.batch import collate
 from ov_autoplace.policy.checkpoint import load_network
 from ov_autoplace.policy.config import CONFIGS
-from ov_autoplace.policy.network import make_network
+from ov_autoplace.policy.networks.batch import collate
+from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.training.evaluation import evaluate, greedy
 from ov_autoplace.training.imitation import imitation_loss

@@ -10,7 +10,7 @@ import numpy as np
 import openvino as ov
 import pytest
 
-from ov_autoplace import budget as budget_module
+from ov_autoplace._base import budget as budget_module
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.training.finetune import FinetuneResult, finetune
 from ov_autoplace.training.finetuning import run as run_module

@@ -29,10 +29,10 @@ import torch
 from common import ROOT, machine_line, print_table
 from policy_problems import held_out_workloads, random_problems, solve_all
 
+from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.policy.network import PlacementNetwork
-from ov_autoplace.simulator import simulate_batch
+from ov_autoplace.policy.networks.network import PlacementNetwork
 from ov_autoplace.training.evaluation import greedy
 from ov_autoplace.training.pretrain import pretrain
 from ov_autoplace.training.problems import Problem, problem_batches

@@ -15,12 +15,12 @@ from common import machine_line, print_table, unequal_pair
 from scipy.stats import spearmanr
 
 from ov_autoplace.cost.analytic import analytic_table
-from ov_autoplace.cost.calibrate import calibrate
-from ov_autoplace.cost.profiled import profile
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
+from ov_autoplace.measure.calibrate import calibrate
+from ov_autoplace.measure.profiled import profile
 from zoo import NAMES, build
 
 DEVICES = ("XCPU", "CPU")

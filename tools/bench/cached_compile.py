@@ -18,8 +18,8 @@ from common import machine_line, print_table, unequal_pair
 
 import ov_autoplace
 import zoo
+from ov_autoplace._base.statistics import median_interval, paired_ratio
 from ov_autoplace.placement.annotation import completed
-from ov_autoplace.statistics import median_interval, paired_ratio
 
 
 def _hetero(core: ov.Core, path: Path, affinities: Path, cache: Path) -> float:

@@ -22,7 +22,7 @@ _SEARCHED = "searched"
 def _compile(folder: str) -> None:
     """What each process does: says whether it made the decision itself."""
     import ov_autoplace
-    from ov_autoplace.placer import Placer
+    from ov_autoplace.decide.placer import Placer
 
     searched = []
     place = Placer.place
@@ -33,7 +33,7 @@ def _compile(folder: str) -> None:
     ]
     config = {
         "CACHE_DIR": folder,
-        "AUTOPLACE_POLICY": ov_autoplace.options.NO_POLICY,
+        "AUTOPLACE_POLICY": ov_autoplace.decide.options.NO_POLICY,
         "AUTOPLACE_PIN": {first: "XCPU", last: "CPU"},
     }
     compiled = unequal_pair().compile_model(model, "AUTOPLACE:XCPU,CPU", config)

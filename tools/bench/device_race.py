@@ -23,16 +23,16 @@ from race_copies import compile_copies, race_copies
 from real_models import PAIRS
 
 import ov_autoplace
-from ov_autoplace.cost.profiling import save_ir
+from ov_autoplace._base.statistics import Interval, median_interval, paired_ratio
 from ov_autoplace.cost.target import Target
-from ov_autoplace.cost.transfers import measure_transfers
-from ov_autoplace.devices import device_properties, profiler_for
+from ov_autoplace.devices.names import device_properties, profiler_for
 from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.measure.session import save_ir
+from ov_autoplace.measure.transfers import measure_transfers
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.statistics import Interval, median_interval, paired_ratio
 
 if TYPE_CHECKING:
     from ov_autoplace._core import Executable

@@ -16,8 +16,8 @@ import numpy as np
 import openvino as ov
 import torch
 
-from ov_autoplace._arrays import FloatArray
-from ov_autoplace.options import PlacerOptions
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.training.environment import Actions, Environment
 from ov_autoplace.training.finetuning.budget import Budget, Interruption
 from ov_autoplace.training.finetuning.files import TuningFolder

@@ -12,13 +12,13 @@ from device_race import core_of
 from finetune_outcome import WITHIN, Outcome, improvements
 from real_models import PAIRS
 
-from ov_autoplace.cost.profiling import ProfilingSession
+from ov_autoplace._base.statistics import paired_ratio
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.devices import device_properties
+from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.annotation import completed
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.statistics import paired_ratio
 from ov_autoplace.training.finetuning.task import AFTER
 
 __all__ = ["DeviceOf", "LastRace", "Run", "measured_outcome", "text_of"]

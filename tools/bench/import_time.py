@@ -14,7 +14,7 @@ import sys
 import numpy as np
 from common import machine_line, print_table
 
-from ov_autoplace.statistics import median_interval
+from ov_autoplace._base.statistics import median_interval
 
 _CODE = "import time; t = time.perf_counter(); import openvino{extra}; print(time.perf_counter() - t)"
 

@@ -35,8 +35,8 @@ from suite_report import print_result
 from suite_result import Ratio, Result, Table, interval_cell, measured_ratio, milliseconds
 
 import ov_autoplace
+from ov_autoplace._base.statistics import Interval, paired_ratio
 from ov_autoplace.cost.target import Target
-from ov_autoplace.statistics import Interval, paired_ratio
 
 __all__ = ["Kernel", "amounts", "hand_over", "kernel_of", "race_network", "run", "types_of"]
 

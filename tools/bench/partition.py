@@ -19,12 +19,12 @@ import openvino as ov
 from common import ROOT, machine_line, print_table, unequal_pair
 from rich.progress import track
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.names import make_names_unique
-from ov_autoplace.partition import count_subgraphs
 from ov_autoplace.placement.annotation import set_affinities
+from ov_autoplace.placement.partition import count_subgraphs
 from zoo import NAMES, build
 
 sys.path.insert(0, str(ROOT / "tests"))

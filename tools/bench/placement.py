@@ -30,9 +30,9 @@ from placement_report import FROM_SCRATCH, Comparison, cases, print_cases, print
 from policy_problems import Problem
 from rich.progress import track
 
+from ov_autoplace._base.files import write_text_atomically
 from ov_autoplace.baselines import BaselineOptions
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.files import write_text_atomically
 from ov_autoplace.solvers import solve
 
 __all__ = ["run"]

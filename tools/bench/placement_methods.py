@@ -14,8 +14,8 @@ from policy_zero_shot import policy_answer
 from ov_autoplace.baselines import BASELINES, LEARNED_BASELINES, Baseline, BaselineOptions
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import AutoplaceError
+from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.runner import PolicyRunner
-from ov_autoplace.simulator import simulate_batch
 from ov_autoplace.solvers import SOLVERS, Constraints, Solver, SolverAnswer
 
 __all__ = [

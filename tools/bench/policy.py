@@ -38,7 +38,7 @@ from policy_speed import speed
 from policy_zero_shot import SEARCH_SEEDS, from_scratch, zero_shot
 
 from ov_autoplace import __version__
-from ov_autoplace.files import write_text_atomically
+from ov_autoplace._base.files import write_text_atomically
 from ov_autoplace.policy.runner import PolicyRunner
 
 SECTIONS = {

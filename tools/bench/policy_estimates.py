@@ -24,14 +24,14 @@ from policy_zero_shot import policy_answer
 from rich.progress import track
 
 from ov_autoplace.cost.analytic import analytic_table
-from ov_autoplace.cost.calibrate import calibrate
-from ov_autoplace.cost.profiled import profile
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.simulator import simulate
+from ov_autoplace.measure.calibrate import calibrate
+from ov_autoplace.measure.profiled import profile
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.solvers import Constraints, solve
 
 __all__ = ["carried_over", "estimates"]

@@ -21,11 +21,11 @@ import zoo
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
+from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.proposals import ProposalSource, propose
-from ov_autoplace.simulator import simulate
+from ov_autoplace.placement.simulator import simulate
 
 __all__ = ["calibrated_to", "papers"]
 

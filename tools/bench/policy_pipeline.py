@@ -17,11 +17,11 @@ from policy_request import Bar, Request, Section
 from policy_zero_shot import answers, problem_sets
 from rich.progress import track
 
-from ov_autoplace.arena import predicted
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.decide.arena import predicted
+from ov_autoplace.decide.proposals import Proposal, ProposalSource, propose
+from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.runner import PolicyRunner
-from ov_autoplace.proposals import Proposal, ProposalSource, propose
-from ov_autoplace.simulator import simulate_batch
 
 __all__ = ["pipeline", "zero_shot_choice"]
 

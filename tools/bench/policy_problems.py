@@ -22,11 +22,11 @@ from common import ROOT  # noqa: F401  # importing it makes tools/ importable
 from rich.progress import track
 
 import zoo
+from ov_autoplace._base.files import write_text_atomically
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.files import write_text_atomically
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes

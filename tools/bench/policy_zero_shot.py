@@ -27,12 +27,12 @@ from policy_problems import (
 from policy_request import Bar, Request, Section
 from rich.progress import track
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.baselines import BASELINES
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner
-from ov_autoplace.simulator import simulate_batch
 from ov_autoplace.solvers import SOLVERS, Constraints, SolverOptions
 
 __all__ = ["answers", "from_scratch", "judge", "policy_answer", "problem_sets", "zero_shot"]

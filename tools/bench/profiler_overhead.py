@@ -21,9 +21,9 @@ from openvino import opset13 as opset
 from suite_report import print_result
 from suite_result import Case, Result, Table, interval_cell, measured_ratio
 
-from ov_autoplace.cost.profiling import save_ir
-from ov_autoplace.devices import profiler_for
-from ov_autoplace.statistics import median_interval, paired_ratio
+from ov_autoplace._base.statistics import median_interval, paired_ratio
+from ov_autoplace.devices.names import profiler_for
+from ov_autoplace.measure.session import save_ir
 
 WANTED = 0.5
 _ROUNDS, _RUNS = 200, 500

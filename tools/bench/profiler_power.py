@@ -9,7 +9,7 @@ that moment, times a disturbance of its own. Three ways to decide which one is f
   each (the protocol of the HSDAG paper's code); with more runs, the mean over repeated blocks.
 * ``sequential median``: half of the runs for one candidate, then half for the other, medians.
 * ``paired median``: both in turns in a random order, the median of the paired ratios
-  (``ov_autoplace.statistics.paired_ratio``).
+  (``ov_autoplace._base.statistics.paired_ratio``).
 
 All three just name the one that looks faster. The profiler's race (``_core.race_samplers``, the code that
 runs on devices) also knows when it may stop: a candidate leaves when it is slower with 99 % confidence
@@ -29,8 +29,8 @@ from scipy.signal import lfilter
 from suite_report import print_result
 from suite_result import Case, Ratio, Result, Table, exact_ratio
 
+from ov_autoplace._base.statistics import paired_ratio
 from ov_autoplace._core import race_samplers
-from ov_autoplace.statistics import paired_ratio
 
 __all__ = ["NOISES", "Noise", "deciders", "race_once", "run", "runs_needed", "share_right"]
 

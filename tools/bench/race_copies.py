@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ov_autoplace._core import Profiler, ProfilerError
-from ov_autoplace.models import openvino_reason
+from ov_autoplace.devices.models import openvino_reason
 
 if TYPE_CHECKING:
     from ov_autoplace._core import Executable, RaceResult

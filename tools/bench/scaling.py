@@ -28,15 +28,15 @@ from suite_report import print_result
 from suite_result import Ratio, Result, Table
 
 import ov_autoplace
+from ov_autoplace._base.statistics import Interval, median_interval
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.simulator import problem_of
+from ov_autoplace.placement.simulator import problem_of
 from ov_autoplace.solvers import solve
-from ov_autoplace.statistics import Interval, median_interval
 
 __all__ = ["PARTS", "exponent", "measure", "measure_hetero", "measure_policy", "rows_within", "run"]
 

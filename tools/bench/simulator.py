@@ -19,13 +19,13 @@ from collections.abc import Callable
 import numpy as np
 from common import ROOT, machine_line, print_table
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.simulator import problem_of
+from ov_autoplace.placement.simulator import problem_of
 from zoo import NAMES, build
 
 sys.path.insert(0, str(ROOT / "tests"))

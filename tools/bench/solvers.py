@@ -18,9 +18,9 @@ from dataclasses import replace
 import numpy as np
 from common import ROOT, machine_line, print_table
 
-from ov_autoplace._arrays import csr_from_lists
+from ov_autoplace._base.arrays import csr_from_lists
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.simulator import simulate_batch
+from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.solvers import SOLVERS, solve
 
 BLOCK = 65  # ops of one transformer block: 12 blocks and 3 more ops are the 783 of BERT-base

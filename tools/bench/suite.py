@@ -27,7 +27,7 @@ from suite_process import CACHE_VARIABLE, Failure, commit, in_child
 from suite_report import markdown
 from suite_sections import SECTIONS
 
-from ov_autoplace.files import write_text_atomically
+from ov_autoplace._base.files import write_text_atomically
 
 __all__ = ["main", "run_section", "write"]
 

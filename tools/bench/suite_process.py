@@ -26,7 +26,7 @@ from typing import Any
 
 from common import ROOT
 
-from ov_autoplace.files import write_text_atomically
+from ov_autoplace._base.files import write_text_atomically
 
 __all__ = ["CACHE_VARIABLE", "Failure", "commit", "in_child"]
 

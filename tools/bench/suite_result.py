@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ov_autoplace.statistics import Interval, median_interval
+from ov_autoplace._base.statistics import Interval, median_interval
 
 __all__ = [
     "FLOORS",

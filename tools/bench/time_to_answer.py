@@ -62,7 +62,7 @@ def measure(name: str) -> dict[str, Any]:
         start = time.perf_counter()
         core.compile_model(model, device)
         alone += time.perf_counter() - start
-    from ov_autoplace.placer import Placer
+    from ov_autoplace.decide.placer import Placer
 
     decisions = []
     place = Placer.place

@@ -14,7 +14,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from ov_autoplace.cli.annotate import annotate
-from ov_autoplace.options import DEFAULT_BUDGET_MS, PREFIX, PROPERTY_NAMES, PlacerOptions
+from ov_autoplace.decide.options import DEFAULT_BUDGET_MS, PREFIX, PROPERTY_NAMES, PlacerOptions
 
 __all__ = ["EXAMPLES", "attribute_descriptions", "command_line_markdown", "options_markdown"]
 

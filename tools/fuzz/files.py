@@ -15,16 +15,16 @@ from openvino import opset13 as ops
 from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
-from ov_autoplace.decision_cache import DecisionCache
-from ov_autoplace.explanation import Explanation
+from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.trace import trace_events
 from ov_autoplace.placement.annotation import OP_KEY, annotate, annotated_placement
 from ov_autoplace.placement.decision import Decision
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.policy.checkpoint import CARD, WEIGHTS, load_card, load_network, read_file
 from ov_autoplace.policy.config import CONFIGS
-from ov_autoplace.simulator import simulate
 from ov_autoplace.solvers import solve
-from ov_autoplace.trace import trace_events
 from ov_autoplace.training.logs import read_log
 from ov_autoplace.training.workload import Workload
 

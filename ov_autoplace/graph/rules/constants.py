@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.graph.rules.view import GraphView, pairs_of
 
 __all__ = ["constants_with_consumer"]

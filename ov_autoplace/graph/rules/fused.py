@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.graph.rules.view import GraphView
 
 __all__ = ["fused_together"]

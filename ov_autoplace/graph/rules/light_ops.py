@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ov_autoplace._arrays import BoolArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, IntArray
 from ov_autoplace.graph.rules.view import GraphView
 
 __all__ = ["is_light", "light_ops_with_neighbour"]

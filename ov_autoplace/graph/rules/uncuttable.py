@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.graph.rules.view import GraphView, pairs_of
 
 __all__ = ["uncuttable_tensors"]

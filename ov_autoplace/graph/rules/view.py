@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ov_autoplace._arrays import BoolArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, IntArray
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.foldable import foldable_ops
 

@@ -8,7 +8,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-from ov_autoplace.budget import Budget
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import OptionError
 
 __all__ = ["Budget", "Interruption", "parse_seconds"]

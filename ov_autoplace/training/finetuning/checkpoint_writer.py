@@ -17,7 +17,7 @@ from ov_autoplace.policy.checkpoint import (
     save_checkpoint,
     write_checkpoint,
 )
-from ov_autoplace.policy.network import PlacementNetwork
+from ov_autoplace.policy.networks.network import PlacementNetwork
 from ov_autoplace.policy.reweighting import exchange_weights
 
 __all__ = ["CheckpointWriter"]

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ov_autoplace._arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.policy.distribution import PolicyOutput
 from ov_autoplace.policy.levels import Level
+from ov_autoplace.policy.networks.distribution import PolicyOutput
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 
 __all__ = ["Exploration", "explore", "is_novel", "work_shares"]

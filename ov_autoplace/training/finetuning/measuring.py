@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ov_autoplace._arrays import FloatArray, IntArray
-from ov_autoplace.arena import MINIMAL_GAIN, Contest, Entrant, verdict
-from ov_autoplace.cost.profiling import ProfilingSession, reported_failure
+from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.statistics import Interval, paired_ratio
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.decide.arena import MINIMAL_GAIN, Contest, Entrant, verdict
+from ov_autoplace.decide.proposals import Proposal
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.session import ProfilingSession, reported_failure
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.proposals import Proposal
-from ov_autoplace.simulator import simulate
-from ov_autoplace.statistics import Interval, paired_ratio
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.training.finetuning.budget import Budget, Interruption
 
 if TYPE_CHECKING:
-    from ov_autoplace.isolation.interface import Executable
+    from ov_autoplace.measure.isolation.interface import Executable
 
 __all__ = ["Record", "Workbench"]
 

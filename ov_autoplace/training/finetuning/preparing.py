@@ -9,22 +9,22 @@ from typing import Any
 
 import openvino as ov
 
-from ov_autoplace._arrays import BoolArray
+from ov_autoplace._base.arrays import BoolArray
 from ov_autoplace.cost.analytic import analytic_table
-from ov_autoplace.cost.profiled import profile_session
-from ov_autoplace.cost.profiling import ProfilingSession
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
-from ov_autoplace.cost.transfers import TransferFit, measure_transfers
-from ov_autoplace.decision_cache import model_hash
-from ov_autoplace.devices import device_properties
+from ov_autoplace.devices.names import device_properties
+from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.errors import ModelError, ProfilingError, TrainingError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
-from ov_autoplace.support import supported_ops
+from ov_autoplace.measure.profiled import profile_session
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.measure.transfers import TransferFit, measure_transfers
+from ov_autoplace.plugin.decision_cache import model_hash
 from ov_autoplace.training.finetuning.budget import Budget, Interruption
 
 __all__ = ["Machine", "PreparedModel", "prepare"]

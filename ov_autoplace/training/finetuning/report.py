@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ov_autoplace.devices import fingerprint
+from ov_autoplace.devices.names import fingerprint
 from ov_autoplace.policy.checkpoint import Card
 from ov_autoplace.training.finetune import TunedModel
 from ov_autoplace.training.finetuning.files import TuningFolder

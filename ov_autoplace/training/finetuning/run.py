@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ov_autoplace._arrays import IntArray
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.policy.checkpoint import load_card
 from ov_autoplace.training.finetune import FinetuneResult

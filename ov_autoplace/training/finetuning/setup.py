@@ -14,13 +14,13 @@ import openvino as ov
 
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
-from ov_autoplace.devices import core_with_extra_devices, device_settings, fingerprint, resolve_devices
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.devices.models import read_model
+from ov_autoplace.devices.names import core_with_extra_devices, device_settings, fingerprint, resolve_devices
 from ov_autoplace.errors import CheckpointError, OptionError, ProfilingError, TrainingError
-from ov_autoplace.models import read_model
-from ov_autoplace.options import PlacerOptions
 from ov_autoplace.policy.checkpoint import Card, load_network
 from ov_autoplace.policy.config import CONFIGS
-from ov_autoplace.policy.network import PlacementNetwork, make_network
+from ov_autoplace.policy.networks.network import PlacementNetwork, make_network
 from ov_autoplace.training.finetuning.budget import Budget, Interruption
 from ov_autoplace.training.finetuning.measuring import Workbench
 from ov_autoplace.training.finetuning.preparing import Machine, prepare

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ov_autoplace._arrays import IntArray
-from ov_autoplace.cost.corrections import Observation, corrected_table
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.decide.proposals import ProposalSource
+from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import TrainingError
+from ov_autoplace.measure.corrections import Observation, corrected_table
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.proposals import ProposalSource
-from ov_autoplace.simulator import simulate
 from ov_autoplace.solvers import solve
 from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.solver import Evaluator
@@ -24,7 +25,6 @@ from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.finetuning.exploration import Exploration
 from ov_autoplace.training.finetuning.measuring import Record, Workbench
 from ov_autoplace.training.finetuning.preparing import PreparedModel
-from ov_autoplace.unfolding import unfolded
 
 __all__ = ["AFTER", "ZERO_SHOT", "Event", "TuningTask", "placement_text"]
 

@@ -1,0 +1,154 @@
+"""Reading and writing files so that nothing is half-written and every failure is one sentence.
+
+Whatever is made on the way lies in a folder of its own, which its process holds locked (``flock``). The
+system drops the lock when the process ends, however it ends, so the next process that makes such a folder in
+the same place can tell what a kill left there from what somebody is still using, and removes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ov_autoplace._base.text import parse_json
+from ov_autoplace.errors import AutoplaceError, OutputError
+
+__all__ = ["read_json", "staged_folder", "temporary_folder", "write_text_atomically"]
+
+_PREFIX, _SUFFIX = "ov-autoplace-", ".temporary"
+_OWN_NAME = re.compile(rf"\.?{_PREFIX}\w+{re.escape(_SUFFIX)}")
+
+
+def read_json(path: str | Path, error: type[AutoplaceError], what: str) -> Any:
+    """Parse a JSON file.
+
+    Args:
+        path: The file.
+        error: Class of the error to raise.
+        what: What the file should be, for the error's sentence (``"a target profile"``).
+
+    Raises:
+        AutoplaceError: Of class ``error``: the file is missing, unreadable, or is not JSON.
+    """
+    try:
+        return parse_json(Path(path).read_text(encoding="utf-8"))
+    except OSError as cause:
+        raise error(f"cannot read {what} from {path}: {_reason(cause)}") from cause
+    except (ValueError, RecursionError) as cause:
+        raise error(f"{path} is not {what}: it does not parse as JSON ({cause})") from cause
+
+
+def write_text_atomically(path: str | Path, text: str) -> None:
+    """Write ``text`` beside ``path``, then rename, so that a reader never sees half a file.
+
+    Raises:
+        OutputError: The folder is missing, read-only or full.
+    """
+    path = Path(path)
+    with staged_folder(path.parent) as stage:
+        staged = stage / path.name
+        try:
+            with staged.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            staged.replace(path)
+        except OSError as cause:
+            raise OutputError(f"cannot write {path}: {_reason(cause)}") from cause
+
+
+@contextmanager
+def staged_folder(folder: str | Path) -> Iterator[Path]:
+    """A temporary folder inside ``folder``; files are made there and renamed into place.
+
+    Raises:
+        OutputError: ``folder`` does not exist or cannot be written.
+    """
+    try:
+        with _locked_folder(Path(folder), "." + _PREFIX) as stage:
+            yield stage
+    except OSError as cause:
+        raise OutputError(f"cannot write to {folder}: {_reason(cause)}") from cause
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder among the system's temporary files (``TMPDIR``), for what only other libraries read.
+
+    Raises:
+        OutputError: It cannot be made.
+    """
+    parent = Path(tempfile.gettempdir())
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(_locked_folder(parent, _PREFIX))
+        except OSError as cause:
+            raise OutputError(f"cannot write to {parent}: {_reason(cause)}; set TMPDIR to another") from cause
+        yield folder
+
+
+@contextmanager
+def _locked_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """A new folder that is removed at the end, and that nobody else takes for a left one meanwhile."""
+    _sweep(parent, prefix)
+    while True:
+        with tempfile.TemporaryDirectory(
+            prefix=prefix, suffix=_SUFFIX, dir=parent, ignore_cleanup_errors=True
+        ) as name:
+            lock = _lock(Path(name), wait=True)
+            if lock is None:
+                continue  # swept in the moment before it was locked
+            try:
+                yield Path(name)
+            finally:
+                os.close(lock)
+            return
+
+
+def _sweep(parent: Path, prefix: str) -> None:
+    """Remove the folders of processes of this user that have ended without removing them."""
+    with suppress(OSError):
+        for entry in list(os.scandir(parent)):
+            if not entry.name.startswith(prefix) or not _OWN_NAME.fullmatch(entry.name):
+                continue
+            if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+                continue
+            lock = _lock(Path(entry.path), wait=False)
+            if lock is not None:
+                shutil.rmtree(entry.path, ignore_errors=True)
+                os.close(lock)
+
+
+def _lock(folder: Path, wait: bool) -> int | None:
+    """A descriptor that holds the lock of a folder; ``None`` = somebody has it, or the folder is gone.
+
+    Where a file system knows no locks of folders, an owner goes on without one, and nobody sweeps.
+    """
+    descriptor = None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as cause:
+        if wait and descriptor is not None:
+            return descriptor
+        if wait and not isinstance(cause, FileNotFoundError):
+            raise
+        if descriptor is not None:
+            os.close(descriptor)
+        return None
+    with suppress(OSError):
+        if os.path.samestat(os.fstat(descriptor), os.stat(folder, follow_symlinks=False)):
+            return descriptor
+    os.close(descriptor)  # it was removed while this waited for the lock
+    return None
+
+
+def _reason(cause: OSError) -> str:
+    return (cause.strerror or str(cause)).lower()

@@ -1,0 +1,442 @@
+"""Running candidates against each other on the devices, and choosing from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ov_autoplace._base.arrays import FloatArray, frozen_array
+from ov_autoplace._base.budget import Budget
+from ov_autoplace._base.statistics import paired_ratio, was_disturbed
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.proposals import POLICY_NAME, Proposal, ProposalSource, propose
+from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.corrections import Observation, corrected_table
+from ov_autoplace.measure.profiled import Profile
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.simulator import simulate
+
+if TYPE_CHECKING:
+    from ov_autoplace.measure.isolation.interface import Executable
+
+__all__ = [
+    "ESTIMATE_MARGIN",
+    "MINIMAL_GAIN",
+    "Arena",
+    "Contest",
+    "Entrant",
+    "out_of_time",
+    "predicted",
+    "settled",
+    "verdict",
+]
+
+ESTIMATE_MARGIN = 0.1
+"""Where predictions from estimated costs differ by less, they do not say which placement is faster."""
+
+_CONVINCING_ROUNDS = 6
+"""Fewer paired samples than this give no 95 % interval of a median, so they cannot prove a gain."""
+
+_FINALISTS = 3
+# A prediction this much above the best single device's is not worth compiling.
+_HOPELESS = 1.15
+# Shares of the time that is left: of the first race of PROFILE and of TUNE, and of each race of TUNE's
+# rounds; TUNE ends when less than the last of them is left of all, which is for the race that confirms.
+_FIRST_RACE, _FIRST_TUNING_RACE, _TUNING_RACE, _CONFIRMATION = 0.5, 0.3, 0.15, 0.2
+# How many perturbed cost tables TUNE solves for one round of proposals.
+_TRIALS = 8
+# Single devices of which an inference came this close to the best one's median are raced with it, instead of
+# trusting the profile run, which other work may have disturbed.
+_CLOSE = 1.25
+# Where a compiled model happens to lie in memory makes it faster or slower by some percent for as long as it
+# lives, which no number of runs shows. Short models compile quickly, so their last contenders do it again
+# several times.
+_SHORT, _COMPILATIONS = 5e-3, 3
+
+
+@dataclass(eq=False)
+class Entrant:
+    """A proposal with what was measured of it.
+
+    Attributes:
+        proposal: What was proposed.
+        samples: Seconds per inference, all races together, ``float64[n]``.
+        dropped: Why it left the last race that it was in.
+    """
+
+    proposal: Proposal
+    samples: FloatArray = field(default_factory=lambda: np.empty(0))
+    dropped: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the proposal."""
+        return self.proposal.name
+
+    @property
+    def seconds(self) -> float:
+        """Median of the samples, ``inf`` when there are none."""
+        return float(np.median(self.samples)) if len(self.samples) else float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """The outcome: who won, why, and everybody who took part or was considered.
+
+    Attributes:
+        winner: Whose placement is the answer.
+        reason: One sentence.
+        entrants: All of them.
+        disturbed: Other work made some of the samples behind it long.
+    """
+
+    winner: Entrant
+    reason: str
+    entrants: tuple[Entrant, ...]
+    disturbed: bool = False
+
+
+class Arena:
+    """Races proposals for one profiled model in what is left of a budget of wall-clock time."""
+
+    def __init__(
+        self,
+        session: ProfilingSession,
+        profile: Profile,
+        source: ProposalSource,
+        options: PlacerOptions,
+        budget: Budget,
+    ) -> None:
+        self._session = session
+        self._profile = profile
+        self._source = source
+        self._options = options
+        self._budget = budget
+        self._seconds = budget.left  # when the races began
+        self._executables: dict[bytes, Executable] = {}
+        self._compile_seconds: dict[bytes, float] = {}
+
+    def run(self, proposals: Sequence[Proposal]) -> Contest:
+        """Race the best of ``proposals``; ``TUNE`` goes on with corrected costs until its budget ends."""
+        entrants = [Entrant(p, self._profile.samples.get(p.name, np.empty(0))) for p in proposals]
+        singles = [e for e in entrants if e.proposal.is_single and len(e.samples)]
+        reference = self._fastest(singles)
+        tuning = self._options.mode == "TUNE"
+        finalists = self._finalists(entrants, singles, reference)
+        share = _FIRST_TUNING_RACE if tuning else _FIRST_RACE
+        champion = self._race(finalists, share) or reference
+        if tuning:
+            champion = self._tune(entrants, reference, champion)
+        contest = verdict(entrants, self._fastest(singles), champion)
+        contenders = self._contenders(contest.winner, singles)
+        compilations = self._compilations(contenders)
+        is_mix = not contest.winner.proposal.is_single
+        if is_mix and len(contenders) > 1 and not compilations:
+            return _unconfirmed(entrants, self._fastest(singles), contest.winner)
+        if compilations:
+            self._race_anew(contenders, compilations)
+            still = is_mix and len(contest.winner.samples)
+            contest = verdict(
+                entrants, self._fastest(singles), contest.winner if still else self._fastest(singles)
+            )
+        disturbed = any(was_disturbed(e.samples) for e in contenders)
+        return replace(contest, disturbed=disturbed)
+
+    def _contenders(self, winner: Entrant, singles: list[Entrant]) -> list[Entrant]:
+        """The winner, and the single devices that may be as fast; the best one always."""
+        best = self._fastest(singles)
+        others = [e for e in singles if _may_be_as_fast(e, best)] if best is not None else []
+        return list(dict.fromkeys([winner, *others]))
+
+    def _compilations(self, contenders: list[Entrant]) -> int:
+        """How often the contenders are compiled anew; a mix always has to win twice.
+
+        Short models are compiled several times. All as far as the budget goes.
+        """
+        if len(contenders) < 2:
+            return 0
+        # A single device that was close may not have been compiled yet; it takes no longer than the longest.
+        longest = max(self._compile_seconds.values(), default=0.0)
+        keys = [e.proposal.assignment.tobytes() for e in contenders]
+        once = sum(self._compile_seconds.get(key, longest) for key in keys)
+        # Each compilation is followed by a race that is as long as it must be to prove something.
+        once += _CONVINCING_ROUNDS * sum(e.seconds for e in contenders)
+        affordable = int(self._budget.left / max(once, 1e-9))
+        if min(e.seconds for e in contenders) >= _SHORT:
+            affordable = min(affordable, 0 if contenders[0].proposal.is_single else 1)
+        return min(affordable, _COMPILATIONS)
+
+    def _race_anew(self, contenders: list[Entrant], compilations: int) -> None:
+        """Compile and race several times; what was measured before counts no more, because it chose them."""
+        parts: dict[Entrant, list[FloatArray]] = {e: [] for e in contenders}
+        for compilation in range(compilations):
+            self._executables.clear()
+            self._session.forget()
+            for entrant in contenders:
+                entrant.samples = np.empty(0)
+            # Who is compiled first tends to be slower, so they take turns.
+            share = 1 / (compilations - compilation)
+            self._race(contenders if compilation % 2 == 0 else contenders[::-1], share)
+            # Whoever was dropped as slower has fewer samples. Pairs stay pairs, and no compilation outweighs
+            # the others by much, when all end where the first one did.
+            rounds = min((len(e.samples) for e in contenders if len(e.samples)), default=0)
+            for entrant in contenders:
+                parts[entrant].append(entrant.samples[:rounds])
+        for entrant, found in parts.items():
+            entrant.samples = frozen_array(np.concatenate(found), np.float64)
+
+    @staticmethod
+    def _fastest(singles: list[Entrant]) -> Entrant | None:
+        return min(singles, key=lambda e: e.seconds, default=None)
+
+    def _finalists(
+        self, entrants: list[Entrant], singles: list[Entrant], reference: Entrant | None
+    ) -> list[Entrant]:
+        """The best single device, the mixes that promise most, and single devices close to the best."""
+        promised = min((e.proposal.predicted_seconds for e in singles), default=np.inf)
+        mixes = sorted((e for e in entrants if e not in singles), key=lambda e: e.proposal.predicted_seconds)
+        mixes = [e for e in mixes if e.proposal.predicted_seconds <= _HOPELESS * promised][:_FINALISTS]
+        if reference is None:
+            return mixes
+        close = [e for e in singles if e is not reference and _may_be_as_fast(e, reference)]
+        return [reference, *mixes, *close]
+
+    def _tune(
+        self, entrants: list[Entrant], reference: Entrant | None, champion: Entrant | None
+    ) -> Entrant | None:
+        """Propose from corrected costs and race, again and again; returns the fastest found."""
+        random = np.random.default_rng(self._options.seed)
+        while self._budget.left > _CONFIRMATION * self._seconds:
+            observed = [Observation(e.proposal.assignment, e.seconds) for e in entrants if len(e.samples)]
+            table = corrected_table(self._profile.table, observed)
+            fresh = self._fresh(table, entrants, random)
+            if not fresh:
+                break  # the neighbourhood of the optimum is exhausted
+            entrants += fresh
+            others = [e for e in (reference, champion) if e is not None]
+            contestants = list(dict.fromkeys([*others, *fresh]))
+            share = min(1.0, _TUNING_RACE * self._seconds / max(self._budget.left, 1e-9))
+            champion = self._race(contestants, share) or champion
+        return champion
+
+    def _fresh(self, table: CostTable, entrants: list[Entrant], random: np.random.Generator) -> list[Entrant]:
+        """The most promising placements that were not run yet.
+
+        Solved for the corrected costs, and for costs that are wrong by as much as profiles usually are:
+        each such table has its own exact optimum, and the true one is likely to be among them.
+        """
+        known = {e.proposal.assignment.tobytes() for e in entrants if len(e.samples) or e.dropped}
+        found: dict[bytes, Entrant] = {}
+        first = [name for name in self._source.solvers if name != POLICY_NAME][:1]
+        source = replace(self._source, solvers=first, policy=None)
+        for trial in range(_TRIALS):
+            wrong = table if trial == 0 else _perturbed(table, random)
+            for proposal in propose(wrong, source):
+                key = proposal.assignment.tobytes()
+                if not proposal.is_single and key not in known:
+                    seconds = simulate(table, proposal.assignment).latency_seconds
+                    name = f"tuned {len(entrants) + len(found)}"
+                    found.setdefault(key, Entrant(replace(proposal, name=name, predicted_seconds=seconds)))
+        ranked = sorted(found.values(), key=lambda e: e.proposal.predicted_seconds)
+        return ranked[:_FINALISTS]
+
+    def _race(self, entrants: list[Entrant], share: float) -> Entrant | None:
+        """Run ``entrants`` in turns, keep their samples, and return the fastest that stayed.
+
+        Those that fail are marked and left out; with one left there is nothing to run.
+
+        Args:
+            entrants: Whom to run; the first ones matter most, and those that the budget has no time for are
+                left out, beginning with the last.
+            share: Of the budget that is left, compilations included.
+        """
+        end = self._budget.left * (1 - share)
+        runnable: list[tuple[Entrant, Executable]] = []
+        longest = 0.0
+        for entrant in entrants:
+            is_known = entrant.proposal.assignment.tobytes() in self._executables
+            # What must be run to prove something comes after the compilations.
+            rivals = [entrant, *(e for e, _ in runnable)]
+            needed = longest + _CONVINCING_ROUNDS * sum(e.proposal.predicted_seconds for e in rivals)
+            if not is_known and self._budget.left - end <= (needed if len(runnable) > 1 else 0.0):
+                continue
+            before = self._budget.left
+            try:
+                runnable.append((entrant, self._executable(entrant.proposal)))
+            except ProfilingError as cause:
+                entrant.dropped = f"cannot be run: {cause}"
+            longest = max(longest, before - self._budget.left)
+        if not runnable:
+            return None
+        if len(runnable) == 1 and len(runnable[0][0].samples):
+            return runnable[0][0]
+        try:
+            result = self._session.race(
+                [executable for _, executable in runnable],
+                max(0.0, self._budget.left - end),
+                seed=self._options.seed,
+                min_rounds=_CONVINCING_ROUNDS,  # also of those that are dropped as hopeless
+                names=[entrant.name for entrant, _ in runnable],
+            )
+        except ProfilingError as cause:
+            for entrant, _ in runnable:
+                entrant.samples, entrant.dropped = np.empty(0), str(cause)
+            return None
+        for (entrant, _), entry in zip(runnable, result.entries, strict=True):
+            entrant.samples, entrant.dropped = entry.samples, entry.dropped
+        return runnable[result.best][0]
+
+    def _executable(self, proposal: Proposal) -> Executable:
+        key = proposal.assignment.tobytes()
+        if key not in self._executables:
+            placement = Placement.of_groups(self._profile.table, proposal.assignment)
+            before = self._budget.left
+            executable = self._session.compile_placement(placement.to_dict())
+            self._compile_seconds[key] = max(executable.compile_seconds, before - self._budget.left)
+            self._executables[key] = executable
+        return self._executables[key]
+
+
+def _may_be_as_fast(entrant: Entrant, best: Entrant) -> bool:
+    """Whether an inference came close to the best one's median: a disturbance makes many long, none short."""
+    return bool(len(entrant.samples)) and float(entrant.samples.min()) <= _CLOSE * best.seconds
+
+
+def settled(proposals: Sequence[Proposal], samples: Mapping[str, FloatArray], best: str) -> Contest:
+    """The contest that need not be held: a bound proves that no mix is faster than one device by what counts.
+
+    Args:
+        proposals: Single devices, the best one among them.
+        samples: Latencies of the whole model by device, ``float64[n]`` in seconds.
+        best: The device.
+    """
+    entrants = tuple(Entrant(p, samples.get(p.name, np.empty(0))) for p in proposals)
+    winner = next(e for e in entrants if e.name == best)
+    reason = (
+        f"{best} is the fastest device and no mix of devices is predicted to be faster: "
+        f"{100 * MINIMAL_GAIN:.0f} % are more than the best devices for all groups could gain"
+    )
+    return Contest(winner, reason, entrants)
+
+
+def out_of_time(proposals: Sequence[Proposal], budget_seconds: float) -> Contest:
+    """The contest when the budget ended before every device was profiled: the costs are estimates.
+
+    One device is taken where that is allowed, because no gain of a mix is proven.
+    """
+    contest = predicted(proposals)
+    singles = [e for e in contest.entrants if e.proposal.is_single]
+    winner = min(singles, key=_prediction, default=contest.winner)
+    reason = (
+        f"{winner.name}: the time budget of {1e3 * budget_seconds:.0f} ms ended before the model was "
+        "profiled on every device, so this rests on estimates"
+    )
+    return replace(contest, winner=winner, reason=reason)
+
+
+def _unconfirmed(entrants: list[Entrant], reference: Entrant | None, mix: Entrant) -> Contest:
+    """The best single device, because the budget ended before a mix could win a second time."""
+    if reference is None:
+        return verdict(entrants, reference, mix)
+    reason = (
+        f"{reference.name}: {mix.name} was measured faster once, but the time budget ended before both were "
+        "compiled anew to confirm it"
+    )
+    return Contest(reference, reason, tuple(entrants))
+
+
+def predicted(proposals: Sequence[Proposal]) -> Contest:
+    """The contest when nothing may be run and all costs are estimates.
+
+    The policy's greedy answer wins unless it is predicted slower than the best single device, or slower than
+    the best candidate by more than :data:`ESTIMATE_MARGIN`; then the lowest prediction wins.
+    """
+    entrants = tuple(Entrant(p) for p in proposals)
+    fastest = min(entrants, key=_prediction)
+    single = min((e for e in entrants if e.proposal.is_single), key=_prediction, default=None)
+    winner = next((e for e in entrants if POLICY_NAME in (e.name, *e.proposal.also)), fastest)
+    limit = _prediction(fastest) * (1 + ESTIMATE_MARGIN)
+    if single is not None:
+        limit = min(limit, _prediction(single))
+    if _prediction(winner) > limit:
+        winner = fastest
+    if _prediction(winner) == _prediction(fastest):
+        reason = f"{winner.name} is predicted to be fastest"
+    else:
+        behind = 100 * (_prediction(winner) / _prediction(fastest) - 1)
+        reason = (
+            f"{winner.name} is the learned policy's answer, {behind:.1f} % slower than {fastest.name} by "
+            f"estimated costs, which cannot tell so little apart"
+        )
+    if single is not None and not winner.proposal.is_single:
+        gain = 1 - _prediction(winner) / _prediction(single)
+        reason += f", {100 * gain:.1f} % faster than {single.name} alone"
+    return Contest(winner, f"{reason}; nothing was measured", entrants)
+
+
+def _prediction(entrant: Entrant) -> float:
+    return entrant.proposal.predicted_seconds
+
+
+def _perturbed(table: CostTable, random: np.random.Generator) -> CostTable:
+    """The table with every op time off by about 20 %, and crossing devices by up to a factor of two."""
+    noise = random.lognormal(sigma=0.2, size=table.op_seconds.shape)
+    crossing = 2.0 ** random.uniform(-1, 1)
+    return replace(
+        table,
+        op_seconds=frozen_array(table.op_seconds * noise, np.float64),
+        launch_seconds=frozen_array(table.launch_seconds * crossing, np.float64),
+        mix_seconds=table.mix_seconds * crossing,
+        transfer_latency=frozen_array(table.transfer_latency * crossing, np.float64),
+        transfer_seconds_per_byte=frozen_array(table.transfer_seconds_per_byte * crossing, np.float64),
+    )
+
+
+def verdict(entrants: list[Entrant], reference: Entrant | None, champion: Entrant | None) -> Contest:
+    """The champion if it beats the best single device by more than the noise, else that device."""
+    everybody = tuple(entrants)
+    if champion is None:
+        # Nothing could be run here; the prediction is all there is.
+        winner = min(entrants, key=lambda e: e.proposal.predicted_seconds)
+        reason = f"{winner.name} is predicted to be fastest; no candidate could be run"
+        return Contest(winner, reason, everybody)
+    if reference is None:
+        reason = f"{champion.name} was measured fastest; no single device can run the model"
+        return Contest(champion, reason, everybody)
+    if champion.proposal.is_single:
+        mixes = [e for e in entrants if not e.proposal.is_single and (len(e.samples) or e.dropped)]
+        hope = min(entrants, key=_prediction)
+        gain = 1 - _prediction(hope) / _prediction(champion)
+        if not mixes and not hope.proposal.is_single and gain > MINIMAL_GAIN:
+            reason = (
+                f"{champion.name} is the fastest device, and the time budget ended before {hope.name}, "
+                f"predicted {100 * gain:.1f} % faster, could be run"
+            )
+            return Contest(champion, reason, everybody)
+        verb = "was measured" if mixes else "is predicted"
+        reason = f"{champion.name} is the fastest device and no mix of devices {verb} to be faster"
+        return Contest(champion, reason, everybody)
+    ratio = paired_ratio(champion.samples, reference.samples)
+    spread = f"95 % interval {ratio.low:.3f} to {ratio.high:.3f} of its time"
+    rounds = min(len(champion.samples), len(reference.samples))
+    if rounds < _CONVINCING_ROUNDS:
+        reason = (
+            f"{reference.name}: {champion.name} looked faster, but the time budget allowed only "
+            f"{rounds} paired runs, and fewer than {_CONVINCING_ROUNDS} prove nothing"
+        )
+        return Contest(reference, reason, everybody)
+    if ratio.high < 1 and ratio.median <= 1 - MINIMAL_GAIN:
+        gain = 100 * (1 - ratio.median)
+        reason = f"{champion.name} was measured {gain:.1f} % faster than {reference.name} ({spread})"
+        return Contest(champion, reason, everybody)
+    reason = (
+        f"{reference.name}: {champion.name} was measured at {ratio.median:.3f} of its time ({spread}), "
+        f"which is not faster by more than the noise and {100 * MINIMAL_GAIN:.0f} %"
+    )
+    return Contest(reference, reason, everybody)

@@ -1,0 +1,84 @@
+"""What no mix of devices can beat: bounds that end a decision before anything else is measured.
+
+Two bounds, the cheap one first: every group on its best device with crossing for nothing; and the solver's
+bound of the placement problem with crossings. Both rest on measurements, so both are computed for costs that
+are wrong in favour of a mix: all devices but the best one run as fast as in their fastest tenth of
+inferences, and crossing costs half of what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ov_autoplace._base.arrays import FloatArray, frozen_array
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.decide.proposals import Proposal, ProposalSource, propose
+from ov_autoplace.measure.transfers import TransferFit
+
+__all__ = ["MINIMAL_GAIN", "cheap_transfers", "free_transfers", "unbeatable_device"]
+
+MINIMAL_GAIN = 0.02
+"""A mix of devices must be measured faster than the best single device by this much to be chosen."""
+
+# A device that may be faster than this by its fastest tenth of inferences is raced with the best one: where
+# in memory compiled models lie makes copies of one model differ by some percent.
+_CLOSE_DEVICE = 1.05
+_FASTEST = 0.1
+
+
+def free_transfers(devices: tuple[str, ...]) -> TransferFit:
+    """Crossing for nothing between D devices."""
+    D = len(devices)
+    zeros = frozen_array(np.zeros((D, D)), np.float64)
+    return TransferFit(devices, zeros, zeros, frozen_array(np.zeros(D), np.float64))
+
+
+def cheap_transfers(transfers: TransferFit) -> TransferFit:
+    """Crossing at half its cost, against which measured hand-overs are hardly ever wrong."""
+    return replace(
+        transfers,
+        latency=frozen_array(transfers.latency / 2, np.float64),
+        seconds_per_byte=frozen_array(transfers.seconds_per_byte / 2, np.float64),
+        launch_seconds=frozen_array(transfers.launch_seconds / 2, np.float64),
+    )
+
+
+def unbeatable_device(
+    table: CostTable, samples: Mapping[str, FloatArray], source: ProposalSource
+) -> Proposal | None:
+    """The placement on one device that no placement can beat by :data:`MINIMAL_GAIN`, if that is proven.
+
+    Args:
+        table: Costs with crossings as the bound shall take them, see :func:`cheap_transfers`.
+        samples: Latencies of the whole model on each device, ``float64[n]`` in seconds.
+        source: The constraints; of its solvers only ``auto`` is asked, and only where crossing costs
+            something.
+    """
+    known = [device for device in table.devices if device in samples]
+    if not known:
+        return None
+    best = min(known, key=lambda device: float(np.median(samples[device])))
+    scale = np.array([_speed_up(samples.get(d)) if d != best else 1.0 for d in table.devices])
+    hopeful = replace(table, op_seconds=frozen_array(table.op_seconds * scale, np.float64))
+    crossing = table.launch_seconds.any() or table.transfer_latency.any()
+    solvers = ("auto",) if crossing else ()
+    proposals = propose(hopeful, replace(source, solvers=solvers, policy=None))
+    alone = next((p for p in proposals if p.is_single and p.name == best), None)
+    if alone is None:
+        return None
+    others = [p.predicted_seconds for p in proposals if p.is_single and p is not alone]
+    if min(others, default=np.inf) < _CLOSE_DEVICE * alone.predicted_seconds:
+        return None
+    bounds = [p.lower_bound_seconds for p in proposals if p.lower_bound_seconds is not None]
+    bound = max([float(hopeful.op_seconds.min(axis=1).sum()), *bounds])
+    return alone if bound >= (1 - MINIMAL_GAIN) * alone.predicted_seconds else None
+
+
+def _speed_up(samples: FloatArray | None) -> float:
+    """Fastest tenth over median; 1 for a device that was not timed alone."""
+    if samples is None:
+        return 1.0
+    return float(np.quantile(samples, _FASTEST) / np.median(samples))

@@ -1,0 +1,71 @@
+"""A short race of a stored answer that was found on a busy machine against the devices alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._base.statistics import paired_ratio, was_disturbed
+from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.devices.names import device_properties
+from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.session import ProfilingSession
+
+__all__ = ["confirm"]
+
+_log = logging.getLogger("ov_autoplace")
+_SECONDS, _FEWEST_ROUNDS = 0.5, 6
+
+
+def confirm(
+    core: ov.Core,
+    model: ov.Model,
+    devices: Sequence[str],
+    options: PlacerOptions,
+    device_of: Mapping[str, str],
+) -> bool | None:
+    """Whether a placement is as fast as the fastest of the devices that can run the model alone.
+
+    Args:
+        core: The caller's Core.
+        model: The model whose ops are placed.
+        devices: The devices that were asked for.
+        options: The request's options.
+        device_of: The placement.
+
+    Returns:
+        ``None`` where that cannot be told, because the machine is still busy; ``True`` where no device may
+        run the model alone, so that there is nothing to compare with.
+    """
+    properties = device_properties(core, devices, options.properties)
+    used = set(device_of.values())
+    with ProfilingSession(core, model, devices, properties, options.shapes, options.seed) as session:
+        try:
+            executables = [session.compile_placement(device_of)]
+        except ProfilingError as cause:
+            _log.debug("a stored answer cannot be run: %s", cause)
+            return False
+        for device in _rivals(devices, options):
+            try:
+                if used != {device}:
+                    executables.append(session.compile_device(device))
+            except ProfilingError:
+                continue  # it cannot run the model alone, so it is no rival
+        if len(executables) == 1:
+            return True
+        result = session.race(executables, _SECONDS, seed=options.seed, min_rounds=_FEWEST_ROUNDS)
+    samples = [entry.samples for entry in result.entries]
+    if any(was_disturbed(found) for found in samples):
+        return None
+    best = min(samples[1:], key=lambda found: float(np.median(found)))
+    return paired_ratio(samples[0], best).median <= 1 + MINIMAL_GAIN
+
+
+def _rivals(devices: Sequence[str], options: PlacerOptions) -> list[str]:
+    """The devices on which the whole model may stand: pinned to no other, and of unlimited memory."""
+    pinned = set(options.pin.values())
+    return [d for d in devices if pinned <= {d} and d not in options.memory_limit]

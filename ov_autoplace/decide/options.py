@@ -1,0 +1,296 @@
+"""The options of a placement, as Python arguments and as OpenVINO-style ``AUTOPLACE_*`` properties."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import openvino as ov
+
+from ov_autoplace._base.text import parse_json
+from ov_autoplace.errors import OptionError
+
+__all__ = [
+    "DEFAULT_BUDGET_MS",
+    "DEFAULT_SOLVERS",
+    "MODES",
+    "NO_POLICY",
+    "POLICY_SOLVER",
+    "PREFIX",
+    "PROPERTY_NAMES",
+    "PlacerOptions",
+    "Progress",
+    "split_config",
+]
+
+PREFIX = "AUTOPLACE_"
+MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
+NO_POLICY = "none"
+DEFAULT_SOLVERS = ("auto", "greedy")
+POLICY_SOLVER = "policy"
+_NO_SOLVERS = "none"
+_SWITCH = {"YES": True, "TRUE": True, "NO": False, "FALSE": False}
+DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
+_SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
+
+Progress = Callable[[int, int, str], None]
+"""Called with (steps done, steps in all, what is being done)."""
+
+
+@dataclass(frozen=True)
+class PlacerOptions:
+    """What a caller may ask of the placer; each field but the last two is also a property.
+
+    Attributes:
+        mode: ``ZERO_SHOT`` (nothing is compiled), ``PROFILE`` (compiled once per device, finalists are
+            raced) or ``TUNE`` (placements are measured and the costs corrected until the budget ends).
+        time_budget_ms: Milliseconds of wall-clock time for the whole decision: profiling, hand-overs, races
+            and every compilation for them; only the compilation that is under way when they end is finished.
+            What there is no time for is left out, and where not even every device can be profiled, the
+            answer rests on estimates, and says so. ``None`` takes the mode's default: 2,000 (``PROFILE``) or
+            30,000 (``TUNE``), and more for models that take long to compile or to run.
+        pin: ``{pattern: device}``. A pattern is compared with the whole friendly name of each op, case
+            counts, and ``*``, ``?`` and ``[...]`` are wildcards. Where several match, the last one decides,
+            so exceptions stand behind the rule. What cannot be separated from a pinned op goes with it. A
+            pattern that matches nothing, a device that cannot run a pinned op, and two devices for ops that
+            cannot be separated are errors. On the command line: ``--pin PATTERN=DEVICE``, once per pattern.
+        memory_limit: ``{device: size}``: the most bytes of weights and results that the ops of a device may
+            hold. The results of all ops count, as if none were freed. A size is a number of bytes or a text
+            with ``B``, ``KB``, ``MB``, ``GB`` (powers of 1000) or ``KiB``, ``MiB``, ``GiB`` (of 1024). Limits
+            that no placement keeps are an error. They bind the answer: to be measured, the whole model is
+            compiled on every device nevertheless, except in ``ZERO_SHOT``, where what the target says of a
+            device's memory holds too. On the command line: ``--memory-limit DEVICE=SIZE``, once per device.
+        shapes: ``{input name: sizes}``: the shapes to decide for, which are the ones to measure with; the
+            model itself stays as dynamic as it is. A name is the input's friendly name or one of its tensor
+            names, and all its sizes are given. A dynamic input without a shape counts, with a warning, with 1
+            for a batch, 3x224x224 for an image and 64 for any other dimension, within its bounds; of one
+            without a known number of dimensions the shape is required. An input of static shape may be given
+            another one of as many dimensions. On the command line: ``--shape 'INPUT=[1,3,224,224]'``, once
+            per input.
+        target: A target profile (path, catalogue name), for machines other than this one or to spare
+            the calibration.
+        policy: Checkpoint of the policy that proposes placements: a folder, ``base`` (the shipped one) or
+            ``none``. ``None`` is the shipped one, and none where it is missing or the devices are too many.
+        solvers: Names of the solvers that propose placements, in the order in which they are asked: those of
+            ``ov_autoplace.solvers.SOLVERS``, one that was registered there included. ``none``, like an empty
+            list, leaves single devices, HETERO and the policy. The policy is asked last unless ``policy``
+            stands in the list, which makes it an error that it cannot be asked. ``TUNE`` asks the first
+            solver of the list again whenever it has corrected the costs.
+        seed: Seed of everything random.
+        isolation: Whether models are compiled and run for measuring in a child process (``YES``, the
+            default), so that a plugin that crashes, hangs or runs out of memory ends that one: the device or
+            the candidate is left out, and ``Placement.decision`` says why. ``NO`` measures in this process.
+        properties: OpenVINO properties that the model will be compiled with.
+        progress: Called as the work goes on.
+    """
+
+    mode: str = "PROFILE"
+    time_budget_ms: float | None = None
+    pin: Mapping[str, str] = field(default_factory=dict)
+    memory_limit: Mapping[str, float] = field(default_factory=dict)
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    target: str | None = None
+    policy: str | None = None
+    solvers: Sequence[str] = DEFAULT_SOLVERS
+    seed: int = 0
+    isolation: bool = True
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        for name, parse in _PARSERS.items():
+            object.__setattr__(self, name, parse(getattr(self, name)))
+        if self.policy == NO_POLICY and POLICY_SOLVER in self.solvers:
+            raise OptionError(
+                f"{PREFIX}SOLVERS names {POLICY_SOLVER!r}, but {PREFIX}POLICY is {NO_POLICY!r}; "
+                "change one of them"
+            )
+
+    @property
+    def budget_seconds(self) -> float:
+        """Seconds for one decision; a default may still be extended for a slow model."""
+        budget = self.time_budget_ms
+        return (DEFAULT_BUDGET_MS.get(self.mode, math.inf) if budget is None else budget) / 1e3
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any]) -> PlacerOptions:
+        """From keyword arguments, refusing unknown ones with the nearest valid name.
+
+        Raises:
+            OptionError: An unknown name or a bad value.
+        """
+        known = [f.name for f in fields(cls)]
+        for name in arguments:
+            if name not in known:
+                raise OptionError(f"there is no option {name!r}{_nearest(name, known)}")
+        return cls(**arguments)
+
+
+def split_config(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split a ``compile_model`` configuration.
+
+    Returns:
+        The placer's arguments (``AUTOPLACE_MODE`` becomes ``mode``) and OpenVINO's own properties.
+
+    Raises:
+        OptionError: An ``AUTOPLACE_*`` key that does not exist.
+    """
+    own, rest = {}, {}
+    for key, value in (config or {}).items():
+        if not str(key).startswith(PREFIX):
+            # The functions of openvino.properties wrap what they are given.
+            rest[key] = value.value if isinstance(value, ov.OVAny) else value
+        elif key in PROPERTY_NAMES:
+            own[key[len(PREFIX) :].lower()] = value
+        else:
+            raise OptionError(f"there is no property {key}{_nearest(key, PROPERTY_NAMES)}")
+    return own, rest
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+    return f"; did you mean {close[0]}? All: {', '.join(known)}"
+
+
+def _mode(value: Any) -> str:
+    mode = str(value).upper().replace("-", "_")
+    if mode not in MODES:
+        raise OptionError(f"{PREFIX}MODE is {value!r}; it can be {', '.join(MODES)}")
+    return mode
+
+
+def _budget(value: Any) -> float | None:
+    if value is None:
+        return None
+    try:
+        milliseconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        milliseconds = -1.0
+    if not 0 <= milliseconds < float("inf"):
+        raise OptionError(
+            f"{PREFIX}TIME_BUDGET_MS is {value!r}; it must be a number of milliseconds, 0 or more"
+        )
+    return milliseconds
+
+
+def _mapping(name: str, value: Any) -> Mapping[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = parse_json(value) if value else {}
+        except (ValueError, RecursionError) as cause:
+            raise OptionError(f"{PREFIX}{name} is {value!r}, which is not a JSON object: {cause}") from cause
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise OptionError(f"{PREFIX}{name} is {value!r}; it must map names to values")
+    return dict(value)
+
+
+def _pin(value: Any) -> Mapping[str, str]:
+    pins = _mapping("PIN", value)
+    for pattern, device in pins.items():
+        if not isinstance(device, str) or not device:
+            raise OptionError(f"{PREFIX}PIN maps {pattern!r} to {device!r}; it must be a device name")
+    return pins
+
+
+def _memory_limit(value: Any) -> Mapping[str, float]:
+    return {device: _bytes(device, limit) for device, limit in _mapping("MEMORY_LIMIT", value).items()}
+
+
+def _bytes(device: str, value: Any) -> float:
+    text = str(value).strip().upper()
+    scale = 1.0
+    for suffix in sorted(_SIZE_SUFFIXES, key=len, reverse=True):
+        if text.endswith(suffix):
+            text, scale = text[: -len(suffix)].strip(), float(_SIZE_SUFFIXES[suffix])
+            break
+    try:
+        result = float(text) * scale
+    except ValueError:
+        result = -1.0
+    if not result >= 0:
+        raise OptionError(
+            f"{PREFIX}MEMORY_LIMIT of {device} is {value!r}; write bytes, or like 500MB or 2GiB"
+        )
+    return result
+
+
+def _shapes(value: Any) -> Mapping[str, Sequence[int]]:
+    shapes = _mapping("SHAPES", value)
+    for name, shape in shapes.items():
+        valid = isinstance(shape, (Sequence, ov.Shape)) and not isinstance(shape, str)
+        if not valid or not all(type(d) is int and 0 <= d < 2**63 for d in shape):
+            raise OptionError(
+                f"{PREFIX}SHAPES gives {name!r} the shape {shape!r}; "
+                "it must be a list of sizes like [1, 3, 224, 224]"
+            )
+    return {name: list(shape) for name, shape in shapes.items()}
+
+
+def _seed(value: Any) -> int:
+    try:
+        seed = int(value)
+    except (TypeError, ValueError, OverflowError):
+        seed = -1
+    if not 0 <= seed < 2**63:
+        raise OptionError(f"{PREFIX}SEED is {value!r}; it must be an integer, 0 or more")
+    return seed
+
+
+def _isolation(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).upper()
+    if text not in _SWITCH:
+        raise OptionError(f"{PREFIX}ISOLATION is {value!r}; it can be YES or NO")
+    return _SWITCH[text]
+
+
+def _target(value: Any) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+def _policy(value: Any) -> str | None:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, (str, os.PathLike)):
+        raise OptionError(
+            f"{PREFIX}POLICY is {value!r}; it must be the folder of a checkpoint, 'base' or 'none'"
+        )
+    text = os.fsdecode(value)
+    return text.lower() if text.lower() in ("base", NO_POLICY) else text
+
+
+def _solvers(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        text = value.strip()
+        value = () if text.lower() in ("", _NO_SOLVERS) else [name.strip() for name in text.split(",")]
+    if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
+        raise OptionError(f"{PREFIX}SOLVERS is {value!r}; it must be a list of names, like 'auto,greedy'")
+    # Imported here, because solvers know options; a solver that was registered since counts.
+    from ov_autoplace.solvers.registry import SOLVERS
+
+    for name in value:
+        if name not in SOLVERS:
+            raise OptionError(f"{PREFIX}SOLVERS names {name!r}{_nearest(name, list(SOLVERS))}")
+    return tuple(dict.fromkeys(value))
+
+
+_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "mode": _mode,
+    "time_budget_ms": _budget,
+    "pin": _pin,
+    "memory_limit": _memory_limit,
+    "shapes": _shapes,
+    "target": _target,
+    "policy": _policy,
+    "solvers": _solvers,
+    "seed": _seed,
+    "isolation": _isolation,
+}
+
+PROPERTY_NAMES = tuple(PREFIX + name.upper() for name in _PARSERS)
+"""The properties that ``compile_model`` and ``set_property`` take for AUTOPLACE."""

@@ -1,0 +1,445 @@
+"""The algorithm: from a model and devices to a placement that is never knowingly slower than one device.
+
+1. Extract the graph, coarsen it, mask what a device cannot run and what the user pinned.
+2. Make the cost table: analytic (ZERO_SHOT) or profiled (PROFILE, TUNE). Where a bound proves that no mix
+   can be faster than the best device by what counts, that device is the answer and nothing more is measured.
+3. Propose candidates: every single device, default HETERO, the solvers' answers, the learned policy's
+   answer and draws from it; simulate them. In ZERO_SHOT, where costs are estimates, the policy comes first.
+4. PROFILE and TUNE race the best few, and always the best single device, on the devices themselves;
+   TUNE corrects the table from what it measured, proposes again, and goes on until its budget ends.
+5. Take the winner if it beats the best single device by more than the noise, else that device.
+
+All of it keeps within one budget of wall-clock time. What the budget has no time for is left out, the least
+useful first: probes of what crossings cost in this model, repeated compilations, the race, the profile.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._base.arrays import BoolArray
+from ov_autoplace._base.budget import Budget
+from ov_autoplace._base.collector import collection_paused
+from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.target import Target
+from ov_autoplace.decide.arena import Arena, Contest, out_of_time, predicted, settled
+from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
+from ov_autoplace.decide.unfolding import unfolded
+from ov_autoplace.devices.names import core_with_extra_devices, device_properties, resolve_devices
+from ov_autoplace.devices.support import supported_ops
+from ov_autoplace.errors import OptionError, ProfilingError
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.measure.crossings import PROBES
+from ov_autoplace.measure.profiled import (
+    CountedDevices,
+    Profile,
+    count_devices,
+    counted_profile,
+    profile_session,
+)
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.measure.transfer_store import TransferStore
+from ov_autoplace.measure.transfers import TransferFit, TransferSample, measure_transfers
+from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.policy.runner import PolicyRunner, find_policy
+
+__all__ = ["Placer", "place"]
+
+_log = logging.getLogger("ov_autoplace")
+_PHASES = (
+    ("extract", "prepare", "profile", "transfers", "solve", "measure"),
+    ("extract", "estimate", "solve"),
+)
+# Where the caller gives no budget, the default one grows with the model: by so many compilations for all
+# devices, and by so many inferences on each, but never to more than twice of what it is then.
+_COMPILATIONS, _INFERENCES = 3, 12
+# Timing the model on the devices and its probes takes so long besides compiling them.
+_TIMING_SECONDS = 0.6
+# Compiling the learned policy takes so long.
+_POLICY_SECONDS = 4.0
+# One size of hand-overs between two devices, before one was measured; and how many times that must be left
+# for sizes that only make the fit better.
+_FIRST_TRANSFER_SECONDS, _LEISURE = 1.0, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """What is known of a model after its nodes were counted on every device."""
+
+    session: ProfilingSession
+    graph: ComputationGraph
+    supported: BoolArray
+    counted: CountedDevices
+    source: ProposalSource
+    properties: Mapping[str, Mapping[str, Any]]
+
+
+def place(
+    model: ov.Model,
+    devices: str | Sequence[str] | None = None,
+    mode: str = "PROFILE",
+    core: ov.Core | None = None,
+    **options: Any,
+) -> Placement:
+    """Decide which device runs each op of ``model``, which is not modified.
+
+    Args:
+        model: Any model; names that occur twice are told apart as ``annotate`` renames them.
+        devices: Real devices, ``"GPU,CPU"`` or a sequence; all of the Core's when ``None``.
+        mode: ``ZERO_SHOT``, ``PROFILE`` or ``TUNE``.
+        core: Where the devices are; ``None`` means a new Core.
+        **options: The other fields of :class:`~ov_autoplace.decide.options.PlacerOptions`.
+
+    Returns:
+        A device for every op; ``decision`` says how it was chosen.
+
+    Raises:
+        AutoplaceError: One of its kinds, when the request or the model cannot be met.
+    """
+    settings = PlacerOptions.from_arguments({"mode": mode, **options})
+    core = core or core_with_extra_devices()
+    if settings.target is not None and settings.mode == "ZERO_SHOT":
+        # The profile of another machine names devices that need not be here.
+        resolved = Target.load(settings.target).resolve_devices(devices)
+    else:
+        resolved = resolve_devices(core, devices)
+    if not resolved:
+        raise OptionError("OpenVINO finds no device on this machine; install the driver of one")
+    return Placer(core, resolved, settings).place(model)
+
+
+def _nothing() -> None:
+    """What there is to wait for without a policy."""
+
+
+class Placer:
+    """Places models on the devices of one Core with one set of options."""
+
+    def __init__(
+        self,
+        core: ov.Core,
+        devices: Sequence[str],
+        options: PlacerOptions,
+        left_out: Mapping[str, str] | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        self._core = core
+        self._devices = tuple(devices)
+        self._options = options
+        self._left_out = dict(left_out or {})
+        self._budget = budget or Budget(options.budget_seconds)
+        self._seconds: dict[str, float] = {}
+
+    def place(self, model: ov.Model) -> Placement:
+        """See :func:`place`."""
+        self._seconds = {}
+        options = self._options
+        # Who names the policy among the solvers demands one: the shipped one when none is named.
+        asked = options.policy or ("base" if POLICY_NAME in options.solvers else None)
+        policy = find_policy(asked, len(self._devices))
+        worth = policy is not None and (asked is not None or options.mode != "PROFILE")
+        with policy.compiled_ahead() if policy and worth else nullcontext(_nothing) as wait_for_policy:
+            return self._place(model, policy, asked is not None, wait_for_policy)
+
+    def _place(
+        self,
+        model: ov.Model,
+        policy: PolicyRunner | None,
+        demanded: bool,
+        wait_for_policy: Callable[[], None],
+    ) -> Placement:
+        options = self._options
+        with self._phase("extract"), collection_paused():
+            whole, model = model, model.clone()
+            make_names_unique(model)
+            fold_static_shapes(model)
+            graph = extract(model, options.shapes)
+        source = ProposalSource(
+            options.memory_limit,
+            options.pin,
+            options.seed,
+            options.solvers,
+            policy=policy,
+            policy_is_demanded=demanded,
+        )
+        if options.mode == "ZERO_SHOT":
+            with self._phase("estimate"):
+                table = self._estimate(model, graph)
+            with self._phase("solve"):
+                contest = predicted(propose(table, source))
+            return self._answer(whole, table, contest, source)
+        properties = device_properties(self._core, self._devices, options.properties)
+        with self._phase("prepare"):
+            supported = supported_ops(self._core, model, graph.names, self._devices, properties)
+            session = ProfilingSession(
+                self._core,
+                model,
+                self._devices,
+                properties,
+                options.shapes,
+                options.seed,
+                isolation=options.isolation,
+            )
+        wait_for_policy()  # nothing else may run while something is measured
+        with session:
+            try:
+                with self._phase("profile"):
+                    # A budget that nobody gave grows with the model, once that was compiled everywhere.
+                    is_firm = options.time_budget_ms is not None
+                    counted = count_devices(session, graph, supported, self._budget, is_firm=is_firm)
+                if counted is None:
+                    with self._phase("solve"):
+                        table = self._estimate(model, graph, supported)
+                        contest = out_of_time(propose(table, self._affordable(source)), self._budget.seconds)
+                else:
+                    measured = _Measured(session, graph, supported, counted, source, properties)
+                    table, contest = self._measure(measured)
+            except ProfilingError as cause:
+                if cause.device is None or len(self._devices) == 1:
+                    able = np.flatnonzero(supported.all(axis=0)).tolist()
+                    return self._single(whole, session, [self._devices[d] for d in able], cause)
+                smaller = self._without(cause.device, cause)
+            else:
+                return self._answer(whole, table, contest, source)
+        return smaller.place(whole)
+
+    def _without(self, failed: str, cause: ProfilingError) -> Placer:
+        """The same request on the other devices, in the time that is left."""
+        remaining = [device for device in self._devices if device != failed]
+        _log.warning("%s is left out: %s", failed, cause)
+        limits = {d: limit for d, limit in self._options.memory_limit.items() if d != failed}
+        options = replace(self._options, memory_limit=limits)
+        return Placer(self._core, remaining, options, self._left_out | {failed: str(cause)}, self._budget)
+
+    def _single(
+        self, model: ov.Model, session: ProfilingSession, able: Sequence[str], cause: ProfilingError
+    ) -> Placement:
+        """The fastest device that can be measured, else the first one that compiles, when all else fails.
+
+        Args:
+            model: All of it.
+            session: Knows which devices failed already.
+            able: Devices that say that they support all ops.
+            cause: Why nothing better can be said.
+
+        Raises:
+            ProfilingError: None of them compiles it.
+        """
+        compiled = [device for device in able if not session.compilation_failure(device)]
+        if not compiled:
+            raise cause
+        candidates = tuple(session.run_alone(device) for device in compiled)
+        chosen = min(candidates, key=lambda c: c.measured_seconds or np.inf)
+        how = "the first device" if chosen.measured_seconds is None else "the fastest device alone"
+        reason = f"{chosen.name} is {how} that compiles the model; nothing else could be measured: {cause}"
+        decision = Decision(
+            chosen=chosen.name,
+            reason=reason + self._left_out_text(),
+            mode=self._options.mode,
+            candidates=candidates,
+            seconds=dict(self._seconds),
+            left_out=self._left_out,
+        )
+        _log.warning("%s", decision)
+        model = model.clone()
+        make_names_unique(model)
+        names = (op.get_friendly_name() for op in model.get_ordered_ops())
+        placement = Placement.from_dict(dict.fromkeys(names, chosen.name))
+        return replace(placement, solver=chosen.name, decision=decision)
+
+    def _left_out_text(self) -> str:
+        return "".join(f"; {device} is left out: {reason}" for device, reason in self._left_out.items())
+
+    def _measure(self, known: _Measured) -> tuple[CostTable, Contest]:
+        """From counted nodes to an answer, with as few further measurements as prove it."""
+        budget, options = self._budget, self._options
+        if options.time_budget_ms is None:
+            once = sum(float(np.median(samples)) for samples in known.counted.samples.values())
+            base = budget.seconds + _COMPILATIONS * known.counted.compile_seconds
+            budget.seconds = base + min(base, _INFERENCES * once)
+        with self._phase("solve"):
+            proven = self._proven(known, free_transfers(self._devices))
+        if proven is not None:
+            return proven
+        with self._phase("transfers"):
+            transfers, are_known = self._transfers(known.session, known.properties)
+        # TUNE corrects what crossings cost, so that they prove nothing there.
+        if are_known and options.mode == "PROFILE":
+            with self._phase("solve"):
+                proven = self._proven(known, cheap_transfers(transfers), transfers)
+            if proven is not None:
+                return proven
+        with self._phase("profile"):
+            profile = self._profile(known, transfers)
+        with self._phase("solve"):
+            proposals = propose(profile.table, self._affordable(known.source))
+        with self._phase("measure"):
+            contest = Arena(known.session, profile, known.source, options, budget).run(proposals)
+        disturbed = contest.disturbed or known.counted.was_disturbed
+        return profile.table, replace(contest, disturbed=disturbed)
+
+    def _proven(
+        self, known: _Measured, assumed: TransferFit, shown: TransferFit | None = None
+    ) -> tuple[CostTable, Contest] | None:
+        """The best device, where no mix can be faster than it even if crossings cost only ``assumed``.
+
+        Args:
+            known: What was measured.
+            assumed: What crossings cost at least.
+            shown: What they cost, for the table of the answer; assumed by kind of device when ``None``.
+        """
+        if known.counted.was_disturbed:
+            return None
+
+        def profile(transfers: TransferFit) -> Profile:
+            return counted_profile(
+                self._devices, known.graph, known.supported, known.counted, self._options.pin, transfers
+            )
+
+        samples = known.counted.samples
+        best = unbeatable_device(profile(assumed).table, samples, known.source)
+        if best is None:
+            return None
+        table = profile(shown or self._assumed_transfers()).table
+        proposals = propose(table, replace(known.source, solvers=(), policy=None))
+        return table, settled(proposals, samples, best.name)
+
+    def _profile(self, known: _Measured, transfers: TransferFit) -> Profile:
+        """The cost table, with probes where time allows, from the counted nodes alone where it is short."""
+        budget, compile_seconds = self._budget, known.counted.compile_seconds
+        timed = _TIMING_SECONDS + compile_seconds
+        probes = timed * PROBES / len(self._devices)
+        # As much again is kept for the race, which is what proves a gain.
+        if budget.allows(2 * (timed + probes)):
+            return profile_session(
+                known.session,
+                known.graph,
+                known.supported,
+                self._options.pin,
+                transfers,
+                counted=known.counted,
+            )
+        return counted_profile(
+            self._devices, known.graph, known.supported, known.counted, self._options.pin, transfers
+        )
+
+    def _affordable(self, source: ProposalSource) -> ProposalSource:
+        """Without the policy where that would have to be compiled first and nobody asked for it."""
+        policy = source.policy
+        if policy is None or source.policy_is_demanded or policy.is_compiled:
+            return source
+        return source if self._budget.allows(_POLICY_SECONDS) else replace(source, policy=None)
+
+    def _estimate(
+        self, model: ov.Model, graph: ComputationGraph, supported: BoolArray | None = None
+    ) -> CostTable:
+        """The analytic cost table, from a target profile or from what the devices say of themselves."""
+        target = self._target() or Target.generic(self._core, self._devices)
+        if supported is None and set(self._devices) <= set(self._core.available_devices):
+            supported = supported_ops(self._core, model, graph.names, self._devices)
+        return analytic_table(coarsen(graph, pins=self._options.pin), target, self._devices, supported)
+
+    def _transfers(
+        self, session: ProfilingSession, properties: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[TransferFit, bool]:
+        """What crossings cost, and whether that is known or only assumed.
+
+        From the target profile; else measured once per machine, as far as the budget goes: what an earlier
+        decision had no time for is measured by a later one.
+        """
+        target = self._target()
+        if target is not None:
+            return target.transfers, True
+        store = TransferStore(self._core, self._devices, properties)
+        samples = store.samples()
+        complete = store.fit(samples) is not None
+        fresh: list[TransferSample] = []
+        longest = _FIRST_TRANSFER_SECONDS
+        for pair, size in store.missing(samples):
+            # Beyond the fewest sizes, more of them are worth only time that no race needs.
+            if not self._budget.allows(longest * (_LEISURE if complete else 1)):
+                break
+            started = time.perf_counter()
+            fresh += measure_transfers(session.profiler, pair, sizes=(size,)).samples
+            longest = time.perf_counter() - started
+            complete = store.fit([*samples, *fresh]) is not None
+        if fresh:
+            store.add(fresh)
+        fit = store.fit([*samples, *fresh])
+        if fit is None:
+            _log.debug("the budget ends before hand-overs are measured: they are assumed")
+            return self._assumed_transfers(), False
+        return fit, True
+
+    def _assumed_transfers(self) -> TransferFit:
+        target = self._target() or Target.generic(self._core, self._devices)
+        return target.transfers.for_devices(self._devices)
+
+    def _target(self) -> Target | None:
+        return Target.load(self._options.target) if self._options.target is not None else None
+
+    def _answer(
+        self, model: ov.Model, table: CostTable, contest: Contest, source: ProposalSource
+    ) -> Placement:
+        candidates = tuple(
+            Candidate(
+                name=entrant.name,
+                predicted_seconds=entrant.proposal.predicted_seconds,
+                subgraphs=simulate(table, entrant.proposal.assignment).subgraphs,
+                samples=entrant.samples,
+                dropped=entrant.dropped,
+                also=entrant.proposal.also,
+            )
+            for entrant in contest.entrants
+        )
+        winner = contest.winner.proposal
+        decision = Decision(
+            chosen=winner.name,
+            reason=contest.reason + self._left_out_text(),
+            mode=self._options.mode,
+            candidates=candidates,
+            seconds=dict(self._seconds),
+            table=table,
+            left_out=self._left_out,
+            disturbed=contest.disturbed,
+        )
+        _log.info("%s", decision)
+        placement = replace(
+            Placement.of_groups(table, winner.assignment, solver=winner.name),
+            latency_seconds=winner.predicted_seconds,
+            lower_bound_seconds=winner.lower_bound_seconds,
+            decision=decision,
+            given={},  # to be found: it was decided on the folded model
+        )
+        return unfolded(model, placement, table, source, shapes=self._options.shapes)
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        """Time a phase and tell the caller that it began."""
+        phases = _PHASES[self._options.mode == "ZERO_SHOT"]
+        if self._options.progress is not None:
+            self._options.progress(phases.index(name), len(phases), name)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            seconds = time.perf_counter() - start
+            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+            _log.debug("%s took %.3f s; %.3f s of the budget are left", name, seconds, self._budget.left)

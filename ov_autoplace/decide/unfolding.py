@@ -1,0 +1,145 @@
+"""A placement of a model with folded shapes, carried over to the model as it was given.
+
+An affinity file is applied to the very model that it is named after, whose shape computations nobody folds.
+Each op that was folded away takes the device of its first reader. Where HETERO cannot run that, or would make
+more submodels of it, the groups of the given model are placed anew at the costs that are known.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._base.arrays import IntArray
+from ov_autoplace.cost.assemble import assemble_table
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.decide.arena import MINIMAL_GAIN
+from ov_autoplace.decide.proposals import ProposalSource, propose
+from ov_autoplace.errors import PlacementError
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
+from ov_autoplace.graph.extract import extract, extract_structure
+from ov_autoplace.measure.transfers import TransferFit
+from ov_autoplace.placement.fitting import fit
+from ov_autoplace.placement.legality import broken_bonds
+from ov_autoplace.placement.partition import count_graph_subgraphs
+from ov_autoplace.placement.placement import Placement
+
+__all__ = ["unfolded"]
+
+_log = logging.getLogger("ov_autoplace")
+
+
+def unfolded(
+    model: ov.Model,
+    placement: Placement,
+    table: CostTable | None = None,
+    source: ProposalSource | None = None,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Placement:
+    """``placement`` with ``Placement.given`` set where it is of the model with folded shapes.
+
+    Args:
+        model: The model as it was given; it is not modified.
+        placement: Covers the ops of the model, or those that folding leaves; with ``Placement.given``
+            set to anything, it is known to be of the folded model.
+        table: Costs of the folded model's groups; without them the placement stays as near to ``placement``
+            as it can.
+        source: Constraints of the placement, and who is asked to place the given model's groups.
+        shapes: Input shapes to take sizes from, see :func:`~ov_autoplace.graph.extract.extract`.
+
+    Raises:
+        PlacementError: HETERO cannot run the placement on the folded model either.
+    """
+    fitted = fit(model, placement)
+    if fitted.folded is None and _runs(fitted.graph, fitted.devices):
+        return replace(placement, given=None)
+    graph = extract(model, shapes) if shapes else extract_structure(model)
+    devices = placement.devices if table is None else table.devices
+    # An op that became a Constant stood with its group there; here it runs.
+    known = {
+        name: fitted.device_of[name]
+        for name, constant in zip(fitted.graph.names, fitted.graph.is_constant.tolist(), strict=True)
+        if not constant or graph.is_constant[graph.index[name]]
+    }
+    projection = _projected(graph, known, devices)
+    same_cuts = count_graph_subgraphs(fitted.graph, fitted.devices)
+    if not _runs(graph, projection) or count_graph_subgraphs(graph, projection) != same_cuts:
+        found = None if table is None else _cheapest(graph, table, source or ProposalSource())
+        projection = _nearest(graph, projection) if found is None else found
+    given = {name: devices[d] for name, d in zip(graph.names, projection.tolist(), strict=True)}
+    return replace(placement, given=given)
+
+
+def _runs(graph: ComputationGraph, device: IntArray) -> bool:
+    return not broken_bonds(graph, device, as_it_is=True)
+
+
+def _projected(graph: ComputationGraph, device_of: Mapping[str, str], devices: Sequence[str]) -> IntArray:
+    """Device of every op, ``int32[N]``; those that ``device_of`` lacks take their first reader's."""
+    position = {device: d for d, device in enumerate(devices)}
+    found = [position[device_of[name]] if name in device_of else -1 for name in graph.names]
+    readers = np.split(graph.tensor_consumers, graph.tensor_offsets[1:-1])
+    of_producer = list(zip(graph.tensor_producer.tolist(), (r.tolist() for r in readers), strict=True))
+    # Producers ascend, so that the readers of a tensor have their devices when its maker is looked at.
+    for producer, consumers in reversed(of_producer):
+        if graph.names[producer] not in device_of:
+            found[producer] = found[min(consumers)]
+    # Who has no reader was folded for nobody.
+    most = int(np.argmax(np.bincount([d for d in found if d >= 0])))
+    return np.array([most if d < 0 else d for d in found], dtype=np.int32)
+
+
+def _nearest(graph: ComputationGraph, wanted: IntArray) -> IntArray:
+    """Every group where most of its work is wanted, or the whole model where most of it is, ``int32[N]``."""
+    group_of = coarsen(graph, light_ops=False).group_of
+    work = 1 + graph.flops + graph.weight_bytes + graph.output_bytes
+    votes = np.zeros((int(group_of.max(initial=-1)) + 1, int(wanted.max(initial=0)) + 1))
+    np.add.at(votes, (group_of, wanted), work)
+    by_group: IntArray = votes.argmax(axis=1).astype(np.int32)[group_of]
+    if _runs(graph, by_group):
+        return by_group
+    return np.full(len(graph), votes.sum(axis=0).argmax(), dtype=np.int32)
+
+
+def _cheapest(graph: ComputationGraph, table: CostTable, source: ProposalSource) -> IntArray | None:
+    """The given model's groups placed at known costs, ``int32[N]``; ``None`` where no way is found."""
+    for pins in (source.pins, {}) if source.pins else ({},):
+        try:
+            coarse = coarsen(graph, fused=table.members or (), pins=pins, light_ops=False)
+            costs = _costs_of(coarse, table)
+            proposals = propose(costs, replace(source, pins=pins, policy=None, policy_is_demanded=False))
+        except PlacementError as cause:
+            _log.warning(
+                "on the model as it was given, whose shape computations are not folded, the pins and limits "
+                "cannot be met; the affinity file does not honour them (%s)",
+                cause,
+            )
+            continue
+        able = [p for p in proposals if _runs(graph, p.assignment[coarse.group_of])]
+        best = min(able, key=lambda p: p.predicted_seconds, default=None)
+        single = min((p for p in able if p.is_single), key=lambda p: p.predicted_seconds, default=None)
+        if best is not None and single is not None:
+            # A mix that was never measured must promise what a measured one has to keep.
+            promised = best.predicted_seconds <= (1 - MINIMAL_GAIN) * single.predicted_seconds
+            best = best if promised else single
+        if best is not None:
+            return best.assignment[coarse.group_of].astype(np.int32)
+    return None
+
+
+def _costs_of(coarse: CoarseGraph, table: CostTable) -> CostTable:
+    """Costs of groups that are unions of ``table``'s groups and of shape computations, which cost nothing."""
+    index = coarse.ops.index
+    label = coarse.group_of[[index[name] for name in table.names]]
+    seconds = np.zeros((len(coarse), table.num_devices))
+    np.add.at(seconds, label, table.op_seconds)
+    transfers = TransferFit(
+        table.devices, table.transfer_latency, table.transfer_seconds_per_byte, table.launch_seconds
+    )
+    return assemble_table(coarse, table.devices, seconds, transfers, table.memory_capacity, table.source)

@@ -1,0 +1,314 @@
+"""The devices of a Core: which there are, under which names, and a profiler that sees the same ones."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import openvino as ov
+
+from ov_autoplace.devices.models import openvino_reason
+from ov_autoplace.errors import AutoplaceError, DeviceError
+
+if TYPE_CHECKING:
+    from ov_autoplace.measure.isolation.interface import Profiler
+
+__all__ = [
+    "EXTRA_DEVICES_VARIABLE",
+    "VIRTUAL_DEVICES",
+    "core_with_extra_devices",
+    "device_properties",
+    "device_settings",
+    "fingerprint",
+    "plugin_library",
+    "profiler_for",
+    "property_text",
+    "register_extra_devices",
+    "remember_properties",
+    "resolve_devices",
+]
+
+EXTRA_DEVICES_VARIABLE = "AUTOPLACE_EXTRA_DEVICES"
+VIRTUAL_DEVICES = ("AUTO", "AUTOPLACE", "BATCH", "HETERO", "MULTI")
+
+# HETERO gives CPU submodels one shared executor through this internal property, which makes thread
+# settings void; see `device_properties`.
+_EXCLUSIVE = "EXCLUSIVE_ASYNC_REQUESTS"
+
+_CACHE_PROPERTIES = ("CACHE_DIR", "CACHE_ENCRYPTION_CALLBACKS")
+
+_log = logging.getLogger("ov_autoplace")
+
+# Attribute of a Core: the properties that were set on its devices since this package was imported.
+_NOTED = "_autoplace_device_properties"
+
+
+def resolve_devices(core: ov.Core, devices: str | Sequence[str] | None = None) -> tuple[str, ...]:
+    """The real devices that a request names, in its order.
+
+    Args:
+        core: Where to look them up.
+        devices: ``"GPU,CPU"`` or a sequence of names; ``None`` or empty means all devices of the Core,
+            accelerators before CPUs, as HETERO would want them listed.
+
+    Raises:
+        DeviceError: A name that the Core does not know, a virtual device, or a name given twice.
+    """
+    available = [d for d in core.available_devices if d.split(".")[0] not in VIRTUAL_DEVICES]
+    if not devices:
+        return tuple(sorted(available, key=lambda name: ("CPU" in name, name)))
+    names = [d.strip() for d in devices.split(",")] if isinstance(devices, str) else list(devices)
+    if not all(names):
+        raise DeviceError(f"the device list {devices!r} holds an empty name; write it like GPU,CPU")
+    for name in names:
+        if name.split(".")[0].split(":")[0] in VIRTUAL_DEVICES:
+            raise DeviceError(f"{name!r} is a virtual device; name real ones: {', '.join(available)}")
+        if not _exists(core, name, available):
+            raise DeviceError(
+                f"there is no device {name!r} here; available: {', '.join(available) or 'none'}"
+            )
+    # The only device of its kind is listed without a number, and is the same one with its number.
+    bases = [name.split(".")[0] for name in names]
+    listed = [base if base in available else name for base, name in zip(bases, names, strict=True)]
+    for name, one in zip(names, listed, strict=True):
+        if listed.count(one) > 1:
+            raise DeviceError(f"device {name!r} is listed twice")
+    return tuple(names)
+
+
+def _exists(core: ov.Core, name: str, available: Sequence[str]) -> bool:
+    """Whether OpenVINO takes ``name``, which ``available`` may hold in another form.
+
+    ``GPU`` stands for the first of ``GPU.0``, ``GPU.1``; a single GPU is listed as ``GPU`` and is also
+    ``GPU.0``.
+    """
+    base, _, number = name.partition(".")
+    if name in available or any(device.split(".")[0] == name for device in available):
+        return True
+    return bool(number) and base in available and number in core.get_property(base, "AVAILABLE_DEVICES")
+
+
+def core_with_extra_devices() -> ov.Core:
+    """A new Core with the aliases of :data:`EXTRA_DEVICES_VARIABLE` registered."""
+    core = ov.Core()
+    register_extra_devices(core)
+    return core
+
+
+def register_extra_devices(core: ov.Core) -> None:
+    """Register the device aliases that the environment asks for; meant for demos and tests.
+
+    ``AUTOPLACE_EXTRA_DEVICES="XCPU=CPU"`` makes the CPU plugin available a second time as ``XCPU``.
+    Entries are separated by ``;`` and may carry properties: ``XCPU=CPU,INFERENCE_NUM_THREADS=1``.
+
+    Raises:
+        DeviceError: An entry that does not parse, or a plugin that cannot be registered.
+    """
+    for entry in filter(None, (e.strip() for e in os.environ.get(EXTRA_DEVICES_VARIABLE, "").split(";"))):
+        if not entry.isprintable():
+            raise DeviceError(f"{EXTRA_DEVICES_VARIABLE}: {entry!r} holds characters that no name has")
+        first, *rest = entry.split(",")
+        alias, _, plugin = first.partition("=")
+        pairs = [item.partition("=") for item in rest]
+        if not alias.strip() or not plugin.strip() or not all(key and value for key, _, value in pairs):
+            raise DeviceError(
+                f"{EXTRA_DEVICES_VARIABLE}: {entry!r} does not read like ALIAS=DEVICE[,PROPERTY=VALUE...]"
+            )
+        alias, plugin = alias.strip(), plugin.strip()
+        if alias not in core.available_devices:
+            try:
+                core.register_plugin(str(plugin_library(core, plugin)), alias)
+                core.get_versions(alias)
+            except RuntimeError as cause:
+                raise DeviceError(
+                    f"{EXTRA_DEVICES_VARIABLE}: {plugin} cannot be registered as {alias!r}; "
+                    f"OpenVINO wants an alias that contains the plugin's own name, like X{plugin}"
+                ) from cause
+        if pairs:
+            try:
+                core.set_property(alias, {key.strip(): value.strip() for key, _, value in pairs})
+            except (RuntimeError, AutoplaceError) as cause:
+                raise DeviceError(
+                    f"{EXTRA_DEVICES_VARIABLE}: {alias!r} takes none of these properties: {entry!r} "
+                    f"({openvino_reason(cause)})"
+                ) from cause
+
+
+def plugin_library(core: ov.Core, device: str) -> Path:
+    """The shared library behind a device name, found through the version that its plugin reports.
+
+    Raises:
+        DeviceError: The device is not registered on this Core or its library is not where OpenVINO is.
+    """
+    name = device.split(".")[0]
+    try:
+        versions = core.get_versions(name)
+    except RuntimeError as cause:
+        raise DeviceError(f"there is no device {device!r} on this Core") from cause
+    if not versions:
+        raise DeviceError(f"there is no device {device!r} on this Core")
+    description = next(iter(versions.values())).description
+    library = Path(ov.__file__).parent / "libs" / f"lib{description}.so"
+    if not library.exists():
+        raise DeviceError(
+            f"the plugin of {device!r} reports itself as {description!r}, but {library} is missing"
+        )
+    return library
+
+
+def property_text(value: Any) -> str:
+    """A property value in the text form that the C++ runtime parses."""
+    if isinstance(value, bool):
+        return "YES" if value else "NO"
+    if isinstance(value, ov.Type):
+        return str(value.to_string())
+    name = getattr(value, "name", None)  # enumerations of the bindings
+    return name if isinstance(name, str) else str(value)
+
+
+def device_properties(
+    core: ov.Core, devices: Sequence[str], config: Mapping[str, Any] | None = None
+) -> dict[str, dict[str, Any]]:
+    """The OpenVINO properties that each device gets when a model is compiled with ``config``.
+
+    Flat properties go to every device, ``DEVICE_PROPERTIES`` to the named one. Devices that know
+    ``EXCLUSIVE_ASYNC_REQUESTS`` get it as ``False`` unless the caller says otherwise: HETERO would turn
+    it on for them, and then thread and stream settings are reported but not used.
+    """
+    config = dict(config or {})
+    own: Mapping[str, Mapping[str, Any]] = config.pop("DEVICE_PROPERTIES", {})
+    result: dict[str, dict[str, Any]] = {}
+    for device in devices:
+        properties: dict[str, Any] = {}
+        try:
+            core.get_property(device, _EXCLUSIVE)
+            properties[_EXCLUSIVE] = False
+        except RuntimeError:
+            pass  # this plugin has no such property
+        base = device.split(".")[0]
+        result[device] = {**properties, **config, **own.get(base, {}), **own.get(device, {})}
+    return result
+
+
+def profiler_for(
+    core: ov.Core | None,
+    devices: Sequence[str],
+    properties: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    isolation: bool = True,
+) -> Profiler:
+    """A profiler whose own ``ov::Core`` knows ``devices`` as ``core`` does.
+
+    Aliases are registered again and properties that were set on ``core`` are copied, but for those of
+    OpenVINO's model cache: what is compiled to be measured belongs into no cache.
+
+    Args:
+        core: The caller's Core; ``None`` means a new one with the environment's extra devices.
+        devices: Real devices.
+        properties: More properties per device; they win over those of ``core``.
+        isolation: Work in a child process, which may crash or hang without harm.
+    """
+    core = core or core_with_extra_devices()
+    known = {d.split(".")[0] for d in ov.Core().available_devices}
+    bases = dict.fromkeys(device.split(".")[0] for device in devices)
+    plugins = [(base, str(plugin_library(core, base))) for base in bases if base not in known]
+    settings = {
+        device: {key: value for key, value in own.items() if key not in _CACHE_PROPERTIES}
+        for device, own in device_settings(core, devices, properties).items()
+    }
+    if isolation and (profiler := _isolated_profiler(plugins, settings)) is not None:
+        return profiler
+    from ov_autoplace._core import Profiler as InProcessProfiler
+
+    return InProcessProfiler(plugins, settings)
+
+
+def _isolated_profiler(
+    plugins: Sequence[tuple[str, str]], settings: Mapping[str, Mapping[str, str]]
+) -> Profiler | None:
+    """A profiler with a child process; ``None``, with one warning per process, where none can be started."""
+    from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError
+    from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
+
+    try:
+        return IsolatedProfiler(plugins, settings)
+    except (NoProcessError, ProcessEndedError) as cause:
+        _warn_once(
+            f"models are measured inside this process, where a plugin that crashes ends it: no other process "
+            f"can be started to measure in ({cause})"
+        )
+        return None
+
+
+@functools.cache
+def _warn_once(sentence: str) -> None:
+    _log.warning("%s", sentence)
+
+
+def device_settings(
+    core: ov.Core, devices: Sequence[str], properties: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, dict[str, str]]:
+    """All properties in which each device differs from what a new Core makes of it, as text.
+
+    Args:
+        core: The Core on which properties were set.
+        devices: Real devices.
+        properties: More properties per device; they win.
+    """
+    fresh = ov.Core()
+    known = {d.split(".")[0] for d in fresh.available_devices}
+    settings: dict[str, dict[str, str]] = {}
+    for device in devices:
+        base = device.split(".")[0]
+        if base not in known:
+            fresh.register_plugin(str(plugin_library(core, base)), base)
+            known.add(base)
+        extra = {key: property_text(value) for key, value in (properties or {}).get(device, {}).items()}
+        settings[device] = {**_changed_properties(core, fresh, base), **extra}
+    return settings
+
+
+def remember_properties(core: ov.Core, device: str, properties: Mapping[str, Any]) -> None:
+    """Note properties that were set on ``core``: some of them a plugin takes but never tells again."""
+    noted: dict[str, dict[str, str]] = core.__dict__.setdefault(_NOTED, {})
+    noted.setdefault(device, {}).update({str(key): property_text(value) for key, value in properties.items()})
+
+
+def _changed_properties(core: ov.Core, fresh: ov.Core, device: str) -> dict[str, str]:
+    """Writable properties of a device that differ from those of a new Core, or were seen being set."""
+    changed = {}
+    names = [
+        key for key, access in core.get_property(device, "SUPPORTED_PROPERTIES").items() if access == "RW"
+    ]
+    for key in [*names, _EXCLUSIVE]:
+        try:
+            value, default = core.get_property(device, key), fresh.get_property(device, key)
+        except RuntimeError:
+            continue  # write-only in practice, or unknown to this plugin
+        if value != default:
+            changed[key] = property_text(value)
+    noted = core.__dict__.get(_NOTED, {}).get(device, {})
+    return {**noted, **changed}
+
+
+def fingerprint(core: ov.Core, devices: Sequence[str]) -> str:
+    """One line that changes when a device, its driver or OpenVINO changes."""
+    parts = [ov.get_version()]
+    for device in devices:
+        version = next(iter(core.get_versions(device.split(".")[0]).values()))
+        try:
+            full_name = core.get_property(device, "FULL_DEVICE_NAME")
+        except RuntimeError:
+            full_name = ""
+        driver = ""
+        for key in ("GPU_DRIVER_VERSION", "NPU_DRIVER_VERSION"):
+            try:
+                driver = str(core.get_property(device, key))
+            except RuntimeError:
+                continue
+        parts.append(f"{device}={full_name}|{version.build_number}|{driver}")
+    return "; ".join(parts)

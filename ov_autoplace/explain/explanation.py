@@ -1,0 +1,258 @@
+"""Why a placement costs what it costs: its subgraphs, its groups, and the tensors that cross between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.placement.placement import Schedule
+from ov_autoplace.placement.simulator import simulate, simulate_batch
+
+__all__ = ["Cut", "Explanation", "GroupCost", "SubgraphCost"]
+
+_MOST_VISITS = 2_000_000  # nodes visited while reasons are simulated: about a second
+_FEWEST_SIMULATED = 16
+_BATCH_NUMBERS = 2_000_000  # device indices simulated at once, which bounds the memory
+
+
+@dataclass(frozen=True)
+class SubgraphCost:
+    """One submodel of HETERO.
+
+    Attributes:
+        index: Number in order of first appearance.
+        device: Where it runs.
+        ops: Number of ops.
+        seconds: Its groups' time there, without launch and hand-overs.
+        first, last: Heaviest op of its first and last group.
+    """
+
+    index: int
+    device: str
+    ops: int
+    seconds: float
+    first: str
+    last: str
+
+
+@dataclass(frozen=True)
+class GroupCost:
+    """One group of ops.
+
+    Attributes:
+        name: Its heaviest op.
+        op_type: Type of that op, or an empty string.
+        ops: Number of ops.
+        subgraph: Number of its subgraph.
+        device: Where it runs.
+        seconds: Its time on each device; ``inf`` = cannot run there.
+        reason: Why it is where it is.
+    """
+
+    name: str
+    op_type: str
+    ops: int
+    subgraph: int
+    device: str
+    seconds: dict[str, float]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One tensor that is handed over to one subgraph."""
+
+    producer: str
+    source_subgraph: int
+    source_device: str
+    target_subgraph: int
+    target_device: str
+    bytes: float
+    seconds: float
+
+
+class Explanation:
+    """A placement of a cost table's groups, taken apart.
+
+    Args:
+        table: The cost table.
+        assignment: Device of each group, ``int32[G]``.
+    """
+
+    def __init__(self, table: CostTable, assignment: IntArray) -> None:
+        self.table = table
+        self.assignment = assignment
+        self.schedule: Schedule = simulate(table, assignment)
+        self._own_seconds = table.op_seconds[np.arange(len(table)), assignment]
+
+    def subgraphs(self) -> list[SubgraphCost]:
+        """All subgraphs in order of first appearance."""
+        rows = []
+        for index in range(self.schedule.subgraphs):
+            groups = np.flatnonzero(self.schedule.subgraph_of == index)
+            if not len(groups):
+                continue
+            rows.append(
+                SubgraphCost(
+                    index=index,
+                    device=self._device(int(groups[0])),
+                    ops=sum(self.num_ops(g) for g in groups.tolist()),
+                    seconds=float(self._own_seconds[groups].sum()),
+                    first=self.table.names[groups[0]],
+                    last=self.table.names[groups[-1]],
+                )
+            )
+        return rows
+
+    def num_ops(self, g: int) -> int:
+        """Number of ops of a group."""
+        return len(self.table.members[g]) if self.table.members is not None else 1
+
+    def heaviest_groups(self, count: int) -> list[GroupCost]:
+        """The groups that take the most time where they are placed."""
+        return self.group_costs(self._heaviest()[:count].tolist())
+
+    def left_on_slower(self, count: int) -> list[GroupCost]:
+        """The groups that would run faster on another device, those that lose the most time first."""
+        loss = self._own_seconds - self.table.op_seconds.min(axis=1)
+        order = np.argsort(-loss, kind="stable")[:count]
+        return self.group_costs(order[loss[order] > 0].tolist())
+
+    def all_groups(self) -> list[GroupCost]:
+        """Every group, in topological order.
+
+        Simulating each group's moves takes too long in large graphs. There the heaviest groups are
+        simulated, and the others' reasons compare run times only.
+        """
+        moves = max(self.table.num_devices - 1, 1) * max(self._nodes, 1)
+        simulated = self._heaviest()[: max(_MOST_VISITS // moves, _FEWEST_SIMULATED)]
+        reasons = self._reasons(simulated.tolist())
+        return [self._group_cost(g, reasons.get(g) or self._brief_reason(g)) for g in range(len(self.table))]
+
+    def groups_matching(self, pattern: str) -> list[GroupCost]:
+        """The groups of which an op's name matches a shell-style pattern, in topological order."""
+        found = [g for g, ops in enumerate(self.members()) if any(fnmatchcase(op, pattern) for op in ops)]
+        return self.group_costs(found)
+
+    def ops_matching(self, pattern: str) -> list[tuple[str, str]]:
+        """The ops whose names match a shell-style pattern, each with the name of its group."""
+        return [
+            (op, self.table.names[g])
+            for g, ops in enumerate(self.members())
+            for op in ops
+            if fnmatchcase(op, pattern)
+        ]
+
+    def members(self) -> tuple[tuple[str, ...], ...]:
+        """The ops of each group."""
+        return self.table.members or tuple((name,) for name in self.table.names)
+
+    def cuts(self) -> list[Cut]:
+        """Every paid hand-over, the dearest first."""
+        table, subgraph_of = self.table, self.schedule.subgraph_of
+        found = []
+        for t in np.flatnonzero(~table.tensor_is_constant).tolist():
+            producer = int(table.tensor_producer[t])
+            readers = table.tensor_consumers[table.tensor_offsets[t] : table.tensor_offsets[t + 1]]
+            # A tensor is handed over once per receiving subgraph, however many groups read it there.
+            receivers = {int(subgraph_of[g]): int(g) for g in readers}
+            receivers.pop(int(subgraph_of[producer]), None)
+            source = int(self.assignment[producer])
+            for subgraph, reader in receivers.items():
+                target = int(self.assignment[reader])
+                per_byte = table.transfer_seconds_per_byte[source, target]
+                size = float(table.tensor_bytes[t])
+                found.append(
+                    Cut(
+                        producer=table.names[producer],
+                        source_subgraph=int(subgraph_of[producer]),
+                        source_device=table.devices[source],
+                        target_subgraph=subgraph,
+                        target_device=table.devices[target],
+                        bytes=size,
+                        seconds=float(table.transfer_latency[source, target] + per_byte * size),
+                    )
+                )
+        return sorted(found, key=lambda cut: (-cut.seconds, cut.source_subgraph, cut.target_subgraph))
+
+    def group_costs(self, groups: Iterable[int]) -> list[GroupCost]:
+        """Some groups, by number, each with what moving it alone would change."""
+        chosen = list(groups)
+        reasons = self._reasons(chosen)
+        return [self._group_cost(g, reasons[g]) for g in chosen]
+
+    def _group_cost(self, g: int, reason: str) -> GroupCost:
+        table = self.table
+        return GroupCost(
+            name=table.names[g],
+            op_type=table.op_types[g] if table.op_types is not None else "",
+            ops=self.num_ops(g),
+            subgraph=int(self.schedule.subgraph_of[g]),
+            device=self._device(g),
+            seconds=dict(zip(table.devices, table.op_seconds[g].tolist(), strict=True)),
+            reason=reason,
+        )
+
+    def _reasons(self, groups: Sequence[int]) -> dict[int, str]:
+        """Compare with moving each group alone to each other device."""
+        table = self.table
+        moves = [
+            (g, d)
+            for g in groups
+            for d in np.flatnonzero(table.supported[g]).tolist()
+            if d != self.assignment[g]
+        ]
+        changes: list[FloatArray] = [np.empty(0)]
+        batch = max(_BATCH_NUMBERS // max(len(table), 1), 1)
+        for first in range(0, len(moves), batch):
+            part = np.array(moves[first : first + batch])
+            moved = np.repeat(self.assignment[None, :], len(part), axis=0)
+            moved[np.arange(len(part)), part[:, 0]] = part[:, 1]
+            changes.append(simulate_batch(table, moved) - self.schedule.latency_seconds)
+        best: dict[int, tuple[float, int]] = {}
+        for (g, d), change in zip(moves, np.concatenate(changes).tolist(), strict=True):
+            best[g] = min(best.get(g, (np.inf, d)), (change, d))
+        return {g: self._reason(g, *best[g]) if g in best else self._only_here(g) for g in groups}
+
+    def _reason(self, g: int, change: float, other: int) -> str:
+        seconds = self.table.op_seconds[g]
+        fastest = seconds[int(self.assignment[g])] <= seconds.min()
+        what = "fastest here" if fastest else "stays with its neighbours"
+        if change < 0:
+            what = "predicted to be better elsewhere"
+        if not np.isfinite(change):
+            return f"{what}: alone on {self.table.devices[other]}, it would be cut from what it belongs to"
+        return f"{what}: alone on {self.table.devices[other]}, the model would take {change * 1e3:+.3f} ms"
+
+    def _brief_reason(self, g: int) -> str:
+        """A reason from run times alone."""
+        seconds, here = self.table.op_seconds[g], int(self.assignment[g])
+        if np.isfinite(seconds).sum() == 1:
+            return self._only_here(g)
+        fastest = int(np.argmin(seconds))
+        gain = float(seconds[here] - seconds[fastest])
+        if gain <= 0:
+            return "fastest here"
+        return (
+            f"stays with its neighbours: {self.table.devices[fastest]} alone would save {gain * 1e3:.3f} ms"
+        )
+
+    def _only_here(self, g: int) -> str:
+        return f"only {self._device(g)} can run it"
+
+    def _heaviest(self) -> IntArray:
+        return np.argsort(-self._own_seconds, kind="stable").astype(np.int32)
+
+    @property
+    def _nodes(self) -> int:
+        """Nodes that one simulation visits."""
+        wiring = self.table.wiring
+        return len(self.table) if wiring is None else len(wiring.node_group)
+
+    def _device(self, g: int) -> str:
+        return self.table.devices[int(self.assignment[g])]

@@ -1,0 +1,206 @@
+"""Calibration: measures this machine's devices once, as a target that needs no model."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._base.arrays import FloatArray, frozen_array
+from ov_autoplace._base.files import temporary_folder
+from ov_autoplace.cost.generic_target import default_precision, memory_of
+from ov_autoplace.cost.target import MEASURED, DeviceProfile, Rate, RateSample, Target
+from ov_autoplace.devices.names import device_properties, fingerprint, profiler_for
+from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.microbenchmarks import OVERHEAD_CHAINS, Benchmark, benchmarks, overhead_chain
+from ov_autoplace.measure.transfers import DEFAULT_SIZES, TransferFit, measure_transfers
+
+if TYPE_CHECKING:
+    from ov_autoplace.measure.isolation.interface import Profiler
+
+__all__ = ["Progress", "calibrate", "reported_precisions"]
+
+Progress = Callable[[int, int, str], None]
+
+_PRECISION_OF_CAPABILITY = {"FP32": "f32", "FP16": "f16", "BF16": "bf16", "INT8": "i8"}
+_PRECISION_HINT = "INFERENCE_PRECISION_HINT"
+_MIN_RUNS, _MAX_RUNS = 5, 100
+# Fixed times are subtracted from a sample, but a rate is never read from less than this share of it.
+_LEAST_SHARE = 0.1
+
+_log = logging.getLogger("ov_autoplace")
+
+
+def calibrate(
+    core: ov.Core,
+    devices: Sequence[str],
+    *,
+    properties: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    quick: bool = False,
+    isolation: bool = True,
+) -> Target:
+    """Measure matmul, convolution, elementwise and memory speed, hand-overs and launches.
+
+    Two CPU devices take about twenty seconds, a third of that when ``quick``.
+
+    Args:
+        core: Where the devices are.
+        devices: Real devices, D.
+        properties: Compile properties as ``compile_model`` takes them, ``DEVICE_PROPERTIES`` included.
+        progress: Called with (done, total, text).
+        quick: Fewer sizes and repetitions, and only the precision that each device uses by itself.
+        isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
+
+    Raises:
+        ProfilingError: A device fails at a model of one op.
+        DeviceError: A device that the Core does not know.
+    """
+    by_device = device_properties(core, devices, properties)
+    profiler = profiler_for(core, devices, by_device, isolation=isolation)
+    bench = _Bench(profiler, seconds=0.015 if quick else 0.06)
+    plan = [
+        (d, p) for d in devices for p in reported_precisions(core, d, by_device[d])[: 1 if quick else None]
+    ]
+    steps = _Steps(progress, total=len(plan) + len(devices) + len(devices) * (len(devices) - 1) // 2)
+
+    overheads: dict[str, tuple[float, float]] = {}
+    for device in devices:
+        steps.next(f"{device}: launch and op overhead")
+        overheads[device] = bench.overheads(device)
+    rates: dict[str, list[Rate]] = {device: [] for device in devices}
+    for device, precision in plan:
+        steps.next(f"{device}: {precision}")
+        try:
+            rates[device] += bench.rates(device, precision, sum(overheads[device]), quick)
+        except ProfilingError:
+            if not rates[device]:  # the device's own precision comes first, and must work
+                raise
+            _log.warning("%s reports %s but fails at it; its rates are left out", device, precision)
+    steps.next("hand-overs")
+    transfers = measure_transfers(
+        profiler, devices, sizes=DEFAULT_SIZES, seconds_per_placement=0.01 if quick else 0.05
+    )
+    if len(devices) == 1:  # nothing was handed over, so the launch time is that of the chains
+        transfers = _with_launch(transfers, overheads[devices[0]][0])
+    steps.finish()
+    return Target(
+        name=" + ".join(_full_name(core, device) for device in devices),
+        openvino=ov.get_version(),
+        created=datetime.date.today().isoformat(),
+        fingerprint=hashlib.sha256(fingerprint(core, devices).encode()).hexdigest()[:16],
+        devices=tuple(_profile(core, device, rates[device], overheads[device][1]) for device in devices),
+        transfers=transfers,
+        transfers_source=MEASURED,
+        samples=tuple(bench.samples),
+    )
+
+
+class _Steps:
+    """Counts steps for a progress callback that may be missing."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress = progress or (lambda done, total, text: None)
+        self._total = total
+        self._done = 0
+
+    def next(self, text: str) -> None:
+        self._progress(min(self._done, self._total), self._total, text)
+        self._done += 1
+
+    def finish(self) -> None:
+        self._progress(self._total, self._total, "done")
+
+
+class _Bench:
+    """Runs micro-benchmarks and keeps their raw samples."""
+
+    def __init__(self, profiler: Profiler, seconds: float) -> None:
+        self._profiler = profiler
+        self._seconds = seconds
+        self.samples: list[RateSample] = []
+
+    def overheads(self, device: str) -> tuple[float, float]:
+        """Seconds of a launch and of an op that has nothing to do: a line through chains of such ops."""
+        medians = [np.median(self._run(overhead_chain(length), device, {})) for length in OVERHEAD_CHAINS]
+        slope, intercept = np.polyfit(OVERHEAD_CHAINS, medians, deg=1).tolist()
+        return max(intercept, 0.0), max(slope, 0.0)
+
+    def rates(self, device: str, precision: str, fixed_seconds: float, quick: bool) -> list[Rate]:
+        """Rates of every class at one precision; the raw samples are kept."""
+        hint = {} if precision == "i8" else {_PRECISION_HINT: precision}
+        measured: dict[str, list[tuple[float, float]]] = {}
+        for benchmark in benchmarks(quantized=precision == "i8", quick=quick):
+            seconds = self._run(benchmark.build(), device, hint)
+            self.samples.append(_sample(device, precision, benchmark, seconds))
+            median = float(np.median(seconds))
+            net = max(median - fixed_seconds, _LEAST_SHARE * median)
+            measured.setdefault(benchmark.op_class, []).append((benchmark.work, benchmark.work / net))
+        rates = []
+        for op_class, points in measured.items():
+            sizes, speeds = frozen_array(sorted(points), np.float64).T
+            rates.append(Rate(op_class, precision, sizes, speeds, MEASURED))
+        return rates
+
+    def _run(self, model: ov.Model, device: str, properties: dict[str, str]) -> FloatArray:
+        try:
+            with temporary_folder() as folder:
+                path = folder / "model.xml"
+                ov.save_model(model, path, compress_to_fp16=False)
+                executable = self._profiler.compile(str(path), device, properties)
+                once = float(executable.run(2, warmup=2).min())
+                runs = int(np.clip(self._seconds / once, _MIN_RUNS, _MAX_RUNS))
+                return frozen_array(executable.run(runs), np.float64)
+        except RuntimeError as cause:
+            raise ProfilingError(f"{device} fails at a model of one op: {cause}") from cause
+
+
+def _sample(device: str, precision: str, benchmark: Benchmark, seconds: FloatArray) -> RateSample:
+    return RateSample(device, benchmark.op_class, precision, benchmark.work, seconds)
+
+
+def reported_precisions(core: ov.Core, device: str, properties: Mapping[str, Any]) -> list[str]:
+    """The precision that the device uses by itself, then the others that it reports."""
+    asked = properties.get(_PRECISION_HINT)
+    own = default_precision(core, device) if asked is None else _type_name(asked)
+    reported = core.get_property(device, "OPTIMIZATION_CAPABILITIES")
+    others = [_PRECISION_OF_CAPABILITY[c] for c in reported if c in _PRECISION_OF_CAPABILITY]
+    return list(dict.fromkeys([own, *others]))
+
+
+def _type_name(value: Any) -> str:
+    return str(value.to_string()) if isinstance(value, ov.Type) else str(value)
+
+
+def _profile(core: ov.Core, device: str, rates: Sequence[Rate], op_overhead: float) -> DeviceProfile:
+    memory, memory_source = memory_of(core, device)
+    return DeviceProfile(
+        name=device,
+        full_name=_full_name(core, device),
+        precision=rates[0].precision,
+        rates=tuple(rates),
+        op_overhead_seconds=op_overhead,
+        memory_bytes=memory,
+        sources={"op_overhead_seconds": MEASURED, "memory_bytes": memory_source},
+    )
+
+
+def _full_name(core: ov.Core, device: str) -> str:
+    try:
+        return str(core.get_property(device, "FULL_DEVICE_NAME"))
+    except RuntimeError:
+        return device  # this plugin does not report it
+
+
+def _with_launch(transfers: TransferFit, launch_seconds: float) -> TransferFit:
+    return TransferFit(
+        devices=transfers.devices,
+        latency=transfers.latency,
+        seconds_per_byte=transfers.seconds_per_byte,
+        launch_seconds=frozen_array([launch_seconds], np.float64),
+    )

@@ -1,0 +1,111 @@
+"""What crossing devices costs inside one particular model, on top of a bare hand-over.
+
+A cut between two convolutions loses the blocked memory layout and the low precision that flow between them on
+one device: each side of the cut gets a Reorder that no small model of another kind shows. How much
+that is depends on the plugin, the layouts and the model, so it is measured where it happens: a few
+placements of the model itself are run, and what they take longer than predicted is fitted.
+
+Part of it does not grow with the number of cuts. While one device works, the other's threads go to sleep and
+its clock falls; between many short subgraphs they stay awake. A placement of two subgraphs pays for that
+about as much as one of twenty, so it is a cost of mixing devices at all.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ov_autoplace._base.arrays import IntArray, frozen_array
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.placement.simulator import problem_of
+
+__all__ = ["PROBES", "probe_assignments", "with_crossing_costs"]
+
+_log = logging.getLogger("ov_autoplace")
+
+# Segments of the probes: two show what mixing costs once, many show what each hand-over and byte costs.
+_SEGMENTS = (2, 10, 5)
+_DRAWS = 20
+
+PROBES = len(_SEGMENTS)
+"""How many placements :func:`probe_assignments` gives at most."""
+
+
+def probe_assignments(table: CostTable, seed: int = 0) -> tuple[IntArray, ...]:
+    """Placements that cross devices often: contiguous runs of groups on alternating devices.
+
+    A placement that HETERO cannot run, because its cuts part what must share a subgraph, is drawn again.
+
+    Args:
+        table: Of G groups in topological order; where one cannot run on its device, the first device that
+            can takes its place. Costs of transfers do not matter.
+        seed: Of the places of the cuts.
+
+    Returns:
+        ``int32[G]`` each; none when there is one group or one device, fewer when few placements run.
+    """
+    G, D = table.op_seconds.shape
+    if G < 2 or D < 2:
+        return ()
+    random = np.random.default_rng(seed)
+    supported = np.isfinite(table.op_seconds)
+    probes = []
+    for probe, segments in enumerate(_SEGMENTS):
+        for _ in range(_DRAWS):
+            cuts = np.sort(random.choice(np.arange(1, G), size=min(segments - 1, G - 1), replace=False))
+            wanted = (np.searchsorted(cuts, np.arange(G), side="right") + probe) % D
+            chosen = np.where(supported[np.arange(G), wanted], wanted, supported.argmax(axis=1))
+            if np.isfinite(problem_of(table).simulate(chosen.astype(np.int32))):
+                probes.append(frozen_array(chosen, np.int32))
+                break
+    return tuple(probes)
+
+
+def with_crossing_costs(
+    table: CostTable, assignments: Sequence[IntArray], seconds: Sequence[float]
+) -> CostTable:
+    """The table with transfers that explain the measured placements.
+
+    One cost per hand-over and one per byte are added for all pairs of devices, and one for mixing devices at
+    all: the non-negative least-squares fit of the relative errors. Nothing is ever subtracted: a probe that
+    was lucky changes nothing. Nor does one that ran although the table says that it cannot.
+
+    Args:
+        table: With op times and bare transfers.
+        assignments: Placements that were run, ``int32[G]`` each.
+        seconds: Their latencies. A placement that the table calls impossible tells nothing of what its
+            crossings cost and is left out.
+    """
+    from scipy.optimize import nnls
+
+    shape = table.transfer_latency.shape
+    ones, zeros = np.ones(shape), np.zeros(shape)
+    # Transfer time is linear in its costs, so unit costs count hand-overs and bytes.
+    counting = replace(table, transfer_latency=ones, transfer_seconds_per_byte=zeros, mix_seconds=0.0)
+    weighing = replace(table, transfer_latency=zeros, transfer_seconds_per_byte=ones, mix_seconds=0.0)
+    rows, missing = [], []
+    for assignment, measured in zip(assignments, seconds, strict=True):
+        hand_overs = problem_of(counting).breakdown(assignment).transfer_seconds
+        moved = problem_of(weighing).breakdown(assignment).transfer_seconds
+        predicted = problem_of(table).breakdown(assignment).latency_seconds
+        if not np.isfinite([hand_overs, moved, predicted]).all():
+            _log.info("a placement that ran, but is predicted not to, is left out of the cost of crossings")
+            continue
+        mixed = float(np.ptp(assignment) > 0)
+        rows.append([hand_overs / measured, moved / measured, mixed / measured])
+        missing.append((measured - predicted) / measured)
+    if not rows:
+        return table
+    # Bytes are millions where hand-overs are few: scaled columns keep the solver's tolerance meaningful.
+    scale = np.maximum(np.abs(rows).max(axis=0), np.finfo(float).tiny)
+    solution, _ = nnls(np.array(rows) / scale, np.array(missing))
+    per_hand_over, per_byte, once = solution / scale
+    return replace(
+        table,
+        transfer_latency=frozen_array(table.transfer_latency + per_hand_over, np.float64),
+        transfer_seconds_per_byte=frozen_array(table.transfer_seconds_per_byte + per_byte, np.float64),
+        mix_seconds=float(table.mix_seconds + once),
+    )

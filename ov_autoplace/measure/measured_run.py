@@ -1,0 +1,96 @@
+"""A placement run on the devices with their own profiling on: where the time of one request really went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ov_autoplace.measure.session import count_nodes
+
+if TYPE_CHECKING:
+    from ov_autoplace.measure.session import ProfilingSession
+
+__all__ = ["MeasuredNode", "MeasuredRun", "MeasuredStage", "measure_run"]
+
+_FEWEST, _MOST, _SECONDS = 3, 200, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredNode:
+    """One node of a compiled submodel.
+
+    Attributes:
+        name, kind: As the plugin names it and its type.
+        kernel: Kernel and precision, in the plugin's words.
+        ops: The model's ops that it stands for.
+        seconds: Mean time of one run.
+    """
+
+    name: str
+    kind: str
+    kernel: str
+    ops: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredStage:
+    """One submodel and its nodes, those left out that took no time."""
+
+    subgraph: int
+    device: str
+    nodes: tuple[MeasuredNode, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Time of all its nodes."""
+        return sum(node.seconds for node in self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """Where the time of a request went.
+
+    Attributes:
+        stages: The submodels in the order in which HETERO runs them.
+        seconds: Median latency of the same runs, hand-overs and dispatch included.
+        runs: Number of runs.
+    """
+
+    stages: tuple[MeasuredStage, ...]
+    seconds: float
+    runs: int
+
+
+def measure_run(session: ProfilingSession, device_of: Mapping[str, str]) -> MeasuredRun:
+    """Run a placement with profiling on, which slows every node a little.
+
+    Args:
+        session: The model on its devices.
+        device_of: Device of every op by friendly name.
+
+    Raises:
+        ProfilingError: HETERO or a device refuses the placement.
+    """
+    executable = session.compile_placement(device_of, count_nodes=True)
+    count = count_nodes(executable, _SECONDS, _FEWEST, _MOST)
+    found: dict[int, list[MeasuredNode]] = {}
+    for node, spent in zip(count.nodes, count.seconds.tolist(), strict=True):
+        if spent > 0:
+            found.setdefault(node.subgraph, []).append(
+                MeasuredNode(node.name, node.type, node.exec_type, tuple(node.original_names), spent)
+            )
+    stages = tuple(
+        MeasuredStage(subgraph, _device(found[subgraph], device_of), tuple(found[subgraph]))
+        for subgraph in sorted(found)
+    )
+    return MeasuredRun(stages, float(np.median(count.latencies)), len(count.latencies))
+
+
+def _device(nodes: Sequence[MeasuredNode], device_of: Mapping[str, str]) -> str:
+    """The device of a submodel, told by the ops that its nodes list."""
+    known = (device_of[op] for node in nodes for op in node.ops if op in device_of)
+    return next(known, next(iter(device_of.values())))

@@ -1,0 +1,277 @@
+"""Compiling and timing one model many times: a session keeps its IR on disk and one C++ profiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.files import temporary_folder
+from ov_autoplace.devices.models import openvino_reason
+from ov_autoplace.errors import OutputError, ProfilingError
+from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.inputs import input_ranges
+from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.placement.decision import Candidate
+
+if TYPE_CHECKING:
+    from ov_autoplace.measure.isolation.interface import Executable, NodeTime, Profiler, RaceResult
+
+__all__ = ["NodeCount", "ProfilingSession", "count_nodes", "failing_on", "reported_failure", "save_ir"]
+
+_COUNT_WARMUP = 2
+_ALONE_RUNS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCount:
+    """What the nodes of a compiled model took.
+
+    Attributes:
+        nodes: All n of them.
+        seconds: Their means over the inferences, ``float64[n]``.
+        latencies: Of the inferences, ``float64[runs]`` in seconds.
+    """
+
+    nodes: Sequence[NodeTime]
+    seconds: FloatArray
+    latencies: FloatArray
+
+    @property
+    def disturbance(self) -> float:
+        """Mean over median latency, for what made a few inferences long is in the nodes' means."""
+        return float(np.mean(self.latencies) / np.median(self.latencies))
+
+
+@contextmanager
+def reported_failure(what: str, device: str | None = None) -> Iterator[None]:
+    """Turn what a device throws while it compiles or runs into one sentence.
+
+    Args:
+        what: What failed, the sentence's beginning.
+        device: Whose failure it is.
+
+    Raises:
+        ProfilingError: Instead of the profiler's own error.
+    """
+    from ov_autoplace._core import ProfilerError
+
+    try:
+        yield
+    except ProfilerError as cause:
+        raise ProfilingError(f"{what}: {openvino_reason(cause)}", device) from cause
+
+
+def count_nodes(executable: Executable, seconds: float, fewest: int, most: int) -> NodeCount:
+    """Run a model that was compiled with ``count_nodes`` and has not been run yet.
+
+    Args:
+        executable: The model.
+        seconds: To spend, as far as the numbers of inferences allow.
+        fewest: Inferences at least.
+        most: Inferences at most.
+
+    Raises:
+        ProfilingError: An inference fails.
+    """
+    with reported_failure("the model fails when it is run"):
+        return _count_nodes(executable, seconds, fewest, most)
+
+
+def _count_nodes(executable: Executable, seconds: float, fewest: int, most: int) -> NodeCount:
+    # On one thread, OpenVINO 2026.4.1 loses what synchronous requests throw.
+    once = float(executable.run(_COUNT_WARMUP, warmup=0, asynchronous=True).min())
+    # A node's time is its mean over all inferences, the slow first ones included, in whole microseconds.
+    # The difference of two such sums leaves the slow ones out.
+    before = np.array([node.seconds for node in executable.node_times()])
+    runs = int(np.clip(seconds / once, fewest, most))
+    latencies = np.asarray(executable.run(runs, warmup=0))
+    nodes = executable.node_times()
+    after = np.array([node.seconds for node in nodes])
+    spent = np.maximum(((_COUNT_WARMUP + runs) * after - _COUNT_WARMUP * before) / runs, 0.0)
+    return NodeCount(nodes, spent, latencies)
+
+
+def save_ir(model: ov.Model, folder: Path) -> Path:
+    """Write ``model`` into ``folder`` with its weights as they are, for a Core of another library to read.
+
+    Raises:
+        OutputError: The folder cannot be written or is full.
+    """
+    path = folder / "model.xml"
+    try:
+        ov.save_model(model, path, compress_to_fp16=False)
+    except (RuntimeError, OSError) as cause:
+        # A stream that cannot be written reports no more than that; the folder is what can be mended.
+        raise OutputError(
+            f"cannot write the model to {folder}: {openvino_reason(cause)}; "
+            "make room there or set TMPDIR to another folder"
+        ) from cause
+    return path
+
+
+def failing_on(device: str) -> AbstractContextManager[None]:
+    """:func:`reported_failure` for a model that is compiled or run on one device or on HETERO."""
+    return reported_failure(f"the model cannot be timed on {device}", None if ":" in device else device)
+
+
+class ProfilingSession:
+    """A model that is compiled for one device after the other, and in pieces, to be timed.
+
+    Use as a context manager: the model's temporary IR lives as long as the session.
+
+    Args:
+        core: The caller's Core, whose devices and settings are copied; ``None`` means a new one.
+        model: Any model; it is not modified. Dynamic inputs take ``shapes`` or the documented defaults.
+        devices: Device names.
+        properties: OpenVINO properties per device; they win over those set on ``core``.
+        shapes: Shape by input name.
+        seed: Of the input data.
+        isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
+
+    Raises:
+        OutputError: The temporary folder cannot be written.
+        OptionError: A shape does not fit.
+    """
+
+    def __init__(
+        self,
+        core: ov.Core | None,
+        model: ov.Model,
+        devices: Sequence[str],
+        properties: Mapping[str, Mapping[str, Any]] | None = None,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        seed: int = 0,
+        *,
+        isolation: bool = True,
+    ) -> None:
+        from ov_autoplace.devices.names import profiler_for
+
+        self.devices = tuple(devices)
+        self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
+        self.model, _ = with_static_shapes(model, shapes)
+        make_names_unique(self.model)
+        fold_static_shapes(self.model)  # what static shapes alone make known
+        self.seed = seed
+        self._input_high = input_ranges(self.model)
+        self._compiled: dict[str, Executable] = {}
+        self._resources = ExitStack()
+        try:
+            self._ir = save_ir(self.model, self._resources.enter_context(temporary_folder()))
+        except BaseException:
+            self._resources.close()
+            raise
+
+    def __enter__(self) -> ProfilingSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the compiled models, end the child process and remove the temporary IR."""
+        from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
+
+        self._compiled.clear()
+        if isinstance(self.profiler, IsolatedProfiler):
+            self.profiler.close()
+        self._resources.close()
+
+    def compilation_failure(self, device: str) -> str:
+        """Why the model cannot be compiled for ``device``; empty where it can."""
+        try:
+            self.compile_device(device)
+        except ProfilingError as cause:
+            return str(cause)
+        return ""
+
+    def run_alone(self, device: str) -> Candidate:
+        """What a few inferences on one device take, or why there are none."""
+        try:
+            executable = self.compile_device(device)
+            with failing_on(device):
+                return Candidate(device, None, executable.subgraphs, executable.run(_ALONE_RUNS))
+        except ProfilingError as cause:
+            return Candidate(device, None, 1, dropped=f"failed: {cause}")
+
+    def forget(self) -> None:
+        """Drop the compiled models: the next ones are compiled anew and lie elsewhere in memory."""
+        self._compiled.clear()
+
+    def compile_device(self, device: str, *, count_nodes: bool = False) -> Executable:
+        """The whole model on one device, compiled once per session unless its nodes are counted.
+
+        Args:
+            device: One of :attr:`devices`.
+            count_nodes: Make :meth:`Executable.node_times` available, which slows every node a little. What
+                was counted is never reset, so each call compiles.
+
+        Raises:
+            ProfilingError: The model cannot be timed on that device.
+        """
+        if count_nodes:
+            return self._compile(device, None, count_nodes)
+        if device not in self._compiled:
+            self._compiled[device] = self._compile(device, None, count_nodes)
+        return self._compiled[device]
+
+    def compile_placement(self, device_of: Mapping[str, str], *, count_nodes: bool = False) -> Executable:
+        """The model as HETERO runs it with the device of every op given, or a plain device when it is one.
+
+        Raises:
+            ProfilingError: HETERO or a device refuses the placement.
+        """
+        used = set(device_of.values())
+        if len(used) == 1:
+            return self.compile_device(used.pop(), count_nodes=count_nodes)
+        order = [device for device in self.devices if device in used]
+        return self._compile("HETERO:" + ",".join(order), device_of, count_nodes)
+
+    def race(
+        self,
+        executables: Sequence[Executable],
+        budget_seconds: float,
+        *,
+        seed: int = 0,
+        progress: Callable[[int, int, float], None] | None = None,
+        **options: Any,
+    ) -> RaceResult:
+        """Run executables in turns until one is left or the budget ends.
+
+        Args:
+            executables: What to compare.
+            budget_seconds: When to stop.
+            seed: Of the order in each round.
+            progress: Called now and then with (rounds, candidates left, seconds).
+            **options: Further keyword arguments of ``_core.Profiler.race``.
+
+        Raises:
+            ProfilingError: None of them can be run.
+        """
+        with reported_failure("no candidate can be run"):
+            race: Any = self.profiler.race  # takes what the same profiler compiled
+            result: RaceResult = race(
+                list(executables), budget_seconds, seed=seed, progress=progress, **options
+            )
+            return result
+
+    def _compile(self, device: str, device_of: Mapping[str, str] | None, count_nodes: bool) -> Executable:
+        with failing_on(device):
+            return self.profiler.compile(
+                str(self._ir),
+                device,
+                {"PERF_COUNT": "YES"} if count_nodes else {},
+                None if device_of is None else dict(device_of),
+                self._input_high,
+                self.seed,
+            )

@@ -1,0 +1,98 @@
+"""Why HETERO cannot run a placement: the bonds between ops that it would part, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ov_autoplace._base.arrays import IntArray
+from ov_autoplace.graph.bonds import Bond, bonds_of
+from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.graph.shape_values import LinkKind
+from ov_autoplace.placement.partition import graph_subgraphs
+
+__all__ = ["BrokenBond", "broken_bonds"]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenBond:
+    """Two ops that a placement parts although HETERO needs them in one subgraph.
+
+    Attributes:
+        first, second: Friendly names of the ops.
+        reason: One sentence that names both and says what goes wrong.
+    """
+
+    first: str
+    second: str
+    reason: str
+
+
+def broken_bonds(graph: ComputationGraph, device: IntArray, *, as_it_is: bool = False) -> list[BrokenBond]:
+    """What keeps HETERO from running a placement; empty when it runs.
+
+    A placement with a broken bond compiles or not, and fails at the latest at its first inference. Ops on one
+    device may be parted too: HETERO cuts a device's subgraph where it would wait for itself.
+
+    Args:
+        graph: The ops of the very model that is to be compiled, N of them.
+        device: Any number per op that tells devices apart, ``int32[N]``.
+        as_it_is: Plain HETERO compiles the model as it is, without what ``annotate`` and AUTOPLACE insert
+            where a tensor with bounded dimensions crosses.
+
+    Raises:
+        PlacementError: ``device`` has another length than the graph.
+    """
+    device = np.ascontiguousarray(device, dtype=np.int32)
+    bonds = bonds_of(graph, as_it_is=as_it_is)
+    if not (bonds or len(graph.shape_links)) or (device == device[0]).all():
+        return []
+    subgraph = graph_subgraphs(graph, device)
+    broken = [
+        BrokenBond(graph.names[bond.first], graph.names[bond.second], _reason(graph, bond, device))
+        for bond in bonds
+        if subgraph[bond.first] != subgraph[bond.second]
+    ]
+    return broken + _lost_shapes(graph, subgraph)
+
+
+def _reason(graph: ComputationGraph, bond: Bond, device: IntArray) -> str:
+    apart = (
+        "on different devices"
+        if device[bond.first] != device[bond.second]
+        else "on one device, but in two subgraphs, because a path between them leads over another device"
+    )
+    return f"{_named(graph, bond.first)} and {_named(graph, bond.second)} are {apart}: {bond.kind.value}"
+
+
+def _lost_shapes(graph: ComputationGraph, subgraph: IntArray) -> list[BrokenBond]:
+    """Tensors that leave a subgraph which does not know their shape, found as in the core."""
+    broken = []
+    value_lost: dict[int, tuple[int, int]] = {}  # by op: the cut that is to blame
+    shape_lost: dict[int, tuple[int, int]] = {}
+    for source, target, kind in graph.shape_links.tolist():
+        cut = subgraph[source] != subgraph[target]
+        if kind & LinkKind.SHAPE and source in shape_lost:
+            first, second = shape_lost[source]
+            if cut:
+                reason = (
+                    f"{_named(graph, first)}, from which {_named(graph, second)} takes a shape, is in "
+                    f"another subgraph, so the shape of what {_named(graph, source)} hands over to "
+                    f"{_named(graph, target)} in a third is not known there"
+                )
+                broken.append(BrokenBond(graph.names[first], graph.names[second], reason))
+            else:
+                value_lost.setdefault(target, (first, second))
+                if not kind & LinkKind.MEASURES:
+                    shape_lost.setdefault(target, (first, second))
+        if kind & LinkKind.VALUE and (cut or source in value_lost):
+            blamed = (source, target) if cut else value_lost[source]
+            value_lost.setdefault(target, blamed)
+            if kind & LinkKind.DECIDES:
+                shape_lost.setdefault(target, blamed)
+    return broken
+
+
+def _named(graph: ComputationGraph, op: int) -> str:
+    return f"{graph.op_types[op]} {graph.names[op]!r}"

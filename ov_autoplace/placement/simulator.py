@@ -1,0 +1,170 @@
+"""What a placement costs: the ``hetero`` objective, evaluated by the C++ core.
+
+HETERO runs the subgraphs of one request strictly one after another, so
+
+    latency = sum of op seconds + one launch per subgraph + one transfer per tensor and receiving subgraph
+
+where a transfer of b bytes from device p to device q takes ``transfer_latency[p, q] +
+transfer_seconds_per_byte[p, q] * b`` seconds. Which groups share a subgraph follows HETERO's own rules
+(:mod:`ov_autoplace.placement.partition`) on the ops of the model that the table was made from, or on the groups
+themselves where the table knows no ops. A constant is never transferred, but it takes part in those
+rules like any op.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ov_autoplace import _core
+from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace.cost.liveness import held_bytes
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.wiring import wiring_of_groups
+from ov_autoplace.errors import CostTableError, OptionError, PlacementError
+from ov_autoplace.placement.placement import Placement, Schedule
+
+__all__ = ["OBJECTIVES", "problem_of", "simulate", "simulate_batch"]
+
+OBJECTIVES = ("hetero",)
+_MOST_THREADS = 1_000  # the core takes one per processor core at most
+
+_problems: WeakKeyDictionary[CostTable, _core.Problem] = WeakKeyDictionary()
+
+
+def problem_of(table: CostTable) -> _core.Problem:
+    """The C++ copy of a cost table, made once and kept as long as the table.
+
+    Raises:
+        CostTableError: The table's arrays do not fit together.
+    """
+    problem = _problems.get(table)
+    if problem is None:
+        try:
+            wiring = table.wiring or wiring_of_groups(table)
+            problem = _problems[table] = _core.Problem(
+                table.op_seconds,
+                wiring.node_group,
+                wiring.node_kind,
+                wiring.tensor_producer,
+                wiring.tensor_bytes,
+                wiring.tensor_offsets,
+                wiring.tensor_consumers,
+                np.ascontiguousarray(wiring.bonds[:, 0]),
+                np.ascontiguousarray(wiring.bonds[:, 1]),
+                wiring.links,
+                table.transfer_latency,
+                table.transfer_seconds_per_byte,
+                table.launch_seconds,
+                table.mix_seconds,
+            )
+        except (TypeError, ValueError) as cause:
+            raise CostTableError(f"the cost table is not consistent: {cause}") from cause
+    return problem
+
+
+def simulate(table: CostTable, placement: Placement | ArrayLike, objective: str = "hetero") -> Schedule:
+    """Simulate one placement.
+
+    Args:
+        table: Costs of G groups on D devices.
+        placement: A placement of the table's groups or of their ops, or a device index per group, ``int[G]``.
+        objective: ``hetero``, the only one so far.
+
+    Returns:
+        The schedule; its latency is ``inf`` when a group is placed where it cannot run, or when HETERO would
+        cut what must stay in one subgraph (:attr:`Wiring.bonds`).
+
+    Raises:
+        OptionError: The objective does not exist.
+        PlacementError: The placement does not fit the table.
+        CostTableError: The table's arrays do not fit together.
+    """
+    _check_objective(objective)
+    assignment = _assignment_of(table, placement)
+    parts = problem_of(table).breakdown(assignment)
+    memory = held_bytes(table, assignment)
+    return Schedule(
+        latency_seconds=parts.latency_seconds,
+        subgraphs=parts.subgraphs,
+        device_seconds=tuple(parts.device_seconds.tolist()),
+        memory_bytes=tuple(memory.tolist()),
+        transfer_seconds=parts.transfer_seconds,
+        subgraph_of=frozen_array(parts.subgraph_of, np.int32),
+    )
+
+
+def simulate_batch(
+    table: CostTable,
+    assignments: ArrayLike,
+    objective: str = "hetero",
+    threads: int = 0,
+    limit_seconds: float = np.inf,
+) -> FloatArray:
+    """Simulate many placements at once on several cores, without holding the GIL.
+
+    Args:
+        table: Costs of G groups on D devices.
+        assignments: Device index per group, ``int[B, G]``.
+        objective: ``hetero``, the only one so far.
+        threads: Number of threads; 0 takes one per core, which is also the most.
+        limit_seconds: Placements that are slower than this are of no interest: their subgraphs are cut only
+            until that is proven.
+
+    Returns:
+        Seconds of one inference of each placement, ``float64[B]``; ``inf`` = cannot run. A value above
+        ``limit_seconds`` may be a lower bound.
+
+    Raises:
+        OptionError: The objective does not exist, or ``threads`` is negative.
+        PlacementError: The assignments do not fit the table.
+        CostTableError: The table's arrays do not fit together.
+    """
+    _check_objective(objective)
+    if threads < 0:
+        raise OptionError(f"threads is {threads}; give 0 for one per core, or a positive number")
+    rows = _device_indices(assignments)
+    if rows.ndim != 2 or rows.shape[1] != len(table):
+        raise PlacementError(f"assignments must be int[B, {len(table)}], not {rows.dtype}{list(rows.shape)}")
+    problem = problem_of(table)
+    try:
+        return problem.simulate_batch(rows, min(threads, _MOST_THREADS), limit_seconds)
+    except ValueError as cause:
+        raise PlacementError(str(cause)) from cause
+
+
+def _assignment_of(table: CostTable, placement: Placement | ArrayLike) -> IntArray:
+    """Device index of each group, ``int32[G]``, checked."""
+    if isinstance(placement, Placement):
+        return placement.groups_of(table)
+    assignment = _device_indices(placement)
+    if assignment.shape != (len(table),):
+        raise PlacementError(
+            f"a placement of this table has {len(table)} groups, not {list(assignment.shape)}"
+        )
+    wrong = np.flatnonzero((assignment < 0) | (assignment >= table.num_devices))
+    if len(wrong):
+        raise PlacementError(
+            f"group {table.names[wrong[0]]!r} is placed on device {assignment[wrong[0]]}; "
+            f"the cost table has {table.num_devices} devices"
+        )
+    return assignment
+
+
+def _device_indices(values: ArrayLike) -> IntArray:
+    array: NDArray[np.generic] = np.asarray(values)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise PlacementError(f"a placement holds device indices, not values of type {array.dtype}")
+    # NumPy would wrap what 32 bits do not hold around to the index of another device.
+    limits = np.iinfo(np.int32)
+    if array.size and (array.min() < limits.min or array.max() > limits.max):
+        worst = max(int(array.max()), int(array.min()), key=abs)
+        raise PlacementError(f"a placement holds device indices, not numbers like {worst}")
+    return np.ascontiguousarray(array, dtype=np.int32)
+
+
+def _check_objective(objective: str) -> None:
+    if objective not in OBJECTIVES:
+        raise OptionError(f"there is no objective {objective!r}; there is {', '.join(OBJECTIVES)}")

@@ -1,0 +1,176 @@
+"""Decisions kept in ``CACHE_DIR``, beside OpenVINO's own blobs, so that a second compile searches nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import openvino as ov
+
+from ov_autoplace._base.files import read_json, write_text_atomically
+from ov_autoplace._base.locks import remove_unless_locked
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.devices.conditions import measuring_conditions
+from ov_autoplace.devices.names import device_properties, property_text
+from ov_autoplace.errors import AutoplaceError, OutputError
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plugin.model_hash import model_hash
+from ov_autoplace.policy.checkpoint import checkpoint_key
+
+__all__ = ["MOST_BYTES", "DecisionCache", "StoredDecision", "cache_folder", "model_hash"]
+
+_log = logging.getLogger("ov_autoplace")
+_SCHEMA = 2
+
+MOST_BYTES = 64 << 20
+"""All decisions in one folder together; beyond, those go that were not used for the longest time."""
+
+
+def cache_folder(core: ov.Core, properties: Mapping[str, Any]) -> str:
+    """``CACHE_DIR`` of a request, or of its Core; empty when neither has one."""
+    return str(properties.get("CACHE_DIR", core.get_property("CACHE_DIR")))
+
+
+@dataclass(frozen=True)
+class StoredDecision:
+    """What an entry holds.
+
+    Attributes:
+        device_of: The device of every op.
+        disturbed: It was found while other work kept the devices busy, and wants to be checked.
+    """
+
+    device_of: dict[str, str]
+    disturbed: bool
+
+
+@dataclass(frozen=True)
+class DecisionCache:
+    """The one file in which the decision for a model, devices and options is kept.
+
+    Attributes:
+        path: The file.
+        devices: The devices of the request.
+    """
+
+    path: Path
+    devices: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions
+    ) -> DecisionCache | None:
+        """The cache entry of a request, or ``None`` when no ``CACHE_DIR`` is set."""
+        folder = cache_folder(core, options.properties)
+        if not folder:
+            return None
+        asked = {
+            f.name: getattr(options, f.name)
+            for f in fields(options)
+            if f.name not in ("properties", "progress")
+        }
+        target = (
+            Path(options.target).read_bytes() if options.target and Path(options.target).exists() else b""
+        )
+        asked["policy"] = checkpoint_key(options.policy)
+        properties = {key: value for key, value in options.properties.items() if key != "CACHE_DIR"}
+        settings = json.dumps([asked, properties], sort_keys=True, default=property_text)
+        conditions = measuring_conditions(core, devices, device_properties(core, devices, properties))
+        key = hashlib.sha256()
+        for part in (*conditions, model_hash(model), ",".join(devices), settings):
+            key.update(part.encode("utf-8", "surrogatepass") + b"\0")
+        key.update(target)
+        return cls(Path(folder) / f"autoplace-{key.hexdigest()[:32]}.json", tuple(devices))
+
+    @property
+    def lock(self) -> Path:
+        """The lock of whoever makes this decision."""
+        return self.path.with_suffix(".lock")
+
+    def load(self, ops: Collection[str]) -> StoredDecision | None:
+        """What is stored, or ``None``; an entry that does not fit is dropped with a warning.
+
+        Args:
+            ops: Friendly names of all ops of the model.
+        """
+        if not self.path.exists():
+            return None
+        try:
+            stored = self._read(ops)
+        except AutoplaceError as cause:
+            self.drop(str(cause))
+            return None
+        with suppress(OSError):
+            os.utime(self.path)  # what was used last goes last
+        return stored
+
+    def _read(self, ops: Collection[str]) -> StoredDecision:
+        data = read_json(self.path, AutoplaceError, "a stored decision")
+        if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
+            raise AutoplaceError("it has another schema")
+        device_of, disturbed = data.get("placement"), data.get("disturbed")
+        if not isinstance(device_of, dict) or not isinstance(disturbed, bool):
+            raise AutoplaceError("it holds no placement")
+        for op, device in device_of.items():
+            if device not in self.devices:
+                raise AutoplaceError(f"it places {op!r} on {device!r}, not on {', '.join(self.devices)}")
+        strange = set(ops).symmetric_difference(device_of)
+        if strange:
+            raise AutoplaceError(f"it is for other ops, such as {min(strange)!r}")
+        return StoredDecision(device_of, disturbed)
+
+    def drop(self, reason: str) -> None:
+        """Remove the entry, which is of no use."""
+        _log.warning("%s is damaged or does not fit and is made anew: %s", self.path, reason)
+        with suppress(OSError):
+            self.path.unlink()
+
+    def store(self, placement: Placement) -> None:
+        """Keep a decision; a folder that cannot be written costs a warning, not the compile."""
+        decision = placement.decision
+        self.write(
+            StoredDecision(placement.decided(), decision.disturbed if decision else False),
+            chosen=decision.chosen if decision else placement.solver,
+            reason=str(decision or ""),
+        )
+
+    def write(self, stored: StoredDecision, chosen: str | None, reason: str) -> None:
+        """:meth:`store` of something that is no new decision."""
+        data = {
+            "schema": _SCHEMA,
+            "chosen": chosen,
+            "decision": reason,
+            "disturbed": stored.disturbed,
+            "placement": stored.device_of,
+        }
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_text_atomically(self.path, json.dumps(data, ensure_ascii=False))
+        except (OutputError, OSError, UnicodeError) as cause:
+            _log.warning("the decision is not kept: %s", cause)
+        else:
+            self._evict()
+
+    def _evict(self) -> None:
+        """Remove the entries that were not used for longest while there are too many; never this one."""
+        entries = []
+        for path in self.path.parent.glob("autoplace-*.json"):
+            with suppress(OSError):  # another process may be doing the same
+                status = path.stat()
+                entries.append((status.st_mtime_ns, status.st_size, path))
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
+            if total <= MOST_BYTES:
+                break
+            if path != self.path:
+                with suppress(OSError):
+                    path.unlink()
+                    remove_unless_locked(path.with_suffix(".lock"))
+                total -= size

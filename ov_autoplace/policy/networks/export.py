@@ -1,0 +1,240 @@
+"""From a torch network to OpenVINO IR that serves any graph: traced once, compared on other sizes."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+import openvino as ov
+import torch
+from openvino.utils import replace_node
+from torch import Tensor, nn
+
+from ov_autoplace._base.arrays import csr_from_lists
+from ov_autoplace._base.files import temporary_folder
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import CheckpointError
+from ov_autoplace.policy.config import NetworkConfig
+from ov_autoplace.policy.features import PolicyGraph, policy_graph
+from ov_autoplace.policy.inputs import (
+    INPUT_NAMES,
+    LEVEL_FIELDS,
+    input_name,
+    network_inputs,
+    stage_inputs,
+    stage_outputs,
+)
+from ov_autoplace.policy.levels import LEVELS
+from ov_autoplace.policy.networks.batch import GraphBatch, LevelBatch, collate
+from ov_autoplace.policy.networks.messages import Topology
+from ov_autoplace.policy.networks.network import PlacementNetwork
+from ov_autoplace.policy.probes import LOOK_FEATURES
+from ov_autoplace.policy.runner import compile_network, compute_scores
+
+__all__ = ["TOLERANCE", "can_be_exported", "export_network"]
+
+TOLERANCE = 1e-4
+"""Scores of the exported network differ from the torch network's by at most this, relative to 1 + |score|."""
+
+_TRACED = (40, 3)  # groups and devices
+_CHECKED = ((1, 2), (7, 3), (150, 2), (60, 4))
+
+
+def can_be_exported(config: NetworkConfig) -> bool:
+    """Whether a network's steps do not depend on the graph, so that one trace serves all graphs.
+
+    Those of ``autoplace-base`` do not. Groupers form as many groups as the graph asks for, and
+    segment-recurrent attention takes one step per segment; such networks run with torch only.
+    """
+    return config.encoder == "multilevel"
+
+
+def export_network(network: PlacementNetwork) -> tuple[bytes, bytes]:
+    """A network as IR: content of the ``.xml`` and of the ``.bin``.
+
+    The inputs are those arrays of :func:`~ov_autoplace.policy.inputs.network_inputs` that the network reads,
+    under their own names. Numbers of nodes and edges are dynamic, and so is the number of devices unless the
+    network fixes it. The output is ``scores``, ``float32[N, D]``. A network that looks at its answers is
+    several functions in one file, which share weights: each stage between two looks has inputs
+    (:func:`~ov_autoplace.policy.inputs.stage_inputs`) and outputs of its own.
+
+    Raises:
+        CheckpointError: The exported network answers otherwise than the given one on a graph of another size.
+    """
+    # A copy, since the given one may be in training, on another device, or on DGL, which cannot be traced.
+    copy = PlacementNetwork(replace(network.config, implementation="bag"))
+    copy.load_state_dict(network.state_dict())
+    copy.eval()
+    model = _converted(copy)
+    with temporary_folder() as folder:
+        path = folder / "policy.xml"
+        ov.save_model(model, path, compress_to_fp16=False)
+        graph, constants = path.read_bytes(), path.with_suffix(".bin").read_bytes()
+    _compare(copy, graph, constants)
+    return graph, constants
+
+
+def _converted(network: PlacementNetwork) -> ov.Model:
+    """All stages as functions of one model, each traced by itself: a conversion may join what looks alike."""
+    stages = [_converted_stage(network, stage) for stage in range(len(network.multilevel.stages))]
+    inputs: dict[str, ov.Node] = {}
+    for model in stages:
+        for parameter in model.get_parameters():
+            first = inputs.setdefault(parameter.get_friendly_name(), parameter)
+            if first is not parameter:
+                replace_node(parameter, first)
+    results = [result for model in stages for result in model.get_results()]
+    return ov.Model(results, list(inputs.values()), network.config.name)
+
+
+def _converted_stage(network: PlacementNetwork, stage: int) -> ov.Model:
+    nodes, devices = _TRACED
+    graph = _example(network, nodes, devices)
+    arrays = {name: torch.from_numpy(array) for name, array in network_inputs(graph).items()}
+    if stage:
+        shapes = (network.config.hidden,), (), (len(LOOK_FEATURES),)
+        for name, shape in zip(stage_inputs(stage), shapes, strict=True):
+            arrays[name] = torch.zeros(len(graph), graph.num_devices, *shape)
+    example = tuple(arrays.values())
+    with torch.no_grad(), warnings.catch_warnings():
+        # Every size that tracing might fix draws a warning; _compare tells whether one was fixed.
+        warnings.simplefilter("ignore")
+        traced = torch.jit.trace(  # type: ignore[no-untyped-call]
+            _OnArrays(network, stage, tuple(arrays)), example, check_trace=False
+        )
+    model = ov.convert_model(traced, example_input=example)
+    for parameter, name in zip(model.get_parameters(), arrays, strict=True):
+        parameter.set_friendly_name(name)
+        parameter.output(0).set_names({name})
+        if not parameter.output(0).get_target_inputs():
+            model.remove_parameter(parameter)
+    outputs = stage_outputs(stage, len(network.multilevel.stages))
+    for output, name in zip(model.outputs, outputs, strict=True):
+        output.set_names({name})
+    return model
+
+
+class _OnArrays(nn.Module):
+    """One stage of a network as a function of named arrays.
+
+    Args:
+        network: The network.
+        stage: Number of the stage.
+        names: Of the arrays: the graph's, and the stage's own inputs after them.
+    """
+
+    def __init__(self, network: PlacementNetwork, stage: int, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.multilevel = network.multilevel
+        self.stage = stage
+        self.names = names
+
+    def forward(self, *arrays: Tensor) -> tuple[Tensor, ...] | Tensor:
+        """States and scores after the stage, but the scores alone after the last."""
+        by_name = dict(zip(self.names, arrays, strict=True))
+        batch = cast(GraphBatch, _TracedBatch({name: by_name[name] for name in INPUT_NAMES}))
+        before = [by_name[name] for name in stage_inputs(self.stage)] if self.stage else []
+        state, scores = self.multilevel.stage(batch, self.stage, *before)[-1]
+        return scores if self.stage == len(self.multilevel.stages) - 1 else (state, scores)
+
+
+class _TracedBatch:
+    """A :class:`GraphBatch` of one graph whose sizes are traced, not fixed."""
+
+    num_graphs = 1
+
+    def __init__(self, arrays: dict[str, Tensor]) -> None:
+        self._arrays = arrays
+
+    def __getattr__(self, name: str) -> Tensor:
+        try:
+            return self._arrays[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def num_nodes(self) -> int:
+        return self.node_cost.shape[0]
+
+    @property
+    def num_devices(self) -> int:
+        return self.allowed.shape[1]
+
+    @cached_property
+    def topology(self) -> Topology:
+        return Topology(
+            self.edge_source,
+            self.edge_target,
+            self.num_nodes,
+            offsets=self.edge_offsets,
+            reversed_order=self.reversed_order,
+            reversed_offsets=self.reversed_offsets,
+        )
+
+    @cached_property
+    def levels(self) -> tuple[LevelBatch, ...]:
+        return tuple(
+            _traced_level({field: self._arrays[input_name(depth, field)] for field in LEVEL_FIELDS})
+            for depth in range(LEVELS)
+        )
+
+
+def _traced_level(arrays: dict[str, Tensor]) -> LevelBatch:
+    source, arc_offsets = arrays.pop("arc_source"), arrays.pop("arc_offsets")
+    group_of_child, child_offsets = arrays["parent"][arrays["children"]], arrays.pop("child_offsets")
+    # With offsets given, nobody asks where an arc goes to.
+    arcs = Topology(source, source, arrays["cost"].shape[0], offsets=arc_offsets)
+    groups = child_offsets.shape[0] - 1
+    members = Topology(group_of_child, group_of_child, groups, offsets=child_offsets)
+    return LevelBatch(arcs=arcs, members=members, **arrays)
+
+
+def _compare(network: PlacementNetwork, graph: bytes, constants: bytes) -> None:
+    """Refuse an exported network that does not answer like the torch network on graphs of several sizes."""
+    stages = compile_network(graph, constants, network.config.name)
+    for nodes, devices in _CHECKED:
+        example = _example(network, nodes, devices)
+        with torch.no_grad():
+            expected = network(collate([example])).logits.cpu().numpy()[example.allowed]
+        scores = compute_scores(stages, example, network.config.name)[example.allowed]
+        worst = np.max(np.abs(scores - expected) / (1 + np.abs(expected)))
+        if not worst <= TOLERANCE:
+            raise CheckpointError(
+                f"the exported network {network.config.name} differs from the torch network by {worst:.1e} "
+                f"on a graph of {len(example)} units; its steps must not depend on the graph that was traced"
+            )
+
+
+def _example(network: PlacementNetwork, nodes: int, devices: int) -> PolicyGraph:
+    """A random graph; on as many devices as the network takes."""
+    return policy_graph(_table(nodes, network.config.num_devices or devices))
+
+
+def _table(nodes: int, devices: int) -> CostTable:
+    """A random cost table in which some groups send nothing and some cannot run on the last device."""
+    random = np.random.default_rng([nodes, devices])
+    seconds = random.lognormal(size=(nodes, devices))
+    seconds[random.random(nodes) < 0.1, -1] = np.inf
+    producers = [g for g in range(nodes - 1) if random.random() < 0.9]
+    readers = [np.unique(random.integers(g + 1, nodes, 3)).tolist() for g in producers]
+    offsets, consumers = csr_from_lists(readers)
+    tensors = len(producers)
+    return CostTable(
+        devices=tuple(f"D{d}" for d in range(devices)),
+        names=tuple(f"group{g}" for g in range(nodes)),
+        op_seconds=seconds,
+        tensor_producer=np.array(producers, dtype=np.int32),
+        tensor_bytes=random.lognormal(size=tensors),
+        tensor_offsets=offsets,
+        tensor_consumers=consumers,
+        tensor_is_constant=np.zeros(tensors, dtype=np.bool_),
+        tensor_uncuttable=np.zeros(tensors, dtype=np.bool_),
+        transfer_latency=random.lognormal(-2, 1, (devices, devices)),
+        transfer_seconds_per_byte=random.lognormal(-2, 1, (devices, devices)),
+        launch_seconds=random.lognormal(-2, 1, devices),
+        memory_bytes=np.ones(nodes),
+        memory_capacity=np.full(devices, np.inf),
+    )

@@ -1,0 +1,149 @@
+"""The encoder and placer of autoplace-base as one module: rounds over the levels, one answer per round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ov_autoplace.policy.config import NetworkConfig
+from ov_autoplace.policy.features import PAIR_FEATURES, PROBE_FEATURES
+from ov_autoplace.policy.networks.batch import GraphBatch
+from ov_autoplace.policy.networks.equivariant import Round
+from ov_autoplace.policy.probes import LOOK_FEATURES, fastest, look_features
+from ov_autoplace.policy.vocabulary import OP_TYPES
+
+__all__ = ["MultilevelNetwork", "fastest_scores", "look_at"]
+
+_OP_TYPE_WIDTH = 16
+_MASKED = -1e9
+_SHARPNESS = 4.0
+
+
+class MultilevelNetwork(nn.Module):
+    """Scores of every pair of unit and device."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        hidden = config.hidden
+        self.op_type = nn.Embedding(len(OP_TYPES), _OP_TYPE_WIDTH) if config.op_types else None
+        self.probes = config.probes
+        width = len(PAIR_FEATURES) + 1
+        width += _OP_TYPE_WIDTH * config.op_types + len(PROBE_FEATURES) * config.probes
+        self.embed = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
+        self.superposition = Modulation(len(PAIR_FEATURES) + 1, hidden) if config.superposition else None
+        self.rounds = nn.ModuleList(Round(config) for _ in range(config.rounds))
+        self.looks = config.looks
+        self.look = nn.ModuleList(
+            nn.Sequential(nn.Linear(len(LOOK_FEATURES), hidden), nn.ReLU(), nn.Linear(hidden, hidden))
+            for _ in range(config.looks)
+        )
+
+    @property
+    def stages(self) -> tuple[range, ...]:
+        """The rounds between two looks."""
+        first = len(self.rounds) - self.looks
+        return range(first), *(range(i, i + 1) for i in range(first, len(self.rounds)))
+
+    def forward(self, batch: GraphBatch) -> list[Tensor]:
+        """Scores after every round, each ``[N, D]``; forbidden devices have a very low one."""
+        answers = self.stage(batch, 0)
+        for number in range(1, len(self.stages)):
+            _, scores = answers[-1]
+            answers += self.stage(batch, number, *answers[-1], look_at(batch, scores))
+        return [scores for _, scores in answers]
+
+    def stage(
+        self,
+        batch: GraphBatch,
+        number: int,
+        state: Tensor | None = None,
+        scores: Tensor | None = None,
+        look: Tensor | None = None,
+    ) -> list[tuple[Tensor, Tensor]]:
+        """States ``[N, D, H]`` and scores ``[N, D]`` after each round of a stage.
+
+        Args:
+            batch: The graphs.
+            number: Of the stage; the first one, 0, takes nothing but the graphs.
+            state: What the stage before ended with, ``[N, D, H]``.
+            scores: Likewise, ``[N, D]``.
+            look: What these scores run into, ``[N, D, len(LOOK_FEATURES)]``.
+        """
+        forbidden = torch.where(batch.allowed, 0.0, _MASKED)
+        if state is None or scores is None or look is None:
+            state, scores = self._embedded(batch), forbidden
+        else:
+            state = state + self.look[number - 1](look)
+        modulation = None if self.superposition is None else self.superposition(batch)
+        answers = []
+        for i in self.stages[number]:
+            # Sharpened, so that a round sees the answer that would be given: an even doubt about many units
+            # together must end in one of their devices, not in some here and some there.
+            believed = torch.softmax(_SHARPNESS * scores, dim=1)
+            state, delta = self.rounds[i](state, believed, batch.levels, modulation)
+            scores = delta + forbidden
+            answers.append((state, scores))
+        return answers
+
+    def _embedded(self, batch: GraphBatch) -> Tensor:
+        D = batch.num_devices
+        graph_columns = batch.is_estimate[batch.graph_of].unsqueeze(1).expand(-1, D).unsqueeze(2)
+        columns = [batch.pair_features, graph_columns]
+        if self.op_type is not None:
+            columns.append(self.op_type(batch.op_type).unsqueeze(1).expand(-1, D, -1))
+        if self.probes:
+            columns.append(batch.probes.unsqueeze(1).expand(-1, D, -1))
+        embedded: Tensor = self.embed(torch.cat(columns, dim=2))
+        return embedded
+
+
+def look_at(batch: GraphBatch, scores: Tensor) -> Tensor:
+    """What the likeliest answers run into, ``[N, D, len(LOOK_FEATURES)]``, without gradients."""
+    placed = scores.detach().argmax(dim=1).cpu().numpy()
+    spans = pairwise(batch.node_offsets.tolist())
+    looks = [look_features(graph, placed[a:b]) for graph, (a, b) in zip(batch.graphs, spans, strict=True)]
+    return torch.from_numpy(np.concatenate(looks)).to(scores.device)
+
+
+def fastest_scores(batch: GraphBatch, answers: Sequence[Tensor]) -> Tensor:
+    """Of each graph the scores whose likeliest placement the simulator finds fastest, ``[N, D]``.
+
+    Args:
+        batch: The graphs.
+        answers: Scores ``[N, D]``, of which the last counts where several are equally fast.
+    """
+    placed = [scores.detach().argmax(dim=1).cpu().numpy() for scores in answers]
+    spans = list(pairwise(batch.node_offsets.tolist()))
+    best = [
+        fastest(graph, [p[a:b] for p in placed]) for graph, (a, b) in zip(batch.graphs, spans, strict=True)
+    ]
+    return torch.cat([answers[i][a:b] for i, (a, b) in zip(best, spans, strict=True)])
+
+
+class Modulation(nn.Module):
+    """Superposition (GDP, arXiv 1910.01578): a vector made from the graph multiplies the units' states.
+
+    It starts as all ones, so a network without it and one that has not trained it are the same.
+    """
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.condition = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
+        last = self.condition[2]
+        assert isinstance(last, nn.Linear)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        """Factors of each unit, ``[N, 1, H]``."""
+        pair = batch.pair_features.mean(dim=1)
+        units = torch.arange(pair.shape[0], device=pair.device)
+        mean = functional.embedding_bag(units, pair, batch.node_offsets[:-1], mode="mean")
+        graph = torch.cat((mean, batch.is_estimate.unsqueeze(1)), dim=1)
+        factors = 1.0 + torch.tanh(self.condition(graph))
+        return factors[batch.graph_of].unsqueeze(1)

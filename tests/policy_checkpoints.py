@@ -10,7 +10,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-from ov_autoplace.policy.checkpoint import write_checkpoint
+from ov_autoplace.policy.card import write_checkpoint
 
 __all__ = ["handmade", "handmade_files"]
 

@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import MINIMAL_GAIN, cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.decide.proposals import ProposalSource
-from ov_autoplace.measure.transfers import TransferFit
 from ov_autoplace.placement.simulator import simulate_batch
 from reference_hetero import random_table
 

@@ -8,11 +8,11 @@ from ov_autoplace.devices.names import (
     device_properties,
     device_settings,
     plugin_library,
-    profiler_for,
     property_text,
     resolve_devices,
 )
 from ov_autoplace.errors import DeviceError
+from ov_autoplace.measure.isolation.interface import profiler_for
 
 
 def test_without_a_list_all_real_devices_are_taken_and_cpus_come_last(unequal_pair):

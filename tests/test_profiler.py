@@ -15,8 +15,9 @@ import pytest
 from openvino import opset13 as opset
 
 from ov_autoplace import _core
-from ov_autoplace.devices.names import device_properties, profiler_for
+from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import OutputError, ProfilingError
+from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.session import ProfilingSession, save_ir
 
 PAIR = ("XCPU", "CPU")

@@ -18,9 +18,10 @@ from ov_autoplace._base.text import parse_json, printable
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import AutoplaceError, ModelError, PlacementError
 from ov_autoplace.measure.session import ProfilingSession, count_nodes
-from ov_autoplace.placement.annotation import annotated_placement, save_annotated
+from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.partition import count_subgraphs
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plugin.annotated_files import save_annotated
 
 NAMES = (
     "subgraph99999999999999999999: a",

@@ -13,8 +13,8 @@ from ov_autoplace.baselines.list_scheduling import solve_list_scheduling
 from ov_autoplace.baselines.multilevel import solve_multilevel
 from ov_autoplace.baselines.random_placement import solve_random
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.solvers.constraints import Constraints
-from ov_autoplace.solvers.solver import SolverAnswer
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import SolverAnswer
 
 __all__ = ["BASELINES", "LEARNED_BASELINES", "Baseline", "BaselineOptions"]
 

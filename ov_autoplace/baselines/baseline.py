@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
-from ov_autoplace.solvers.constraints import Constraints
-from ov_autoplace.solvers.solver import SolverAnswer, SolverOptions
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import SolverAnswer
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["Baseline", "BaselineOptions"]
 

@@ -19,10 +19,11 @@ from ov_autoplace.baselines.list_scheduling import ListSchedule, upward_ranks
 from ov_autoplace.baselines.producers import Producers
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import SolverAnswer
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import first_fit
-from ov_autoplace.solvers.solver import SolverAnswer, SolverOptions
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["earliest_task_first", "solve_earliest_task_first"]
 

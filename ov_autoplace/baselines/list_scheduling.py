@@ -21,10 +21,11 @@ from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.baselines.producers import Producers
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import SolverAnswer
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import first_fit
-from ov_autoplace.solvers.solver import SolverAnswer, SolverOptions
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["ListSchedule", "list_schedule", "solve_list_scheduling", "upward_ranks"]
 

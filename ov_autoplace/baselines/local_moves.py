@@ -28,7 +28,7 @@ from ov_autoplace.baselines.neural import discounted_returns, mean_over_edges, p
 from ov_autoplace.baselines.trials import Trials
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
 
 __all__ = ["search_local_moves"]
 

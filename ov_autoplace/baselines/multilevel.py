@@ -19,10 +19,11 @@ import numpy as np
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import SolverAnswer
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import first_fit, repair
-from ov_autoplace.solvers.solver import SolverAnswer, SolverOptions
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["solve_multilevel"]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import SolverAnswer
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import first_fit
-from ov_autoplace.solvers.solver import SolverAnswer, SolverOptions
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["solve_random"]
 

@@ -9,10 +9,10 @@ from ov_autoplace.baselines.baseline import BaselineOptions
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import SolverAnswer
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.greedy import greedy_assignment
-from ov_autoplace.solvers.solver import SolverAnswer
-from ov_autoplace.solvers.units import UnitGraph
 from ov_autoplace.training.environment import Environment
 
 __all__ = ["Trials"]

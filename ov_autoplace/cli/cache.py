@@ -145,7 +145,8 @@ def _measured_again(entry: StoredTransfers) -> tuple[float, float]:
     import numpy as np
 
     from ov_autoplace.devices.conditions import measuring_conditions
-    from ov_autoplace.devices.names import core_with_extra_devices, profiler_for, resolve_devices
+    from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
+    from ov_autoplace.measure.isolation.interface import profiler_for
     from ov_autoplace.measure.transfers import measure_transfers
 
     core = core_with_extra_devices()

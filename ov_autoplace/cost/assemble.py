@@ -8,9 +8,9 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.cost.wiring import wiring_of_ops
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
-from ov_autoplace.measure.transfers import TransferFit
 
 __all__ = ["assemble_table", "tensor_readers"]
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime
 import math
 import os
-import platform
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,10 +21,11 @@ import openvino as ov
 
 from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace.cost.target import DeviceProfile, Rate, Target
+from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.devices.conditions import cpu_information
 from ov_autoplace.errors import DeviceError
-from ov_autoplace.measure.transfers import TransferFit
 
-__all__ = ["default_precision", "generic_target", "memory_of", "processor_name"]
+__all__ = ["default_precision", "generic_target", "memory_of"]
 
 # Share of the arithmetic peak that an op class reaches.
 _EFFICIENCY = {"matmul": 0.6, "convolution": 0.5, "depthwise": 0.1, "elementwise": 0.1}
@@ -137,7 +137,7 @@ def _threads(core: ov.Core, device: str) -> int:
 
 def _cpu_peak(threads: int, precision: str) -> tuple[float, str]:
     """Peak flop/s: threads x lanes x 2 (multiply and add) x frequency."""
-    information = _cpu_information()
+    information = cpu_information()
     flags = set(information.get("flags", information.get("Features", "")).split())
     lanes = 16 if "avx512f" in flags else 8 if "avx2" in flags else 4
     # The highest frequency of the clock governor where it is known, else the present one.
@@ -149,16 +149,6 @@ def _cpu_peak(threads: int, precision: str) -> tuple[float, str]:
     return threads * lanes * 2 * hertz * speedup, "threads x lanes x 2 x frequency of /proc/cpuinfo"
 
 
-def _cpu_information() -> dict[str, str]:
-    """Fields of the first processor in ``/proc/cpuinfo``; empty where there is none."""
-    try:
-        first = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n\n")[0]
-    except OSError:
-        return {}
-    pairs = (line.partition(":") for line in first.splitlines())
-    return {key.strip(): value.strip() for key, _, value in pairs}
-
-
 def _reported_peak(core: ov.Core, device: str, precision: str) -> tuple[float, str]:
     reported = _property(core, device, "DEVICE_GOPS") or {}
     gops = {
@@ -168,11 +158,6 @@ def _reported_peak(core: ov.Core, device: str, precision: str) -> tuple[float, s
         if gops.get(key, 0.0) > 0:
             return gops[key] * 1e9, f"DEVICE_GOPS ({key})"
     return _GUESSED_PEAK, "a guess, since the device reports no DEVICE_GOPS"
-
-
-def processor_name() -> str:
-    """The processor in its maker's words, as far as the operating system tells them."""
-    return _cpu_information().get("model name", "") or platform.processor() or platform.machine()
 
 
 def memory_of(core: ov.Core, device: str) -> tuple[float, str]:

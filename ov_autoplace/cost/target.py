@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import TargetError
-from ov_autoplace.measure.transfers import TransferFit
 
 if TYPE_CHECKING:
     import openvino as ov

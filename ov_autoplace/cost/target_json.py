@@ -33,8 +33,8 @@ from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.files import read_json, write_text_atomically
 from ov_autoplace._base.json_fields import Record, naming
 from ov_autoplace.cost.target import DeviceProfile, Rate, RateSample, Target
+from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.errors import TargetError
-from ov_autoplace.measure.transfers import TransferFit, TransferSample
 
 __all__ = ["SCHEMA", "VERSION", "load_target", "save_target"]
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.proposals import Proposal, ProposalSource, propose
-from ov_autoplace.measure.transfers import TransferFit
 
 __all__ = ["MINIMAL_GAIN", "cheap_transfers", "free_transfers", "unbeatable_device"]
 

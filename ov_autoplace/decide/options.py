@@ -13,12 +13,12 @@ import openvino as ov
 
 from ov_autoplace._base.text import parse_json
 from ov_autoplace.errors import OptionError
+from ov_autoplace.policy.card import NO_POLICY
 
 __all__ = [
     "DEFAULT_BUDGET_MS",
     "DEFAULT_SOLVERS",
     "MODES",
-    "NO_POLICY",
     "POLICY_SOLVER",
     "PREFIX",
     "PROPERTY_NAMES",
@@ -29,7 +29,6 @@ __all__ = [
 
 PREFIX = "AUTOPLACE_"
 MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
-NO_POLICY = "none"
 DEFAULT_SOLVERS = ("auto", "greedy")
 POLICY_SOLVER = "policy"
 _NO_SOLVERS = "none"

@@ -31,6 +31,7 @@ from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.decide.arena import Arena, Contest, out_of_time, predicted, settled
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.decide.options import PlacerOptions
@@ -54,7 +55,7 @@ from ov_autoplace.measure.profiled import (
 )
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.transfer_store import TransferStore
-from ov_autoplace.measure.transfers import TransferFit, TransferSample, measure_transfers
+from ov_autoplace.measure.transfers import measure_transfers
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate

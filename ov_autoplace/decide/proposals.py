@@ -16,10 +16,10 @@ from ov_autoplace.errors import CheckpointError, PlacementError
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner, choose, draw
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import Evaluator
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers import solve
-from ov_autoplace.solvers.constraints import Constraints
-from ov_autoplace.solvers.solver import Evaluator
-from ov_autoplace.solvers.units import UnitGraph
 
 __all__ = ["POLICY_NAME", "Proposal", "ProposalSource", "propose"]
 

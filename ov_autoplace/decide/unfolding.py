@@ -17,13 +17,13 @@ import openvino as ov
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.arena import MINIMAL_GAIN
 from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.extract import extract, extract_structure
-from ov_autoplace.measure.transfers import TransferFit
 from ov_autoplace.placement.fitting import fit
 from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.partition import count_graph_subgraphs

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import openvino as ov
 
 from ov_autoplace._version import __version__
-from ov_autoplace.cost.generic_target import processor_name
 from ov_autoplace.devices.names import device_settings, fingerprint
 
-__all__ = ["measuring_conditions"]
+__all__ = ["cpu_information", "measuring_conditions", "processor_name"]
 
 
 def measuring_conditions(
@@ -36,3 +37,18 @@ def measuring_conditions(
         ),
         f"{processor_name()}, {len(os.sched_getaffinity(0))} of {os.cpu_count()} processors",
     )
+
+
+def processor_name() -> str:
+    """The processor in its maker's words, as far as the operating system tells them."""
+    return cpu_information().get("model name", "") or platform.processor() or platform.machine()
+
+
+def cpu_information() -> dict[str, str]:
+    """Fields of the first processor in ``/proc/cpuinfo``; empty where there is none."""
+    try:
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n\n")[0]
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.errors import AutoplaceError, DeviceError
 
 if TYPE_CHECKING:
-    from ov_autoplace.measure.isolation.interface import Profiler
+    pass
 
 __all__ = [
     "EXTRA_DEVICES_VARIABLE",
@@ -25,7 +24,6 @@ __all__ = [
     "device_settings",
     "fingerprint",
     "plugin_library",
-    "profiler_for",
     "property_text",
     "register_extra_devices",
     "remember_properties",
@@ -39,7 +37,6 @@ VIRTUAL_DEVICES = ("AUTO", "AUTOPLACE", "BATCH", "HETERO", "MULTI")
 # settings void; see `device_properties`.
 _EXCLUSIVE = "EXCLUSIVE_ASYNC_REQUESTS"
 
-_CACHE_PROPERTIES = ("CACHE_DIR", "CACHE_ENCRYPTION_CALLBACKS")
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -192,61 +189,6 @@ def device_properties(
         base = device.split(".")[0]
         result[device] = {**properties, **config, **own.get(base, {}), **own.get(device, {})}
     return result
-
-
-def profiler_for(
-    core: ov.Core | None,
-    devices: Sequence[str],
-    properties: Mapping[str, Mapping[str, Any]] | None = None,
-    *,
-    isolation: bool = True,
-) -> Profiler:
-    """A profiler whose own ``ov::Core`` knows ``devices`` as ``core`` does.
-
-    Aliases are registered again and properties that were set on ``core`` are copied, but for those of
-    OpenVINO's model cache: what is compiled to be measured belongs into no cache.
-
-    Args:
-        core: The caller's Core; ``None`` means a new one with the environment's extra devices.
-        devices: Real devices.
-        properties: More properties per device; they win over those of ``core``.
-        isolation: Work in a child process, which may crash or hang without harm.
-    """
-    core = core or core_with_extra_devices()
-    known = {d.split(".")[0] for d in ov.Core().available_devices}
-    bases = dict.fromkeys(device.split(".")[0] for device in devices)
-    plugins = [(base, str(plugin_library(core, base))) for base in bases if base not in known]
-    settings = {
-        device: {key: value for key, value in own.items() if key not in _CACHE_PROPERTIES}
-        for device, own in device_settings(core, devices, properties).items()
-    }
-    if isolation and (profiler := _isolated_profiler(plugins, settings)) is not None:
-        return profiler
-    from ov_autoplace._core import Profiler as InProcessProfiler
-
-    return InProcessProfiler(plugins, settings)
-
-
-def _isolated_profiler(
-    plugins: Sequence[tuple[str, str]], settings: Mapping[str, Mapping[str, str]]
-) -> Profiler | None:
-    """A profiler with a child process; ``None``, with one warning per process, where none can be started."""
-    from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError
-    from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
-
-    try:
-        return IsolatedProfiler(plugins, settings)
-    except (NoProcessError, ProcessEndedError) as cause:
-        _warn_once(
-            f"models are measured inside this process, where a plugin that crashes ends it: no other process "
-            f"can be started to measure in ({cause})"
-        )
-        return None
-
-
-@functools.cache
-def _warn_once(sentence: str) -> None:
-    _log.warning("%s", sentence)
 
 
 def device_settings(

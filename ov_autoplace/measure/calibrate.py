@@ -15,10 +15,12 @@ from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.cost.generic_target import default_precision, memory_of
 from ov_autoplace.cost.target import MEASURED, DeviceProfile, Rate, RateSample, Target
-from ov_autoplace.devices.names import device_properties, fingerprint, profiler_for
+from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.devices.names import device_properties, fingerprint
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.microbenchmarks import OVERHEAD_CHAINS, Benchmark, benchmarks, overhead_chain
-from ov_autoplace.measure.transfers import DEFAULT_SIZES, TransferFit, measure_transfers
+from ov_autoplace.measure.transfers import DEFAULT_SIZES, measure_transfers
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Profiler

@@ -16,6 +16,7 @@ from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_ar
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
@@ -25,7 +26,7 @@ from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.measure.attribution import Attribution, attribute
 from ov_autoplace.measure.crossings import probe_assignments, with_crossing_costs
 from ov_autoplace.measure.session import NodeCount, ProfilingSession, count_nodes, failing_on
-from ov_autoplace.measure.transfers import TransferFit, measure_transfers
+from ov_autoplace.measure.transfers import measure_transfers
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable

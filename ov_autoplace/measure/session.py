@@ -153,7 +153,7 @@ class ProfilingSession:
         *,
         isolation: bool = True,
     ) -> None:
-        from ov_autoplace.devices.names import profiler_for
+        from ov_autoplace.measure.isolation.interface import profiler_for
 
         self.devices = tuple(devices)
         self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)

@@ -24,10 +24,11 @@ from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace._base.files import read_json, write_text_atomically
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace._base.user_cache import user_cache_folder
+from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.devices.conditions import measuring_conditions
 from ov_autoplace.devices.names import device_settings
 from ov_autoplace.errors import AutoplaceError, OutputError, TargetError
-from ov_autoplace.measure.transfers import DEFAULT_SIZES, TransferFit, TransferSample, fit_transfers
+from ov_autoplace.measure.transfers import DEFAULT_SIZES, fit_transfers
 
 __all__ = ["FEWEST_SIZES", "SIZES", "StoredTransfers", "TransferStore", "stored_transfers"]
 

@@ -11,7 +11,6 @@ device tells the ops apart, without which a slow op could not be told from a slo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,12 +21,13 @@ from openvino import opset13 as opset
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.files import temporary_folder
-from ov_autoplace.errors import ProfilingError, TargetError
+from ov_autoplace.cost.transfers import TransferFit, TransferSample
+from ov_autoplace.errors import ProfilingError
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, Profiler
 
-__all__ = ["DEFAULT_SIZES", "TransferFit", "TransferSample", "fit_transfers", "measure_transfers"]
+__all__ = ["DEFAULT_SIZES", "fit_transfers", "measure_transfers"]
 
 DEFAULT_SIZES = (1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20)
 """Bytes of the tensors that are handed over."""
@@ -38,60 +38,6 @@ _CHAIN = 4  # ops of the chain that isolates one op's time
 _ROW = 64  # elements that one normalisation runs over; any length that all devices like
 _ROUNDS = 3  # placements of one size are run in turns, so that a slow second of the machine hits them all
 _MIN_RUNS, _MAX_RUNS = 3, 40
-
-
-@dataclass(frozen=True, eq=False)
-class TransferSample:
-    """One placement of the diamond, or of the chain, that was run.
-
-    Attributes:
-        devices: Device of each op; three of the diamond, or one repeated ``4`` times for the chain.
-        tensor_bytes: Bytes of every tensor in it.
-        seconds: Raw latencies, ``float64[n]``.
-    """
-
-    devices: tuple[str, ...]
-    tensor_bytes: int
-    seconds: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class TransferFit:
-    """Launch and hand-over costs between D devices.
-
-    Attributes:
-        devices: Device names.
-        latency: Fixed seconds of one hand-over, ``float64[D, D]`` (from, to).
-        seconds_per_byte: Seconds per byte of one hand-over, ``float64[D, D]``.
-        launch_seconds: Fixed seconds per subgraph, ``float64[D]``.
-        samples: What was measured; empty when nothing was.
-    """
-
-    devices: tuple[str, ...]
-    latency: FloatArray
-    seconds_per_byte: FloatArray
-    launch_seconds: FloatArray
-    samples: tuple[TransferSample, ...] = field(default=(), repr=False)
-
-    def for_devices(self, devices: Sequence[str]) -> TransferFit:
-        """The part of the fit that concerns ``devices``, in their order.
-
-        Raises:
-            TargetError: A device is not in the fit.
-        """
-        missing = [name for name in devices if name not in self.devices]
-        if missing:
-            raise TargetError(
-                f"no transfer costs are known for {', '.join(missing)}; known: {', '.join(self.devices)}"
-            )
-        kept = [self.devices.index(name) for name in devices]
-        return TransferFit(
-            devices=tuple(devices),
-            latency=frozen_array(self.latency[np.ix_(kept, kept)], np.float64),
-            seconds_per_byte=frozen_array(self.seconds_per_byte[np.ix_(kept, kept)], np.float64),
-            launch_seconds=frozen_array(self.launch_seconds[kept], np.float64),
-            samples=tuple(sample for sample in self.samples if set(sample.devices) <= set(devices)),
-        )
 
 
 def measure_transfers(

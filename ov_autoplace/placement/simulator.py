@@ -6,8 +6,8 @@ HETERO runs the subgraphs of one request strictly one after another, so
 
 where a transfer of b bytes from device p to device q takes ``transfer_latency[p, q] +
 transfer_seconds_per_byte[p, q] * b`` seconds. Which groups share a subgraph follows HETERO's own rules
-(:mod:`ov_autoplace.placement.partition`) on the ops of the model that the table was made from, or on the groups
-themselves where the table knows no ops. A constant is never transferred, but it takes part in those
+(:mod:`ov_autoplace.placement.partition`) on the ops of the model that the table was made from, or on the
+groups themselves where the table knows no ops. A constant is never transferred, but it takes part in those
 rules like any op.
 """
 

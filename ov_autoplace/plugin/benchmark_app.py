@@ -1,4 +1,4 @@
-"""OpenVINO's own benchmark_app with AUTOPLACE known to it: ``python -m ov_autoplace.plugin.benchmark_app ...``."""
+"""OpenVINO's own benchmark_app with AUTOPLACE known to it: ``ov-autoplace benchmark_app ...``."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from ov_autoplace.devices.names import device_properties, property_text
 from ov_autoplace.errors import AutoplaceError, OutputError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.model_hash import model_hash
-from ov_autoplace.policy.checkpoint import checkpoint_key
+from ov_autoplace.policy.card import checkpoint_key
 
 __all__ = ["MOST_BYTES", "DecisionCache", "StoredDecision", "cache_folder", "model_hash"]
 

@@ -1,6 +1,6 @@
 """What policies see of a cost table: arrays of numbers whose meaning does not depend on the model.
 
-Policies decide for the units of :class:`~ov_autoplace.solvers.units.UnitGraph`. All costs are divided by one
+Policies decide for the units of :class:`~ov_autoplace.problem.units.UnitGraph`. All costs are divided by one
 number per table, the mean time of a unit on its fastest device, so that a policy sees the same problem
 whatever the unit of time; what spans decades is compressed by
 :func:`~ov_autoplace.policy.levels.signed_log`.
@@ -20,8 +20,8 @@ from ov_autoplace.policy.levels import Level, beyond_best_other, build_levels, s
 from ov_autoplace.policy.probes import PROBE_FEATURES, probe_features
 from ov_autoplace.policy.structure import NODE_FEATURES, structural_features
 from ov_autoplace.policy.vocabulary import op_type_indices
-from ov_autoplace.solvers.constraints import Constraints
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.units import UnitGraph
 
 __all__ = ["NODE_FEATURES", "PAIR_FEATURES", "PROBE_FEATURES", "PolicyGraph", "policy_graph"]
 

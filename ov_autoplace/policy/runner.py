@@ -15,11 +15,11 @@ import openvino as ov
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.decide.options import NO_POLICY
 from ov_autoplace.errors import CheckpointError, PlacementError
-from ov_autoplace.policy.checkpoint import (
+from ov_autoplace.policy.card import (
     CONSTANTS,
     GRAPH,
+    NO_POLICY,
     Card,
     load_card,
     read_file,

@@ -1,7 +1,8 @@
 """Solvers: pure functions from a cost table and constraints to a placement."""
 
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import SolverAnswer
 from ov_autoplace.solvers.registry import SOLVERS, solve
-from ov_autoplace.solvers.solver import Solver, SolverAnswer, SolverOptions
+from ov_autoplace.solvers.solver import Solver, SolverOptions
 
 __all__ = ["SOLVERS", "Constraints", "Solver", "SolverAnswer", "SolverOptions", "solve"]

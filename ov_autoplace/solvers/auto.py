@@ -11,7 +11,9 @@ import numpy as np
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.local import improve
@@ -19,8 +21,7 @@ from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.milp import refine, with_program
 from ov_autoplace.solvers.mincut import cut_proposals
 from ov_autoplace.solvers.pooling import without_copies
-from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["solve_auto"]
 

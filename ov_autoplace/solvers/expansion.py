@@ -6,12 +6,13 @@ import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.memory import fill_in_order, limited_move
 from ov_autoplace.solvers.moves import all_moves, share_out
-from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["expansion_proposals", "isolating_bound", "solve_expansion"]
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.milp_model import solve_model
-from ov_autoplace.solvers.units import UnitGraph
 
 __all__ = ["smallest_limits"]
 

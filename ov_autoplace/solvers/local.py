@@ -11,10 +11,11 @@ from ov_autoplace._base.arrays import BoolArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.greedy import greedy_assignment
-from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["improve", "solve_local"]
 

@@ -9,10 +9,10 @@ import numpy as np
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.limits import smallest_limits
 from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.moves import Move, Moved
-from ov_autoplace.solvers.units import UnitGraph
 
 __all__ = ["fill_in_order", "first_fit", "limited_move"]
 

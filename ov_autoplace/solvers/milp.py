@@ -21,14 +21,15 @@ import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, IntArray
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import repair
 from ov_autoplace.solvers.milp_model import Solved, solve_model
 from ov_autoplace.solvers.pooling import copies_of, pooled, segmented, spread
-from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["refine", "solve_milp", "with_program"]
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.problem.units import UnitGraph
 
 __all__ = ["Solved", "solve_model"]
 

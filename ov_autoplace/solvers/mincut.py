@@ -9,11 +9,12 @@ import numpy as np
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import first_fit, limited_move
 from ov_autoplace.solvers.moves import Moved, share_out, swap
-from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["cut_proposals", "solve_mincut"]
 

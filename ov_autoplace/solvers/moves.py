@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.network import SINK, SOURCE, Stars, minimum_cut
-from ov_autoplace.solvers.units import UnitGraph
 
 __all__ = ["Move", "Moved", "all_moves", "expand", "share_out", "swap"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.solvers.constraints import Constraints
-from ov_autoplace.solvers.solver import SolverAnswer, SolverOptions
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import SolverAnswer
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["solve_policy"]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.problem.units import UnitGraph
 
 __all__ = ["copies_of", "pooled", "segmented", "spread", "without_copies"]
 

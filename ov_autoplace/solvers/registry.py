@@ -12,8 +12,8 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import OBJECTIVES, simulate
+from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.solvers.auto import solve_auto
-from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.expansion import solve_expansion
 from ov_autoplace.solvers.greedy import solve_greedy
 from ov_autoplace.solvers.local import solve_local

@@ -6,9 +6,10 @@ import numpy as np
 
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.solvers.constraints import Constraints
-from ov_autoplace.solvers.solver import Evaluator, SolverAnswer, SolverOptions
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
+from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["solve_single"]
 

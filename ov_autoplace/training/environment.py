@@ -18,10 +18,11 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.features import PolicyGraph
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import Evaluator
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.auto import solve_auto
-from ov_autoplace.solvers.constraints import Constraints
-from ov_autoplace.solvers.solver import Evaluator, SolverOptions
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["Environment"]
 

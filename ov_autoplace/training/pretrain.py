@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.policy.checkpoint import save_checkpoint
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
+from ov_autoplace.policy.networks.checkpoint import save_checkpoint
 from ov_autoplace.policy.networks.network import PlacementNetwork, make_network
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.evaluation import Evaluation, evaluate, greedy

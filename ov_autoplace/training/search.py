@@ -22,7 +22,7 @@ from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.network import make_network
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.policy_gradient import (
     PolicyGradientSettings,

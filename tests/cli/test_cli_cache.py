@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ov_autoplace.cli import main
+from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.devices.names import EXTRA_DEVICES_VARIABLE, core_with_extra_devices, device_properties
 from ov_autoplace.measure import transfer_store
 from ov_autoplace.measure.transfer_store import TransferStore
-from ov_autoplace.measure.transfers import TransferFit, TransferSample
 
 PAIR = ("XCPU", "CPU")
 

@@ -30,8 +30,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small network whose weights are all different, as in a trained one."""
     import torch
 
-    from ov_autoplace.policy.checkpoint import save_checkpoint
     from ov_autoplace.policy.config import CONFIGS
+    from ov_autoplace.policy.networks.checkpoint import save_checkpoint
     from ov_autoplace.policy.networks.network import make_network
 
     network = make_network(replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1, looks=0), 0)

@@ -11,11 +11,11 @@ from openvino import opset13 as op
 
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.target import DeviceProfile, Rate, Target
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import TargetError
 from ov_autoplace.graph import CoarseGraph
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.measure.transfers import TransferFit
 
 # Rates in operations, or bytes, per second.
 RATES = {"matmul": 1e9, "convolution": 2e9, "depthwise": 1e8, "elementwise": 1e7, "copy": 4e6}

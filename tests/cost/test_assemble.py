@@ -8,10 +8,10 @@ import pytest
 from openvino import opset13 as op
 
 from ov_autoplace.cost.assemble import assemble_table
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import TargetError
 from ov_autoplace.graph import CoarseGraph
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.measure.transfers import TransferFit
 
 FIT = TransferFit(
     devices=("CPU", "GPU"),

@@ -11,6 +11,7 @@ from openvino import opset13 as opset
 
 import zoo
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.cost.wiring import wiring_of_groups
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.graph.computation_graph import ComputationGraph
@@ -26,7 +27,6 @@ from ov_autoplace.measure.profiled import (
     profile_session,
 )
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.measure.transfers import TransferFit
 from ov_autoplace.placement.simulator import simulate
 
 PAIR = ("XCPU", "CPU")

@@ -10,8 +10,8 @@ import openvino as ov
 import pytest
 
 from ov_autoplace.cost.target import OP_CLASSES, DeviceProfile, Rate, RateSample, Target
+from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.errors import DeviceError, OutputError, TargetError
-from ov_autoplace.measure.transfers import TransferFit, TransferSample
 
 
 def make_device(name: str, **changes: object) -> DeviceProfile:

@@ -12,10 +12,10 @@ import pytest
 
 import ov_autoplace
 import zoo
+from ov_autoplace.cost.transfers import TransferSample
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.measure import transfer_store as module
 from ov_autoplace.measure.transfer_store import SIZES, TransferStore, stored_transfers
-from ov_autoplace.measure.transfers import TransferSample
 
 PAIR = ("XCPU", "CPU")
 

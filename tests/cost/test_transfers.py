@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ov_autoplace.devices.names import device_properties, profiler_for
+from ov_autoplace.cost.transfers import TransferSample
+from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import ProfilingError, TargetError
-from ov_autoplace.measure.transfers import DEFAULT_SIZES, TransferSample, fit_transfers, measure_transfers
+from ov_autoplace.measure.isolation.interface import profiler_for
+from ov_autoplace.measure.transfers import DEFAULT_SIZES, fit_transfers, measure_transfers
 
 DEVICES = ("A", "B")
 LAUNCH = {"A": 5e-6, "B": 9e-6}

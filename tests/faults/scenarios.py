@@ -89,7 +89,7 @@ def tuned_checkpoint(given: Path, root: Path) -> int:
     import torch
 
     from ov_autoplace.errors import AutoplaceError, TrainingError
-    from ov_autoplace.policy.checkpoint import load_card
+    from ov_autoplace.policy.card import load_card
     from ov_autoplace.policy.config import CONFIGS
     from ov_autoplace.policy.networks.network import make_network
     from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter

@@ -18,8 +18,8 @@ import pytest
 import ov_autoplace
 from command_line import Command, two_layers
 from ov_autoplace import _core
-from ov_autoplace.devices.names import profiler_for
 from ov_autoplace.errors import OptionError, ProfilingError
+from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.session import ProfilingSession, save_ir
 

@@ -14,7 +14,7 @@ from ov_autoplace.cost.target import Target
 from ov_autoplace.errors import CheckpointError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.decision_cache import DecisionCache
-from ov_autoplace.policy.checkpoint import load_card
+from ov_autoplace.policy.card import load_card
 
 SCENARIOS = [
     pytest.param("annotate", 6),

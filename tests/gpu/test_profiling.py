@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from gpu_models import encoder
 
-from ov_autoplace.devices.names import profiler_for
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure.attribution import attribute
+from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.profiled import profile_session
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.measure.transfers import TransferFit, measure_transfers
+from ov_autoplace.measure.transfers import measure_transfers
 
 DEVICES = ("GPU", "CPU")
 TRANSFERS = TransferFit(DEVICES, np.full((2, 2), 5e-5), np.full((2, 2), 1e-9), np.array([3e-5, 1e-6]))

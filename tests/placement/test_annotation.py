@@ -11,8 +11,9 @@ from openvino import opset13 as ops
 from openvino._offline_transformations import apply_moc_transformations
 
 from ov_autoplace.errors import OutputError, PlacementError
-from ov_autoplace.placement.annotation import annotate, annotated_placement, save_annotated, set_affinities
+from ov_autoplace.placement.annotation import annotate, annotated_placement, set_affinities
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plugin.annotated_files import save_annotated
 
 
 def _model() -> ov.Model:

@@ -17,9 +17,10 @@ from model_checks import open_shapes, outputs_of, random_inputs, random_regions,
 from ov_autoplace.decide.placer import place
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.placement.annotation import annotate, save_annotated
+from ov_autoplace.placement.annotation import annotate
 from ov_autoplace.placement.partition import count_subgraphs
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plugin.annotated_files import save_annotated
 
 DEVICES = ("XCPU", "CPU")
 LAYERS, WIDTH = 6, 8

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from ov_autoplace.errors import CheckpointError, OutputError
-from ov_autoplace.policy import checkpoint as module
-from ov_autoplace.policy.checkpoint import (
+from ov_autoplace.policy import card as module
+from ov_autoplace.policy.card import (
     checkpoint_key,
     load_card,
-    load_network,
     read_file,
     resolve_checkpoint,
     update_card,
     write_checkpoint,
 )
+from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.runner import PolicyRunner
 from policy_checkpoints import handmade, handmade_files
 

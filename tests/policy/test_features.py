@@ -10,7 +10,7 @@ from ov_autoplace.policy.levels import LEVELS, beyond_best_other, signed_log
 from ov_autoplace.policy.probes import LOOK_FEATURES, look_features
 from ov_autoplace.policy.structure import NODE_FEATURES, fractal_dimension
 from ov_autoplace.policy.vocabulary import OP_TYPES, UNKNOWN, op_type_indices
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
 from solvers.random_tables import make_table, random_table
 
 

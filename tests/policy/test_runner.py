@@ -15,6 +15,7 @@ import openvino as ov
 import pytest
 
 from ov_autoplace.errors import CheckpointError, PlacementError
+from ov_autoplace.policy import card
 from ov_autoplace.policy import runner as module
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
 from ov_autoplace.policy.runner import PolicyRunner, choose, draw, find_policy
@@ -172,7 +173,7 @@ def test_a_number_of_devices_that_the_policy_does_not_know_is_refused(tmp_path: 
 
 
 def test_a_checkpoint_without_ir_cannot_place(tmp_path: Path) -> None:
-    from ov_autoplace.policy.checkpoint import write_checkpoint
+    from ov_autoplace.policy.card import write_checkpoint
 
     write_checkpoint(tmp_path / "net", {"policy.safetensors": b""}, {"name": "gdp"}, {}, {})
     with pytest.raises(CheckpointError, match="'gdp' runs with torch only; use 'base'"):
@@ -181,7 +182,7 @@ def test_a_checkpoint_without_ir_cannot_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("graph", [b"", b"<net", b"<net name='x' version='11'></net>"])
 def test_what_is_no_network_is_refused_in_one_sentence(tmp_path: Path, graph: bytes) -> None:
-    from ov_autoplace.policy.checkpoint import write_checkpoint
+    from ov_autoplace.policy.card import write_checkpoint
 
     files = {"policy.safetensors": b"", "policy.xml": graph, "policy.bin": b""}
     write_checkpoint(tmp_path / "net", files, {"name": "n"}, {}, {})
@@ -193,10 +194,9 @@ def test_what_is_no_network_is_refused_in_one_sentence(tmp_path: Path, graph: by
 def test_a_request_without_a_choice_takes_the_shipped_policy_where_it_applies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from ov_autoplace.policy import checkpoint
 
     shipped = handmade(tmp_path / "shipped", training={"max_devices": 2})
-    for place in (checkpoint, module):
+    for place in (card, module):
         monkeypatch.setattr(place, "shipped_checkpoint", lambda: shipped)
     assert find_policy(None, 2).card.folder == shipped
     assert find_policy("none", 2) is None
@@ -211,7 +211,7 @@ def test_a_request_without_a_choice_takes_the_shipped_policy_where_it_applies(
     assert "policy.bin is damaged" in caplog.text
     with pytest.raises(CheckpointError, match="damaged"):
         find_policy("base", 2)
-    for place in (checkpoint, module):
+    for place in (card, module):
         monkeypatch.setattr(place, "shipped_checkpoint", lambda: None)
     assert find_policy(None, 2) is None
     with pytest.raises(CheckpointError, match="has no policy checkpoint"):

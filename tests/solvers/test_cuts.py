@@ -10,9 +10,9 @@ from random_tables import legal_assignments, make_table, random_table, relaxed_s
 
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.moves import expand, share_out, swap
-from ov_autoplace.solvers.units import UnitGraph
 
 
 def unlimited(table: CostTable) -> CostTable:

@@ -12,12 +12,12 @@ from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers import auto as auto_module
 from ov_autoplace.solvers import solve
-from ov_autoplace.solvers.constraints import Constraints
 from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.pooling import copies_of, pooled
-from ov_autoplace.solvers.units import UnitGraph
 
 
 def tight_table(seed: int, groups: int = 7, devices: int = 3, *, peaks: bool = False) -> CostTable:

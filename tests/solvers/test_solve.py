@@ -12,10 +12,10 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate, simulate_batch
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import Evaluator
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers import SOLVERS, SolverAnswer, solve
-from ov_autoplace.solvers.constraints import Constraints
-from ov_autoplace.solvers.solver import Evaluator
-from ov_autoplace.solvers.units import UnitGraph
 
 
 @pytest.mark.parametrize("solver", sorted(set(SOLVERS) - {"policy"}))  # policy: test_policy_solver.py

@@ -10,7 +10,7 @@ import pytest
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.training.environment import Environment
 from solvers.random_tables import legal_assignments, make_table, random_table
 from training.chains import chain_seconds, chain_table, fast_and_slow

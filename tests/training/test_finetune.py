@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from ov_autoplace.errors import CheckpointError, OptionError, TrainingError
-from ov_autoplace.policy.checkpoint import load_card, load_network, save_checkpoint
+from ov_autoplace.policy.card import load_card
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.batch import collate
+from ov_autoplace.policy.networks.checkpoint import load_network, save_checkpoint
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.training.finetune import finetune

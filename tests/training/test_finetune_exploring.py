@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from ov_autoplace.policy.checkpoint import load_network, save_checkpoint
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.batch import collate
+from ov_autoplace.policy.networks.checkpoint import load_network, save_checkpoint
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.finetuning.measuring import Record

@@ -18,8 +18,8 @@ from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.placement.simulator import simulate
-from ov_autoplace.policy.checkpoint import save_checkpoint
 from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.networks.checkpoint import save_checkpoint
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.solvers import solve
 from ov_autoplace.training.targets import RandomTargets, random_task

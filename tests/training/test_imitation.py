@@ -7,8 +7,8 @@ import torch
 
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.batch import collate
-from ov_autoplace.solvers.constraints import Constraints
-from ov_autoplace.solvers.units import UnitGraph
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.training.imitation import expected_seconds, imitation_loss
 from solvers.random_tables import make_table, random_table
 

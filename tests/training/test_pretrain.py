@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from ov_autoplace.errors import OptionError, TrainingError
-from ov_autoplace.policy.checkpoint import load_network
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.networks.batch import collate
+from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.training.evaluation import evaluate, greedy

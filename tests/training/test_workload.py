@@ -12,11 +12,11 @@ import workloads
 import zoo
 from ov_autoplace.cost.analytic import WORK_CLASSES, analytic_table
 from ov_autoplace.cost.target import DeviceProfile, Rate, Target
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.measure.transfers import TransferFit
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
 from ov_autoplace.training.workload import Workload, load_folder
 

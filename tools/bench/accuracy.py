@@ -35,12 +35,13 @@ import transformers_kinds
 import zoo
 from ov_autoplace._base.statistics import median_interval
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.devices.names import device_properties, profiler_for
+from ov_autoplace.devices.names import device_properties
 from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.profiled import profile_session
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.transfers import measure_transfers

@@ -33,7 +33,7 @@ def _compile(folder: str) -> None:
     ]
     config = {
         "CACHE_DIR": folder,
-        "AUTOPLACE_POLICY": ov_autoplace.decide.options.NO_POLICY,
+        "AUTOPLACE_POLICY": ov_autoplace.policy.card.NO_POLICY,
         "AUTOPLACE_PIN": {first: "XCPU", last: "CPU"},
     }
     compiled = unequal_pair().compile_model(model, "AUTOPLACE:XCPU,CPU", config)

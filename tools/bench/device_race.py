@@ -25,11 +25,12 @@ from real_models import PAIRS
 import ov_autoplace
 from ov_autoplace._base.statistics import Interval, median_interval, paired_ratio
 from ov_autoplace.cost.target import Target
-from ov_autoplace.devices.names import device_properties, profiler_for
+from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.session import save_ir
 from ov_autoplace.measure.transfers import measure_transfers
 from ov_autoplace.placement.placement import Placement

@@ -55,7 +55,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.placer import place
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.policy.checkpoint import load_card
+from ov_autoplace.policy.card import load_card
 from ov_autoplace.solvers import solve
 
 _MODELS = {

@@ -74,7 +74,7 @@ def search_simulated(arguments: argparse.Namespace) -> dict[str, Any]:
     """The papers' protocol on the simulator, from the checkpoint or from scratch."""
     from ov_autoplace.cost.table import CostTable
     from ov_autoplace.placement.simulator import simulate
-    from ov_autoplace.policy.checkpoint import load_network
+    from ov_autoplace.policy.networks.checkpoint import load_network
     from ov_autoplace.solvers import solve
     from ov_autoplace.training.search import search
 

@@ -22,7 +22,7 @@ from suite_report import print_result
 from suite_result import Case, Result, Table, interval_cell, measured_ratio
 
 from ov_autoplace._base.statistics import median_interval, paired_ratio
-from ov_autoplace.devices.names import profiler_for
+from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.session import save_ir
 
 WANTED = 0.5

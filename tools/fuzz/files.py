@@ -22,8 +22,9 @@ from ov_autoplace.placement.decision import Decision
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin.decision_cache import DecisionCache
-from ov_autoplace.policy.checkpoint import CARD, WEIGHTS, load_card, load_network, read_file
+from ov_autoplace.policy.card import CARD, WEIGHTS, load_card, read_file
 from ov_autoplace.policy.config import CONFIGS
+from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.solvers import solve
 from ov_autoplace.training.logs import read_log
 from ov_autoplace.training.workload import Workload
@@ -300,7 +301,7 @@ def log(data: bytes, folder: Path) -> None:
 
 def card_seeds() -> list[bytes]:
     """The shipped checkpoint's card without its long parts."""
-    from ov_autoplace.policy.checkpoint import _features, shipped_checkpoint
+    from ov_autoplace.policy.card import _features, shipped_checkpoint
 
     shipped = shipped_checkpoint()
     assert shipped is not None

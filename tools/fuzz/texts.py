@@ -18,7 +18,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions, split_config
 from ov_autoplace.devices.names import EXTRA_DEVICES_VARIABLE, register_extra_devices, resolve_devices
 from ov_autoplace.graph.shapes import with_static_shapes
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.training.finetuning.budget import parse_seconds
 
 __all__ = [

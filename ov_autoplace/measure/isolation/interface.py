@@ -1,15 +1,77 @@
-"""Types of what compiles and runs models to time them, wherever that happens: here or in a child process."""
+"""What compiles and runs models to time them, wherever that happens: here or in a child process."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import functools
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import openvino as ov
 
 from ov_autoplace import _core
+from ov_autoplace.devices.names import core_with_extra_devices, device_settings, plugin_library
 from ov_autoplace.measure.isolation import profiler as isolated
+from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError
 
-__all__ = ["Executable", "NodeTime", "Profiler", "RaceResult"]
+__all__ = ["Executable", "NodeTime", "Profiler", "RaceResult", "profiler_for"]
 
 Executable: TypeAlias = _core.Executable | isolated.IsolatedExecutable
 NodeTime: TypeAlias = _core.NodeTime | isolated.IsolatedNodeTime
 Profiler: TypeAlias = _core.Profiler | isolated.IsolatedProfiler
 RaceResult: TypeAlias = _core.RaceResult  # the child's has the same attributes
+
+
+_log = logging.getLogger("ov_autoplace")
+
+_CACHE_PROPERTIES = ("CACHE_DIR", "CACHE_ENCRYPTION_CALLBACKS")
+
+
+def profiler_for(
+    core: ov.Core | None,
+    devices: Sequence[str],
+    properties: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    isolation: bool = True,
+) -> Profiler:
+    """A profiler whose own ``ov::Core`` knows ``devices`` as ``core`` does.
+
+    Aliases are registered again and properties that were set on ``core`` are copied, but for those of
+    OpenVINO's model cache: what is compiled to be measured belongs into no cache.
+
+    Args:
+        core: The caller's Core; ``None`` means a new one with the environment's extra devices.
+        devices: Real devices.
+        properties: More properties per device; they win over those of ``core``.
+        isolation: Work in a child process, which may crash or hang without harm.
+    """
+    core = core or core_with_extra_devices()
+    known = {d.split(".")[0] for d in ov.Core().available_devices}
+    bases = dict.fromkeys(device.split(".")[0] for device in devices)
+    plugins = [(base, str(plugin_library(core, base))) for base in bases if base not in known]
+    settings = {
+        device: {key: value for key, value in own.items() if key not in _CACHE_PROPERTIES}
+        for device, own in device_settings(core, devices, properties).items()
+    }
+    if isolation and (profiler := _isolated_profiler(plugins, settings)) is not None:
+        return profiler
+    return _core.Profiler(plugins, settings)
+
+
+def _isolated_profiler(
+    plugins: Sequence[tuple[str, str]], settings: Mapping[str, Mapping[str, str]]
+) -> Profiler | None:
+    """A profiler with a child process; ``None``, with one warning per process, where none can be started."""
+    try:
+        return isolated.IsolatedProfiler(plugins, settings)
+    except (NoProcessError, ProcessEndedError) as cause:
+        _warn_once(
+            f"models are measured inside this process, where a plugin that crashes ends it: no other process "
+            f"can be started to measure in ({cause})"
+        )
+        return None
+
+
+@functools.cache
+def _warn_once(sentence: str) -> None:
+    _log.warning("%s", sentence)

@@ -8,15 +8,8 @@ from typing import Any
 
 import safetensors.torch
 
-from ov_autoplace.policy.checkpoint import (
-    CONSTANTS,
-    GRAPH,
-    WEIGHTS,
-    Card,
-    read_file,
-    save_checkpoint,
-    write_checkpoint,
-)
+from ov_autoplace.policy.card import CONSTANTS, GRAPH, WEIGHTS, Card, read_file, write_checkpoint
+from ov_autoplace.policy.networks.checkpoint import save_checkpoint
 from ov_autoplace.policy.networks.network import PlacementNetwork
 from ov_autoplace.policy.reweighting import exchange_weights
 

@@ -13,7 +13,7 @@ from typing import Any
 from ov_autoplace._base.files import staged_folder
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OutputError, TrainingError
-from ov_autoplace.policy.checkpoint import CARD
+from ov_autoplace.policy.card import CARD
 from ov_autoplace.training.finetuning.task import Event, TuningTask
 from ov_autoplace.training.learning_curve import draw_learning_curve
 from ov_autoplace.training.logs import JsonLinesLog, read_log

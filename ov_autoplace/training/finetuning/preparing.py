@@ -13,6 +13,7 @@ from ov_autoplace._base.arrays import BoolArray
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.errors import ModelError, ProfilingError, TrainingError
@@ -23,7 +24,7 @@ from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.measure.profiled import profile_session
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.measure.transfers import TransferFit, measure_transfers
+from ov_autoplace.measure.transfers import measure_transfers
 from ov_autoplace.plugin.decision_cache import model_hash
 from ov_autoplace.training.finetuning.budget import Budget, Interruption
 

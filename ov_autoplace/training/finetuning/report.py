@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ov_autoplace.devices.names import fingerprint
-from ov_autoplace.policy.checkpoint import Card
+from ov_autoplace.policy.card import Card
 from ov_autoplace.training.finetune import TunedModel
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.measuring import Record

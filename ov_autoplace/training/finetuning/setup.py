@@ -18,8 +18,9 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.models import read_model
 from ov_autoplace.devices.names import core_with_extra_devices, device_settings, fingerprint, resolve_devices
 from ov_autoplace.errors import CheckpointError, OptionError, ProfilingError, TrainingError
-from ov_autoplace.policy.checkpoint import Card, load_network
+from ov_autoplace.policy.card import Card
 from ov_autoplace.policy.config import CONFIGS
+from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.networks.network import PlacementNetwork, make_network
 from ov_autoplace.training.finetuning.budget import Budget, Interruption
 from ov_autoplace.training.finetuning.measuring import Workbench

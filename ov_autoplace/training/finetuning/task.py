@@ -17,10 +17,10 @@ from ov_autoplace.measure.corrections import Observation, corrected_table
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import Evaluator
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers import solve
-from ov_autoplace.solvers.constraints import Constraints
-from ov_autoplace.solvers.solver import Evaluator
-from ov_autoplace.solvers.units import UnitGraph
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.finetuning.exploration import Exploration
 from ov_autoplace.training.finetuning.measuring import Record, Workbench

@@ -18,7 +18,7 @@ import numpy as np
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace.cost.liveness import Liveness, liveness_of, static_bytes
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.problem.constraints import Constraints
 
 __all__ = ["UnitGraph"]
 

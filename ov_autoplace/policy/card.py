@@ -14,24 +14,20 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ov_autoplace._base.files import read_json
 from ov_autoplace._version import __version__
-from ov_autoplace.errors import CheckpointError, OptionError
-
-if TYPE_CHECKING:
-    from ov_autoplace.policy.networks.network import PlacementNetwork
+from ov_autoplace.errors import CheckpointError
 
 __all__ = [
     "BASE",
+    "NO_POLICY",
     "Card",
     "checkpoint_key",
     "load_card",
-    "load_network",
     "read_file",
     "resolve_checkpoint",
-    "save_checkpoint",
     "shipped_checkpoint",
     "update_card",
     "write_checkpoint",
@@ -39,6 +35,9 @@ __all__ = [
 
 BASE = "base"
 """What stands for the checkpoint that comes with the package."""
+
+NO_POLICY = "none"
+"""What stands for no policy at all."""
 
 SCHEMA, VERSION = "ov-autoplace/policy", 1
 CARD, WEIGHTS, GRAPH, CONSTANTS = "card.json", "policy.safetensors", "policy.xml", "policy.bin"
@@ -191,65 +190,6 @@ def read_file(card: Card, name: str) -> bytes:
             f"{path} is damaged: it is not the file that {CARD} describes; copy the checkpoint again"
         )
     return content
-
-
-def load_network(checkpoint: str | os.PathLike[str] | None = None) -> PlacementNetwork:
-    """The network of a checkpoint with its weights, in evaluation mode; needs torch.
-
-    Raises:
-        CheckpointError: See :func:`load_card`; or weights and configuration do not fit together.
-    """
-    import safetensors
-    import safetensors.torch
-
-    from ov_autoplace.policy.config import NetworkConfig
-    from ov_autoplace.policy.networks.network import PlacementNetwork
-
-    card = load_card(checkpoint)
-    content = read_file(card, WEIGHTS)
-    try:
-        network = PlacementNetwork(NetworkConfig.from_dict(dict(card.network)))
-        network.load_state_dict(safetensors.torch.load(content))
-    except (OptionError, ValueError, RuntimeError, KeyError, safetensors.SafetensorError) as cause:
-        first = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
-        raise CheckpointError(f"the network of {card.folder} cannot be built: {first}") from cause
-    return network.eval()
-
-
-def save_checkpoint(
-    folder: str | os.PathLike[str],
-    network: PlacementNetwork,
-    training: Mapping[str, Any],
-    metrics: Mapping[str, Any],
-    beside: Mapping[str, bytes] | None = None,
-) -> Card:
-    """Write a checkpoint; needs torch.
-
-    Everything is written beside the folder and takes its name in one step: a kill leaves the old checkpoint
-    or the new one. What else lies in the folder stays there. Networks that cannot be exported
-    (:func:`~ov_autoplace.policy.networks.export.can_be_exported`) are written without IR.
-
-    Args:
-        folder: Made when it does not exist; its parent must exist.
-        network: Is exported as it is, in evaluation mode, and not changed.
-        training: Where it comes from: data, seeds, command, commit, date; what JSON can hold.
-        metrics: How good it is, with spread and losing cases; what JSON can hold.
-        beside: See :func:`write_checkpoint`.
-
-    Raises:
-        CheckpointError: ``training`` or ``metrics`` hold what JSON cannot, or the exported network does not
-            answer like the given one.
-        OutputError: The folder cannot be written.
-    """
-    import safetensors.torch
-
-    from ov_autoplace.policy.networks.export import can_be_exported, export_network
-
-    weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
-    files = {WEIGHTS: safetensors.torch.save(weights)}
-    if can_be_exported(network.config):
-        files[GRAPH], files[CONSTANTS] = export_network(network)
-    return write_checkpoint(folder, files, network.config.to_dict(), training, metrics, beside)
 
 
 def write_checkpoint(

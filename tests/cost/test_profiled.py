@@ -293,7 +293,7 @@ def test_columns_add_up_to_the_latency_of_each_device(unequal_pair: ov.Core, nam
 
 
 def test_the_heavy_matmul_is_the_heavy_group(unequal_pair: ov.Core) -> None:
-    data = opset.parameter([64, 64], np.float32, name="data")
+    data = opset.parameter([512, 64], np.float32, name="data")
     node = data
     for i, width in enumerate((64, 4096, 64)):
         rows = node.get_output_shape(0)[1]
@@ -307,7 +307,8 @@ def test_the_heavy_matmul_is_the_heavy_group(unequal_pair: ov.Core) -> None:
     group_of = {op: g for g, ops in enumerate(table.members or ()) for op in ops}
     for d in range(2):
         heavy = table.op_seconds[group_of["matmul1"], d] + table.op_seconds[group_of["matmul2"], d]
-        assert heavy > 0.5 * table.op_seconds[:, d].sum()
+        light = max(table.op_seconds[group_of[f"light{i}"], d] for i in range(4))
+        assert heavy > 2 * light
 
 
 def test_ops_that_a_device_does_not_support_are_infinite_there(unequal_pair: ov.Core) -> None:

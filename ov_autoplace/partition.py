@@ -44,8 +44,7 @@ def count_subgraphs(model: ov.Model, placement: Placement | Mapping[str, str]) -
     """
     from ov_autoplace.placement.fitting import fit  # which asks this module where HETERO cuts
 
-    fitted = fit(model, placement)
-    return count_graph_subgraphs(fitted.graph, fitted.devices)
+    return fit(model, placement).submodels
 
 
 def subgraphs_of(model: ov.Model, placement: Placement | Mapping[str, str]) -> dict[str, int]:

@@ -21,6 +21,8 @@ from ov_autoplace.graph.extract import extract_structure
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.legality import broken_bonds
+from ov_autoplace.partition import count_graph_subgraphs, graph_subgraphs
+from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.text import parse_json
 
@@ -40,12 +42,20 @@ class FittedPlacement:
         device_of: Device of each op, in topological order.
         folded: Placed ops of the given model that ``model`` lacks, because it is a folded clone; ``None``
             when ``model`` is the given one.
+        cut: The ops that HETERO cuts, with a number per op that tells devices apart: those of ``graph``,
+            and what is inserted where a tensor with bounded dimensions crosses.
     """
 
     model: ov.Model
     graph: ComputationGraph
     device_of: dict[str, str]
     folded: tuple[str, ...] | None
+    cut: tuple[ComputationGraph, IntArray]
+
+    @property
+    def submodels(self) -> int:
+        """How many submodels HETERO makes."""
+        return count_graph_subgraphs(*self.cut)
 
     @property
     def devices(self) -> IntArray:
@@ -80,7 +90,7 @@ def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlac
             still = _reasons(folded_graph, device_of)
             if still is not None and not still:
                 gone = tuple(sorted(set(device_of) - set(folded_graph.names)))
-                return FittedPlacement(clone, folded_graph, _of_ops(folded_graph, device_of), gone)
+                return _fitted(clone, folded_graph, device_of, gone)
             graph, reasons = (folded_graph, still) if reasons is None else (graph, reasons)
         elif reasons is None:
             reasons = _reasons(graph, device_of)
@@ -92,7 +102,24 @@ def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlac
             f"HETERO cannot run this placement: {reasons[0]}{more}; "
             "place them, and what lies between them, on one device"
         )
-    return FittedPlacement(model, graph, _of_ops(graph, device_of), None)
+    return _fitted(model, graph, device_of, None)
+
+
+def _fitted(
+    model: ov.Model, graph: ComputationGraph, device_of: Mapping[str, str], folded: tuple[str, ...] | None
+) -> FittedPlacement:
+    device_of = {name: device_of[name] for name in graph.names}
+    numbers = _numbers(graph, device_of)
+    cut = (graph, numbers)
+    if len(graph.bounded_edges):
+        subgraph = graph_subgraphs(graph, numbers)
+        if (subgraph[graph.bounded_edges[:, 0]] != subgraph[graph.bounded_edges[:, 1]]).any():
+            clone = model.clone()
+            make_names_unique(clone)
+            opened = open_bounded_crossings(clone, device_of)
+            opened_graph = extract_structure(clone)
+            cut = (opened_graph, _numbers(opened_graph, opened))
+    return FittedPlacement(model, graph, device_of, folded, cut)
 
 
 def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str] | None:
@@ -103,10 +130,6 @@ def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str]
     # First what the placement says itself, then what HETERO parts on one device because of it.
     broken.sort(key=lambda bond: device_of[bond.first] == device_of[bond.second])
     return [bond.reason for bond in broken]
-
-
-def _of_ops(graph: ComputationGraph, device_of: Mapping[str, str]) -> dict[str, str]:
-    return {name: device_of[name] for name in graph.names}
 
 
 def check_complete(device_of: Mapping[str, str], names: Iterable[str]) -> None:

@@ -7,11 +7,17 @@ import openvino as ov
 import openvino.opset13 as ops
 import pytest
 
+from legality import group_placements
+from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.legality import broken_bonds
-from ov_autoplace.placement.annotation import annotate
+from ov_autoplace.partition import count_graph_subgraphs, count_subgraphs
+from ov_autoplace.placement.annotation import annotate, annotated_placement
 from ov_autoplace.placement.bounded import open_bounded_crossings
+from random_dynamic_models import random_dynamic_model
 
 
 def dense_chain() -> ov.Model:
@@ -78,6 +84,53 @@ def test_only_crossings_get_new_ops():
     assert added
     assert {placed[name] for name in added} == {"XCPU"}
     assert open_bounded_crossings(model, placed) == placed
+
+
+@pytest.mark.parametrize("seed", [1, 10, 33, 110])
+def test_hetero_cuts_where_it_was_predicted_to(seed):
+    model = random_dynamic_model(seed).model
+    make_names_unique(model)
+    fold_static_shapes(model)
+    graph = extract(model)
+    coarse = coarsen(graph, light_ops=False)
+    opened = 0
+    for _, groups in zip(range(6), group_placements(len(coarse), seed), strict=False):
+        on = groups[coarse.group_of]
+        if len(set(on.tolist())) < 2 or broken_bonds(graph, on):
+            continue
+        device_of = {name: ("XCPU", "CPU")[d] for name, d in zip(graph.names, on.tolist(), strict=True)}
+        predicted = count_graph_subgraphs(graph, on)
+        assert count_subgraphs(model, device_of) == predicted
+        annotated = model.clone()
+        annotate(annotated, device_of)
+        assert count_subgraphs(annotated, annotated_placement(annotated)) == predicted
+        opened += len(annotated.get_ops()) > len(model.get_ops())
+    assert opened
+
+
+def test_what_must_stay_together_once_bounds_are_opened_is_refused_before_anything_is_written():
+    """HETERO's last resort against circles, cutting off one op after another, meets the inserted ones too."""
+    model, device_of = moved_cut()
+    graph = extract(model)
+    before = [op.get_friendly_name() for op in model.get_ops()]
+    assert broken_bonds(graph, np.array([device_of[name] == "CPU" for name in graph.names], np.int32)) == []
+    for ask in (annotate, count_subgraphs):
+        with pytest.raises(PlacementError, match="one subgraph"):
+            ask(model, device_of)
+    assert [op.get_friendly_name() for op in model.get_ops()] == before
+
+
+def moved_cut() -> tuple[ov.Model, dict[str, str]]:
+    """A placement of groups whose variable is parted once bounded dimensions are opened."""
+    seed = 152
+    model = random_dynamic_model(seed).model
+    make_names_unique(model)
+    fold_static_shapes(model)
+    coarse = coarsen(extract(model), light_ops=False)
+    *_, groups = (g for _, g in zip(range(6), group_placements(len(coarse), seed), strict=False))
+    names = coarse.ops.names
+    devices = groups[coarse.group_of].tolist()
+    return model, {name: ("XCPU", "CPU")[d] for name, d in zip(names, devices, strict=True)}
 
 
 def test_the_users_own_file_cannot_have_such_a_crossing():

@@ -129,7 +129,11 @@ def interrupt(arguments: Sequence[str], after: float | bytes | None, presses: in
 
 
 def _read(
-    terminal: int, output: bytearray, process: subprocess.Popen[bytes], until: float, text: bytes | None = None
+    terminal: int,
+    output: bytearray,
+    process: subprocess.Popen[bytes],
+    until: float,
+    text: bytes | None = None,
 ) -> None:
     """Take what is written until the process ends, a moment comes or a text was written."""
     while time.monotonic() < until and not (text and text in output):

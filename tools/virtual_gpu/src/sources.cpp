@@ -39,6 +39,14 @@ bool is_large(const std::string& name) {
     return false;
 }
 
+std::size_t occurrences(const std::string& text, const std::string& what) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) {
+        ++count;
+    }
+    return count;
+}
+
 void insert_before_each(std::string& text, std::size_t from, const std::string& what,
                         const std::string& add) {
     for (std::size_t at = text.find(what, from); at != std::string::npos;
@@ -106,8 +114,9 @@ std::string known_options(const std::string& options) {
     return result;
 }
 
-bool may_be_turned(const std::string& source) {
-    return source.find("reqd_work_group_size(1,") != std::string::npos;
+bool may_all_be_turned(const std::string& source) {
+    const std::size_t turned = occurrences(source, "reqd_work_group_size(1,");
+    return turned && turned >= occurrences(source, "__kernel void ");
 }
 
 std::string turned(const std::string& source, const LocalSize& size) {

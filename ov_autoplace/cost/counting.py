@@ -189,7 +189,12 @@ def _count_piece(
     while not tries or (tries[-1].count.disturbance > _QUIET and len(tries) < _TRIES):
         if tries and budget is not None and not budget.allows(tries[-1].compile_seconds + SECONDS):
             break
-        tries.append(_counted_once(session, device_of, here))
+        try:
+            tries.append(_counted_once(session, device_of, here))
+        except ProfilingError:
+            if not tries:
+                raise
+            break
     best = min(tries, key=attrgetter("count.disturbance"))
     if best.count.disturbance > _BUSY:
         _log.warning(

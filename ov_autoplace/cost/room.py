@@ -23,9 +23,11 @@ from ov_autoplace.cost.target import Target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.options import PlacerOptions
 from ov_autoplace.simulator import problem_of
 
-__all__ = ["Room", "memory_capacity"]
+__all__ = ["Room", "memory_capacity", "room_of"]
 
 # More compilations than this are not worth it: what lies between the pieces is then estimated.
 _MOST_PIECES = 16
@@ -48,6 +50,29 @@ def memory_capacity(
     memory = [memory_of(core, d)[0] if target is None else target.device(d).memory_bytes for d in devices]
     allowed = [min(m, limits.get(d, np.inf)) for d, m in zip(devices, memory, strict=True)]
     return frozen_array(allowed, np.float64)
+
+
+def room_of(
+    core: ov.Core,
+    model: ov.Model,
+    devices: Sequence[str],
+    options: PlacerOptions,
+    target: Target | None = None,
+) -> Room:
+    """What devices that are taken to support everything can hold of a model.
+
+    Args:
+        core: Where the devices are.
+        model: Is not modified.
+        devices: Device names.
+        options: The user's limits, and shapes for dynamic inputs.
+        target: A profile that knows the devices.
+    """
+    graph = extract(model, options.shapes)
+    supported = np.ones((len(graph), len(devices)), dtype=np.bool_)
+    return Room(
+        tuple(devices), graph, supported, memory_capacity(core, devices, options.memory_limit, target)
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,6 +56,12 @@ def compile_placed(
         explicit: The caller named the devices; an annotation that uses others is then not applied.
     """
     if len(devices) == 1:
+        if devices[0] in options.memory_limit and not _holders(core, model, devices, options):
+            limit = options.memory_limit[devices[0]]
+            raise PlacementError(
+                f"the model does not fit into the {limit:.0f} bytes that {devices[0]} may hold; "
+                "raise the limit or add a device"
+            )
         return _compile_on(core, model, devices[0], options, compile_native)
     make_names_unique(model)
     device_of = _annotation(core, model, devices, explicit)
@@ -98,13 +104,25 @@ def _compile_for(
     try:
         set_affinities(model, open_bounded_crossings(model, device_of))
     except PlacementError as cause:
-        most = Counter(device_of.values()).most_common(1)[0][0]
+        by_ops = [device for device, _ in Counter(device_of.values()).most_common()]
+        holders = _holders(core, model, by_ops, options)
+        if not holders:
+            raise PlacementError(f"{cause}, and no device of it may hold the whole model instead") from cause
+        most = holders[0]
         _log.warning("the whole model runs on %s: %s", most, cause)
         return _compile_on(core, model, most, options, compile_native)
     if cache_folder(core, config):
         _tell_blobs_apart(core, model, used, config)
     with _writing_blobs(core, hetero_config(core, used, config)) as native:
         return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", native)
+
+
+def _holders(core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions) -> list[str]:
+    """Those of ``devices`` that can hold the whole model, in the same order."""
+    from ov_autoplace.cost.room import room_of
+
+    room = room_of(core, model, devices, options)
+    return [device for device in devices if room.holds_all(device)]
 
 
 def _compile_on(

@@ -10,6 +10,7 @@ import openvino as ov
 
 from ov_autoplace.bounds import MINIMAL_GAIN
 from ov_autoplace.cost.profiling import ProfilingSession
+from ov_autoplace.cost.room import room_of
 from ov_autoplace.devices import device_properties
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.options import PlacerOptions
@@ -43,7 +44,10 @@ def confirm(
     """
     properties = device_properties(core, devices, options.properties)
     used = set(device_of.values())
-    with ProfilingSession(core, model, devices, properties, options.shapes, options.seed) as session:
+    room = room_of(core, model, devices, options)
+    with ProfilingSession(
+        core, model, devices, properties, options.shapes, options.seed, room=room
+    ) as session:
         try:
             executables = [session.compile_placement(device_of)]
         except ProfilingError as cause:
@@ -54,7 +58,7 @@ def confirm(
                 if used != {device}:
                     executables.append(session.compile_device(device))
             except ProfilingError:
-                continue  # it cannot run the model alone, so it is no rival
+                continue  # it cannot run or hold the model alone, so it is no rival
         if len(executables) == 1:
             return True
         result = session.race(executables, _SECONDS, seed=options.seed, min_rounds=_FEWEST_ROUNDS)
@@ -66,6 +70,6 @@ def confirm(
 
 
 def _rivals(devices: Sequence[str], options: PlacerOptions) -> list[str]:
-    """The devices on which the whole model may stand: pinned to no other, and of unlimited memory."""
+    """The devices on which the whole model may stand: pinned to no other."""
     pinned = set(options.pin.values())
-    return [d for d in devices if pinned <= {d} and d not in options.memory_limit]
+    return [d for d in devices if pinned <= {d}]

@@ -31,15 +31,11 @@ from ov_autoplace.arena import Arena, Contest, out_of_time, predicted, settled
 from ov_autoplace.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.budget import Budget
 from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.counting import CountedDevices, count_devices
 from ov_autoplace.cost.crossings import PROBES
-from ov_autoplace.cost.profiled import (
-    CountedDevices,
-    Profile,
-    count_devices,
-    counted_profile,
-    profile_session,
-)
+from ov_autoplace.cost.profiled import Profile, counted_profile, profile_session
 from ov_autoplace.cost.profiling import ProfilingSession
+from ov_autoplace.cost.room import Room, memory_capacity
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
 from ov_autoplace.cost.transfer_store import TransferStore
@@ -188,6 +184,7 @@ class Placer:
         properties = device_properties(self._core, self._devices, options.properties)
         with self._phase("prepare"):
             supported = supported_ops(self._core, model, graph.names, self._devices, properties)
+            memory = memory_capacity(self._core, self._devices, options.memory_limit, self._target())
             session = ProfilingSession(
                 self._core,
                 model,
@@ -196,6 +193,7 @@ class Placer:
                 options.shapes,
                 options.seed,
                 isolation=options.isolation,
+                room=Room(self._devices, graph, supported, memory),
             )
         wait_for_policy()  # nothing else may run while something is measured
         with session:

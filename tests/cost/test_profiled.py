@@ -11,17 +11,12 @@ from openvino import opset13 as opset
 
 import zoo
 from ov_autoplace.cost.attribution import Attribution, attribute
+from ov_autoplace.cost.counting import Column
 from ov_autoplace.cost.crossings import probe_assignments, with_crossing_costs
-from ov_autoplace.cost.profiled import (
-    _calibrated,
-    _Column,
-    _drift,
-    _without_drift,
-    profile,
-    profile_session,
-)
+from ov_autoplace.cost.profiled import _calibrated, _dispatched, profile, profile_session
 from ov_autoplace.cost.profiling import ProfilingSession
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.timing import drift, without_drift
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.cost.wiring import wiring_of_groups
 from ov_autoplace.devices import device_properties
@@ -184,14 +179,17 @@ def test_dispatch_is_what_the_counted_inferences_took_longer_than_their_nodes() 
     """The machine is half as fast when the model is timed again: every node is, and dispatch as well."""
     nodes, dispatch, launch, slower = np.array([100e-6, 2e-6, 1e-6]), 3e-6, 10e-6, 1.8
     attribution = Attribution(nodes, np.ones(3, np.int32), (), 0.0)
-    column = _Column(attribution, launch + float((nodes + dispatch).sum()))
+    column = Column(attribution, launch + float((nodes + dispatch).sum()))
     alone = launch + slower * float((nodes + dispatch).sum())
     np.testing.assert_allclose(_calibrated(column, alone, launch), slower * (nodes + dispatch))
     # Counting that is slower than running leaves no room for a dispatch.
-    crowded = _Column(attribution, 50e-6)
+    crowded = Column(attribution, 50e-6)
     np.testing.assert_allclose(_calibrated(crowded, launch + 206e-6, launch), 2 * nodes)
-    # A device that does not run the whole model is not timed, and keeps what was counted.
-    assert _calibrated(column, None, launch) is nodes
+    # A device that does not run the whole model is not timed, and has the dispatch of what it ran.
+    other, crossing = 500e-6, 7e-6
+    seconds = float((nodes + dispatch).sum()) + other + 4 * dispatch + 3 * crossing
+    mixed = Column(attribution, seconds, subgraphs=3, other_seconds=other, other_nodes=4)
+    np.testing.assert_allclose(_dispatched(mixed, crossing), nodes + dispatch)
 
 
 def test_a_slow_spell_of_the_machine_is_not_taken_for_the_cost_of_a_probe() -> None:
@@ -200,12 +198,12 @@ def test_a_slow_spell_of_the_machine_is_not_taken_for_the_cost_of_a_probe() -> N
     alone = [[np.full(4, seconds * slow) for slow in mood] for seconds in (1e-3, 2e-3)]
     probe = [np.full(4, 3e-3 * slow) for slow in mood]
     slowest = float(np.median(np.concatenate(alone[0]))) / 1e-3
-    assert _without_drift(probe, _drift(alone)) == pytest.approx(3e-3 * slowest)
-    assert _drift([]).tolist() == [1.0] * len(mood)
+    assert without_drift(probe, drift(alone)) == pytest.approx(3e-3 * slowest)
+    assert drift([]).tolist() == [1.0] * len(mood)
     # Relative to single devices the probe costs the same, whatever the mood was in most of the rounds.
     calm = [[np.full(4, seconds) for _ in mood] for seconds in (1e-3, 2e-3)]
-    ratio = _without_drift(probe[::-1], _drift([part[::-1] for part in alone])) / (1e-3 * slowest)
-    assert ratio == pytest.approx(_without_drift([np.full(4, 3e-3)] * len(mood), _drift(calm)) / 1e-3)
+    ratio = without_drift(probe[::-1], drift([part[::-1] for part in alone])) / (1e-3 * slowest)
+    assert ratio == pytest.approx(without_drift([np.full(4, 3e-3)] * len(mood), drift(calm)) / 1e-3)
 
 
 def test_crossing_costs_are_never_lowered() -> None:

@@ -105,6 +105,7 @@ def machine_of(request: FinetuneRequest) -> Machine:
         options.seed,
         target=target,
         isolation=options.isolation,
+        memory_limit=options.memory_limit,
     )
 
 

@@ -14,6 +14,7 @@ const std::vector<std::string> kLarge = {
     "convolution_gpu_bfyx_os_iyx_osv",
     "convolution_gpu_bfyx_to_bfyx_f16",
     "fully_connected_gpu_bf_io",
+    "sdpa_opt__multi_reg",
 };
 
 // Where permute_f_y_axes reads what other lanes wrote into local memory.

@@ -24,6 +24,7 @@ from ov_autoplace.models import openvino_reason
 from ov_autoplace.options import PlacerOptions
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
+from ov_autoplace.support import supported_ops
 
 __all__ = ["compile_placed", "single_device_config"]
 
@@ -104,17 +105,26 @@ def _compile_for(
     try:
         set_affinities(model, open_bounded_crossings(model, device_of))
     except PlacementError as cause:
-        by_ops = [device for device, _ in Counter(device_of.values()).most_common()]
-        holders = _holders(core, model, by_ops, options)
-        if not holders:
-            raise PlacementError(f"{cause}, and no device of it may hold the whole model instead") from cause
-        most = holders[0]
-        _log.warning("the whole model runs on %s: %s", most, cause)
-        return _compile_on(core, model, most, options, compile_native)
+        device = _able_device(core, model, device_of, options)
+        if device is None:
+            raise PlacementError(f"{cause}; no single device of it can run and hold the whole model") from cause
+        _log.warning("the whole model runs on %s: %s", device, cause)
+        return _compile_on(core, model, device, options, compile_native)
     if cache_folder(core, config):
         _tell_blobs_apart(core, model, used, config)
     with _writing_blobs(core, hetero_config(core, used, config)) as native:
         return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", native)
+
+
+def _able_device(
+    core: ov.Core, model: ov.Model, device_of: Mapping[str, str], options: PlacerOptions
+) -> str | None:
+    """Of the devices that support every op and hold them all, the one that has most of them, if any."""
+    devices = [device for device, _ in Counter(device_of.values()).most_common()]
+    properties = {device: single_device_config(device, options.properties) for device in devices}
+    able = supported_ops(core, model, list(device_of), devices, properties).all(axis=0)
+    holders = _holders(core, model, devices, options)
+    return next((d for d, can in zip(devices, able.tolist(), strict=True) if can and d in holders), None)
 
 
 def _holders(core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions) -> list[str]:

@@ -42,9 +42,22 @@ def open_bounded_crossings(model: ov.Model, device_of: Mapping[str, str]) -> dic
 
     Raises:
         PlacementError: HETERO's cuts of cycles go through such a tensor whatever is inserted, or through
-            what has to stay together once it is.
+            what has to stay together once it is. The model is left as it was.
     """
-    placed = dict(device_of)
+    replaced: list[tuple[ov.Input, ov.Output]] = []
+    try:
+        return _opened(model, dict(device_of), replaced)
+    except PlacementError:
+        for reader, tensor in reversed(replaced):
+            reader.replace_source_output(tensor)
+        model.validate_nodes_and_infer_types()
+        raise
+
+
+def _opened(
+    model: ov.Model, placed: dict[str, str], replaced: list[tuple[ov.Input, ov.Output]]
+) -> dict[str, str]:
+    """What :func:`open_bounded_crossings` does; ``replaced`` gets who read what before."""
     if len(set(placed.values())) < 2:
         return placed
     # New ops may still move HETERO's cuts of cycles to other edges, so this goes on until none is left.
@@ -54,14 +67,15 @@ def open_bounded_crossings(model: ov.Model, device_of: Mapping[str, str]) -> dic
             if attempt:
                 _check_legal(model, placed)
             return placed
-        for tensor, targets in crossings:
+        for tensor, readers in crossings:
             name = tensor.get_node().get_friendly_name()
             inserted = _whole(tensor)
             for node in inserted:
                 node.set_friendly_name(f"{name}/{tensor.get_index()}/{node.get_friendly_name()}_{attempt}")
                 placed[node.get_friendly_name()] = placed[name]
-            for target in targets:
-                target.replace_source_output(inserted[-1].output(0))
+            for reader in readers:
+                replaced.append((reader, tensor))
+                reader.replace_source_output(inserted[-1].output(0))
         model.validate_nodes_and_infer_types()
     raise PlacementError(
         f"HETERO would cut {name!r}, a tensor with a bounded dimension, off the op that reads it; "

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import openvino as ov
 import openvino.opset13 as ops
 import pytest
 
 from legality import group_placements
-from ov_autoplace.errors import PlacementError
+from ov_autoplace.compilation import _compile_for
+from ov_autoplace.errors import ModelError, PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.legality import broken_bonds
+from ov_autoplace.options import PlacerOptions
 from ov_autoplace.partition import count_graph_subgraphs, count_subgraphs
 from ov_autoplace.placement.annotation import annotate, annotated_placement
 from ov_autoplace.placement.bounded import open_bounded_crossings
@@ -141,3 +145,36 @@ def test_the_users_own_file_cannot_have_such_a_crossing():
     assert "'dense0'" in bond.reason
     assert "'dense1'" in bond.reason
     assert "lower bound" in bond.reason
+
+
+class OnlySome:
+    """A Core of which some devices do not support what is asked about."""
+
+    def __init__(self, unable: set[str]) -> None:
+        self.unable = unable
+
+    def query_model(self, model: ov.Model, device: str, _: dict) -> dict[str, str]:
+        able = () if device in self.unable else (op.get_friendly_name() for op in model.get_ops())
+        return dict.fromkeys(able, device)
+
+
+def compiled_for(core: OnlySome, monkeypatch) -> str:
+    """The device that a decision from elsewhere, which HETERO cannot run, is compiled for instead."""
+    model, device_of = moved_cut()
+    assert Counter(device_of.values()).most_common(1)[0][0] == "XCPU"
+    before = [op.get_friendly_name() for op in model.get_ops()]
+    monkeypatch.setattr("ov_autoplace.compilation.cache_folder", lambda *_: "")
+    asked = []
+    _compile_for(
+        core, model, device_of, ("XCPU", "CPU"), PlacerOptions(), lambda m, device, _: asked.append(device)
+    )
+    assert [op.get_friendly_name() for op in model.get_ops()] == before
+    (device,) = asked
+    return device
+
+
+def test_what_cannot_be_opened_is_compiled_for_a_device_that_supports_all_of_it(monkeypatch):
+    assert compiled_for(OnlySome(set()), monkeypatch) == "XCPU"
+    assert compiled_for(OnlySome({"XCPU"}), monkeypatch) == "CPU"
+    with pytest.raises(ModelError, match="run on none of"):
+        compiled_for(OnlySome({"CPU", "XCPU"}), monkeypatch)

@@ -109,17 +109,17 @@ def interrupt(arguments: Sequence[str], after: float | bytes | None, presses: in
         output = bytearray()
         start = time.monotonic()
         if isinstance(after, bytes):
-            _read(ours, output, process, start + WAIT, after)
+            _read(ours, output, process, WAIT, after)
         elif after is not None:
-            _read(ours, output, process, start + after)
+            _read(ours, output, process, after)
         interrupted = after is not None and process.poll() is None
         written = len(output)
         for press in range(presses if interrupted else 0):
             if press:
-                _read(ours, output, process, time.monotonic() + 0.2)
+                _read(ours, output, process, 0.2)
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGINT)
-        _read(ours, output, process, time.monotonic() + WAIT * (1 if interrupted else 10))
+        _read(ours, output, process, WAIT * (1 if interrupted else 10))
         if process.poll() is None:
             process.kill()
         process.wait()
@@ -160,20 +160,27 @@ def _read(
     terminal: int,
     output: bytearray,
     process: subprocess.Popen[bytes],
-    until: float,
+    seconds: float,
     text: bytes | None = None,
 ) -> None:
-    """Take what is written until the process ends, a moment comes or a text was written."""
-    while time.monotonic() < until and not (text and text in output):
+    """Take what is written until the process ends, so much time passed or a text was written.
+
+    Time while the whole machine stands still counts as a moment: nobody is late then.
+    """
+    last = time.monotonic()
+    while seconds > 0 and not (text and text in output):
         over = process.poll() is not None
-        if select.select([terminal], [], [], 0 if over else min(0.02, max(0.0, until - time.monotonic())))[0]:
+        if select.select([terminal], [], [], 0 if over else min(0.02, seconds))[0]:
             try:
                 output += os.read(terminal, 1 << 16)
-                continue
+                over = False
             except OSError:
                 pass  # nobody has the other end open
         if over:
             return
+        now = time.monotonic()
+        seconds -= min(now - last, 1.0)
+        last = now
 
 
 def _marked(mark: str) -> list[int]:

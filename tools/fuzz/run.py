@@ -24,6 +24,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -118,6 +119,8 @@ def main() -> int:
         _work(*known.worker, rest)
     if rest:
         parser.error(f"unknown arguments {rest}")
+    if not known.again and find_spec("atheris") is None:
+        parser.error("atheris is not installed; it has wheels for Python 3.11 to 3.13 (pip install atheris)")
     return _again(known) if known.again else _fuzz_all(known)
 
 

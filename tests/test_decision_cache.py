@@ -196,6 +196,51 @@ def test_properties_that_were_set_on_the_core_are_part_of_the_key(unequal_pair, 
     assert before != DecisionCache.of(unequal_pair, matmuls(), PAIR, options).path
 
 
+@pytest.mark.parametrize(
+    ("devices", "options"),
+    [
+        (["CPU", "XCPU"], {}),
+        (["CPU"], {}),
+        (PAIR, {"mode": "TUNE"}),
+        (PAIR, {"time_budget_ms": 7}),
+        (PAIR, {"pin": {"first": "CPU"}}),
+        (PAIR, {"memory_limit": {"CPU": 1e9}}),
+        (PAIR, {"seed": 7}),
+        (PAIR, {"solvers": ("local",)}),
+        (PAIR, {"policy": "none"}),
+        (PAIR, {"target": "other.json"}),
+        (PAIR, {"properties": {"PERFORMANCE_HINT": "LATENCY"}}),
+    ],
+)
+def test_whatever_decides_is_part_of_the_key(unequal_pair, tmp_path, devices, options):
+    cached = {"CACHE_DIR": str(tmp_path)}
+
+    def key(devices, **options):
+        options["properties"] = options.get("properties", {}) | cached
+        return DecisionCache.of(unequal_pair, matmuls(), devices, PlacerOptions(**options)).path.name
+
+    assert key(PAIR) == key(PAIR)
+    assert key(devices, **options) != key(PAIR)
+
+
+def test_the_key_holds_what_a_target_says_and_neither_the_folder_nor_the_progress(unequal_pair, tmp_path):
+    target = tmp_path / "machine.json"
+
+    def key(folder: str, progress: object = None) -> str:
+        options = PlacerOptions(
+            target=str(target), properties={"CACHE_DIR": str(tmp_path / folder)}, progress=progress
+        )
+        return DecisionCache.of(unequal_pair, matmuls(), PAIR, options).path.name
+
+    missing = key("a")
+    target.write_text("one")
+    one = key("a")
+    assert one != missing
+    assert key("b", progress=print) == one
+    target.write_text("two")
+    assert key("a") != one
+
+
 def test_the_decisions_that_were_not_used_for_longest_go_first(tmp_path, monkeypatch):
     stored = StoredDecision({"op": "CPU"}, disturbed=False)
     entries = [DecisionCache(tmp_path / f"autoplace-{i}.json", ("CPU",)) for i in range(4)]

@@ -22,6 +22,7 @@ import numpy as np
 from ov_autoplace._arrays import BoolArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.solvers.constraints import Constraints
+from ov_autoplace.solvers.decomposition import Ascent, Decomposition
 from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import repair
@@ -36,13 +37,17 @@ __all__ = ["refine", "solve_milp", "with_program"]
 _BOUND_NODES, _PART_NODES = 40, 10
 _SPLITS_WITHOUT_LIMIT = 1
 # With one: how it is shared out.
-_POOLED_SHARE, _SEARCH_SHARE = 0.15, 0.55
+_APART_SHARE, _POOLED_SHARE, _SEARCH_SHARE = 0.4, 0.5, 0.85
+_SEARCHED = 2  # placements from which the search starts
+_ASCENT_ROUNDS, _ASCENT_STEPS = 12, 40
+_ASCENT_ROUNDS_WITHOUT_LIMIT = 2
+_ASSEMBLE_SECONDS, _ASSEMBLE_NODES = 1.0, 20
 _PART_SECONDS = 2.0
 _STRETCHES = (16, 32)
 _STEPS = 2  # along tensors, to what counts as nearby
 _MOST_FREE = 400  # units in one part
 _MOST_UNITS = 2_500  # in a program over all units
-_CLOSE_ENOUGH = 1e-3
+_CLOSE_ENOUGH = 2e-3
 _CLOSE_WITHOUT_LIMITS = 0.02
 _MOST_VARIABLES = 6_000
 
@@ -108,12 +113,14 @@ def refine(
         return _Effort(begin + share * (options.deadline - begin), nodes)
 
     classes = copies_of(units)
-    best = evaluator.best(starts)
+    candidates = list(starts)
     if len(units) <= _MOST_UNITS:
-        first, bound = _bound(evaluator, classes, bound, effort(_POOLED_SHARE, _BOUND_NODES))
-        candidates = [best] if first is None else [best, first]
-    else:
-        candidates = [best]
+        made, bound = _taken_apart(evaluator, candidates, bound, effort(_APART_SHARE, _BOUND_NODES))
+        candidates += made
+        if not _is_close(evaluator, evaluator.best(candidates), bound):
+            first, bound = _bound(evaluator, classes, bound, effort(_POOLED_SHARE, _BOUND_NODES))
+            candidates += [] if first is None else [first]
+    candidates = sorted(candidates, key=lambda device: _value(evaluator, device))[:_SEARCHED]
     search = effort(_SEARCH_SHARE, _PART_NODES)
     ends = [_search(evaluator, start, bound, search) for start in candidates]
     best = improve(evaluator, evaluator.best(ends), options, enough=bound)
@@ -123,7 +130,7 @@ def refine(
         splits = min(splits, _SPLITS_WITHOUT_LIMIT)
     for split in range(1, splits + 1):
         whole = effort(1.0, _BOUND_NODES)
-        if whole.is_over or _value(evaluator, best) <= bound * (1 + _CLOSE_ENOUGH):
+        if whole.is_over or _is_close(evaluator, best, bound):
             break
         found, bound = _bound(evaluator, _split(classes, split), bound, whole)
         if found is not None:
@@ -150,6 +157,10 @@ def with_program(
     if solved.assignment is not None:
         proposals = [*proposals, solved.assignment]
     return proposals, max(bound, evaluator.bound(solved.bound))
+
+
+def _is_close(evaluator: Evaluator, device: IntArray, bound: float) -> bool:
+    return _value(evaluator, device) <= bound * (1 + _CLOSE_ENOUGH)
 
 
 def _value(evaluator: Evaluator, device: IntArray) -> float:
@@ -182,6 +193,32 @@ def _bound(
         return segments.assignment, bound
     device = spread(units, pools, solved.assignment)
     return device if units.fits(device) else repair(units, device), bound
+
+
+def _taken_apart(
+    evaluator: Evaluator, known: list[IntArray], bound: float, effort: _Effort
+) -> tuple[list[IntArray], float]:
+    """The bound of single devices' choices, and placements put together from these."""
+    units = evaluator.units
+    parts = Decomposition(units)
+    if not parts.is_narrow or not len(units.producer):
+        return [], bound
+    ascent = Ascent(parts)
+    for device in known:
+        ascent.add(device)
+    best = min((units.relaxed_seconds(device) for device in known), default=np.inf)
+    made: list[IntArray] = []
+    for _ in range(_ASCENT_ROUNDS if effort.until is not None else _ASCENT_ROUNDS_WITHOUT_LIMIT):
+        goes_on = ascent.climb(best, _ASCENT_STEPS, effort.until)
+        seconds = None if effort.until is None else _ASSEMBLE_SECONDS
+        device = ascent.assemble(seconds, _ASSEMBLE_NODES)
+        if device is not None:
+            made.append(device)
+            ascent.add(device)
+            best = min(best, units.relaxed_seconds(device))
+        if not goes_on or effort.is_over or ascent.bound >= best * (1 - _CLOSE_ENOUGH):
+            break
+    return made, max(bound, evaluator.bound(ascent.bound))
 
 
 def _without_exchanges(units: UnitGraph, taken: UnitGraph, pools: list[list[int]]) -> BoolArray:

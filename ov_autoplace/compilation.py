@@ -107,7 +107,7 @@ def _compile_for(
     except PlacementError as cause:
         device = _able_device(core, model, device_of, options)
         if device is None:
-            raise PlacementError(f"{cause}; no single device of it can run and hold the whole model") from cause
+            raise PlacementError(f"{cause}; no device of it can run and hold the whole model") from cause
         _log.warning("the whole model runs on %s: %s", device, cause)
         return _compile_on(core, model, device, options, compile_native)
     if cache_folder(core, config):
@@ -122,9 +122,9 @@ def _able_device(
     """Of the devices that support every op and hold them all, the one that has most of them, if any."""
     devices = [device for device, _ in Counter(device_of.values()).most_common()]
     properties = {device: single_device_config(device, options.properties) for device in devices}
-    able = supported_ops(core, model, list(device_of), devices, properties).all(axis=0)
-    holders = _holders(core, model, devices, options)
-    return next((d for d, can in zip(devices, able.tolist(), strict=True) if can and d in holders), None)
+    supported = supported_ops(core, model, list(device_of), devices, properties)
+    able = [device for d, device in enumerate(devices) if supported[:, d].all()]
+    return next(iter(_holders(core, model, able, options)), None)
 
 
 def _holders(core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions) -> list[str]:

@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from typing import Any, NamedTuple
@@ -290,7 +291,7 @@ def _say(**fields: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; 0 when no placement contradicts the simulator."""
+    """The command line; 0 when no placement contradicts the simulator. Ctrl-C ends it with what it has."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -312,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     counts: Counter[str] = Counter()
     models = 0
-    with tempfile.TemporaryDirectory() as folder, Checker() as checker:
+    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder, Checker() as checker:
         for name, path, shapes in _models(chosen, Path(folder)):
             verdicts = checker.check(name, path, shapes, chosen.placements, chosen.seed)
             found = Counter(verdict.outcome for verdict in verdicts)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import openvino as ov
 
 from ov_autoplace.decision_cache import DecisionCache, cache_folder
@@ -116,8 +117,8 @@ def _able_device(
     """Of the devices that support every op, the one that has most of them; ``None`` where there is none."""
     devices = [device for device, _ in Counter(device_of.values()).most_common()]
     properties = {device: single_device_config(device, options.properties) for device in devices}
-    able = supported_ops(core, model, list(device_of), devices, properties).all(axis=0)
-    return next((device for device, can in zip(devices, able.tolist(), strict=True) if can), None)
+    supported = supported_ops(core, model, list(device_of), devices, properties)
+    return next((devices[d] for d in np.flatnonzero(supported.all(axis=0)).tolist()), None)
 
 
 def _compile_on(

@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from typing import Any, NamedTuple
@@ -40,6 +41,7 @@ from ov_autoplace.placement.bounded import open_bounded_crossings  # noqa: E402
 
 __all__ = ["CLASSES", "FAULTS", "Checker", "Verdict", "group_placements", "main"]
 
+NO_GROUPS, NOT_RUN = "no groups", "not run by the CPU"
 CLASSES = (
     "runs",
     "refused",
@@ -48,8 +50,8 @@ CLASSES = (
     "other count",
     "fails",
     "wrong",
-    "no groups",
-    "not run by the CPU",
+    NO_GROUPS,
+    NOT_RUN,
 )
 """``runs``: predicted and right. ``refused``: predicted to fail, and fails. The last two are models that say
 nothing: all in one group, or refused by the CPU alone. The others are :data:`FAULTS`."""
@@ -114,7 +116,7 @@ class Checker:
                 predicted = line.get("predicted", "")
                 if "outcome" in line:
                     verdicts.append(Verdict(name, len(verdicts), line["outcome"], line["reason"]))
-            if verdicts and verdicts[-1].outcome in CLASSES[7:]:
+            if verdicts and verdicts[-1].outcome in (NO_GROUPS, NOT_RUN):
                 break
             if len(verdicts) < placements:
                 outcome = "refused" if predicted == "refused" else "fails"
@@ -182,13 +184,13 @@ def _work(path: str, shapes: dict[str, list[int]], seed: int, first: int, last: 
         inputs = _inputs(model, shapes, seed)
         expected = _two_runs(core.compile_model(model, "CPU"), inputs)
     except RuntimeError as cause:
-        return _say(outcome=CLASSES[6], reason=_last_line(cause))
+        return _say(outcome=NOT_RUN, reason=_last_line(cause))
     placed = model.clone()
     fold_static_shapes(placed)
     graph = extract(placed, shapes)
     choices = [coarsen(graph), coarsen(graph, light_ops=False)]
     if max(map(len, choices)) < 2:
-        return _say(outcome=CLASSES[5], reason=f"{len(graph)} ops, one group")
+        return _say(outcome=NO_GROUPS, reason=f"{len(graph)} ops, one group")
     streams = [group_placements(len(coarse), seed) for coarse in choices]
     for number in range(last):
         kind = number % 2
@@ -290,7 +292,7 @@ def _say(**fields: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; 0 when no placement contradicts the simulator."""
+    """The command line; 0 when no placement contradicts the simulator. Ctrl-C ends it with what it has."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -312,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     counts: Counter[str] = Counter()
     models = 0
-    with tempfile.TemporaryDirectory() as folder, Checker() as checker:
+    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder, Checker() as checker:
         for name, path, shapes in _models(chosen, Path(folder)):
             verdicts = checker.check(name, path, shapes, chosen.placements, chosen.seed)
             found = Counter(verdict.outcome for verdict in verdicts)

@@ -333,6 +333,7 @@ class Disturbed:
 
     executable: object
     factor: float
+    subgraphs: int = 1
 
     def run(self, samples: int, warmup: int = 0, asynchronous: bool = False) -> np.ndarray:
         latencies = np.full(samples, 1e-3)

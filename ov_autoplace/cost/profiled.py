@@ -164,7 +164,7 @@ def profile_session(
         for device in devices
         if device in turns
     }
-    mood = drift([turns[device] for device in samples])
+    mood = drift([turns[device] for device in samples]) if samples else None
     ran = [name for name in probes if name in turns]
     probed = [without_drift(turns[name], mood) for name in ran]
     table = _table(coarse, devices, supported, counted, samples, transfers)

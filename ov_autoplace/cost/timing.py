@@ -25,8 +25,9 @@ FEWEST_RUNS, MOST_RUNS = 5, 300
 """The fewest and most inferences of one measurement."""
 
 _LONG = 0.02  # an inference that is its own warm-up
-# Models are timed in turns, so that a slow second of the machine hits them all.
-_ROUNDS = 5
+# Models are timed in turns, so that a slow spell of the machine hits them all. On shared machines such spells
+# last some tenths of a second: many short turns tell more than few long ones.
+_FEWEST_ROUNDS, _MOST_ROUNDS = 5, 25
 
 
 def time_in_turns(
@@ -63,9 +64,10 @@ def time_in_turns(
             runs[name] = int(np.clip(SECONDS / once, FEWEST_RUNS, MOST_RUNS))
             # Refilling the caches and waking the threads after another's turn is lost in a long inference.
             warmup[name] = int(once < _LONG)
-    for _ in range(_ROUNDS):
+    rounds = int(np.clip(min(runs.values(), default=0), _FEWEST_ROUNDS, _MOST_ROUNDS))
+    for _ in range(rounds):
         for name in list(running):
-            samples = run(name, -(-runs[name] // _ROUNDS), warmup[name])
+            samples = run(name, -(-runs[name] // rounds), warmup[name])
             if samples is not None:
                 parts[name].append(samples)
     return {name: parts[name] for name in running}
@@ -78,15 +80,19 @@ def drift(alone: Sequence[Sequence[FloatArray]]) -> FloatArray:
     every round, so they tell (by their geometric mean) how much of a latency is the machine's mood.
 
     Args:
-        alone: Latencies of each single device by round; none leaves every round as it is.
+        alone: Latencies of each single device by round, at least one.
     """
-    if not alone:
-        return np.ones(_ROUNDS)
     rounds = np.array([[np.median(part) for part in parts] for parts in alone])
     whole = np.array([[np.median(np.concatenate(parts))] for parts in alone])
     return np.asarray(np.exp(np.log(rounds / whole).mean(axis=0)), dtype=np.float64)
 
 
-def without_drift(parts: Sequence[FloatArray], mood: FloatArray) -> float:
-    """Median over rounds of the latency, each round as if the machine had been as in the median round."""
-    return float(np.median([np.median(part) / slow for part, slow in zip(parts, mood.tolist(), strict=True)]))
+def without_drift(parts: Sequence[FloatArray], mood: FloatArray | None) -> float:
+    """Median over rounds of the latency, each round as if the machine had been as in the median round.
+
+    Args:
+        parts: Latencies by round.
+        mood: What :func:`drift` gave; ``None`` leaves every round as it is.
+    """
+    medians = np.array([np.median(part) for part in parts])
+    return float(np.median(medians if mood is None else medians / mood))

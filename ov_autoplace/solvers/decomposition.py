@@ -20,6 +20,7 @@ import numpy as np
 from ov_autoplace import _core
 from ov_autoplace._arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace.solvers.memory import repair
+from ov_autoplace.solvers.network import Stars, minimum_cut
 from ov_autoplace.solvers.pooling import copies_of
 from ov_autoplace.solvers.units import UnitGraph
 
@@ -62,9 +63,9 @@ class Decomposition:
         )
 
     @property
-    def is_narrow(self) -> bool:
-        """Whether few enough tensors are alive at once for a sweep along the units."""
-        return bool(self._sweep.is_narrow)
+    def is_affordable(self) -> bool:
+        """Whether few enough tensors are alive at once for a sweep, or no memory is limited."""
+        return bool(self._sweep.is_narrow) or not self.units.has_memory_limits
 
     def capacity(self, device: int) -> float:
         """Bytes of a device, ``inf`` where it could hold everything."""
@@ -78,13 +79,21 @@ class Decomposition:
             A lower bound of what any set costs that fits, less its worth, and a set, ``bool[U]``.
         """
         units = self.units
+        price = units.op_seconds[:, device] - worth
+        leaving, entering = self._leaving[device], self._entering[device]
+        if not self._sweep.is_narrow:
+            # A unit that may not stand here costs more than everything that could be gained by taking it.
+            most = np.abs(worth).sum() + leaving.sum() + entering.sum()
+            stars = Stars(units.producer, units.consumers, np.diff(units.offsets), leaving, entering)
+            cut = minimum_cut(np.where(np.isfinite(price), price, most), np.zeros(len(units)), [stars])
+            return cut.lower_bound, cut.smallest
         order = units.order
         bound, chosen = self._sweep.cheapest(
-            (units.op_seconds[:, device] - worth)[order],
+            price[order],
             units.memory_bytes[order],
             self.capacity(device),
-            self._leaving[device],
-            self._entering[device],
+            leaving,
+            entering,
             labels,
         )
         return bound, chosen[self._place].astype(np.bool_)
@@ -119,7 +128,6 @@ def in_and_out(prices: FloatArray, devices: list[int]) -> tuple[FloatArray, Floa
     for row, (p, q) in zip(rows, ways, strict=True):
         row[q] = row[D + p] = 1.0
     limits = np.array([prices[w] for w in ways]) / largest
-    # Of all solutions one that shares evenly, because a sum of the largest shares alone would not.
     solved = linprog(-rows.sum(axis=0), A_ub=rows, b_ub=limits, bounds=(0, None))
     shares = np.maximum(solved.x, 0.0) * largest * (1 - 1e-9)
     return shares[:D], shares[D:]

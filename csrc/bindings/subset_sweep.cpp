@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
+
 #include "arrays.hpp"
 
 namespace nb = nanobind;
@@ -19,7 +21,10 @@ void init_subset_sweep(nb::module_& m) {
                const Vector<std::int32_t>& offsets, const Vector<std::int32_t>& members,
                std::int32_t most_states) {
                 check_size(offsets.shape(0), head.shape(0) + 1, "offsets");
-                check_size(members.shape(0), offsets.data()[head.shape(0)], "members");
+                const auto* ends = offsets.data() + offsets.shape(0);
+                if (nodes < 0 || offsets.data()[0] != 0 || !std::is_sorted(offsets.data(), ends))
+                    throw nb::value_error("there are fewer than 0 nodes, or offsets do not ascend from 0");
+                check_size(members.shape(0), static_cast<std::size_t>(ends[-1]), "members");
                 new (self) SubsetSweep({nodes, head.shape(0), head.data(), offsets.data(), members.data()},
                                        most_states);
             },

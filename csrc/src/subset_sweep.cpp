@@ -62,6 +62,17 @@ std::vector<std::vector<Touch>> touches_of_nodes(const StarsView& stars, std::ve
     return touches;
 }
 
+void check(const SubsetPrices& prices, std::int32_t nodes, std::size_t stars) {
+    const auto is_price = [](double value) { return value > -infinity; };  // and a number
+    const auto is_weight = [](double value) { return value >= 0 && value < infinity; };
+    const auto is_finite = [](double value) { return std::isfinite(value); };
+    if (!(prices.capacity >= 0) || !std::all_of(prices.price, prices.price + nodes, is_price) ||
+        !std::all_of(prices.weight, prices.weight + nodes, is_weight) ||
+        !std::all_of(prices.leaving, prices.leaving + stars, is_finite) ||
+        !std::all_of(prices.entering, prices.entering + stars, is_finite))
+        throw std::invalid_argument("a price or a weight is not a number, or infinite, or a weight negative");
+}
+
 }  // namespace
 
 // The minimum without a limit, where weight has a price instead (Lagrangian relaxation).
@@ -149,7 +160,7 @@ SubsetSweep::Relaxation SubsetSweep::relax(const SubsetPrices& prices, double pr
         const double price = prices.price[i] + price_of_weight * prices.weight[i];
         for (const Transition& t : m_steps[i].transitions) {
             const double value = payment(t, prices) + (t.takes ? price : 0.0) + result.rest[i + 1][t.to];
-            if (value < result.rest[i][t.from]) {
+            if (best[i][t.from] == nullptr || value < result.rest[i][t.from]) {
                 result.rest[i][t.from] = value;
                 best[i][t.from] = &t;
             }
@@ -296,6 +307,7 @@ void SubsetSweep::Labelling::drop(std::vector<Label>& labels, std::size_t most) 
 
 Subset SubsetSweep::cheapest(const SubsetPrices& prices, std::int32_t most_labels) const {
     if (!m_is_narrow) throw std::logic_error("the sweep is too wide");
+    check(prices, m_nodes, m_stars);
     const double capacity = prices.capacity * (1 + rounding);
     Subset best{0.0, std::vector<std::uint8_t>(m_nodes, 0)};
     // A price of weight after the other, each where the last subset that fits and the last one that does not

@@ -17,7 +17,8 @@ struct StarsView {
 };
 
 // What a choice of nodes costs: `price` of each chosen node, `leaving` of each star whose head is chosen and
-// some member is not, `entering` of each star whose head is not chosen and some member is.
+// some member is not, `entering` of each star whose head is not chosen and some member is. A price may be
+// infinite; all others are finite, and weights are not negative.
 struct SubsetPrices {
     const double* price = nullptr;
     const double* weight = nullptr;
@@ -45,7 +46,8 @@ public:
     std::size_t stars() const { return m_stars; }
 
     // The cheapest subset, the empty one among them; memory and time are bounded by keeping at most
-    // `most_labels` labels per step, beyond which `lower_bound` may be below the minimum.
+    // `most_labels` labels per step, beyond which `lower_bound` may be below the minimum. Throws
+    // std::invalid_argument for prices that are not as above, std::logic_error where the sweep is too wide.
     Subset cheapest(const SubsetPrices& prices, std::int32_t most_labels) const;
 
 private:

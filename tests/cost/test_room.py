@@ -267,7 +267,9 @@ def test_the_last_compilation_does_not_fall_back_to_a_device_that_is_too_small(
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
         assert compiled({"XCPU": 2.5 * LAYER}).get_property("EXECUTION_DEVICES") == ["CPU"]
     assert spy.most_on("XCPU") == 0
-    with pytest.raises(PlacementError, match="cannot be annotated; no device of it can run and hold the whole"):
+    with pytest.raises(
+        PlacementError, match="cannot be annotated; no device of it can run and hold the whole"
+    ):
         compiled(dict.fromkeys(PAIR, 5.5 * LAYER))
     with pytest.raises(PlacementError, match=r"does not fit into the 1000 bytes that CPU may hold; raise"):
         core.compile_model(layers(), "AUTOPLACE:CPU", {"AUTOPLACE_MEMORY_LIMIT": '{"CPU": 1000}'})

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-ENTRY = "import sys; from ov_autoplace.cli import main; sys.exit(main())"
+ENTRY = "import sys; from ov_autoplace_command import main; sys.exit(main())"
 MARK = "OV_AUTOPLACE_INTERRUPTED"
 HIDE, SHOW = b"\x1b[?25l", b"\x1b[?25h"
 WAIT = 60.0

@@ -126,7 +126,7 @@ def profile_session(
         transfers: Costs of launches and hand-overs; measured when ``None``.
         probe: Compile and run some placements that cross devices often, to see what crossings cost in this
             model; most of the time goes into that.
-        counted: What :func:`count_devices` gave, when it was asked before.
+        counted: What :func:`~ov_autoplace.cost.counting.count_devices` gave, when it was asked before.
 
     Raises:
         ProfilingError: A device fails on the model.
@@ -185,7 +185,7 @@ def counted_profile(
         devices: Device names, D.
         graph: The graph of the model, N ops.
         supported: Which op can run on which device, ``bool[N, D]``.
-        counted: What :func:`count_devices` gave for these devices.
+        counted: What :func:`~ov_autoplace.cost.counting.count_devices` gave for these devices.
         pins: Device by pattern of op names.
         transfers: Costs of launches and hand-overs.
     """

@@ -46,7 +46,14 @@ def confirm(
     used = set(device_of.values())
     room = room_of(core, model, devices, options)
     with ProfilingSession(
-        core, model, devices, properties, options.shapes, options.seed, room=room
+        core,
+        model,
+        devices,
+        properties,
+        options.shapes,
+        options.seed,
+        isolation=options.isolation,
+        room=room,
     ) as session:
         try:
             executables = [session.compile_placement(device_of)]

@@ -312,6 +312,22 @@ def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, monk
     assert confirm(unequal_pair, model, PAIR, options, device_of) is None
 
 
+@pytest.mark.parametrize("isolation", [True, False])
+def test_checking_a_stored_answer_measures_where_the_caller_wants(unequal_pair, monkeypatch, isolation):
+    from ov_autoplace.cost.profiling import ProfilingSession
+    from ov_autoplace.isolation.profiler import IsolatedProfiler
+
+    where = []
+    monkeypatch.setattr(
+        ProfilingSession,
+        "compile_placement",
+        lambda self, *_: where.append(isinstance(self.profiler, IsolatedProfiler)) or 1 / 0,
+    )
+    with pytest.raises(ZeroDivisionError):
+        confirm(unequal_pair, matmuls(), PAIR, PlacerOptions(isolation=isolation), {})
+    assert where == [isolation]
+
+
 def test_processes_on_a_cold_cache_make_one_decision_and_none_dies():
     """Fewer rounds than the script makes by itself; each has eight processes."""
     script = ROOT / "tools" / "bench" / "cold_cache.py"

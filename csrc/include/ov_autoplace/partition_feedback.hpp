@@ -37,6 +37,9 @@ public:
     bool split(const std::int32_t* nodes, std::size_t count, const std::vector<std::int32_t>& root,
                const std::function<bool(std::size_t)>& stop);
 
+    // The first round of split() alone, for which nothing must be spanned; false when it cuts nothing.
+    bool split_once(const std::int32_t* nodes, std::size_t count, const std::vector<std::int32_t>& root);
+
 private:
     // How boundaries enter a node's subgraph at the node or above it.
     enum Entry : std::uint8_t { none, from_graph_inputs, from_ops };
@@ -44,6 +47,7 @@ private:
         std::int32_t id, first, last;  // `first` and `last` bound its nodes
     };
 
+    void decide_all();
     void collect_parts(const std::vector<std::int32_t>& root);
     bool follow(const Part* parts, std::size_t count, const std::function<bool(std::size_t)>& stop);
     void begin(const Part* parts, std::size_t count);

@@ -9,8 +9,8 @@
 //      inputs (Isolation).
 //   4. A subgraph of constants only makes no submodel: constants are copied, never handed over.
 // HETERO works on the whole model in every round. Here only the circles of subgraphs that wait for each other
-// are looked at, because nothing outside a circle can change what happens in it, and of these only what the
-// last round changed.
+// are looked at, because nothing outside a circle can change what happens in it, and where a circle lasts for
+// many rounds, only what the last round changed.
 #pragma once
 
 #include <cstddef>

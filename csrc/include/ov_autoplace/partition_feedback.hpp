@@ -1,9 +1,11 @@
 // The second step of HETERO's partitioning (rule 2 in partition.hpp): where a subgraph depends on itself
 // through a boundary, edges on the way back in become boundaries too.
 //
-// HETERO looks at the whole model in every round. What happens to a subgraph depends on nothing but the graph
-// and its own nodes and boundaries, though: not on how the rest is cut. So each subgraph is followed alone,
-// from its first round to its last, and only what the last round changed is looked at:
+// HETERO looks at the whole model in every round. The Partitioner calls split_once() for the first rounds,
+// with a fresh search for circles in between: most circles end there. What happens to a subgraph depends on
+// nothing but the graph and its own nodes and boundaries, though: not on how the rest is cut. So each
+// subgraph is followed alone, from its first round to its last, and only what the last round changed is
+// looked at:
 //   * Dependencies are those of the graph and never change. A node is fed back while some boundary that
 //     leaves its subgraph leads to it; cuts only take such boundaries away. What then becomes free is found
 //     going down the graph from where they ended.

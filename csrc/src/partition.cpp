@@ -9,6 +9,10 @@ namespace {
 // time.
 constexpr std::size_t passes_between_questions = 16;
 
+// So many rounds of rule 2 look at all that is in a circle: most circles end sooner, for less than it takes
+// to prepare looking only at what a round changed.
+constexpr std::int32_t rounds_of_all = 8;
+
 }  // namespace
 
 Partitioner::Partitioner(const PartitionGraph& graph)
@@ -26,40 +30,55 @@ Partitioner::Partitioner(const PartitionGraph& graph)
       m_order(graph.size()),
       m_low(graph.size()),
       m_next(graph.size()),
-      m_component(graph.size()) {}
+      m_component(graph.size()),
+      m_circle_of(graph.size()) {}
 
 std::int32_t Partitioner::partition(const std::int32_t* devices, const std::function<bool()>& hopeless) {
     start(devices);
-    const Circle whole{0, m_nodes.size(), 0, m_edges.size(), 0, 0};
-    connect(whole);
-    m_circles.clear();
-    find_circles(whole, true, m_circles);
-    if (m_circles.empty()) return count_submodels();
-    if (hopeless && is_time_to_ask(0) && hopeless()) return stopped;
-    for (const Circle& circle : m_circles) {
-        if (!split_feedback(circle, hopeless)) return stopped;
-    }
+    m_circles.assign(1, Circle{0, m_nodes.size(), 0, m_edges.size(), 0, 0, 0});
     m_stuck.clear();
-    for (const Circle& circle : m_circles) {
-        connect(circle);
-        find_circles(circle, false, m_stuck);
+    while (!m_circles.empty()) {
+        const Circle within = m_circles.back();
+        m_circles.pop_back();
+        connect(within);
+        m_found.clear();
+        find_circles(within, true, m_found);
+        const std::size_t work =
+            within.nodes_end - within.nodes_begin + within.edges_end - within.edges_begin;
+        if (hopeless && !m_found.empty() && is_time_to_ask(work) && hopeless()) return stopped;
+        for (Circle& circle : m_found) {
+            if (circle.rounds == rounds_of_all) {
+                if (!split_to_the_end(circle, hopeless)) return stopped;
+                find_circles(circle, false, m_stuck);
+            } else if (split_once(circle)) {
+                ++circle.rounds;
+                m_circles.push_back(circle);
+            } else if (circle.subgraphs > 1) {
+                m_stuck.push_back(circle);
+            } else {
+                m_circle[m_root[m_nodes[circle.nodes_begin]]] = -1;  // a boundary inside one is harmless
+            }
+        }
     }
     if (!m_stuck.empty() && !isolate(hopeless)) return stopped;
     return count_submodels();
 }
 
-// Rule 2 on one circle; false when the placement is hopeless. Afterwards the circle's edges say again which
-// of them are boundaries, and its nodes what their subgraph is.
-bool Partitioner::split_feedback(const Circle& circle, const std::function<bool()>& hopeless) {
-    const auto name_subgraphs = [&] {
-        for (std::size_t i = circle.edges_begin; i < circle.edges_end; ++i) {
-            m_edges[i].boundary = m_boundary[m_edges[i].index];
-        }
-        connect(circle);
-    };
+// One round of rule 2 on one circle; false when it makes no boundary.
+bool Partitioner::split_once(const Circle& circle) {
+    const std::size_t count = circle.nodes_end - circle.nodes_begin;
+    if (!m_feedback.split_once(&m_nodes[circle.nodes_begin], count, m_root)) return false;
+    for (std::size_t i = circle.edges_begin; i < circle.edges_end; ++i) {
+        m_edges[i].boundary = m_boundary[m_edges[i].index];
+    }
+    return true;
+}
+
+// All rounds of rule 2 on one circle, and its subgraphs named; false when the placement is hopeless.
+bool Partitioner::split_to_the_end(const Circle& circle, const std::function<bool()>& hopeless) {
     const auto is_hopeless = [&](std::size_t work) {
         if (!is_time_to_ask(work)) return false;
-        name_subgraphs();
+        name_subgraphs(circle);
         return hopeless();
     };
     const std::int32_t* nodes = &m_nodes[circle.nodes_begin];
@@ -69,12 +88,22 @@ bool Partitioner::split_feedback(const Circle& circle, const std::function<bool(
                           hopeless ? std::function<bool(std::size_t)>(is_hopeless) : nullptr)) {
         return false;
     }
-    name_subgraphs();
+    name_subgraphs(circle);
     return true;
+}
+
+void Partitioner::name_subgraphs(const Circle& circle) {
+    for (std::size_t i = circle.edges_begin; i < circle.edges_end; ++i) {
+        m_edges[i].boundary = m_boundary[m_edges[i].index];
+    }
+    connect(circle);
 }
 
 // Rule 3; false when the placement is hopeless.
 bool Partitioner::isolate(const std::function<bool()>& hopeless) {
+    for (const Circle& circle : m_stuck) {
+        m_spanning.span(&m_nodes[circle.nodes_begin], circle.nodes_end - circle.nodes_begin);
+    }
     m_isolation.start(m_root, m_circle);
     while (m_isolation.cut_next()) {
         if (!hopeless || !is_time_to_ask(m_isolation.take_work())) continue;

@@ -43,6 +43,24 @@ bool FeedbackSplitter::split(const std::int32_t* nodes, std::size_t count,
     return goes_on;
 }
 
+bool FeedbackSplitter::split_once(const std::int32_t* nodes, std::size_t count,
+                                  const std::vector<std::int32_t>& root) {
+    m_nodes = nodes;
+    m_count = count;
+    collect_parts(root);
+    bool cuts = false;
+    for (std::size_t i = 0; i < m_now.size(); i += bits_per_word) {
+        begin(&m_now[i], std::min(m_now.size() - i, bits_per_word));
+        mark_feedback();
+        decide_all();
+        for (const std::int32_t edge : m_cuts) m_boundary[edge] = 1;
+        cuts = cuts || !m_cuts.empty();
+        end();
+    }
+    for (std::size_t i = 0; i < count; ++i) m_part[nodes[i]] = -1;
+    return cuts;
+}
+
 // A single node never depends on itself.
 void FeedbackSplitter::collect_parts(const std::vector<std::int32_t>& root) {
     m_now.clear();
@@ -67,11 +85,7 @@ bool FeedbackSplitter::follow(const Part* parts, std::size_t count,
     mark_feedback();
     bool goes_on = true;
     while (goes_on) {
-        m_cuts.clear();
-        m_ends.clear();
-        for (const std::int32_t node : m_questions) decide(node);
-        for (const std::int32_t node : m_questions) m_questioned[node] = 0;
-        m_questions.clear();
+        decide_all();
         if (m_cuts.empty()) break;
         apply_cuts();
         sweep();
@@ -81,6 +95,14 @@ bool FeedbackSplitter::follow(const Part* parts, std::size_t count,
     }
     end();
     return goes_on;
+}
+
+void FeedbackSplitter::decide_all() {
+    m_cuts.clear();
+    m_ends.clear();
+    for (const std::int32_t node : m_questions) decide(node);
+    for (const std::int32_t node : m_questions) m_questioned[node] = 0;
+    m_questions.clear();
 }
 
 void FeedbackSplitter::begin(const Part* parts, std::size_t count) {
@@ -103,20 +125,31 @@ void FeedbackSplitter::begin(const Part* parts, std::size_t count) {
     m_touched_end = 0;
 }
 
+// One pass down the graph, which finds what feeding() and entry_of() tell. Questioned is where the fed-back
+// part of a subgraph begins.
 void FeedbackSplitter::mark_feedback() {
     for (std::size_t i = m_window_begin; i < m_window_end; ++i) {
-        const std::int32_t node = m_nodes[i];
-        m_word[node] = feeding(node);
-        if (!m_own[node]) continue;
-        m_entered[node] = 0;
+        const std::int32_t node = m_nodes[i], part = m_part[node];
+        const std::uint64_t own = m_own[node];
+        std::uint64_t word = 0, fed_back_by_all = own;
+        Entry entry = none;
+        bool entered = false;
         for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-            m_entered[node] |= m_part[m_graph.input_sources[e]] != m_part[node];
+            const std::int32_t source = m_graph.input_sources[e];
+            const std::uint64_t above = m_word[source] | (m_boundary[e] ? m_own[source] : 0);
+            word |= above;
+            if (m_part[source] == part) {
+                entry = std::max(entry, m_entry[source]);
+                fed_back_by_all &= above;
+            } else if (own) {
+                entry = std::max(entry, m_graph.is_graph_input(source) ? from_graph_inputs : from_ops);
+                entered = true;
+            }
         }
-        if (is_fed_back(node)) {
-            question(node);
-        } else {
-            m_entry[node] = entry_of(node);
-        }
+        m_word[node] = word;
+        m_entry[node] = entry;
+        m_entered[node] = entered;
+        if (word & own & ~fed_back_by_all) question(node);
     }
 }
 
@@ -191,13 +224,18 @@ void FeedbackSplitter::find_springs() {
         for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
             const std::int32_t source = m_graph.input_sources[e];
             if (!is_within(source)) continue;
-            for (std::size_t w = 0; w < m_words; ++w) springs(node)[w] |= springs(source)[w];
+            const bool all = m_boundary[e] || m_entered[source];
+            const std::uint64_t* above = springs(source);
+            const std::uint64_t* detour = all ? above : detours(source);
+            for (std::size_t w = 0; w < m_words; ++w) {
+                springs(node)[w] |= above[w];
+                detours(node)[w] |= detour[w];
+            }
         }
         if (is_spring(node)) {
             springs(node)[found / bits_per_word] |= std::uint64_t{1} << (found % bits_per_word);
             ++found;
         }
-        renew_detours(node);
     }
 }
 
@@ -241,8 +279,8 @@ void FeedbackSplitter::enter(std::int32_t node) {
 // Brings up to date what changes go down the graph from the touched nodes.
 void FeedbackSplitter::sweep() {
     for (std::size_t word = m_touched_begin; word < m_touched_end; ++word) {
+        std::size_t bit = 0;  // only ascends, because readers stand behind what they read
         while (m_touched[word]) {
-            std::size_t bit = 0;
             while (!(m_touched[word] >> bit & 1)) ++bit;
             m_touched[word] &= ~(std::uint64_t{1} << bit);
             const auto node = static_cast<std::int32_t>(word * bits_per_word + bit);

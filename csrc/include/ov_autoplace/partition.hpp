@@ -9,8 +9,8 @@
 //      inputs (Isolation).
 //   4. A subgraph of constants only makes no submodel: constants are copied, never handed over.
 // HETERO works on the whole model in every round. Here only the circles of subgraphs that wait for each other
-// are looked at, because nothing outside a circle can change what happens in it, and of these only what the
-// last round changed.
+// are looked at, because nothing outside a circle can change what happens in it, and where a circle lasts for
+// many rounds, only what the last round changed.
 #pragma once
 
 #include <cstddef>
@@ -52,6 +52,7 @@ private:
         std::size_t edges_begin = 0, edges_end = 0;
         std::int32_t id = 0;
         std::int32_t subgraphs = 0;
+        std::int32_t rounds = 0;  // of rule 2 that its nodes have been through
     };
     struct Edge {
         std::int32_t source, node;
@@ -66,7 +67,9 @@ private:
     void keep_circles(const Circle& within, bool with_loops, std::vector<Circle>& found);
     void copy_circles(const Circle& within, Circle* circles, std::size_t count);
 
-    bool split_feedback(const Circle& circle, const std::function<bool()>& hopeless);
+    bool split_once(const Circle& circle);
+    bool split_to_the_end(const Circle& circle, const std::function<bool()>& hopeless);
+    void name_subgraphs(const Circle& circle);
     bool isolate(const std::function<bool()>& hopeless);
 
     bool is_time_to_ask(std::size_t work);
@@ -80,7 +83,8 @@ private:
     Isolation m_isolation;
     std::vector<std::int32_t> m_nodes;
     std::vector<Edge> m_edges;
-    std::vector<Circle> m_circles, m_stuck;
+    std::vector<Circle> m_circles;  // still to be looked at
+    std::vector<Circle> m_found, m_stuck;
     std::int32_t m_next_id = 0;
     std::size_t m_work_until_asked = 0;  // nodes and edges to look at
 
@@ -94,6 +98,7 @@ private:
     // Scratch of the search for circles.
     std::vector<std::pair<std::int32_t, std::int32_t>> m_crossings;  // boundaries between roots
     std::vector<std::int32_t> m_out_target;
+    std::vector<std::int32_t> m_circle_of;  // per node: id of the circle that holds it, or -1
     std::vector<std::int32_t> m_roots, m_queue, m_path, m_open, m_component_size;
 };
 

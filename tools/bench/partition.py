@@ -4,7 +4,8 @@
 
 Every placement is compiled on HETERO with CPU and its alias XCPU. In zoo models whole co-location groups
 move; placements that ``count_subgraphs`` refuses, because HETERO cannot run them, are counted apart. Random
-models (``tests/random_models.py``) are placed op by op, constants and parameters too. Half of the placements are drawn independently, half in runs.
+models (``tests/random_models.py``) are placed op by op, constants and parameters too. Half of the
+placements are drawn independently, half in runs.
 Exit code 1 when any count differs.
 """
 

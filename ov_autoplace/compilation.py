@@ -131,7 +131,7 @@ def _holders(core: ov.Core, model: ov.Model, devices: Sequence[str], options: Pl
     """Those of ``devices`` that can hold the whole model, in the same order."""
     from ov_autoplace.cost.room import room_of
 
-    room = room_of(core, model, devices, options)
+    room = room_of(core, model, devices, options.shapes, options.memory_limit)
     return [device for device in devices if room.holds_all(device)]
 
 

@@ -44,7 +44,7 @@ def confirm(
     """
     properties = device_properties(core, devices, options.properties)
     used = set(device_of.values())
-    room = room_of(core, model, devices, options)
+    room = room_of(core, model, devices, options.shapes, options.memory_limit)
     with ProfilingSession(
         core,
         model,

@@ -6,7 +6,7 @@ they are exact on a model's ops. The core's ``partition.hpp`` describes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,7 +20,13 @@ from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.names import unique_names
 from ov_autoplace.placement.placement import Placement
 
-__all__ = ["count_graph_subgraphs", "count_subgraphs", "graph_subgraphs", "subgraphs_of"]
+__all__ = [
+    "count_graph_subgraphs",
+    "count_subgraphs",
+    "graph_subgraphs",
+    "number_devices",
+    "subgraphs_of",
+]
 
 # The core's node kinds; every other op is 0.
 _KINDS = {"Parameter": 1, "Constant": 2, "Result": 3}
@@ -83,6 +89,17 @@ def graph_subgraphs(graph: ComputationGraph, device: IntArray) -> IntArray:
     return _partition(graph, device)[1]
 
 
+def number_devices(names: Sequence[str], device_of: Mapping[str, str]) -> IntArray:
+    """A number per op, equal for ops on the same device, ``int32[N]``.
+
+    Args:
+        names: The N ops.
+        device_of: Device of each of them, at least.
+    """
+    number = {device: i for i, device in enumerate(dict.fromkeys(device_of.values()))}
+    return np.array([number[device_of[name]] for name in names], dtype=np.int32)
+
+
 def _partition(graph: ComputationGraph, device: IntArray) -> tuple[int, IntArray]:
     if device.shape != (len(graph),):
         raise PlacementError(f"the graph has {len(graph)} ops, the placement {list(device.shape)}")
@@ -132,5 +149,4 @@ def _device_indices(names: list[str], placement: Placement | Mapping[str, str]) 
         known = set(names)
         unknown = next(name for name in device_of if name not in known)
         raise PlacementError(f"the model has no op {unknown!r}; was the placement made for another model?")
-    numbers = {device: i for i, device in enumerate(dict.fromkeys(device_of.values()))}
-    return np.array([numbers[device_of[name]] for name in names], dtype=np.int32)
+    return number_devices(names, device_of)

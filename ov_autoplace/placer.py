@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -184,7 +185,7 @@ class Placer:
         properties = device_properties(self._core, self._devices, options.properties)
         with self._phase("prepare"):
             supported = supported_ops(self._core, model, graph.names, self._devices, properties)
-            memory = memory_capacity(self._core, self._devices, options.memory_limit, self._target())
+            memory = memory_capacity(self._core, self._devices, options.memory_limit, self._target)
             session = ProfilingSession(
                 self._core,
                 model,
@@ -349,7 +350,7 @@ class Placer:
         self, model: ov.Model, graph: ComputationGraph, supported: BoolArray | None = None
     ) -> CostTable:
         """The analytic cost table, from a target profile or from what the devices say of themselves."""
-        target = self._target() or Target.generic(self._core, self._devices)
+        target = self._target or Target.generic(self._core, self._devices)
         if supported is None and set(self._devices) <= set(self._core.available_devices):
             supported = supported_ops(self._core, model, graph.names, self._devices)
         return analytic_table(coarsen(graph, pins=self._options.pin), target, self._devices, supported)
@@ -362,7 +363,7 @@ class Placer:
         From the target profile; else measured once per machine, as far as the budget goes: what an earlier
         decision had no time for is measured by a later one.
         """
-        target = self._target()
+        target = self._target
         if target is not None:
             return target.transfers, True
         store = TransferStore(self._core, self._devices, properties)
@@ -387,9 +388,10 @@ class Placer:
         return fit, True
 
     def _assumed_transfers(self) -> TransferFit:
-        target = self._target() or Target.generic(self._core, self._devices)
+        target = self._target or Target.generic(self._core, self._devices)
         return target.transfers.for_devices(self._devices)
 
+    @cached_property
     def _target(self) -> Target | None:
         return Target.load(self._options.target) if self._options.target is not None else None
 

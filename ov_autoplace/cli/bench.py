@@ -80,7 +80,7 @@ def bench(
         shapes=options.get("shapes"),
         seed=options.get("seed", 0),
         isolation=settings.isolation,
-        room=room_of(request.core, fitted.model, names, settings),
+        room=room_of(request.core, fitted.model, names, settings.shapes, settings.memory_limit),
     ) as session:
         rows = _measure(session, names, placement, fitted.device_of, seconds)
         profiled = _profiled(session, fitted.device_of) if report or trace else None

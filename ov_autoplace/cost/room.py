@@ -24,7 +24,6 @@ from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.options import PlacerOptions
 from ov_autoplace.simulator import problem_of
 
 __all__ = ["Room", "memory_capacity", "room_of"]
@@ -56,8 +55,8 @@ def room_of(
     core: ov.Core,
     model: ov.Model,
     devices: Sequence[str],
-    options: PlacerOptions,
-    target: Target | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    limits: Mapping[str, float] | None = None,
 ) -> Room:
     """What devices that are taken to support everything can hold of a model.
 
@@ -65,14 +64,12 @@ def room_of(
         core: Where the devices are.
         model: Is not modified.
         devices: Device names.
-        options: The user's limits, and shapes for dynamic inputs.
-        target: A profile that knows the devices.
+        shapes: For dynamic inputs.
+        limits: The user's, by device; see :func:`memory_capacity`.
     """
-    graph = extract(model, options.shapes)
+    graph = extract(model, shapes)
     supported = np.ones((len(graph), len(devices)), dtype=np.bool_)
-    return Room(
-        tuple(devices), graph, supported, memory_capacity(core, devices, options.memory_limit, target)
-    )
+    return Room(tuple(devices), graph, supported, memory_capacity(core, devices, limits or {}))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from openvino import opset13 as opset
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.extract import extract_structure
 from ov_autoplace.legality import broken_bonds
-from ov_autoplace.partition import subgraphs_of
+from ov_autoplace.partition import number_devices, subgraphs_of
 
 __all__ = ["open_bounded_crossings"]
 
@@ -108,8 +108,7 @@ def _bounded_crossings(
 def _check_legal(model: ov.Model, device_of: Mapping[str, str]) -> None:
     """Refuse a placement that HETERO cannot run now that ops were inserted."""
     graph = extract_structure(model)
-    number = {device: i for i, device in enumerate(dict.fromkeys(device_of.values()))}
-    broken = broken_bonds(graph, np.array([number[device_of[name]] for name in graph.names], np.int32))
+    broken = broken_bonds(graph, number_devices(graph.names, device_of))
     if broken:
         raise PlacementError(f"HETERO cannot run this placement: {broken[0].reason}")
 

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import openvino as ov
 
 from ov_autoplace._arrays import IntArray
@@ -21,7 +20,7 @@ from ov_autoplace.graph.extract import extract_structure
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.legality import broken_bonds
-from ov_autoplace.partition import count_graph_subgraphs, graph_subgraphs
+from ov_autoplace.partition import count_graph_subgraphs, graph_subgraphs, number_devices
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.text import parse_json
@@ -60,7 +59,7 @@ class FittedPlacement:
     @property
     def devices(self) -> IntArray:
         """A number per op, equal for ops on the same device, ``int32[N]``."""
-        return _numbers(self.graph, self.device_of)
+        return number_devices(self.graph.names, self.device_of)
 
 
 def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlacement:
@@ -109,7 +108,7 @@ def _fitted(
     model: ov.Model, graph: ComputationGraph, device_of: Mapping[str, str], folded: tuple[str, ...] | None
 ) -> FittedPlacement:
     device_of = {name: device_of[name] for name in graph.names}
-    numbers = _numbers(graph, device_of)
+    numbers = number_devices(graph.names, device_of)
     cut = (graph, numbers)
     if len(graph.bounded_edges):
         subgraph = graph_subgraphs(graph, numbers)
@@ -118,7 +117,7 @@ def _fitted(
             make_names_unique(clone)
             opened = open_bounded_crossings(clone, device_of)
             opened_graph = extract_structure(clone)
-            cut = (opened_graph, _numbers(opened_graph, opened))
+            cut = (opened_graph, number_devices(opened_graph.names, opened))
     return FittedPlacement(model, graph, device_of, folded, cut)
 
 
@@ -126,7 +125,7 @@ def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str]
     """Why HETERO cannot run a placement of a graph's ops; ``None`` where it leaves an op out."""
     if any(name not in device_of for name in graph.names):
         return None
-    broken = broken_bonds(graph, _numbers(graph, device_of))
+    broken = broken_bonds(graph, number_devices(graph.names, device_of))
     # First what the placement says itself, then what HETERO parts on one device because of it.
     broken.sort(key=lambda bond: device_of[bond.first] == device_of[bond.second])
     return [bond.reason for bond in broken]
@@ -170,8 +169,3 @@ def _check_known(device_of: Mapping[str, str], known: set[str]) -> None:
             f"{len(unknown)} placed ops are not in the model, the model has no op {unknown[0]!r}; "
             "was the placement made for another model?"
         )
-
-
-def _numbers(graph: ComputationGraph, device_of: Mapping[str, str]) -> IntArray:
-    number = {device: i for i, device in enumerate(dict.fromkeys(device_of.values()))}
-    return np.array([number[device_of[name]] for name in graph.names], dtype=np.int32)

@@ -7,7 +7,7 @@ PYTEST_ARGS ?=
 native_sources := $(shell find csrc -type f)
 checkpoint := $(wildcard models/autoplace-base/*)
 build_inputs := pyproject.toml CMakeLists.txt $(native_sources)
-package_sources := $(shell find ov_autoplace -type f -not -path '*/__pycache__/*' -not -name '*.so')
+package_sources := $(shell find ov_autoplace ov_autoplace_command -type f -not -path '*/__pycache__/*' -not -name '*.so')
 cpp_sources := $(shell find csrc tools/cpp tools/virtual_gpu -name '*.cpp' -o -name '*.hpp')
 
 # $(call environment,name) makes an empty environment; pip is quiet but for errors.

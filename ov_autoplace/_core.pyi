@@ -391,3 +391,46 @@ class Profiler:
         """
         Runs the executables in turns and drops those that are certainly slower; `progress` is called with (rounds, candidates left, seconds) now and then, and `current[0]` is the candidate that runs.
         """
+
+class SubsetSweep:
+    """
+    Cheapest subsets of nodes within a weight limit, where splitting a star (a head and its members) costs something; by dynamic programming along the nodes.
+    """
+
+    def __init__(
+        self,
+        nodes: int,
+        head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        offsets: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        members: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        most_states: int,
+    ) -> None: ...
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the states of each step are few enough."""
+
+    def cheapest(
+        self,
+        price: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        weight: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        capacity: float,
+        leaving: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        entering: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        most_labels: int,
+    ) -> tuple[float, Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C")]]:
+        """
+        A lower bound of all subsets' costs (the empty one costs nothing), and a subset that costs no
+        more, ``uint8[nodes]``; it may be too heavy where ``most_labels`` per step did not suffice.
+        """

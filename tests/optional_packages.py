@@ -2,7 +2,7 @@
 
 A test or a whole module that needs more than the extra ``test`` says so with one of :data:`NEEDS` as its
 marker, and may then import what it needs like anything else: a marked module is not even imported where a
-package is absent.
+package is absent. A test that runs without and checks more with them is marked ``optional``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ NEEDS = {
 }
 """What each marker's tests import, beyond the extra ``test``; `chromium` is a program."""
 
+USES = "optional"
+"""The marker of tests that run without such packages and check more with them."""
+
 _left_out = pytest.StashKey[Counter[str]]()
 
 
@@ -36,6 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="MARKER",
         help="fail where what this marker needs is not there; may be given several times",
     )
+    parser.addoption(
+        "--only-optional",
+        action="store_true",
+        help="only tests that need packages beyond the extra `test`, or check more where they are",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line(
             "markers", f"{name}: needs {', '.join(packages)}; left out where one is absent"
         )
+    config.addinivalue_line("markers", f"{USES}: checks more where packages beyond the extra `test` are")
     config.stash[_left_out] = Counter()
     required = config.getoption("--require")
     unknown = [name for name in required if name not in NEEDS]
@@ -67,7 +76,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept, deselected = [], []
+    wanted = {*NEEDS, USES} if config.getoption("--only-optional") else None
     for item in items:
+        if wanted and wanted.isdisjoint(marker.name for marker in item.iter_markers()):
+            deselected.append(item)
+            continue
         packages = [p for name in NEEDS if item.get_closest_marker(name) for p in missing(name)]
         if packages:
             config.stash[_left_out][f"test {packages[0]}"] += 1

@@ -10,6 +10,7 @@ from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide.arena import Arena, Entrant, predicted, verdict
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import Proposal, ProposalSource
+from ov_autoplace.errors import ProfilingError
 from reference_hetero import random_table
 
 NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
@@ -116,14 +117,22 @@ class _Session:
         return SimpleNamespace(entries=entries, best=int(np.argmin(medians)))
 
 
-def _contest(session: _Session, mode: str = "PROFILE", seconds: float = 1e6, **alone: np.ndarray):
+def _contest(
+    session: _Session,
+    mode: str = "PROFILE",
+    seconds: float = 1e6,
+    solvers: tuple[str, ...] = (),
+    **alone: np.ndarray,
+):
     table = replace(random_table(np.random.default_rng(0), 4, 2), op_seconds=np.ones((4, 2)), wiring=None)
     profile = SimpleNamespace(table=table, samples=alone or {"D1": NOISE})
     proposals = [
         Proposal(name, np.full(4, ["D0", "D1"].index(name), dtype=np.int32), 1.0) for name in profile.samples
     ]
     proposals.append(Proposal("auto", np.array([0, 0, 1, 1], dtype=np.int32), 0.8))
-    arena = Arena(session, profile, ProposalSource(), PlacerOptions(mode=mode), Budget(seconds))
+    arena = Arena(
+        session, profile, ProposalSource(solvers=solvers), PlacerOptions(mode=mode), Budget(seconds)
+    )
     return arena.run(proposals)
 
 
@@ -132,6 +141,35 @@ def test_a_mix_has_to_win_again_when_both_are_compiled_anew():
     lucky = _Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 1.05})
     assert _contest(lucky).winner.name == "D1"
     assert lucky.races == [["D1", "D0+D1"], ["D0+D1", "D1"]]
+
+
+def test_what_was_measured_before_does_not_count_for_whom_is_not_run_anew(monkeypatch):
+    """It chose the mix; what cannot be compiled a second time has proven nothing."""
+    session = _Session({"D1": 1.0, "D0+D1": 0.5}, {"D1": 1.0})
+    compiled = []
+    first = session.compile_placement
+
+    def compile_once(device_of: dict[str, str]) -> SimpleNamespace:
+        executable = first(device_of)
+        if executable.name in compiled and executable.name == "D0+D1":
+            raise ProfilingError("no memory is left")
+        compiled.append(executable.name)
+        return executable
+
+    monkeypatch.setattr(session, "compile_placement", compile_once)
+    contest = _contest(session)
+    assert contest.winner.name == "D1"
+    (mix,) = [entrant for entrant in contest.entrants if entrant.name == "auto"]
+    assert not len(mix.samples)
+    assert "no memory is left" in mix.dropped
+
+
+@pytest.mark.parametrize(("asked", "again"), [((), []), (("local", "auto"), ["local"]), (("policy",), [])])
+def test_tuning_asks_only_the_first_solver_that_was_asked(asked, again, monkeypatch):
+    seen = []
+    monkeypatch.setattr("ov_autoplace.decide.arena.propose", lambda _, source: seen.append(source) or [])
+    _contest(_Session(*[{"D1": 1.0, "D0+D1": 1.1}] * 4), mode="TUNE", solvers=asked)
+    assert {(tuple(source.solvers), source.policy) for source in seen} == {(tuple(again), None)}
 
 
 @pytest.mark.parametrize("seconds", [1.0, 1e-3])

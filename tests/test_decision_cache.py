@@ -18,7 +18,8 @@ import zoo
 from ov_autoplace.decide.confirmation import confirm
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.plugin import decision_cache as module
-from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision, model_hash
+from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
+from ov_autoplace.plugin.model_hash import model_hash
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIR = ["XCPU", "CPU"]
@@ -196,6 +197,51 @@ def test_properties_that_were_set_on_the_core_are_part_of_the_key(unequal_pair, 
     assert before != DecisionCache.of(unequal_pair, matmuls(), PAIR, options).path
 
 
+@pytest.mark.parametrize(
+    ("devices", "options"),
+    [
+        (["CPU", "XCPU"], {}),
+        (["CPU"], {}),
+        (PAIR, {"mode": "TUNE"}),
+        (PAIR, {"time_budget_ms": 7}),
+        (PAIR, {"pin": {"first": "CPU"}}),
+        (PAIR, {"memory_limit": {"CPU": 1e9}}),
+        (PAIR, {"seed": 7}),
+        (PAIR, {"solvers": ("local",)}),
+        (PAIR, {"policy": "none"}),
+        (PAIR, {"target": "other.json"}),
+        (PAIR, {"properties": {"PERFORMANCE_HINT": "LATENCY"}}),
+    ],
+)
+def test_whatever_decides_is_part_of_the_key(unequal_pair, tmp_path, devices, options):
+    cached = {"CACHE_DIR": str(tmp_path)}
+
+    def key(devices, **options):
+        options["properties"] = options.get("properties", {}) | cached
+        return DecisionCache.of(unequal_pair, matmuls(), devices, PlacerOptions(**options)).path.name
+
+    assert key(PAIR) == key(PAIR)
+    assert key(devices, **options) != key(PAIR)
+
+
+def test_the_key_holds_what_a_target_says_and_neither_the_folder_nor_the_progress(unequal_pair, tmp_path):
+    target = tmp_path / "machine.json"
+
+    def key(folder: str, progress: object = None) -> str:
+        options = PlacerOptions(
+            target=str(target), properties={"CACHE_DIR": str(tmp_path / folder)}, progress=progress
+        )
+        return DecisionCache.of(unequal_pair, matmuls(), PAIR, options).path.name
+
+    missing = key("a")
+    target.write_text("one")
+    one = key("a")
+    assert one != missing
+    assert key("b", progress=print) == one
+    target.write_text("two")
+    assert key("a") != one
+
+
 def test_the_decisions_that_were_not_used_for_longest_go_first(tmp_path, monkeypatch):
     stored = StoredDecision({"op": "CPU"}, disturbed=False)
     entries = [DecisionCache(tmp_path / f"autoplace-{i}.json", ("CPU",)) for i in range(4)]
@@ -265,6 +311,22 @@ def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, monk
     assert confirm(unequal_pair, model, PAIR, pinned, device_of) is True  # nothing else is allowed
     noise[0] = 1000.0
     assert confirm(unequal_pair, model, PAIR, options, device_of) is None
+
+
+@pytest.mark.parametrize("isolation", [True, False])
+def test_checking_a_stored_answer_measures_where_the_caller_wants(unequal_pair, monkeypatch, isolation):
+    from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
+    from ov_autoplace.measure.session import ProfilingSession
+
+    where = []
+    monkeypatch.setattr(
+        ProfilingSession,
+        "compile_placement",
+        lambda self, *_: where.append(isinstance(self.profiler, IsolatedProfiler)) or 1 / 0,
+    )
+    with pytest.raises(ZeroDivisionError):
+        confirm(unequal_pair, matmuls(), PAIR, PlacerOptions(isolation=isolation), {})
+    assert where == [isolation]
 
 
 def test_processes_on_a_cold_cache_make_one_decision_and_none_dies():

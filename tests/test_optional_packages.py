@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from conftest import ROOT
-from optional_packages import NEEDS
+from optional_packages import NEEDS, USES
 
 BARE = """
 import sys
@@ -20,6 +21,7 @@ class Absent(MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Absent())
+sys.path.insert(0, "tests")
 import pytest
 sys.exit(pytest.main({arguments}))
 """
@@ -50,6 +52,27 @@ def test_one_line_says_what_was_left_out() -> None:
     assert len(lines) == 1
     assert "without bokeh" in lines[0]
     assert "make test-all" in lines[0]
+
+
+def test_what_is_left_out_without_the_packages_is_what_only_optional_chooses(tmp_path: Path) -> None:
+    test = "    assert True\n"
+    module = tmp_path / "test_sample.py"
+    module.write_text(
+        "import pytest\n"
+        f"def test_plain():\n{test}"
+        + "".join(f"@pytest.mark.{name}\ndef test_{name}():\n{test}" for name in (*NEEDS, USES))
+    )
+
+    def collected(*arguments: str, absent: list[str]) -> set[str]:
+        options = [str(module), f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"), *arguments]
+        options += ["-p", "optional_packages", "--collect-only"]
+        result = pytest_in_a_bare_environment(*options, absent=absent)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return {line.split("::")[1] for line in result.stdout.splitlines() if "::" in line}
+
+    left = collected(absent=PACKAGES)
+    assert left == {"test_plain", f"test_{USES}"}
+    assert collected("--only-optional", absent=PACKAGES) == {f"test_{USES}"}
 
 
 @pytest.mark.parametrize(("marker", "words"), [("torch", "torch (--require torch)"), ("trch", "there are")])

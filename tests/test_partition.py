@@ -239,3 +239,65 @@ def test_inconsistent_graphs_are_refused(kinds, producer, offsets, consumers, me
     arrays = (np.array(values, np.int32) for values in (producer, offsets, consumers))
     with pytest.raises(ValueError, match=message):
         _core.PartitionGraph(np.array(kinds, np.uint8), *arrays)
+
+
+def family_edges(family: str, size: int, random: np.random.Generator) -> list[tuple[int, int]]:
+    """Edges between ops of a graph in which the rules that split feedback need many rounds."""
+    if family == "long skips":
+        return [(v - 1, v) for v in range(1, size)] + [
+            (v, int(random.integers(v + 1, size))) for v in range(0, size - 1, 3)
+        ]
+    if family == "lanes":
+        width = max(2, size // 5)
+        crossing = [(int(random.integers(v // width * width)), v) for v in range(width, size, 3)]
+        return [(v - width, v) for v in range(width, size)] + crossing
+    if family == "ladder":
+        return [(v - 2, v) for v in range(2, size)] + [(v - 1, v) for v in range(1, size, 2)]
+    return [(int(random.integers(max(0, v - 6), v)), v) for v in range(1, size) for _ in range(2)]
+
+
+@pytest.mark.parametrize("family", ["long skips", "lanes", "ladder", "window"])
+@pytest.mark.parametrize("seed", range(8))
+def test_subgraphs_of_graphs_with_private_weights_are_those_of_the_plain_rules(
+    family: str, seed: int
+) -> None:
+    random = np.random.default_rng([seed, len(family)])
+    # The large ones need so many rounds that the core stops looking at whole circles in each.
+    small_or_large = (8, 36) if seed < 4 else (200, 320) if family == "long skips" else (60, 120)
+    size = int(random.integers(*small_or_large))
+    op = random.choice([reference.OP, reference.GROUP])
+    readers: list[list[int]] = []
+    kinds, producer, place = [reference.PARAMETER], [0], []
+    first = [0]
+    edges = family_edges(family, size, random)
+    fed = {b for _, b in edges}
+    weights = []
+    for v in range(size):
+        if random.random() < 0.4:  # a weight with one reader
+            weights.append((len(kinds), v))
+            kinds.append(reference.CONSTANT)
+        place.append(len(kinds))
+        kinds.append(int(op))
+        if v not in fed and random.random() < 0.8:
+            first.append(v)
+    readers.append(sorted({place[v] for v in first}))
+    for weight, v in weights:
+        producer.append(weight)
+        readers.append([place[v]])
+    for v in range(size):
+        producer.append(place[v])
+        readers.append(sorted(place[b] for a, b in edges if a == v))
+    graph = reference.Graph.of(kinds, producer, readers)
+    prepared = _core.PartitionGraph(
+        np.array(kinds, np.uint8),
+        np.array(producer, np.int32),
+        np.cumsum([0, *map(len, readers)]).astype(np.int32),
+        np.array([c for r in readers for c in r], np.int32),
+    )
+    for change in (0.5, 0.15, 0.05):
+        devices = (np.cumsum(random.random(len(kinds)) < change) % 2).astype(np.int32)
+        devices[random.integers(len(kinds), size=2)] ^= 1
+        labels = reference.partition(graph, devices.tolist())
+        count, roots = prepared.partition(devices)
+        assert roots.tolist() == labels, (family, devices.tolist())
+        assert count == reference.submodels(graph, labels)

@@ -113,7 +113,7 @@ def test_no_more_than_one_step_begins_after_the_budget_ends(unequal_pair, steps,
 def test_measurements_that_other_work_disturbed_prove_nothing_and_are_marked(
     unequal_pair, monkeypatch, caplog
 ):
-    from ov_autoplace.measure.profiled import CountedDevices
+    from ov_autoplace.measure.counting import CountedDevices
 
     asked = []
     monkeypatch.setattr(CountedDevices, "was_disturbed", True)

@@ -1,8 +1,8 @@
 """Does HETERO run what the simulator calls finite, and refuse what it calls infinite? Random placements tell.
 
-For each model, random placements of its co-location groups are compiled and run twice, and every one falls
-into one class of :data:`CLASSES`. Plugins may crash, so models are checked in child processes that report
-line by line; a placement during which the child died is one that fails.
+For each model, random placements of its co-location groups are annotated, compiled and run twice, and every
+one falls into one class of :data:`CLASSES`. Plugins may crash, so a child process does the work and reports
+line by line; a placement during which it died or gave no answer is one that fails.
 
     python tools/legality.py --networks bert llama:dynamic --placements 10
     python tools/legality.py --random 300 --seed 1000 --placements 2
@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Timer
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,19 +34,36 @@ from model_checks import relative_error  # noqa: E402
 from ov_autoplace.errors import PlacementError  # noqa: E402
 from ov_autoplace.graph import coarsen, extract, input_ranges, make_names_unique  # noqa: E402
 from ov_autoplace.graph.folding import fold_static_shapes  # noqa: E402
-from ov_autoplace.placement.annotation import set_affinities  # noqa: E402
+from ov_autoplace.placement.annotation import annotate, set_affinities  # noqa: E402
 from ov_autoplace.placement.bounded import open_bounded_crossings  # noqa: E402
 from ov_autoplace.placement.legality import broken_bonds  # noqa: E402
+from ov_autoplace.placement.partition import count_subgraphs  # noqa: E402
 
-__all__ = ["CLASSES", "Verdict", "check", "group_placements", "main"]
+__all__ = ["CLASSES", "FAULTS", "Checker", "Verdict", "group_placements", "main"]
 
-CLASSES = ("runs", "refused", "refused but runs", "fails", "wrong", "no groups", "not run by the CPU")
-"""``runs``: predicted and right. ``refused``: predicted to fail, and fails. The next three contradict the
-simulator. The last two are models that say nothing: all in one group, or refused by the CPU alone."""
+NO_GROUPS, NOT_RUN = "no groups", "not run by the CPU"
+CLASSES = (
+    "runs",
+    "refused",
+    "refused but runs",
+    "refused late",
+    "other count",
+    "fails",
+    "wrong",
+    NO_GROUPS,
+    NOT_RUN,
+)
+"""``runs``: predicted and right. ``refused``: predicted to fail, and fails. The last two are models that say
+nothing: all in one group, or refused by the CPU alone. The others are :data:`FAULTS`."""
+
+FAULTS = CLASSES[2:7]
+"""``refused late``: the simulator calls it finite and ``annotate`` refuses it. ``other count``:
+``count_subgraphs`` is not HETERO's own number of submodels. ``wrong``: another output than the CPU's."""
 
 DEVICES = ("XCPU", "CPU")
 TOLERANCE = 1e-3
-_SECONDS = 900.0
+_SECONDS = 900.0  # that a placement may take: half a minute of work, beside whatever else the machine does
+_MODELS_PER_CHILD = 50
 
 
 class Verdict(NamedTuple):
@@ -62,37 +82,86 @@ class Verdict(NamedTuple):
     reason: str
 
 
-def check(name: str, model: Path, shapes: dict[str, list[int]], placements: int, seed: int) -> list[Verdict]:
-    """Classify random placements of the groups of one model, in child processes.
+class Checker:
+    """Classifies random placements of the groups of models, in a child process that is started as needed."""
 
-    Args:
-        name: For the report.
-        model: An IR.
-        shapes: Of the inputs that the model leaves open.
-        placements: How many.
-        seed: Of the placements and the input data.
-    """
-    verdicts: list[Verdict] = []
-    while len(verdicts) < placements:
-        request = [str(model), json.dumps(shapes), str(seed), str(len(verdicts)), str(placements)]
-        command = [sys.executable, __file__, "--worker", *request]
+    def __init__(self, seconds: float = _SECONDS) -> None:
+        """Wait at most ``seconds`` for a placement."""
+        self._seconds = seconds
+        self._child: subprocess.Popen[str] | None = None
+        self._models = 0
+
+    def __enter__(self) -> Checker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def check(
+        self, name: str, model: Path, shapes: dict[str, list[int]], placements: int, seed: int
+    ) -> list[Verdict]:
+        """One verdict per placement, or a single one about the model.
+
+        Args:
+            name: For the report.
+            model: An IR.
+            shapes: Of the inputs that the model leaves open.
+            placements: How many.
+            seed: Of the placements and the input data.
+        """
+        verdicts: list[Verdict] = []
+        while len(verdicts) < placements:
+            predicted = ""
+            for line in self._lines([str(model), shapes, seed, len(verdicts), placements]):
+                predicted = line.get("predicted", "")
+                if "outcome" in line:
+                    verdicts.append(Verdict(name, len(verdicts), line["outcome"], line["reason"]))
+            if verdicts and verdicts[-1].outcome in (NO_GROUPS, NOT_RUN):
+                break
+            if len(verdicts) < placements:
+                outcome = "refused" if predicted == "refused" else "fails"
+                verdicts.append(Verdict(name, len(verdicts), outcome, self._stop()))
+        self._models += 1
+        if self._models % _MODELS_PER_CHILD == 0:
+            self._stop()  # plugins keep what they compiled
+        return verdicts
+
+    def _lines(self, request: list[Any]) -> Iterator[dict[str, str]]:
+        """What the child says to a request, until it has done it, dies, or says nothing for too long."""
+        if self._child is None:
+            command = [sys.executable, __file__, "--worker"]
+            self._child = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+        child = self._child
+        assert child.stdin is not None
+        assert child.stdout is not None
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
-            output, end = done.stdout, f"the process ended with {done.returncode}"
-            if done.returncode > 0:
-                end += f": {done.stderr.strip().splitlines()[-1:]}"
-        except subprocess.TimeoutExpired as cause:
-            output, end = (cause.stdout or b"").decode(), f"no answer in {_SECONDS:.0f} s"
-        lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-        verdicts += [
-            Verdict(name, len(verdicts) + i, **v) for i, v in enumerate(x for x in lines if "outcome" in x)
-        ]
-        if verdicts and verdicts[-1].outcome in CLASSES[5:]:
-            break
-        if len(verdicts) < placements:
-            refused = bool(lines) and lines[-1].get("predicted") == "refused"
-            verdicts.append(Verdict(name, len(verdicts), "refused" if refused else "fails", end))
-    return verdicts
+            child.stdin.write(json.dumps(request) + "\n")
+            child.stdin.flush()
+        except BrokenPipeError:
+            return
+        while True:
+            clock = Timer(self._seconds, child.kill)
+            clock.start()
+            line = child.stdout.readline()
+            clock.cancel()
+            if not line or line == "done\n":
+                return
+            if line.startswith("{"):
+                yield json.loads(line)
+
+    def _stop(self) -> str:
+        """End the child, and tell how it ended."""
+        child, self._child = self._child, None
+        if child is None:
+            return ""
+        assert child.stdin is not None
+        child.stdin.close()
+        code = child.wait()
+        if code == -signal.SIGKILL:
+            return f"killed, or no answer in {self._seconds:.0f} s"
+        return f"the process ended with {code}"
 
 
 def group_placements(groups: int, seed: int) -> Iterator[NDArray[np.int32]]:
@@ -115,13 +184,13 @@ def _work(path: str, shapes: dict[str, list[int]], seed: int, first: int, last: 
         inputs = _inputs(model, shapes, seed)
         expected = _two_runs(core.compile_model(model, "CPU"), inputs)
     except RuntimeError as cause:
-        return _say(outcome=CLASSES[6], reason=_last_line(cause))
+        return _say(outcome=NOT_RUN, reason=_last_line(cause))
     placed = model.clone()
     fold_static_shapes(placed)
     graph = extract(placed, shapes)
     choices = [coarsen(graph), coarsen(graph, light_ops=False)]
     if max(map(len, choices)) < 2:
-        return _say(outcome=CLASSES[5], reason=f"{len(graph)} ops, one group")
+        return _say(outcome=NO_GROUPS, reason=f"{len(graph)} ops, one group")
     streams = [group_placements(len(coarse), seed) for coarse in choices]
     for number in range(last):
         kind = number % 2
@@ -130,31 +199,56 @@ def _work(path: str, shapes: dict[str, list[int]], seed: int, first: int, last: 
             continue
         bonds = broken_bonds(graph, on)
         _say(predicted="refused" if bonds else "runs")
-        outcome, reason = _run(core, placed, on, inputs, expected)
+        device_of = {name: DEVICES[d] for name, d in zip(graph.names, on.tolist(), strict=True)}
         if bonds:
-            outcome = "refused" if outcome != "runs" else "refused but runs"
-            reason = bonds[0].reason
+            runs = _run(core, _forced(placed, device_of), inputs, expected)[0] in ("runs", "wrong")
+            _say(outcome="refused but runs" if runs else "refused", reason=bonds[0].reason)
+            continue
+        try:
+            count = count_subgraphs(placed, device_of)
+            annotated = placed.clone()
+            annotate(annotated, device_of)
+        except PlacementError as cause:
+            _say(outcome="refused late", reason=str(cause))
+            continue
+        outcome, reason = _run(core, annotated, inputs, expected, count)
         _say(outcome=outcome, reason=reason)
     return None
 
 
-def _run(
-    core: ov.Core, model: ov.Model, on: NDArray[np.int32], inputs: list[Any], expected: list[Any]
-) -> tuple[str, str]:
-    """``runs``, ``fails`` or ``wrong``, and why."""
+def _forced(model: ov.Model, device_of: dict[str, str]) -> ov.Model | None:
+    """A clone with affinities that ``annotate`` refuses; ``None`` where even that cannot be done."""
     clone = model.clone()
-    names = [op.get_friendly_name() for op in clone.get_ordered_ops()]
-    device_of = {name: DEVICES[device] for name, device in zip(names, on.tolist(), strict=True)}
     try:
         set_affinities(clone, open_bounded_crossings(clone, device_of))
-    except PlacementError as cause:
-        return "refused", str(cause)
+    except PlacementError:
+        return None
+    return clone
+
+
+def _run(
+    core: ov.Core,
+    model: ov.Model | None,
+    inputs: list[Any],
+    expected: list[Any],
+    count: int | None = None,
+) -> tuple[str, str]:
+    """``runs``, ``fails``, ``wrong`` or ``other count``, and why."""
+    if model is None:
+        return "fails", ""
     try:
-        found = _two_runs(core.compile_model(clone, "HETERO:" + ",".join(DEVICES)), inputs)
+        compiled = core.compile_model(model, "HETERO:" + ",".join(DEVICES))
+        found = _two_runs(compiled, inputs)
     except RuntimeError as cause:
         return "fails", _last_line(cause)
     error = relative_error(*([np.nan_to_num(x) for x in y] for y in (found, expected)))
-    return ("runs", "") if error <= TOLERANCE else ("wrong", f"error {error:.1e}")
+    if error > TOLERANCE:
+        return "wrong", f"error {error:.1e}"
+    if count is not None and len(set(compiled.get_property("EXECUTION_DEVICES"))) > 1:
+        submodels = compiled.get_property("HETERO_NUMBER_OF_SUBMODELS")
+        if submodels != count:
+            return "other count", f"{submodels} submodels, predicted {count}"
+    return "runs", ""
 
 
 def _core() -> ov.Core:
@@ -198,7 +292,7 @@ def _say(**fields: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; 0 when no placement contradicts the simulator."""
+    """The command line; 0 when no placement contradicts the simulator. Ctrl-C ends it with what it has."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -211,25 +305,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--placements", type=int, default=10, help="per model")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--worker", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     if chosen.worker:
-        path, shapes, seed, first, last = chosen.worker
-        _work(path, json.loads(shapes), int(seed), int(first), int(last))
+        for request in sys.stdin:
+            _work(*json.loads(request))
+            print("done", flush=True)
         return 0
     counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as folder:
+    models = 0
+    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder, Checker() as checker:
         for name, path, shapes in _models(chosen, Path(folder)):
-            verdicts = check(name, path, shapes, chosen.placements, chosen.seed)
+            verdicts = checker.check(name, path, shapes, chosen.placements, chosen.seed)
             found = Counter(verdict.outcome for verdict in verdicts)
             counts += found
+            models += 1
             if len(found) > 1 or "runs" not in found:
                 print(f"{name}: " + ", ".join(f"{n} {outcome}" for outcome, n in found.items()), flush=True)
             for verdict in verdicts:
-                if verdict.outcome not in ("runs", "refused"):
+                if verdict.outcome in FAULTS:
                     print(f"  {verdict.placement}: {verdict.outcome}: {verdict.reason}", flush=True)
+    print(f"{models} models, {counts.total()} verdicts")
     print("\n".join(f"{counts[outcome]:6} {outcome}" for outcome in CLASSES))
-    return int(any(counts[outcome] for outcome in CLASSES[2:5]))
+    return int(any(counts[outcome] for outcome in FAULTS))
 
 
 def _models(chosen: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Path, dict[str, list[int]]]]:

@@ -328,6 +328,7 @@ _BUILDERS: dict[str, Callable[[], _Made]] = {
     ),
     "mask2former": _mask2former,
     "mistral": _decoder("Mistral"),
+    "mixtral": _decoder("Mixtral", num_local_experts=3, experts_implementation="batched_mm"),
     "mixtral_eager": _decoder("Mixtral", num_local_experts=3, experts_implementation="eager"),
     "mobilenet_v2": _vision("MobileNetV2", depth_multiplier=0.35, image_size=32),
     "mobilevit": lambda: _of(
@@ -412,7 +413,8 @@ _BUILDERS: dict[str, Callable[[], _Made]] = {
         "WhisperModel",
         "WhisperConfig",
         "decoder",
-        {**_tokens(5), **_values("encoder_hidden_states", 1, 12, 32)},
+        # Without a mask the library looks for packed sequences, with an op that OpenVINO does not convert.
+        {**_masked(5), **_values("encoder_hidden_states", 1, 12, 32)},
         max_target_positions=16,
         max_source_positions=12,
         **_ENCODER_DECODER,
@@ -457,6 +459,7 @@ _DYNAMIC = (
     "llama",
     "llama_eager",
     "mistral",
+    "mixtral",
     "mixtral_eager",
     "qwen2",
     "phi",

@@ -8,6 +8,7 @@ void init_partition(nb::module_& m);
 void init_graph_tools(nb::module_& m);
 void init_max_flow(nb::module_& m);
 void init_profiler(nb::module_& m);
+void init_subset_sweep(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() =
@@ -17,4 +18,5 @@ NB_MODULE(_core, m) {
     init_graph_tools(m);
     init_max_flow(m);
     init_profiler(m);
+    init_subset_sweep(m);
 }

@@ -108,29 +108,23 @@ void Partitioner::keep_circles(const Circle& within, bool with_loops, std::vecto
         } else {
             m_circle[root] = m_next_id++;
             if (component >= 0) id_of_component[component] = m_circle[root];
-            found.push_back(Circle{0, 0, 0, 0, m_circle[root], subgraphs});
+            found.push_back(Circle{0, 0, 0, 0, m_circle[root], subgraphs, within.rounds});
         }
     }
     if (found.size() > first) copy_circles(within, &found[first], found.size() - first);
 }
 
-// Gives circles with ascending ids their nodes and edges; what enters them from outside is noted at the
-// nodes.
+// Gives circles with ascending ids their nodes and edges.
 void Partitioner::copy_circles(const Circle& within, Circle* circles, std::size_t count) {
     const std::int32_t first_id = circles[0].id;
     for (std::size_t i = within.nodes_begin; i < within.nodes_end; ++i) {
-        const std::int32_t id = m_circle[m_root[m_nodes[i]]];
+        const std::int32_t id = m_circle_of[m_nodes[i]] = m_circle[m_root[m_nodes[i]]];
         if (id >= 0) ++circles[id - first_id].nodes_end;
     }
     for (std::size_t i = within.edges_begin; i < within.edges_end; ++i) {
         const Edge edge = m_edges[i];
-        const std::int32_t id = m_circle[m_root[edge.node]];
-        if (id < 0) continue;
-        if (m_circle[m_root[edge.source]] == id) {
-            ++circles[id - first_id].edges_end;
-        } else {
-            m_outer_entry[edge.node] = std::max(m_outer_entry[edge.node], entry_from(edge.source));
-        }
+        const std::int32_t id = m_circle_of[edge.node];
+        if (id >= 0 && m_circle_of[edge.source] == id) ++circles[id - first_id].edges_end;
     }
     std::size_t nodes = m_nodes.size(), edges = m_edges.size();
     for (std::size_t c = 0; c < count; ++c) {
@@ -144,14 +138,13 @@ void Partitioner::copy_circles(const Circle& within, Circle* circles, std::size_
     m_nodes.resize(nodes);
     m_edges.resize(edges);
     for (std::size_t i = within.nodes_begin; i < within.nodes_end; ++i) {
-        const std::int32_t id = m_circle[m_root[m_nodes[i]]];
+        const std::int32_t id = m_circle_of[m_nodes[i]];
         if (id >= 0) m_nodes[circles[id - first_id].nodes_end++] = m_nodes[i];
     }
     for (std::size_t i = within.edges_begin; i < within.edges_end; ++i) {
         const Edge edge = m_edges[i];
-        const std::int32_t id = m_circle[m_root[edge.node]];
-        if (id >= 0 && m_circle[m_root[edge.source]] == id)
-            m_edges[circles[id - first_id].edges_end++] = edge;
+        const std::int32_t id = m_circle_of[edge.node];
+        if (id >= 0 && m_circle_of[edge.source] == id) m_edges[circles[id - first_id].edges_end++] = edge;
     }
 }
 

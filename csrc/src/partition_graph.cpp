@@ -56,6 +56,8 @@ PartitionGraph::PartitionGraph(std::vector<NodeKind> node_kinds,
       output_edges(tensor_consumers.size()),
       readers(kinds.size()),
       is_origin(kinds.size()),
+      is_sidestream(kinds.size()),
+      is_spring(kinds.size()),
       is_leaf(kinds.size()) {
     check(kinds.size(), tensor_producer, tensor_offsets, tensor_consumers);
     for (const std::int32_t consumer : tensor_consumers) ++input_offsets[consumer + 1];
@@ -86,6 +88,25 @@ PartitionGraph::PartitionGraph(std::vector<NodeKind> node_kinds,
         for (std::int32_t e = input_offsets[node]; e < input_offsets[node + 1]; ++e) {
             is_leaf[node] = is_leaf[node] && is_graph_input(input_sources[e]);
         }
+    }
+    find_springs();
+}
+
+// For any node that is no sidestream: one of the springs at or above it reaches another node by a way of some
+// kind exactly if one of the origins above it does.
+void PartitionGraph::find_springs() {
+    std::vector<std::uint8_t> has_origin(kinds.size());
+    for (std::int32_t node = 0; node < size(); ++node) {
+        bool joins_stream = false;
+        has_origin[node] = is_origin[node];
+        for (std::int32_t e = input_offsets[node]; e < input_offsets[node + 1]; ++e) {
+            const std::int32_t source = input_sources[e];
+            has_origin[node] |= has_origin[source];
+            joins_stream = joins_stream || (has_origin[source] && !is_sidestream[source]);
+        }
+        if (!has_origin[node] || joins_stream) continue;
+        const bool has_one_reader = output_offsets[node + 1] - output_offsets[node] == 1;
+        (has_one_reader ? is_sidestream : is_spring)[node] = 1;
     }
 }
 

@@ -10,10 +10,13 @@ constexpr std::int32_t none = -1;
 
 }  // namespace
 
-Isolation::Isolation(const PartitionGraph& graph)
+Isolation::Isolation(const PartitionGraph& graph, std::vector<std::uint8_t>& boundary,
+                     SpanningEdges& spanning)
     : m_graph(graph),
       m_outputs{graph.output_offsets.data(), graph.output_readers.data()},
       m_inputs{graph.input_offsets.data(), graph.input_sources.data()},
+      m_boundary(boundary),
+      m_spanning(spanning),
       m_part(graph.size()),
       m_circle(graph.size()),
       m_first(graph.size()),
@@ -23,7 +26,6 @@ Isolation::Isolation(const PartitionGraph& graph)
       m_slot(graph.size()),
       m_entries(graph.size()),
       m_class(graph.size()),
-      m_mark(graph.size()),
       m_order(graph.size()),
       m_low(graph.size()),
       m_at_node(graph.size()),
@@ -32,12 +34,10 @@ Isolation::Isolation(const PartitionGraph& graph)
     m_backward.found_mark.resize(graph.size());
 }
 
-void Isolation::start(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle,
-                      std::vector<std::uint8_t>& boundary) {
-    m_boundary = &boundary;
+void Isolation::start(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle) {
     collect_parts(root, circle);
     rank_candidates();
-    m_work = 0;
+    take_work();
 }
 
 bool Isolation::cut_next() {
@@ -81,13 +81,12 @@ void Isolation::collect_parts(const std::vector<std::int32_t>& root,
         m_entries[node] = 0;
         for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
             const std::int32_t source = m_graph.input_sources[e];
-            if (!(*m_boundary)[e] || m_part[source] == none) continue;
+            if (!m_boundary[e] || m_part[source] == none) continue;
             activate(node);
             activate(source);
             m_entries[node] += m_part[source] != m_part[node];
         }
     }
-    std::fill(m_mark.begin(), m_mark.end(), 0);
     for (Front* front : {&m_forward, &m_backward}) {
         std::fill(front->found_mark.begin(), front->found_mark.end(), 0);
     }
@@ -103,7 +102,7 @@ void Isolation::rank_candidates() {
         std::int32_t inner_inputs = 0;
         bool shares_source = false, has_leaf_input = false;
         for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-            if ((*m_boundary)[e]) continue;
+            if (m_boundary[e]) continue;
             const std::int32_t source = m_graph.input_sources[e];
             ++inner_inputs;
             shares_source = shares_source || m_graph.readers[source] > 1;
@@ -170,24 +169,24 @@ void Isolation::enter(std::int32_t node, std::int32_t change) {
 }
 
 void Isolation::cut_off(std::int32_t node) {
-    m_seeds.assign(1, node);
+    m_cuts.clear();
+    activate(node);
     for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-        if ((*m_boundary)[e]) continue;
-        (*m_boundary)[e] = 1;
-        m_seeds.push_back(m_graph.input_sources[e]);
+        if (m_boundary[e]) continue;
+        m_cuts.push_back(e);
+        activate(m_graph.input_sources[e]);
     }
-    for (const std::int32_t seed : m_seeds) activate(seed);
-    // A new seed is compared with one of those before it in its part, for they hang together.
-    for (std::size_t i = 1; i < m_seeds.size(); ++i) {
-        std::size_t j = 0;
-        while (m_part[m_seeds[j]] != m_part[m_seeds[i]]) ++j;
-        if (j < i) separate(m_seeds[j], m_seeds[i]);
+    for (const std::int32_t e : m_cuts) {
+        m_boundary[e] = 1;
+        const std::vector<std::int32_t>& nodes = m_spanning.cut(e, node);
+        if (!nodes.empty()) move_out(nodes);
     }
     // The sources' parts lead to the node's, but it led to them only through the edges that are now cut.
     const std::int32_t part = m_part[node];
     m_questions.clear();
-    for (const std::int32_t seed : m_seeds) {
-        if (m_part[seed] != part) m_questions.emplace_back(part, m_part[seed]);
+    for (const std::int32_t e : m_cuts) {
+        const std::int32_t source_part = m_part[m_graph.input_sources[e]];
+        if (source_part != part) m_questions.emplace_back(part, source_part);
     }
     if (!m_questions.empty()) renew_circle(m_circle[part]);
 }
@@ -209,48 +208,6 @@ void Isolation::unlink(std::int32_t node) {
     const std::int32_t next = m_next[node], previous = m_previous[node];
     if (next != none) m_previous[next] = previous;
     (previous == none ? m_first[m_part[node]] : m_next[previous]) = next;
-}
-
-// Searches from two nodes of a part in turns: where the searches do not meet, the one that ends first has
-// found a part of its own.
-void Isolation::separate(std::int32_t a, std::int32_t b) {
-    if (a == b) return;
-    struct Side {
-        std::int32_t mark = 0;
-        std::size_t next = 0;
-        std::int32_t input = 0, inputs_end = 0, output = 0, outputs_end = 0;
-    } sides[2];
-    const std::int32_t starts[2] = {a, b};
-    for (const int s : {0, 1}) {
-        sides[s].mark = m_mark[starts[s]] = ++m_last_mark;
-        m_sides[s].assign(1, starts[s]);
-    }
-    for (int s = 0;; s ^= 1) {
-        Side& side = sides[s];
-        while (side.input == side.inputs_end && side.output == side.outputs_end) {
-            if (side.next == m_sides[s].size()) {
-                m_work += 2 * m_sides[s].size();
-                move_out(m_sides[s]);
-                return;
-            }
-            const std::int32_t node = m_sides[s][side.next++];
-            side.input = m_graph.input_offsets[node];
-            side.inputs_end = m_graph.input_offsets[node + 1];
-            side.output = m_graph.output_offsets[node];
-            side.outputs_end = m_graph.output_offsets[node + 1];
-        }
-        const bool is_input = side.input < side.inputs_end;
-        const std::int32_t at = is_input ? side.input++ : side.output++;
-        if ((*m_boundary)[is_input ? at : m_graph.output_edges[at]]) continue;
-        const std::int32_t other = is_input ? m_graph.input_sources[at] : m_graph.output_readers[at];
-        if (m_mark[other] == sides[s ^ 1].mark) {
-            m_work += m_sides[0].size() + m_sides[1].size();
-            return;
-        }
-        if (m_mark[other] == side.mark) continue;
-        m_mark[other] = side.mark;
-        m_sides[s].push_back(other);
-    }
 }
 
 // Makes a part of some nodes of another part.

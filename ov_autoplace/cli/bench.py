@@ -62,6 +62,7 @@ def bench(
     check_outputs(report, trace)
     from ov_autoplace.cli.request import assignment_of, decision_of, open_model
     from ov_autoplace.devices.names import device_properties, resolve_devices
+    from ov_autoplace.measure.room import room_of
     from ov_autoplace.measure.session import ProfilingSession
     from ov_autoplace.placement.fitting import fit
 
@@ -70,6 +71,7 @@ def bench(
     placement = request.annotated(names) or request.search(",".join(names), options)
     properties = device_properties(request.core, names, options["properties"])
     fitted = fit(request.model, placement)
+    settings = PlacerOptions.from_arguments(options)
     with ProfilingSession(
         core=request.core,
         model=fitted.model,
@@ -77,7 +79,8 @@ def bench(
         properties=properties,
         shapes=options.get("shapes"),
         seed=options.get("seed", 0),
-        isolation=PlacerOptions.from_arguments(options).isolation,
+        isolation=settings.isolation,
+        room=room_of(request.core, fitted.model, names, settings.shapes, settings.memory_limit),
     ) as session:
         rows = _measure(session, names, placement, fitted.device_of, seconds)
         profiled = _profiled(session, fitted.device_of) if report or trace else None

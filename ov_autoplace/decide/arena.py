@@ -11,6 +11,7 @@ import numpy as np
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.statistics import paired_ratio, was_disturbed
+from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.options import PlacerOptions
@@ -257,6 +258,7 @@ class Arena:
             share: Of the budget that is left, compilations included.
         """
         end = self._budget.left * (1 - share)
+        self._make_room(entrants)
         runnable: list[tuple[Entrant, Executable]] = []
         longest = 0.0
         for entrant in entrants:
@@ -265,6 +267,8 @@ class Arena:
             rivals = [entrant, *(e for e, _ in runnable)]
             needed = longest + _CONVINCING_ROUNDS * sum(e.proposal.predicted_seconds for e in rivals)
             if not is_known and self._budget.left - end <= (needed if len(runnable) > 1 else 0.0):
+                continue
+            if not self._fit_together(rivals):
                 continue
             before = self._budget.left
             try:
@@ -291,6 +295,20 @@ class Arena:
         for (entrant, _), entry in zip(runnable, result.entries, strict=True):
             entrant.samples, entrant.dropped = entry.samples, entry.dropped
         return runnable[result.best][0]
+
+    def _make_room(self, entrants: list[Entrant]) -> None:
+        """Drop what was compiled for others where devices cannot hold everything at once."""
+        if np.isfinite(self._profile.table.memory_capacity).any():
+            keys = {entrant.proposal.assignment.tobytes() for entrant in entrants}
+            self._executables = {key: e for key, e in self._executables.items() if key in keys}
+
+    def _fit_together(self, entrants: list[Entrant]) -> bool:
+        """Whether devices can hold all of these at the same time, as a race needs it."""
+        table = self._profile.table
+        if len(entrants) < 2 or np.isinf(table.memory_capacity).all():
+            return True
+        held = sum(held_bytes(table, entrant.proposal.assignment) for entrant in entrants)
+        return bool((held <= table.memory_capacity).all())
 
     def _executable(self, proposal: Proposal) -> Executable:
         key = proposal.assignment.tobytes()

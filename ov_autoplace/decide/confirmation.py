@@ -13,6 +13,7 @@ from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.room import room_of
 from ov_autoplace.measure.session import ProfilingSession
 
 __all__ = ["confirm"]
@@ -43,7 +44,17 @@ def confirm(
     """
     properties = device_properties(core, devices, options.properties)
     used = set(device_of.values())
-    with ProfilingSession(core, model, devices, properties, options.shapes, options.seed) as session:
+    room = room_of(core, model, devices, options.shapes, options.memory_limit)
+    with ProfilingSession(
+        core,
+        model,
+        devices,
+        properties,
+        options.shapes,
+        options.seed,
+        isolation=options.isolation,
+        room=room,
+    ) as session:
         try:
             executables = [session.compile_placement(device_of)]
         except ProfilingError as cause:
@@ -54,7 +65,7 @@ def confirm(
                 if used != {device}:
                     executables.append(session.compile_device(device))
             except ProfilingError:
-                continue  # it cannot run the model alone, so it is no rival
+                continue  # it cannot run or hold the model alone, so it is no rival
         if len(executables) == 1:
             return True
         result = session.race(executables, _SECONDS, seed=options.seed, min_rounds=_FEWEST_ROUNDS)
@@ -66,6 +77,6 @@ def confirm(
 
 
 def _rivals(devices: Sequence[str], options: PlacerOptions) -> list[str]:
-    """The devices on which the whole model may stand: pinned to no other, and of unlimited memory."""
+    """The devices on which the whole model may stand: pinned to no other."""
     pinned = set(options.pin.values())
-    return [d for d in devices if pinned <= {d} and d not in options.memory_limit]
+    return [d for d in devices if pinned <= {d}]

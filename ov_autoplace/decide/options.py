@@ -58,11 +58,12 @@ class PlacerOptions:
             pattern that matches nothing, a device that cannot run a pinned op, and two devices for ops that
             cannot be separated are errors. On the command line: ``--pin PATTERN=DEVICE``, once per pattern.
         memory_limit: ``{device: size}``: the most bytes of weights and results that the ops of a device may
-            hold. The results of all ops count, as if none were freed. A size is a number of bytes or a text
-            with ``B``, ``KB``, ``MB``, ``GB`` (powers of 1000) or ``KiB``, ``MiB``, ``GiB`` (of 1024). Limits
-            that no placement keeps are an error. They bind the answer: to be measured, the whole model is
-            compiled on every device nevertheless, except in ``ZERO_SHOT``, where what the target says of a
-            device's memory holds too. On the command line: ``--memory-limit DEVICE=SIZE``, once per device.
+            hold, where results count as long as they are alive. A size is a number of bytes or a text with
+            ``B``, ``KB``, ``MB``, ``GB`` (powers of 1000) or ``KiB``, ``MiB``, ``GiB`` (of 1024). Limits that
+            no placement keeps are an error. What a device, or the target profile, says of its memory holds
+            too. A model that is too large for a device is never compiled for it as a whole, not even to be
+            measured: such a device is profiled piece by piece. On the command line:
+            ``--memory-limit DEVICE=SIZE``, once per device.
         shapes: ``{input name: sizes}``: the shapes to decide for, which are the ones to measure with; the
             model itself stays as dynamic as it is. A name is the input's friendly name or one of its tensor
             names, and all its sizes are given. A dynamic input without a shape counts, with a warning, with 1

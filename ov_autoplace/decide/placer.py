@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,14 +46,10 @@ from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.measure.counting import CountedDevices, count_devices
 from ov_autoplace.measure.crossings import PROBES
-from ov_autoplace.measure.profiled import (
-    CountedDevices,
-    Profile,
-    count_devices,
-    counted_profile,
-    profile_session,
-)
+from ov_autoplace.measure.profiled import Profile, counted_profile, profile_session
+from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.transfer_store import TransferStore
 from ov_autoplace.measure.transfers import measure_transfers
@@ -189,6 +186,7 @@ class Placer:
         properties = device_properties(self._core, self._devices, options.properties)
         with self._phase("prepare"):
             supported = supported_ops(self._core, model, graph.names, self._devices, properties)
+            memory = memory_capacity(self._core, self._devices, options.memory_limit, self._target)
             session = ProfilingSession(
                 self._core,
                 model,
@@ -197,6 +195,7 @@ class Placer:
                 options.shapes,
                 options.seed,
                 isolation=options.isolation,
+                room=Room(self._devices, graph, supported, memory),
             )
         wait_for_policy()  # nothing else may run while something is measured
         with session:
@@ -352,7 +351,7 @@ class Placer:
         self, model: ov.Model, graph: ComputationGraph, supported: BoolArray | None = None
     ) -> CostTable:
         """The analytic cost table, from a target profile or from what the devices say of themselves."""
-        target = self._target() or Target.generic(self._core, self._devices)
+        target = self._target or Target.generic(self._core, self._devices)
         if supported is None and set(self._devices) <= set(self._core.available_devices):
             supported = supported_ops(self._core, model, graph.names, self._devices)
         return analytic_table(coarsen(graph, pins=self._options.pin), target, self._devices, supported)
@@ -365,7 +364,7 @@ class Placer:
         From the target profile; else measured once per machine, as far as the budget goes: what an earlier
         decision had no time for is measured by a later one.
         """
-        target = self._target()
+        target = self._target
         if target is not None:
             return target.transfers, True
         store = TransferStore(self._core, self._devices, properties)
@@ -390,9 +389,10 @@ class Placer:
         return fit, True
 
     def _assumed_transfers(self) -> TransferFit:
-        target = self._target() or Target.generic(self._core, self._devices)
+        target = self._target or Target.generic(self._core, self._devices)
         return target.transfers.for_devices(self._devices)
 
+    @cached_property
     def _target(self) -> Target | None:
         return Target.load(self._options.target) if self._options.target is not None else None
 

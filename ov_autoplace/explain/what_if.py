@@ -9,7 +9,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import IntArray, frozen_array
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.decide.arena import MINIMAL_GAIN
+from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.solvers import solve

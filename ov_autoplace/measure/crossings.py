@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray, frozen_array
+from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.simulator import problem_of
 
@@ -29,6 +30,8 @@ _log = logging.getLogger("ov_autoplace")
 # Segments of the probes: two show what mixing costs once, many show what each hand-over and byte costs.
 _SEGMENTS = (2, 10, 5)
 _DRAWS = 20
+# Of the runs on a device that they would overfill, the part that it keeps: the largest that fits.
+_SHARES = tuple(0.8**i for i in range(1, 25))
 
 PROBES = len(_SEGMENTS)
 """How many placements :func:`probe_assignments` gives at most."""
@@ -37,7 +40,8 @@ PROBES = len(_SEGMENTS)
 def probe_assignments(table: CostTable, seed: int = 0) -> tuple[IntArray, ...]:
     """Placements that cross devices often: contiguous runs of groups on alternating devices.
 
-    A placement that HETERO cannot run, because its cuts part what must share a subgraph, is drawn again.
+    A placement that HETERO cannot run, because its cuts part what must share a subgraph, is drawn again, and
+    so is one that does not fit into memory however short the runs on the full device are made.
 
     Args:
         table: Of G groups in topological order; where one cannot run on its device, the first device that
@@ -56,12 +60,34 @@ def probe_assignments(table: CostTable, seed: int = 0) -> tuple[IntArray, ...]:
     for probe, segments in enumerate(_SEGMENTS):
         for _ in range(_DRAWS):
             cuts = np.sort(random.choice(np.arange(1, G), size=min(segments - 1, G - 1), replace=False))
-            wanted = (np.searchsorted(cuts, np.arange(G), side="right") + probe) % D
+            run = np.searchsorted(cuts, np.arange(G), side="right").astype(np.int32)
+            wanted = (run + probe) % D
             chosen = np.where(supported[np.arange(G), wanted], wanted, supported.argmax(axis=1))
-            if np.isfinite(problem_of(table).simulate(chosen.astype(np.int32))):
+            chosen = chosen.astype(np.int32)
+            if _fit(table, chosen, run) and np.isfinite(problem_of(table).simulate(chosen)):
                 probes.append(frozen_array(chosen, np.int32))
                 break
     return tuple(probes)
+
+
+def _fit(table: CostTable, chosen: IntArray, run: IntArray) -> bool:
+    """Shorten the runs on devices that they overfill until these can hold them, in place; whether they can.
+
+    What a device gives away goes to the one with most room that can run it, from the end of every run.
+    """
+    held = held_bytes(table, chosen)
+    for d in np.flatnonzero(held > table.memory_capacity).tolist():
+        to = int(np.argmax(np.where(np.arange(table.num_devices) == d, -1, table.memory_capacity - held)))
+        here = np.flatnonzero((chosen == d) & table.supported[:, to])
+        starts = np.searchsorted(run[here], run[here])
+        lengths = np.searchsorted(run[here], run[here], side="right") - starts
+        place = (np.arange(len(here)) - starts) / np.maximum(lengths, 1)  # within its run, from 0 to 1
+        for share in _SHARES:
+            chosen[here] = np.where(place < share, d, to)
+            held = held_bytes(table, chosen)
+            if held[d] <= table.memory_capacity[d]:
+                break
+    return bool((held <= table.memory_capacity).all() and np.ptp(chosen) > 0)
 
 
 def with_crossing_costs(

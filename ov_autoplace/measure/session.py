@@ -24,6 +24,7 @@ from ov_autoplace.placement.decision import Candidate
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, NodeTime, Profiler, RaceResult
+    from ov_autoplace.measure.room import Room
 
 __all__ = ["NodeCount", "ProfilingSession", "count_nodes", "failing_on", "reported_failure", "save_ir"]
 
@@ -136,6 +137,8 @@ class ProfilingSession:
         shapes: Shape by input name.
         seed: Of the input data.
         isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
+        room: What the devices can hold of the model, kept as an attribute; the whole model is never compiled
+            for one that cannot hold it. ``None`` = every device holds everything.
 
     Raises:
         OutputError: The temporary folder cannot be written.
@@ -152,6 +155,7 @@ class ProfilingSession:
         seed: int = 0,
         *,
         isolation: bool = True,
+        room: Room | None = None,
     ) -> None:
         from ov_autoplace.measure.isolation.interface import profiler_for
 
@@ -161,6 +165,7 @@ class ProfilingSession:
         make_names_unique(self.model)
         fold_static_shapes(self.model)  # what static shapes alone make known
         self.seed = seed
+        self.room = room
         self._input_high = input_ranges(self.model)
         self._compiled: dict[str, Executable] = {}
         self._resources = ExitStack()
@@ -217,8 +222,10 @@ class ProfilingSession:
                 was counted is never reset, so each call compiles.
 
         Raises:
-            ProfilingError: The model cannot be timed on that device.
+            ProfilingError: The model cannot be timed on that device, or is too large for it.
         """
+        if self.room is not None and (reason := self.room.refusal(device)):
+            raise ProfilingError(reason)
         if count_nodes:
             return self._compile(device, None, count_nodes)
         if device not in self._compiled:

@@ -2,8 +2,11 @@
 
 HETERO makes the tensor between two subgraphs with 0 for every dimension that is not known, and the
 receiving input refuses it when its dimension must be at least 1 (``1..4``, or what a Convolution makes of
-``?``). A Slice that keeps everything, up to an end that shape inference cannot bound, takes the lower bound
-away.
+``?``). A VariadicSplit into "the rest" and nothing keeps everything, and shape inference bounds neither part.
+
+It takes the place of the tensor for all its readers, in line, because HETERO's search for cuts looks at who
+reads what: a second path beside the tensor, or a tensor that lost some of its readers, would move the cuts
+away from where they were predicted.
 """
 
 from __future__ import annotations
@@ -15,11 +18,13 @@ import openvino as ov
 from openvino import opset13 as opset
 
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.partition import subgraphs_of
+from ov_autoplace.graph.extract import extract_structure
+from ov_autoplace.placement.legality import broken_bonds
+from ov_autoplace.placement.partition import number_devices, subgraphs_of
 
 __all__ = ["open_bounded_crossings"]
 
-_ATTEMPTS = 10
+_ATTEMPTS = 30
 
 
 def open_bounded_crossings(model: ov.Model, device_of: Mapping[str, str]) -> dict[str, str]:
@@ -36,24 +41,41 @@ def open_bounded_crossings(model: ov.Model, device_of: Mapping[str, str]) -> dic
         Device of every op, the inserted ones included: they stand where the tensor is made.
 
     Raises:
-        PlacementError: HETERO's cuts of cycles go through such a tensor whatever is inserted.
+        PlacementError: HETERO's cuts of cycles go through such a tensor whatever is inserted, or through
+            what has to stay together once it is. The model is left as it was.
     """
-    placed = dict(device_of)
+    replaced: list[tuple[ov.Input, ov.Output]] = []
+    try:
+        return _opened(model, dict(device_of), replaced)
+    except PlacementError:
+        for reader, tensor in reversed(replaced):
+            reader.replace_source_output(tensor)
+        model.validate_nodes_and_infer_types()
+        raise
+
+
+def _opened(
+    model: ov.Model, placed: dict[str, str], replaced: list[tuple[ov.Input, ov.Output]]
+) -> dict[str, str]:
+    """What :func:`open_bounded_crossings` does; ``replaced`` gets who read what before."""
     if len(set(placed.values())) < 2:
         return placed
-    # New ops may move HETERO's cuts of cycles to other edges, so this goes on until none is left.
+    # New ops may still move HETERO's cuts of cycles to other edges, so this goes on until none is left.
     for attempt in range(_ATTEMPTS):
         crossings = _bounded_crossings(model, placed)
         if not crossings:
+            if attempt:
+                _check_legal(model, placed)
             return placed
-        for tensor, targets in crossings:
+        for tensor, readers in crossings:
             name = tensor.get_node().get_friendly_name()
             inserted = _whole(tensor)
             for node in inserted:
-                node.set_friendly_name(f"{name}/{tensor.get_index()}/{node.get_friendly_name()}{attempt}")
+                node.set_friendly_name(f"{name}/{tensor.get_index()}/{node.get_friendly_name()}_{attempt}")
                 placed[node.get_friendly_name()] = placed[name]
-            for target in targets:
-                target.replace_source_output(inserted[-1].output(0))
+            for reader in readers:
+                replaced.append((reader, tensor))
+                reader.replace_source_output(inserted[-1].output(0))
         model.validate_nodes_and_infer_types()
     raise PlacementError(
         f"HETERO would cut {name!r}, a tensor with a bounded dimension, off the op that reads it; "
@@ -64,7 +86,7 @@ def open_bounded_crossings(model: ov.Model, device_of: Mapping[str, str]) -> dic
 def _bounded_crossings(
     model: ov.Model, device_of: Mapping[str, str]
 ) -> list[tuple[ov.Output, list[ov.Input]]]:
-    """Tensors with a lower bound that cross between subgraphs, and who reads them there."""
+    """Tensors with a lower bound that cross between subgraphs, and all ops that read them."""
     bounded = [
         tensor
         for op in model.get_ordered_ops()
@@ -77,15 +99,18 @@ def _bounded_crossings(
     found = []
     for tensor in bounded:
         here = subgraph[tensor.get_node().get_friendly_name()]
-        targets = [
-            target
-            for target in tensor.get_target_inputs()
-            if target.get_node().get_type_name() != "Result"
-            and subgraph[target.get_node().get_friendly_name()] != here
-        ]
-        if targets:
-            found.append((tensor, targets))
+        readers = [t for t in tensor.get_target_inputs() if t.get_node().get_type_name() != "Result"]
+        if any(subgraph[reader.get_node().get_friendly_name()] != here for reader in readers):
+            found.append((tensor, readers))
     return found
+
+
+def _check_legal(model: ov.Model, device_of: Mapping[str, str]) -> None:
+    """Refuse a placement that HETERO cannot run now that ops were inserted."""
+    graph = extract_structure(model)
+    broken = broken_bonds(graph, number_devices(graph.names, device_of))
+    if broken:
+        raise PlacementError(f"HETERO cannot run this placement: {broken[0].reason}")
 
 
 def _bounded_axes(shape: ov.PartialShape) -> list[int]:
@@ -96,14 +121,12 @@ def _bounded_axes(shape: ov.PartialShape) -> list[int]:
 
 
 def _whole(tensor: ov.Output) -> list[ov.Node]:
-    """All of ``tensor`` as a Slice, the last of the new ops."""
-    axes = _bounded_axes(tensor.get_partial_shape())
-    of_axes = opset.constant(np.array(axes, np.int64), name="bounded_axes")
-    zeros = opset.constant(np.zeros(len(axes), np.int64), name="starts")
-    ones = opset.constant(np.ones(len(axes), np.int64), name="steps")
-    first = opset.constant(np.int64(0), name="first_axis")
-    shape = opset.shape_of(tensor, "i64", name="shape")
-    sizes = opset.gather(shape, of_axes, first, name="sizes")
-    ends = opset.relu(sizes, name="ends")  # OpenVINO does not bound the values of a Relu
-    return [of_axes, zeros, ones, first, shape, sizes, ends,
-            opset.slice(tensor, zeros, ends, ones, of_axes, name="unbounded")]  # fmt: skip
+    """New ops, of which the last one's first output is all of ``tensor`` without lower bounds."""
+    inserted: list[ov.Node] = []
+    for axis in _bounded_axes(tensor.get_partial_shape()):
+        along = opset.constant(np.int64(axis), name=f"axis_{axis}")
+        lengths = opset.constant(np.array([-1, 0], np.int64), name=f"lengths_{axis}")
+        split = opset.variadic_split(tensor, along, lengths, name=f"unbounded_{axis}")
+        inserted += [along, lengths, split]
+        tensor = split.output(0)
+    return inserted

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import IntArray
@@ -21,7 +20,9 @@ from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract_structure
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.legality import broken_bonds
+from ov_autoplace.placement.partition import count_graph_subgraphs, graph_subgraphs, number_devices
 from ov_autoplace.placement.placement import Placement
 
 __all__ = ["FittedPlacement", "check_complete", "fit", "remember_folded"]
@@ -40,17 +41,25 @@ class FittedPlacement:
         device_of: Device of each op, in topological order.
         folded: Placed ops of the given model that ``model`` lacks, because it is a folded clone; ``None``
             when ``model`` is the given one.
+        cut: The ops that HETERO cuts, with a number per op that tells devices apart: those of ``graph``,
+            and what is inserted where a tensor with bounded dimensions crosses.
     """
 
     model: ov.Model
     graph: ComputationGraph
     device_of: dict[str, str]
     folded: tuple[str, ...] | None
+    cut: tuple[ComputationGraph, IntArray]
+
+    @property
+    def submodels(self) -> int:
+        """How many submodels HETERO makes."""
+        return count_graph_subgraphs(*self.cut)
 
     @property
     def devices(self) -> IntArray:
         """A number per op, equal for ops on the same device, ``int32[N]``."""
-        return _numbers(self.graph, self.device_of)
+        return number_devices(self.graph.names, self.device_of)
 
 
 def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlacement:
@@ -80,7 +89,7 @@ def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlac
             still = _reasons(folded_graph, device_of)
             if still is not None and not still:
                 gone = tuple(sorted(set(device_of) - set(folded_graph.names)))
-                return FittedPlacement(clone, folded_graph, _of_ops(folded_graph, device_of), gone)
+                return _fitted(clone, folded_graph, device_of, gone)
             graph, reasons = (folded_graph, still) if reasons is None else (graph, reasons)
         elif reasons is None:
             reasons = _reasons(graph, device_of)
@@ -92,21 +101,34 @@ def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlac
             f"HETERO cannot run this placement: {reasons[0]}{more}; "
             "place them, and what lies between them, on one device"
         )
-    return FittedPlacement(model, graph, _of_ops(graph, device_of), None)
+    return _fitted(model, graph, device_of, None)
+
+
+def _fitted(
+    model: ov.Model, graph: ComputationGraph, device_of: Mapping[str, str], folded: tuple[str, ...] | None
+) -> FittedPlacement:
+    device_of = {name: device_of[name] for name in graph.names}
+    numbers = number_devices(graph.names, device_of)
+    cut = (graph, numbers)
+    if len(graph.bounded_edges):
+        subgraph = graph_subgraphs(graph, numbers)
+        if (subgraph[graph.bounded_edges[:, 0]] != subgraph[graph.bounded_edges[:, 1]]).any():
+            clone = model.clone()
+            make_names_unique(clone)
+            opened = open_bounded_crossings(clone, device_of)
+            opened_graph = extract_structure(clone)
+            cut = (opened_graph, number_devices(opened_graph.names, opened))
+    return FittedPlacement(model, graph, device_of, folded, cut)
 
 
 def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str] | None:
     """Why HETERO cannot run a placement of a graph's ops; ``None`` where it leaves an op out."""
     if any(name not in device_of for name in graph.names):
         return None
-    broken = broken_bonds(graph, _numbers(graph, device_of))
+    broken = broken_bonds(graph, number_devices(graph.names, device_of))
     # First what the placement says itself, then what HETERO parts on one device because of it.
     broken.sort(key=lambda bond: device_of[bond.first] == device_of[bond.second])
     return [bond.reason for bond in broken]
-
-
-def _of_ops(graph: ComputationGraph, device_of: Mapping[str, str]) -> dict[str, str]:
-    return {name: device_of[name] for name in graph.names}
 
 
 def check_complete(device_of: Mapping[str, str], names: Iterable[str]) -> None:
@@ -147,8 +169,3 @@ def _check_known(device_of: Mapping[str, str], known: set[str]) -> None:
             f"{len(unknown)} placed ops are not in the model, the model has no op {unknown[0]!r}; "
             "was the placement made for another model?"
         )
-
-
-def _numbers(graph: ComputationGraph, device_of: Mapping[str, str]) -> IntArray:
-    number = {device: i for i, device in enumerate(dict.fromkeys(device_of.values()))}
-    return np.array([number[device_of[name]] for name in graph.names], dtype=np.int32)

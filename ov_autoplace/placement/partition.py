@@ -6,7 +6,7 @@ they are exact on a model's ops. The core's ``partition.hpp`` describes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,7 +20,13 @@ from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.names import unique_names
 from ov_autoplace.placement.placement import Placement
 
-__all__ = ["count_graph_subgraphs", "count_subgraphs", "graph_subgraphs", "subgraphs_of"]
+__all__ = [
+    "count_graph_subgraphs",
+    "count_subgraphs",
+    "graph_subgraphs",
+    "number_devices",
+    "subgraphs_of",
+]
 
 # The core's node kinds; every other op is 0.
 _KINDS = {"Parameter": 1, "Constant": 2, "Result": 3}
@@ -44,8 +50,7 @@ def count_subgraphs(model: ov.Model, placement: Placement | Mapping[str, str]) -
     """
     from ov_autoplace.placement.fitting import fit  # which asks this module where HETERO cuts
 
-    fitted = fit(model, placement)
-    return count_graph_subgraphs(fitted.graph, fitted.devices)
+    return fit(model, placement).submodels
 
 
 def subgraphs_of(model: ov.Model, placement: Placement | Mapping[str, str]) -> dict[str, int]:
@@ -82,6 +87,17 @@ def count_graph_subgraphs(graph: ComputationGraph, device: IntArray) -> int:
 def graph_subgraphs(graph: ComputationGraph, device: IntArray) -> IntArray:
     """Subgraph of each op, named by its first op, ``int32[N]``; see :func:`count_graph_subgraphs`."""
     return _partition(graph, device)[1]
+
+
+def number_devices(names: Sequence[str], device_of: Mapping[str, str]) -> IntArray:
+    """A number per op, equal for ops on the same device, ``int32[N]``.
+
+    Args:
+        names: The N ops.
+        device_of: Device of each of them, at least.
+    """
+    number = {device: i for i, device in enumerate(dict.fromkeys(device_of.values()))}
+    return np.array([number[device_of[name]] for name in names], dtype=np.int32)
 
 
 def _partition(graph: ComputationGraph, device: IntArray) -> tuple[int, IntArray]:
@@ -133,5 +149,4 @@ def _device_indices(names: list[str], placement: Placement | Mapping[str, str]) 
         known = set(names)
         unknown = next(name for name in device_of if name not in known)
         raise PlacementError(f"the model has no op {unknown!r}; was the placement made for another model?")
-    numbers = {device: i for i, device in enumerate(dict.fromkeys(device_of.values()))}
-    return np.array([numbers[device_of[name]] for name in names], dtype=np.int32)
+    return number_devices(names, device_of)

@@ -18,6 +18,7 @@ from ov_autoplace._base.locks import locked
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties, property_text
+from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
@@ -56,6 +57,12 @@ def compile_placed(
         explicit: The caller named the devices; an annotation that uses others is then not applied.
     """
     if len(devices) == 1:
+        if devices[0] in options.memory_limit and not _holders(core, model, devices, options):
+            limit = options.memory_limit[devices[0]]
+            raise PlacementError(
+                f"the model does not fit into the {limit:.0f} bytes that {devices[0]} may hold; "
+                "raise the limit or add a device"
+            )
         return _compile_on(core, model, devices[0], options, compile_native)
     make_names_unique(model)
     device_of = _annotation(core, model, devices, explicit)
@@ -98,13 +105,34 @@ def _compile_for(
     try:
         set_affinities(model, open_bounded_crossings(model, device_of))
     except PlacementError as cause:
-        most = Counter(device_of.values()).most_common(1)[0][0]
-        _log.warning("the whole model runs on %s: %s", most, cause)
-        return _compile_on(core, model, most, options, compile_native)
+        device = _able_device(core, model, device_of, options)
+        if device is None:
+            raise PlacementError(f"{cause}; no device of it can run and hold the whole model") from cause
+        _log.warning("the whole model runs on %s: %s", device, cause)
+        return _compile_on(core, model, device, options, compile_native)
     if cache_folder(core, config):
         _tell_blobs_apart(core, model, used, config)
     with _writing_blobs(core, hetero_config(core, used, config)) as native:
         return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", native)
+
+
+def _able_device(
+    core: ov.Core, model: ov.Model, device_of: Mapping[str, str], options: PlacerOptions
+) -> str | None:
+    """Of the devices that support every op and hold them all, the one that has most of them, if any."""
+    devices = [device for device, _ in Counter(device_of.values()).most_common()]
+    properties = {device: single_device_config(device, options.properties) for device in devices}
+    supported = supported_ops(core, model, list(device_of), devices, properties)
+    able = [device for d, device in enumerate(devices) if supported[:, d].all()]
+    return next(iter(_holders(core, model, able, options)), None)
+
+
+def _holders(core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions) -> list[str]:
+    """Those of ``devices`` that can hold the whole model, in the same order."""
+    from ov_autoplace.measure.room import room_of
+
+    room = room_of(core, model, devices, options.shapes, options.memory_limit)
+    return [device for device in devices if room.holds_all(device)]
 
 
 def _compile_on(

@@ -22,6 +22,7 @@ _STARTS_OF_LARGE = 2
 _LARGE = 200
 _ROUNDS = 6
 _UNITS_CUT = 60_000  # over all moves of one descent: what bounds its time
+_UNITS_CUT_WITH_LIMITS = 4_000  # where a move is a dozen cuts and no limit on time ends the descent
 
 
 def solve_expansion(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
@@ -80,7 +81,8 @@ def _descend(units: UnitGraph, device: IntArray, options: SolverOptions) -> IntA
     has_limits = units.has_memory_limits
     value = units.relaxed_seconds(device)
     unchanged = 0
-    most = max(len(moves), min(_ROUNDS * len(moves), _UNITS_CUT // len(units)))
+    cut = _UNITS_CUT_WITH_LIMITS if has_limits and options.deadline is None else _UNITS_CUT
+    most = max(2 * units.num_devices, min(_ROUNDS * len(moves), cut // len(units)))
     for step in range(most):
         if unchanged == len(moves) or options.expired:
             break

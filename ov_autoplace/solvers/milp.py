@@ -7,6 +7,7 @@ find the best way to place what is free; that cannot make things worse, and stan
 SciPy's ``milp`` does not take. The *bound* comes from programs in which copies of a device are pooled: pools
 have the memory of all their members and no transfers inside. Splitting single devices off the pool, each tied
 to one of the largest units so that copies are not exchanged, raises the bound step by step up to the optimum.
+With many copies the program taken apart by device (``decomposition``) proves more and also places better.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
 from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.solvers.decomposition import Ascent, Decomposition
 from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import repair
@@ -37,13 +39,18 @@ __all__ = ["refine", "solve_milp", "with_program"]
 _BOUND_NODES, _PART_NODES = 40, 10
 _SPLITS_WITHOUT_LIMIT = 1
 # With one: how it is shared out.
-_POOLED_SHARE, _SEARCH_SHARE = 0.15, 0.55
+_APART_SHARE, _POOLED_SHARE, _SEARCH_SHARE = 0.4, 0.5, 0.85
+_SEARCHED = 2  # placements from which the search starts
+_ASCENT_ROUNDS, _ASCENT_STEPS = 12, 40
+_ASCENT_ROUNDS_WITHOUT_LIMIT = 2
+_STEPS_WITHOUT_LIMITS = 100
+_ASSEMBLE_SECONDS, _ASSEMBLE_NODES = 1.0, 20
 _PART_SECONDS = 2.0
 _STRETCHES = (16, 32)
 _STEPS = 2  # along tensors, to what counts as nearby
 _MOST_FREE = 400  # units in one part
 _MOST_UNITS = 2_500  # in a program over all units
-_CLOSE_ENOUGH = 1e-3
+_CLOSE_ENOUGH = 2e-3
 _CLOSE_WITHOUT_LIMITS = 0.02
 _MOST_VARIABLES = 6_000
 
@@ -109,12 +116,14 @@ def refine(
         return _Effort(begin + share * (options.deadline - begin), nodes)
 
     classes = copies_of(units)
-    best = evaluator.best(starts)
+    candidates = list(starts)
     if len(units) <= _MOST_UNITS:
-        first, bound = _bound(evaluator, classes, bound, effort(_POOLED_SHARE, _BOUND_NODES))
-        candidates = [best] if first is None else [best, first]
-    else:
-        candidates = [best]
+        made, bound = _taken_apart(evaluator, candidates, bound, effort(_APART_SHARE, _BOUND_NODES))
+        candidates += made
+        if not _is_close(evaluator, evaluator.best(candidates), bound):
+            first, bound = _bound(evaluator, classes, bound, effort(_POOLED_SHARE, _BOUND_NODES))
+            candidates += [] if first is None else [first]
+    candidates = sorted(candidates, key=lambda device: _value(evaluator, device))[:_SEARCHED]
     search = effort(_SEARCH_SHARE, _PART_NODES)
     ends = [_search(evaluator, start, bound, search) for start in candidates]
     best = improve(evaluator, evaluator.best(ends), options, enough=bound)
@@ -124,7 +133,7 @@ def refine(
         splits = min(splits, _SPLITS_WITHOUT_LIMIT)
     for split in range(1, splits + 1):
         whole = effort(1.0, _BOUND_NODES)
-        if whole.is_over or _value(evaluator, best) <= bound * (1 + _CLOSE_ENOUGH):
+        if whole.is_over or _is_close(evaluator, best, bound):
             break
         found, bound = _bound(evaluator, _split(classes, split), bound, whole)
         if found is not None:
@@ -138,6 +147,8 @@ def with_program(
 ) -> tuple[list[IntArray], float]:
     """Without memory limits the program of a few devices is nearly solved by its relaxation.
 
+    With more of them the relaxation is taken apart by device, for the bound alone.
+
     Returns:
         The proposals, with the program's answer where it is affordable, and the better of two bounds.
     """
@@ -145,12 +156,18 @@ def with_program(
     best = float(evaluator.latencies(proposals).min())
     devices = len(units.usable_devices)
     variables = devices * len(units) + devices * (devices - 1) * len(units.producer)
-    if best <= bound * (1 + _CLOSE_WITHOUT_LIMITS) or variables > _MOST_VARIABLES:
+    if best <= bound * (1 + _CLOSE_WITHOUT_LIMITS):
         return proposals, bound
+    if variables > _MOST_VARIABLES:
+        return proposals, max(bound, evaluator.bound(_bound_apart(units, best)))
     solved = solve_model(units, np.isfinite(units.op_seconds), node_limit=1)
     if solved.assignment is not None:
         proposals = [*proposals, solved.assignment]
     return proposals, max(bound, evaluator.bound(solved.bound))
+
+
+def _is_close(evaluator: Evaluator, device: IntArray, bound: float) -> bool:
+    return _value(evaluator, device) <= bound * (1 + _CLOSE_ENOUGH)
 
 
 def _value(evaluator: Evaluator, device: IntArray) -> float:
@@ -183,6 +200,41 @@ def _bound(
         return segments.assignment, bound
     device = spread(units, pools, solved.assignment)
     return device if units.fits(device) else repair(units, device), bound
+
+
+def _taken_apart(
+    evaluator: Evaluator, known: list[IntArray], bound: float, effort: _Effort
+) -> tuple[list[IntArray], float]:
+    """The bound of single devices' choices, and placements put together from these."""
+    units = evaluator.units
+    parts = Decomposition(units)
+    if not parts.is_affordable or not len(units.producer):
+        return [], bound
+    ascent = Ascent(parts)
+    for device in known:
+        ascent.add(device)
+    best = min((units.relaxed_seconds(device) for device in known), default=np.inf)
+    made: list[IntArray] = []
+    for _ in range(_ASCENT_ROUNDS if effort.until is not None else _ASCENT_ROUNDS_WITHOUT_LIMIT):
+        goes_on = ascent.climb(best, _ASCENT_STEPS, effort.until)
+        seconds = None if effort.until is None else _ASSEMBLE_SECONDS
+        found = ascent.assemble(seconds, _ASSEMBLE_NODES)
+        if found is not None:
+            made.append(found)
+            ascent.add(found)
+            best = min(best, units.relaxed_seconds(found))
+        if not goes_on or effort.is_over or ascent.bound >= best * (1 - _CLOSE_ENOUGH):
+            break
+    return made, max(bound, evaluator.bound(ascent.bound))
+
+
+def _bound_apart(units: UnitGraph, target: float) -> float:
+    """A lower bound of the relaxed objective from single devices' choices."""
+    if len(units) > _MOST_UNITS or not len(units.producer):
+        return 0.0
+    ascent = Ascent(Decomposition(units))
+    ascent.climb(target, _STEPS_WITHOUT_LIMITS)
+    return ascent.bound
 
 
 def _without_exchanges(units: UnitGraph, taken: UnitGraph, pools: list[list[int]]) -> BoolArray:

@@ -84,6 +84,6 @@ def _draw_model(axes: Axes, name: str, lines: Sequence[Mapping[str, Any]], colou
         found = [line for line in lines if mark in (line["source"], line["note"]) and line["relative"]]
         if found:
             last = found[-1]
-            x = last["measurement"] if mark == ZERO_SHOT else numbers[-1]
+            x = last["measurement"] if mark == ZERO_SHOT or not len(numbers) else numbers[-1]
             y = min(last["relative"], _HIGHEST)
             axes.scatter([x], [y], s=60, facecolor=fill, edgecolor=colour, zorder=3)

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import openvino as ov
@@ -25,31 +24,12 @@ UNTIL_SURE = ("--budget", "10m", "--patience", "1", "--hottest", "1")
 QUICK = (*DEVICES, *UNTIL_SURE, "--inferences", "6", "--simulated-updates", "1")
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small network whose weights are all different, as in a trained one."""
-    import torch
-
-    from ov_autoplace.policy.config import CONFIGS
-    from ov_autoplace.policy.networks.checkpoint import save_checkpoint
-    from ov_autoplace.policy.networks.network import make_network
-
-    network = make_network(replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1, looks=0), 0)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
-    folder = tmp_path_factory.mktemp("checkpoints") / "small"
-    save_checkpoint(folder, network, {}, {})
-    return folder
-
-
 @pytest.mark.torch
 def test_the_report_describes_the_folder_and_annotate_takes_the_tuned_policy(
-    cli: Command, small_ir: Path, checkpoint: Path, tmp_path: Path
+    cli: Command, small_ir: Path, small_checkpoint: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "new" / "tuned"
-    report = cli("finetune", small_ir, *QUICK, "--checkpoint", checkpoint, "-o", out, "--json").json()
+    report = cli("finetune", small_ir, *QUICK, "--checkpoint", small_checkpoint, "-o", out, "--json").json()
 
     (model,) = report["models"]
     assert report["stopped"] in ("nothing new", "budget")
@@ -84,9 +64,9 @@ def test_the_report_describes_the_folder_and_annotate_takes_the_tuned_policy(
 
 @pytest.mark.torch
 def test_the_table_says_what_tuning_was_good_for(
-    cli: Command, small_ir: Path, checkpoint: Path, tmp_path: Path
+    cli: Command, small_ir: Path, small_checkpoint: Path, tmp_path: Path
 ) -> None:
-    outcome = cli("finetune", small_ir, *QUICK, "--checkpoint", checkpoint, "-o", tmp_path / "tuned")
+    outcome = cli("finetune", small_ir, *QUICK, "--checkpoint", small_checkpoint, "-o", tmp_path / "tuned")
     assert outcome.code == 0, outcome.err
     for heading in ("policy before", "policy after", "best found", "best single device", "measurements"):
         assert heading in outcome.out
@@ -120,17 +100,17 @@ def start(model: Path, checkpoint: Path, out: Path, *options: str) -> subprocess
 
 @pytest.mark.torch
 def test_sigkill_leaves_a_run_that_resume_continues_and_ctrl_c_ends_it_with_the_table(
-    small_ir: Path, checkpoint: Path, tmp_path: Path
+    small_ir: Path, small_checkpoint: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "tuned"
-    process = start(small_ir, checkpoint, out)
+    process = start(small_ir, small_checkpoint, out)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL
     measured = (out / "measurements.jsonl").read_text().rpartition("\n")[0].splitlines()
     assert set(Placement.load(out / "best.net.affinity.json").devices) <= {"XCPU", "CPU"}
 
-    process = start(small_ir, checkpoint, out, "--resume")
+    process = start(small_ir, small_checkpoint, out, "--resume")
     process.send_signal(signal.SIGINT)
     printed, said = process.communicate()
     assert process.returncode == 0, said
@@ -177,15 +157,15 @@ def test_bad_options_are_refused_before_anything_is_loaded(
 
 @pytest.mark.torch
 def test_bad_requests_are_one_sentence(
-    cli: Command, small_ir: Path, checkpoint: Path, tmp_path: Path
+    cli: Command, small_ir: Path, small_checkpoint: Path, tmp_path: Path
 ) -> None:
-    good = ("--checkpoint", checkpoint, *DEVICES)
+    good = ("--checkpoint", small_checkpoint, *DEVICES)
     file = tmp_path / "file"
     file.write_text("")
     for arguments, sentence in (
         ((small_ir, "--checkpoint", tmp_path / "none", *DEVICES), "there is no checkpoint at"),
         ((tmp_path / "missing.xml", *good), "there is no model file"),
-        ((small_ir, "--checkpoint", checkpoint, "-d", "CPU"), "at least two devices"),
+        ((small_ir, "--checkpoint", small_checkpoint, "-d", "CPU"), "at least two devices"),
         (
             (small_ir, "--checkpoint", "none", "--network", "nonsense", *DEVICES),
             "no configuration",

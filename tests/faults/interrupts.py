@@ -18,12 +18,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-ENTRY = "import sys; from ov_autoplace.cli import main; sys.exit(main())"
+ENTRY = "import sys; from ov_autoplace_command import main; sys.exit(main())"
 MARK = "OV_AUTOPLACE_INTERRUPTED"
+_PYTHON_STARTS = b"Fatal Python error: init_"
 HIDE, SHOW = b"\x1b[?25l", b"\x1b[?25h"
 WAIT = 60.0
 
@@ -36,7 +38,7 @@ def commands(model: Path, folder: Path) -> dict[str, list[str]]:
         "bench": ["bench", str(model), *short, "--seconds", "1"],
         "explain": ["explain", str(model), *short, "--mode", "profile"],
         "calibrate": ["calibrate", "--quick", "-o", str(folder / "target.json")],
-        "finetune": ["finetune", str(model), "--budget", "20", "-o", str(folder / "tuned")],
+        "finetune": ["finetune", str(model), "--budget", "30", "-o", str(folder / "tuned")],
         "devices": ["devices"],
     }
 
@@ -51,7 +53,8 @@ class Leftovers:
         output: All that it wrote to the terminal.
         files: Names in its temporary folder.
         processes: Process ids that it left running.
-        seconds: How long it took to end after Ctrl-C.
+        seconds: How long it ran.
+        silent: Whether nothing was written after Ctrl-C.
     """
 
     interrupted: bool
@@ -60,15 +63,23 @@ class Leftovers:
     files: tuple[str, ...]
     processes: tuple[int, ...]
     seconds: float
+    silent: bool
+
+    @property
+    def was_over(self) -> bool:
+        """Whether its work was done when Ctrl-C was pressed, and the process was only about to end."""
+        return self.interrupted and self.silent and self.code == 0
 
     def faults(self, codes: Sequence[int] = (130,)) -> list[str]:
         """What is not as it should be."""
+        if _PYTHON_STARTS in self.output:
+            return []  # which no program can help
         found = []
         if self.code not in codes:
             found.append(f"exit status {self.code}")
         if self.output.rfind(HIDE) > self.output.rfind(SHOW):
             found.append("the cursor is hidden")
-        # Python shows one before the program is loaded, which no program can help.
+        # Python shows one before the program is loaded.
         if b"Traceback" in self.output and b"ov_autoplace/cli" in self.output:
             found.append("a traceback")
         if self.files:
@@ -88,33 +99,34 @@ def interrupt(arguments: Sequence[str], after: float | bytes | None, presses: in
     )
     ours, theirs = pty.openpty()
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-c", ENTRY, *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            env=environment,
-        )
+        with _interrupts_obeyed():
+            process = subprocess.Popen(
+                [sys.executable, "-c", ENTRY, *arguments],
+                stdin=theirs,
+                stdout=theirs,
+                stderr=theirs,
+                start_new_session=True,
+                env=environment,
+            )
         os.close(theirs)
         output = bytearray()
         start = time.monotonic()
         if isinstance(after, bytes):
-            _read(ours, output, process, start + WAIT, after)
+            _read(ours, output, process, WAIT, after)
         elif after is not None:
-            _read(ours, output, process, start + after)
+            _read(ours, output, process, after)
         interrupted = after is not None and process.poll() is None
-        pressed = time.monotonic()
+        written = len(output)
         for press in range(presses if interrupted else 0):
             if press:
-                _read(ours, output, process, time.monotonic() + 0.2)
+                _read(ours, output, process, 0.2)
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGINT)
-        _read(ours, output, process, time.monotonic() + WAIT * (1 if interrupted else 10))
+        _read(ours, output, process, WAIT * (1 if interrupted else 10))
         if process.poll() is None:
             process.kill()
         process.wait()
-        seconds = time.monotonic() - pressed
+        seconds = time.monotonic() - start
         code = 128 - process.returncode if process.returncode < 0 else process.returncode
         left = _marked(mark)
         if left:  # a process that was killed may take a moment
@@ -122,30 +134,56 @@ def interrupt(arguments: Sequence[str], after: float | bytes | None, presses: in
             left = _marked(mark)
         for pid in left:
             os.kill(pid, signal.SIGKILL)
-        return Leftovers(interrupted, code, bytes(output), tuple(os.listdir(temporary)), tuple(left), seconds)
+        return Leftovers(
+            interrupted,
+            code,
+            bytes(output),
+            # torch keeps a cache there as soon as there is an optimiser.
+            files=tuple(name for name in os.listdir(temporary) if not name.startswith("torchinductor_")),
+            processes=tuple(left),
+            seconds=seconds,
+            silent=len(output) == written,
+        )
     finally:
         os.close(ours)
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _interrupts_obeyed() -> Iterator[None]:
+    """A shell starts what runs in the background with SIGINT ignored, and all its children inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _read(
     terminal: int,
     output: bytearray,
     process: subprocess.Popen[bytes],
-    until: float,
+    seconds: float,
     text: bytes | None = None,
 ) -> None:
-    """Take what is written until the process ends, a moment comes or a text was written."""
-    while time.monotonic() < until and not (text and text in output):
+    """Take what is written until the process ends, so much time passed or a text was written.
+
+    Time while the whole machine stands still counts as a moment: nobody is late then.
+    """
+    last = time.monotonic()
+    while seconds > 0 and not (text and text in output):
         over = process.poll() is not None
-        if select.select([terminal], [], [], 0 if over else min(0.02, max(0.0, until - time.monotonic())))[0]:
+        if select.select([terminal], [], [], 0 if over else min(0.02, seconds))[0]:
             try:
                 output += os.read(terminal, 1 << 16)
-                continue
+                over = False
             except OSError:
                 pass  # nobody has the other end open
         if over:
             return
+        now = time.monotonic()
+        seconds -= min(now - last, 1.0)
+        last = now
 
 
 def _marked(mark: str) -> list[int]:
@@ -183,9 +221,8 @@ def main() -> int:
         try:
             arguments = commands(options.model, folder)[name]
             if name not in usual:
-                begun = time.monotonic()
                 whole = interrupt(arguments, None)
-                usual[name] = time.monotonic() - begun
+                usual[name] = whole.seconds
                 print(f"{name}: {usual[name]:.1f} s undisturbed, exit status {whole.code}", flush=True)
                 shutil.rmtree(folder)
                 folder.mkdir()
@@ -194,8 +231,9 @@ def main() -> int:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         count = counts.setdefault(name, Counter())
-        if not left.interrupted:
-            count["ended before"] += 1
+        if not left.interrupted or left.was_over:
+            count["over before"] += 1
+            usual[name] = min(usual[name], left.seconds)
             continue
         done += 1
         # Ctrl-C ends tuning as the end of its budget does.

@@ -16,7 +16,7 @@ from ov_autoplace.placement.simulator import simulate
 from reference_hetero import random_table
 
 CALLS = Path(__file__).with_name("binding_calls.py")
-TOPICS = ("graph_tools", "partition", "schedule", "race", "executable")
+TOPICS = ("graph_tools", "partition", "schedule", "subset_sweep", "race", "executable")
 
 
 def survives(*arguments: str) -> None:

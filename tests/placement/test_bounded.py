@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import openvino as ov
 import openvino.opset13 as ops
 import pytest
 
+from legality import group_placements
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.errors import ModelError, PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.placement.annotation import annotate
+from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.placement.annotation import annotate, annotated_placement
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.legality import broken_bonds
+from ov_autoplace.placement.partition import count_graph_subgraphs, count_subgraphs
+from ov_autoplace.plugin.compilation import _compile_for
+from random_dynamic_models import random_dynamic_model
 
 
 def dense_chain() -> ov.Model:
@@ -80,6 +90,53 @@ def test_only_crossings_get_new_ops():
     assert open_bounded_crossings(model, placed) == placed
 
 
+@pytest.mark.parametrize("seed", [1, 10, 33, 110])
+def test_hetero_cuts_where_it_was_predicted_to(seed):
+    model = random_dynamic_model(seed).model
+    make_names_unique(model)
+    fold_static_shapes(model)
+    graph = extract(model)
+    coarse = coarsen(graph, light_ops=False)
+    opened = 0
+    for _, groups in zip(range(6), group_placements(len(coarse), seed), strict=False):
+        on = groups[coarse.group_of]
+        if len(set(on.tolist())) < 2 or broken_bonds(graph, on):
+            continue
+        device_of = {name: ("XCPU", "CPU")[d] for name, d in zip(graph.names, on.tolist(), strict=True)}
+        predicted = count_graph_subgraphs(graph, on)
+        assert count_subgraphs(model, device_of) == predicted
+        annotated = model.clone()
+        annotate(annotated, device_of)
+        assert count_subgraphs(annotated, annotated_placement(annotated)) == predicted
+        opened += len(annotated.get_ops()) > len(model.get_ops())
+    assert opened
+
+
+def test_what_must_stay_together_once_bounds_are_opened_is_refused_before_anything_is_written():
+    """HETERO's last resort against circles, cutting off one op after another, meets the inserted ones too."""
+    model, device_of = moved_cut()
+    graph = extract(model)
+    before = [op.get_friendly_name() for op in model.get_ops()]
+    assert broken_bonds(graph, np.array([device_of[name] == "CPU" for name in graph.names], np.int32)) == []
+    for ask in (annotate, count_subgraphs):
+        with pytest.raises(PlacementError, match="one subgraph"):
+            ask(model, device_of)
+    assert [op.get_friendly_name() for op in model.get_ops()] == before
+
+
+def moved_cut() -> tuple[ov.Model, dict[str, str]]:
+    """A placement of groups whose variable is parted once bounded dimensions are opened."""
+    seed = 152
+    model = random_dynamic_model(seed).model
+    make_names_unique(model)
+    fold_static_shapes(model)
+    coarse = coarsen(extract(model), light_ops=False)
+    *_, groups = (g for _, g in zip(range(6), group_placements(len(coarse), seed), strict=False))
+    names = coarse.ops.names
+    devices = groups[coarse.group_of].tolist()
+    return model, {name: ("XCPU", "CPU")[d] for name, d in zip(names, devices, strict=True)}
+
+
 def test_the_users_own_file_cannot_have_such_a_crossing():
     graph = extract(dense_chain())
     device = np.array([name in ("x", "weights0", "dense0") for name in graph.names]).astype(np.int32)
@@ -88,3 +145,37 @@ def test_the_users_own_file_cannot_have_such_a_crossing():
     assert "'dense0'" in bond.reason
     assert "'dense1'" in bond.reason
     assert "lower bound" in bond.reason
+
+
+class OnlySome:
+    """A Core of which some devices do not support what is asked about."""
+
+    def __init__(self, unable: set[str], core: ov.Core) -> None:
+        self.unable = unable
+        self.get_versions = core.get_versions
+
+    def query_model(self, model: ov.Model, device: str, _: dict) -> dict[str, str]:
+        able = () if device in self.unable else (op.get_friendly_name() for op in model.get_ops())
+        return dict.fromkeys(able, device)
+
+
+def compiled_for(core: OnlySome, monkeypatch) -> str:
+    """The device that a decision from elsewhere, which HETERO cannot run, is compiled for instead."""
+    model, device_of = moved_cut()
+    assert Counter(device_of.values()).most_common(1)[0][0] == "XCPU"
+    before = [op.get_friendly_name() for op in model.get_ops()]
+    monkeypatch.setattr("ov_autoplace.plugin.compilation.cache_folder", lambda *_: "")
+    asked = []
+    _compile_for(
+        core, model, device_of, ("XCPU", "CPU"), PlacerOptions(), lambda m, device, _: asked.append(device)
+    )
+    assert [op.get_friendly_name() for op in model.get_ops()] == before
+    (device,) = asked
+    return device
+
+
+def test_what_cannot_be_opened_is_compiled_for_a_device_that_supports_all_of_it(unequal_pair, monkeypatch):
+    assert compiled_for(OnlySome(set(), unequal_pair), monkeypatch) == "XCPU"
+    assert compiled_for(OnlySome({"XCPU"}, unequal_pair), monkeypatch) == "CPU"
+    with pytest.raises(ModelError, match="run on none of"):
+        compiled_for(OnlySome({"CPU", "XCPU"}, unequal_pair), monkeypatch)

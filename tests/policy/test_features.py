@@ -5,9 +5,9 @@ import pytest
 
 from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace.placement.simulator import simulate
-from ov_autoplace.policy.features import PAIR_FEATURES, PROBE_FEATURES, policy_graph
+from ov_autoplace.policy.features import PAIR_FEATURES, policy_graph
 from ov_autoplace.policy.levels import LEVELS, beyond_best_other, signed_log
-from ov_autoplace.policy.probes import LOOK_FEATURES, look_features
+from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, look_features
 from ov_autoplace.policy.structure import NODE_FEATURES, fractal_dimension
 from ov_autoplace.policy.vocabulary import OP_TYPES, UNKNOWN, op_type_indices
 from ov_autoplace.problem.constraints import Constraints

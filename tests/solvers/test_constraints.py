@@ -150,6 +150,23 @@ def test_the_smaller_of_table_capacity_and_user_limit_holds() -> None:
     assert Constraints.of(table, {"DEV0": 1.0, "DEV1": 3.0}).memory_capacity.tolist() == [1.0, 3.0]
 
 
+@pytest.mark.parametrize(
+    ("devices", "refused"), [([[0, 1], [1, 2], [2, 0]], True), ([[0, 1], [1, 2], [1]], False)]
+)
+def test_a_unit_needs_one_device_that_all_its_groups_share(devices: list[list[int]], refused: bool) -> None:
+    """Two by two they would share one; and that another unit may run anywhere helps nobody."""
+    seconds = np.full((4, 3), np.inf)
+    for group, able in enumerate(devices):
+        seconds[group, able] = 1.0
+    seconds[3] = 1.0
+    table = make_table(seconds.tolist(), colocation=[5, 5, 5, -1])
+    if refused:
+        with pytest.raises(PlacementError, match="'group0', 'group1', 'group2' must share a device"):
+            Constraints.of(table)
+    else:
+        assert solve(table).assignment[:3].tolist() == [1, 1, 1]
+
+
 def test_units_join_classes_and_uncuttable_tensors_transitively() -> None:
     table = make_table(
         [[1, 1]] * 5,

@@ -10,8 +10,9 @@ import threading
 import pytest
 
 from ov_autoplace._base import budget as module
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import OptionError
-from ov_autoplace.training.finetuning.budget import Budget, Interruption, parse_seconds
+from ov_autoplace.training.finetuning.budget import Interruption, parse_seconds
 from training.scripted_devices import Clock
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ov_autoplace._base import budget as budget_module
-from ov_autoplace.training.finetuning.budget import Budget, Interruption
+from ov_autoplace._base.budget import Budget
+from ov_autoplace.training.finetuning.budget import Interruption
 from ov_autoplace.training.finetuning.measuring import Record, Workbench
 from training.chains import chain_seconds, chain_table, fast_and_slow
 from training.scripted_devices import Clock, ScriptedSession

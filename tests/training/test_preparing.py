@@ -10,11 +10,12 @@ import openvino as ov
 import pytest
 
 from command_line import two_layers
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.target import Target
 from ov_autoplace.errors import ModelError, ProfilingError, TrainingError
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.training.finetuning import preparing as module
-from ov_autoplace.training.finetuning.budget import Budget, Interruption
+from ov_autoplace.training.finetuning.budget import Interruption
 from ov_autoplace.training.finetuning.preparing import Machine, PreparedModel, prepare
 
 AMPLE = 3600.0

@@ -7,8 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.training.finetuning.budget import Budget, Interruption
+from ov_autoplace.training.finetuning.budget import Interruption
+from ov_autoplace.training.finetuning.log_lines import check_line
 from ov_autoplace.training.finetuning.measuring import Record, Workbench
 from ov_autoplace.training.finetuning.task import ZERO_SHOT, Event, TuningTask, placement_text
 from training.chains import chain_seconds, chain_table, fast_and_slow
@@ -123,6 +125,54 @@ def test_a_log_of_another_model_is_refused():
     longer = chain_table(fast_and_slow([0] * 9))
     with pytest.raises(TrainingError, match="placements of another model than 'net'"):
         task_of(longer, longer).restore(lines)
+
+
+def test_a_log_that_compares_with_a_device_that_is_not_here_is_refused():
+    task = task_of()
+    lines = [task.line(event) | {"reference": "NPU"} for event in raced(task)]
+    with pytest.raises(TrainingError, match="compares 'net' with 'NPU'"):
+        task_of().restore(lines)
+
+
+def test_a_placement_on_a_device_beyond_all_is_of_another_model():
+    task = task_of()
+    lines = [task.line(event) | {"placement": "2" * len(task.table)} for event in raced(task)]
+    with pytest.raises(TrainingError, match="placements of another model"):
+        task_of().restore(lines)
+
+
+def test_a_prediction_that_was_not_finite_comes_back_from_the_log():
+    task = task_of()
+    failed = Record(MIX, "policy", np.inf, failure="no such kernel")
+    lines = [task.line(event) for event in [*raced(task), Event("measured", failed)]]
+    lines[-1]["predicted_ms"] = None  # as the log's file has it
+    again = task_of()
+    again.restore(lines)
+    assert again.records[MIX.tobytes()].predicted_seconds == np.inf
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("model", None),
+        ("kind", "guessed"),
+        ("measurement", -1),
+        ("subgraphs", "3"),
+        ("relative", -0.5),
+        ("ms", [0.0]),
+        ("reference_ms", [1e300]),
+        ("placement", 7),
+    ],
+)
+def test_a_line_that_no_run_wrote_is_refused(key, value):
+    task = task_of()
+    line = json.loads(json.dumps(task.line(raced(task)[0])))
+    check_line(line, "line 3")
+    with pytest.raises(TrainingError, match=f"^line 3.*{'kind' if key == 'kind' else repr(key)}"):
+        check_line(line | {key: value}, "line 3")
+    del line[key]
+    with pytest.raises(TrainingError, match=f"^line 3: '{key}'"):
+        check_line(line, "line 3")
 
 
 def test_pins_that_no_device_honours_leave_the_solver_to_compare_with():

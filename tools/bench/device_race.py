@@ -226,7 +226,10 @@ def _compiler(core: ov.Core, model: ov.Model, devices: Sequence[str]) -> Iterato
 
 @dataclass(frozen=True, eq=False)
 class _Compile:
-    """Compiles one contestant on a profiler of its own."""
+    """Compiles one contestant on a profiler of its own.
+
+    In this process, which is one of the suite's children: executables of several children cannot be raced.
+    """
 
     core: ov.Core
     devices: Sequence[str]
@@ -236,5 +239,5 @@ class _Compile:
     def __call__(self, name: str, device: str, placement: Placement | None = None) -> Executable:
         properties = device_properties(self.core, self.devices)
         affinities = None if placement is None else placement.to_dict()
-        profiler = profiler_for(self.core, self.devices, properties)
+        profiler = profiler_for(self.core, self.devices, properties, isolation=False)
         return profiler.compile(self.ir, device, _PROPERTIES.get(name, {}), affinities, self.input_high, 0)

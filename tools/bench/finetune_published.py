@@ -17,9 +17,10 @@ import openvino as ov
 import torch
 
 from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.training.environment import Actions, Environment
-from ov_autoplace.training.finetuning.budget import Budget, Interruption
+from ov_autoplace.training.finetuning.budget import Interruption
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.finetuning.policy_tuner import SAMPLED

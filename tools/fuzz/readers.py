@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuzz import files, texts
+from fuzz import files, texts, training_files
 from ov_autoplace.errors import (
     AutoplaceError,
     CheckpointError,
@@ -33,7 +33,8 @@ class Reader:
 
     Attributes:
         name: Of what it reads.
-        read: Reads bytes, with a scratch folder; returns nothing when it accepts them.
+        read: Reads bytes, with a scratch folder; returns when it accepts them, ``False``
+            when they could not be made into anything to read.
         seeds: Makes valid inputs.
         errors: What it says that it raises.
         share: Of all inputs, relative to the other readers: slow ones get fewer.
@@ -65,14 +66,42 @@ READERS: tuple[Reader, ...] = (
     Reader("target", files.target, files.target_seeds, (TargetError,), 1.5),
     Reader("dnn-partitioning", files.dnn_partitioning, _json(files.DNN_GRAPH), (CostTableError,), 5),
     Reader("decision-cache", files.decision, _json(files.DECISION), (), 6),
-    Reader("workload", files.workload, files.workload_seeds, (TrainingError,), 2),
-    Reader("workload-arrays", files.workload_arrays, _json(files.WORKLOAD), (TrainingError,), 0.8),
-    Reader("log", files.log, files.log_seeds, (TrainingError,), 10),
-    Reader("card", files.card, files.card_seeds, (CheckpointError,), 4),
-    Reader("card-fields", files.card_fields, files.card_seeds, (CheckpointError,), 2),
-    Reader("checkpoint", files.checkpoint, _json(files.NETWORK), (CheckpointError,), 0.1, True),
-    Reader("state", files.state, files.state_seeds, (TrainingError,), 4, True),
-    Reader("state-fields", files.state_fields, files.state_field_seeds, (TrainingError,), 0.2, True),
+    Reader("workload", training_files.workload, training_files.workload_seeds, (TrainingError,), 2),
+    Reader(
+        "workload-arrays",
+        training_files.workload_arrays,
+        _json(training_files.WORKLOAD),
+        (TrainingError,),
+        0.8,
+    ),
+    Reader("log", training_files.log, training_files.log_seeds, (TrainingError,), 10),
+    Reader("card", training_files.card, training_files.card_seeds, (CheckpointError,), 4),
+    Reader("card-fields", training_files.card_fields, training_files.card_seeds, (CheckpointError,), 2),
+    Reader(
+        "checkpoint",
+        training_files.checkpoint,
+        training_files.checkpoint_seeds,
+        (CheckpointError,),
+        0.2,
+        True,
+    ),
+    Reader("state", training_files.state, training_files.state_seeds, (TrainingError,), 4, True),
+    Reader(
+        "state-fields",
+        training_files.state_fields,
+        training_files.state_field_seeds,
+        (TrainingError,),
+        0.2,
+        True,
+    ),
+    Reader(
+        "measurements",
+        training_files.measurements,
+        training_files.measurements_seeds,
+        (TrainingError,),
+        1,
+        True,
+    ),
     Reader("configuration", texts.configuration, _json(texts.CONFIGURATION), (OptionError,), 13),
     Reader("options", texts.options, _json(*texts.OPTIONS), (OptionError,), 13),
     Reader("command-line", texts.command_line, _json(*texts.ARGUMENTS), (OptionError,), 13),

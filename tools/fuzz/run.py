@@ -4,24 +4,27 @@
 
 A reader may accept an input or raise what it says it raises. Anything else is a fault: another exception, a
 crash of the process, an input that takes longer than 10 seconds, more than 2 GiB of memory. Faults are kept
-as files in ``OUTPUT/READER/faults``; ``--again FILE`` runs one of them, with the traceback.
+as files in ``OUTPUT/READER/faults``; ``--again FILE`` runs one of them, with the traceback. What took long or
+ended the process without a word is run again first: a machine that stood still is no fault of the reader.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import hashlib
 import json
+import math
 import mmap
-import os
 import random
-import re
 import struct
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -29,7 +32,48 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 _SECONDS_PER_INPUT, _MEGABYTES, _LONGEST = 10, 2048, 16384
-_COUNTS = struct.Struct("qq")  # accepted, refused
+_START_SECONDS, _STALL_SECONDS, _POLL_SECONDS = 300, 3 * _SECONDS_PER_INPUT, 0.25
+_TRIES = 20
+
+
+class _Board:
+    """What a worker tells through a file that both map: its counts, and the input that it reads.
+
+    Args:
+        path: The file.
+        fresh: Whether to begin with zeros.
+    """
+
+    _HEAD = struct.Struct("qqqq")  # accepted, refused, skipped, bytes of the input
+
+    def __init__(self, path: Path, fresh: bool = False) -> None:
+        size = self._HEAD.size + _LONGEST
+        if fresh:
+            path.write_bytes(bytes(size))
+        with path.open("r+b") as file:
+            self._shared = mmap.mmap(file.fileno(), size)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Inputs accepted, refused, and skipped because nothing to read could be made of them."""
+        return self._HEAD.unpack_from(self._shared)[:3]
+
+    @property
+    def data(self) -> bytes:
+        """The input read last."""
+        return self._shared[self._HEAD.size :][: self._HEAD.unpack_from(self._shared)[3]]
+
+    def begin(self, data: bytes) -> None:
+        """Show an input before it is read."""
+        data = data[:_LONGEST]
+        self._shared[self._HEAD.size : self._HEAD.size + len(data)] = data
+        self._HEAD.pack_into(self._shared, 0, *self.counts, len(data))
+
+    def count(self, which: int) -> None:
+        """Count it: 0 accepted, 1 refused, 2 skipped."""
+        head = list(self._HEAD.unpack_from(self._shared))
+        head[which] += 1
+        self._HEAD.pack_into(self._shared, 0, *head)
 
 
 @dataclass(frozen=True)
@@ -38,8 +82,9 @@ class Outcome:
 
     Attributes:
         reader: Its name.
-        inputs: How many it read.
+        inputs: How many it was given.
         accepted, refused: How many it took, and how many it refused as it says.
+        skipped: Of how many nothing to read could be made.
         seconds: Wall-clock time.
         corpus: Inputs that reached code which none before them had reached.
         faults: Files that it should have taken or refused.
@@ -49,6 +94,7 @@ class Outcome:
     inputs: int
     accepted: int
     refused: int
+    skipped: int
     seconds: float
     corpus: int
     faults: tuple[str, ...]
@@ -60,17 +106,21 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--inputs", type=int, default=100_000, help="of all readers together")
-    parser.add_argument("--seconds", type=float, default=0, help="at most so long, shared by the readers")
+    parser.add_argument("--seconds", type=float, default=0, help="at most about so long, for all readers")
+    parser.add_argument("--jobs", type=int, default=1, help="readers fuzzed at the same time")
     parser.add_argument("--readers", default="", help="names, with commas; all when empty")
     parser.add_argument("--output", type=Path, default=Path("build/fuzz"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--again", type=Path, help="run one input of --readers NAME")
-    parser.add_argument("--worker", nargs=3, metavar=("READER", "COUNTS", "SCRATCH"), help=argparse.SUPPRESS)
+    worker = ("READER", "BOARD", "SCRATCH", "UNTIL")
+    parser.add_argument("--worker", nargs=4, metavar=worker, help=argparse.SUPPRESS)
     known, rest = parser.parse_known_args()
     if known.worker:
         _work(*known.worker, rest)
     if rest:
         parser.error(f"unknown arguments {rest}")
+    if not known.again and find_spec("atheris") is None:
+        parser.error("atheris is not installed; it has wheels for Python 3.11 to 3.13 (pip install atheris)")
     return _again(known) if known.again else _fuzz_all(known)
 
 
@@ -89,19 +139,25 @@ def _readers(names: str) -> list[Any]:
 def _fuzz_all(options: argparse.Namespace) -> int:
     readers = _readers(options.readers)
     shares = sum(reader.share for reader in readers)
-    outcomes = []
-    for reader in readers:
+    end = time.time() + options.seconds if options.seconds else math.inf
+    left = len(readers)
+
+    def fuzz(reader: Any) -> Outcome:
+        nonlocal left
+        seconds = (end - time.time()) * min(options.jobs, left) / left
+        left -= 1
         inputs = max(1, round(options.inputs * reader.share / shares))
-        outcome = _fuzz(
-            reader, inputs, options.seconds / len(readers), options.output.resolve(), options.seed
-        )
-        outcomes.append(outcome)
+        outcome = _fuzz(reader, inputs, time.time() + seconds, options.output.resolve(), options.seed)
         print(
             f"{outcome.reader:18} {outcome.inputs:8} inputs, {outcome.accepted:7} accepted, "
-            f"{outcome.refused:7} refused, {outcome.seconds:6.0f} s, {outcome.corpus:4} in the corpus, "
-            f"{len(outcome.faults)} faults",
+            f"{outcome.refused:7} refused, {outcome.skipped:6} skipped, {outcome.seconds:6.0f} s, "
+            f"{outcome.corpus:4} in the corpus, {len(outcome.faults)} faults",
             flush=True,
         )
+        return outcome
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        outcomes = list(pool.map(fuzz, readers))
     total = sum(outcome.inputs for outcome in outcomes)
     faults = [fault for outcome in outcomes for fault in outcome.faults]
     (options.output / "counts.json").write_text(
@@ -113,46 +169,82 @@ def _fuzz_all(options: argparse.Namespace) -> int:
     return int(bool(faults))
 
 
-def _fuzz(reader: Any, inputs: int, seconds: float, output: Path, seed: int) -> Outcome:
+def _fuzz(reader: Any, inputs: int, until: float, output: Path, seed: int) -> Outcome:
     """One reader in processes of its own: a fault ends one, and the next goes on with what is left."""
     corpus, faults = output / reader.name / "corpus", output / reader.name / "faults"
     for folder in (corpus, faults):
         folder.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(reader.seeds()):
         (corpus / f"seed{number}").write_bytes(data)
-    found = {path.name for path in faults.iterdir()}
-    counts = output / reader.name / "counts"
-    counts.write_bytes(bytes(_COUNTS.size))
-    started, done, tries = time.monotonic(), 0, 0
-    while done < inputs and tries < 20 and (not seconds or time.monotonic() - started < seconds):
+    known = set(faults.iterdir())
+    path = output / reader.name / "board"
+    board = _Board(path, fresh=True)
+    started, tries = time.time(), 0
+    found: list[str] = []
+    while sum(board.counts) < inputs and tries < _TRIES and (not tries or time.time() < until):
         tries += 1
+        log = output / reader.name / f"log{tries}"
         with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as scratch:
             command = [
-                *(sys.executable, __file__, "--worker", reader.name, str(counts), scratch),
-                *(f"-runs={inputs - done}", f"-seed={seed + tries}", f"-max_len={_LONGEST}"),
-                *(f"-timeout={_SECONDS_PER_INPUT}", f"-rss_limit_mb={_MEGABYTES}", "-print_final_stats=1"),
+                *(sys.executable, __file__, "--worker", reader.name, str(path), scratch, str(until)),
+                *(f"-runs={inputs - sum(board.counts)}", f"-seed={seed + tries}", f"-max_len={_LONGEST}"),
+                *(f"-timeout={_SECONDS_PER_INPUT}", f"-rss_limit_mb={_MEGABYTES}"),
                 *(f"-artifact_prefix={faults}/", str(corpus)),
-                *([f"-max_total_time={max(1, round(seconds))}"] if seconds else []),
             ]
-            with (output / reader.name / f"log{tries}").open("w+", errors="replace") as log:
-                process = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
-                log.seek(0)
-                text = log.read()
-        executed = re.search(r"number_of_executed_units: (\d+)", text)
-        done += int(executed.group(1)) if executed else sum(_COUNTS.unpack(counts.read_bytes())) - done
-        if process.returncode == 0:
+            status = _run(command, log, board)
+        new = set(faults.iterdir()) - known
+        if status and not new and sum(board.counts):  # it was killed, or ended itself
+            new = {faults / f"end-{hashlib.sha1(board.data).hexdigest()}"}
+            next(iter(new)).write_bytes(board.data)
+        elif status and not new:
+            found.append(f"{log} (the process left with {status} before its first input)")
             break
-    accepted, refused = _COUNTS.unpack(counts.read_bytes())
-    new = tuple(sorted(str(path) for path in faults.iterdir() if path.name not in found))
-    elapsed = time.monotonic() - started
-    if process.returncode and not new:
-        new = (f"{output / reader.name}/log{tries} (the process left with {process.returncode})",)
+        known |= new
+        found += sorted(str(fault) for fault in new if _is_fault(reader, fault))
+        if not status:
+            break
+    elapsed = time.time() - started
     return Outcome(
-        reader.name, accepted + refused, accepted, refused, elapsed, len(list(corpus.iterdir())), new
+        reader.name, sum(board.counts), *board.counts, elapsed, len(list(corpus.iterdir())), tuple(found)
     )
 
 
-def _work(name: str, counts: str, scratch: str, arguments: list[str]) -> None:
+def _run(command: list[str], log: Path, board: _Board) -> int:
+    """Run a worker until it ends, and end it when it reads nothing for long: its exit status.
+
+    libFuzzer looks after the time itself, but not while a process starts or ends, or holds back its signals.
+    """
+    with log.open("w", errors="replace") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+        before, still = board.counts, 0.0
+        limit = _START_SECONDS
+        while True:
+            try:
+                return process.wait(_POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                # Polls are counted, not seconds, which pass too while the whole machine stands still.
+                still += _POLL_SECONDS
+            if board.counts != before:
+                before, still, limit = board.counts, 0.0, _STALL_SECONDS
+            if still > limit:
+                process.kill()
+
+
+def _is_fault(reader: Any, artifact: Path) -> bool:
+    """Whether what was kept is one: what took long, or ended without a word, has to do so again."""
+    if not artifact.name.startswith(("timeout-", "slow-unit-", "end-")):
+        return True
+    command = [sys.executable, __file__, "--readers", reader.name, "--again", str(artifact)]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=10 * _SECONDS_PER_INPUT, check=False)
+    except subprocess.TimeoutExpired:
+        return True
+    if not done.returncode:
+        artifact.unlink()
+    return bool(done.returncode)
+
+
+def _work(name: str, path: str, scratch: str, until: str, arguments: list[str]) -> None:
     """Read inputs until libFuzzer ends the process."""
     import atheris
 
@@ -165,19 +257,17 @@ def _work(name: str, counts: str, scratch: str, arguments: list[str]) -> None:
     for function in gc.get_objects():
         if isinstance(function, FunctionType) and str(function.__module__).startswith("ov_autoplace"):
             atheris.instrument_func(function)
-    file = os.open(counts, os.O_RDWR)
-    shared = mmap.mmap(file, _COUNTS.size)
+    board = _Board(Path(path))
     from fuzz.mutation import mutate
 
     def test(data: bytes) -> None:
-        accepted, refused = _COUNTS.unpack(shared)
+        board.begin(data)
         try:
-            reader.read(data, folder)
+            read = reader.read(data, folder)
         except reader.errors:
-            refused += 1
+            board.count(1)
         else:
-            accepted += 1
-        _COUNTS.pack_into(shared, 0, accepted, refused)
+            board.count(2 if read is False else 0)
 
     def custom(data: bytes, limit: int, seed: int) -> bytes:
         if random.Random(seed).random() < 0.1:
@@ -187,6 +277,8 @@ def _work(name: str, counts: str, scratch: str, arguments: list[str]) -> None:
     import logging
 
     logging.getLogger("ov_autoplace").setLevel(logging.CRITICAL)
+    if math.isfinite(float(until)):
+        arguments = [*arguments, f"-max_total_time={max(1, round(float(until) - time.time()))}"]
     atheris.Setup([sys.argv[0], *arguments], test, custom_mutator=custom)
     atheris.Fuzz()
 

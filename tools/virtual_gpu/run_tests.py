@@ -4,7 +4,8 @@
 
 A process that dies by a signal is repeated once, and the report says so: the OpenCL runtime behind the
 virtual GPU does that now and then. Failed tests are never repeated. Reads the file of variables that
-``install.py`` wrote.
+``install.py`` wrote. Kernels that one process has built are there for the others and for the next run, in a
+folder beside that file.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ def main() -> int:
     end = arguments.index("--") if "--" in arguments else len(arguments)
     files, options = [Path(name) for name in arguments[:end]], arguments[end + 1 :]
     files = files or sorted((ROOT / "tests" / "gpu").glob("test_*.py"))
-    environment = os.environ | shim_variables(Path(sys.prefix) / "virtual_gpu" / "env")
+    build = Path(sys.prefix) / "virtual_gpu"
+    environment = os.environ | shim_variables(build / "env")
+    if "VIRTUAL_GPU_CACHE" not in environment:
+        (build / "kernels").mkdir(parents=True, exist_ok=True)
+        environment["VIRTUAL_GPU_CACHE"] = str(build / "kernels")
     lines, failed = [], False
     for path in files:
         outcome, passed = run(path, options, environment)

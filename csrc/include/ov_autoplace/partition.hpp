@@ -4,12 +4,13 @@
 //   1. An edge between devices is a boundary; subgraphs are the connected components over the other
 //      edges, edges out of constants included. A Result follows its producer.
 //   2. Where a subgraph depends on itself through a boundary, edges on the way back in become boundaries
-//      too, until nothing changes (split_feedback).
+//      too, until nothing changes (FeedbackSplitter).
 //   3. While subgraphs still wait for each other in a circle, one node after the other is cut off from its
 //      inputs (Isolation).
 //   4. A subgraph of constants only makes no submodel: constants are copied, never handed over.
-// HETERO works on the whole model in every round. Here a round looks only at the circles of subgraphs that
-// wait for each other, because nothing outside a circle can change what happens in it.
+// HETERO works on the whole model in every round. Here only the circles of subgraphs that wait for each other
+// are looked at, because nothing outside a circle can change what happens in it, and where a circle lasts for
+// many rounds, only what the last round changed.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "ov_autoplace/partition_feedback.hpp"
 #include "ov_autoplace/partition_graph.hpp"
 #include "ov_autoplace/partition_isolation.hpp"
+#include "ov_autoplace/spanning_edges.hpp"
 
 namespace ov_autoplace {
 
@@ -49,15 +52,13 @@ private:
         std::size_t edges_begin = 0, edges_end = 0;
         std::int32_t id = 0;
         std::int32_t subgraphs = 0;
+        std::int32_t rounds = 0;  // of rule 2 that its nodes have been through
     };
     struct Edge {
         std::int32_t source, node;
         std::int32_t index;     // in the graph
         std::int32_t boundary;  // 0 or 1
     };
-    // How boundaries enter a node's subgraph at the node or above it.
-    enum Entry : std::uint8_t { none, from_graph_inputs, from_ops };
-
     void start(const std::int32_t* devices);
     void connect(const Circle& circle);
     void find_circles(const Circle& within, bool with_loops, std::vector<Circle>& found);
@@ -66,27 +67,24 @@ private:
     void keep_circles(const Circle& within, bool with_loops, std::vector<Circle>& found);
     void copy_circles(const Circle& within, Circle* circles, std::size_t count);
 
-    bool split_feedback(const Circle& circle);
-    template <int Words>
-    void mark_feedback(const Circle& circle);
-    void mark_entries(const Circle& circle);
-    void find_shared_origins(const Circle& circle);
-    void propagate_origins(const Circle& circle, std::int32_t first_bit);
+    bool split_once(const Circle& circle);
+    bool split_to_the_end(const Circle& circle, const std::function<bool()>& hopeless);
+    void name_subgraphs(const Circle& circle);
+    bool isolate(const std::function<bool()>& hopeless);
 
     bool is_time_to_ask(std::size_t work);
     std::int32_t count_submodels();
 
-    Entry entry_from(std::int32_t source) const {
-        return m_graph.is_graph_input(source) ? from_graph_inputs : from_ops;
-    }
-
     const PartitionGraph& m_graph;
-    Isolation m_isolation;
     std::vector<std::int32_t> m_root;      // per node: smallest node of its subgraph
     std::vector<std::uint8_t> m_boundary;  // per edge of the graph
+    SpanningEdges m_spanning;
+    FeedbackSplitter m_feedback;
+    Isolation m_isolation;
     std::vector<std::int32_t> m_nodes;
     std::vector<Edge> m_edges;
-    std::vector<Circle> m_work, m_found;
+    std::vector<Circle> m_circles;  // still to be looked at
+    std::vector<Circle> m_found, m_stuck;
     std::int32_t m_next_id = 0;
     std::size_t m_work_until_asked = 0;  // nodes and edges to look at
 
@@ -96,22 +94,12 @@ private:
     std::vector<std::int32_t> m_out_begin, m_out_end;
     std::vector<std::uint8_t> m_flag;
     std::vector<std::int32_t> m_order, m_low, m_next, m_component;
-    std::vector<std::int32_t> m_bit;  // also per node, once bits stand for origins
 
     // Scratch of the search for circles.
     std::vector<std::pair<std::int32_t, std::int32_t>> m_crossings;  // boundaries between roots
     std::vector<std::int32_t> m_out_target;
+    std::vector<std::int32_t> m_circle_of;  // per node: id of the circle that holds it, or -1
     std::vector<std::int32_t> m_roots, m_queue, m_path, m_open, m_component_size;
-
-    // Per node, valid inside the circle being split.
-    std::vector<Entry> m_outer_entry;  // through edges that come from outside the circle
-    std::vector<Entry> m_entry;
-    std::vector<std::uint8_t> m_fed_back;  // depends on its own subgraph through a boundary
-    std::vector<std::uint8_t> m_entered;   // a boundary from another subgraph ends here
-    std::vector<std::int32_t> m_row;       // position in the circle
-    std::vector<std::uint64_t> m_bits, m_marked_bits;
-    std::vector<std::size_t> m_pass_begin, m_pass_end;  // rows that a pass of mark_feedback looks at
-    std::vector<std::size_t> m_candidates, m_cuts;      // positions in m_edges
 };
 
 }  // namespace ov_autoplace

@@ -40,7 +40,15 @@ struct PartitionGraph {
     std::vector<std::int32_t> readers;           // per node: input ports that read it, Results not counted
     std::vector<std::uint8_t>
         is_origin;  // per node: dependencies begin here (graph input, group without inputs)
+    // Whether two nodes share an origin is asked in rule 2. Most origins are weights with one reader: such a
+    // node, or one that depends on nothing else, reaches everything through a single edge (`is_sidestream`),
+    // and what it feeds stands for it. `is_spring` are the nodes that the others come from: it is enough to
+    // know these.
+    std::vector<std::uint8_t> is_sidestream, is_spring;
     std::vector<std::uint8_t> is_leaf;  // per node: an op with one reader that reads graph inputs only
+
+private:
+    void find_springs();
 };
 
 }  // namespace ov_autoplace

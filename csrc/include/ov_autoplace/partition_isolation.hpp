@@ -2,10 +2,10 @@
 // circle, the best ranked node of all circles is cut off from its inputs.
 //
 // A model may need tens of thousands of such cuts, so each one must cost little more than what it changes.
-// Two questions follow a cut: does the subgraph still hang together, and does its circle still close? Both
-// are answered by two searches in turns, an edge at a time, which stop where they meet. Where they do not
-// meet, the search that ends first has found what splits off, and the work was no more than that part's own
-// edges.
+// Two questions follow a cut: does the subgraph still hang together (see spanning_edges.hpp), and does its
+// circle still close? The latter is answered by two searches in turns, an edge at a time, which stop where
+// they meet. Where they do not meet, the search that ends first has found what splits off, and the work was
+// no more than that part's own edges.
 #pragma once
 
 #include <cstddef>
@@ -14,25 +14,25 @@
 #include <vector>
 
 #include "ov_autoplace/partition_graph.hpp"
+#include "ov_autoplace/spanning_edges.hpp"
 
 namespace ov_autoplace {
 
 // Owns all working memory, so every thread needs its own.
 class Isolation {
 public:
-    // Keeps a reference to `graph`.
-    explicit Isolation(const PartitionGraph& graph);
+    // Keeps references; `boundary` tells per edge whether it is cut, and is kept up to date.
+    Isolation(const PartitionGraph& graph, std::vector<std::uint8_t>& boundary, SpanningEdges& spanning);
 
     // `root` is the subgraph of each node, named by its smallest node; `circle` the circle of each root, or
-    // -1; `boundary` tells the edges that are cut, and is kept up to date.
-    void start(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle,
-               std::vector<std::uint8_t>& boundary);
+    // -1. `spanning` must span the circles.
+    void start(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle);
     // Cuts off one more node; false when no circle is left.
     bool cut_next();
     // Puts the subgraphs as they are now into `root`.
     void name_parts(std::vector<std::int32_t>& root);
     // Edges followed since this was last asked.
-    std::size_t take_work() { return std::exchange(m_work, 0); }
+    std::size_t take_work() { return std::exchange(m_work, 0) + m_spanning.take_work(); }
 
 private:
     // Edges seen from their one or their other end.
@@ -62,7 +62,6 @@ private:
     void activate(std::int32_t node);
     void link(std::int32_t node, std::int32_t part);
     void unlink(std::int32_t node);
-    void separate(std::int32_t a, std::int32_t b);
     void move_out(const std::vector<std::int32_t>& nodes);
 
     void renew_circle(std::int32_t circle);
@@ -76,7 +75,8 @@ private:
 
     const PartitionGraph& m_graph;
     const Edges m_outputs, m_inputs;
-    std::vector<std::uint8_t>* m_boundary = nullptr;
+    std::vector<std::uint8_t>& m_boundary;
+    SpanningEdges& m_spanning;
 
     // Parts are the subgraphs that stood in a circle at the start, and what they split into.
     std::vector<std::int32_t> m_nodes;   // of all parts, ascending
@@ -103,9 +103,8 @@ private:
     std::vector<std::pair<std::int32_t, std::int32_t>> m_questions, m_kept_questions;
 
     // Scratch.
-    std::vector<std::int32_t> m_mark;  // per node
     std::int32_t m_last_mark = 0;
-    std::vector<std::int32_t> m_seeds, m_sides[2], m_into, m_out_of;
+    std::vector<std::int32_t> m_cuts, m_into, m_out_of;
     Front m_forward, m_backward;
     std::vector<std::int32_t> m_order, m_low, m_at_node, m_at_edge;  // per part
     std::vector<std::int32_t> m_path, m_stack;

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ov_autoplace.policy.config import NetworkConfig
-from ov_autoplace.policy.features import PAIR_FEATURES, PROBE_FEATURES
+from ov_autoplace.policy.features import PAIR_FEATURES
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.equivariant import Round
-from ov_autoplace.policy.probes import LOOK_FEATURES, fastest, look_features
+from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, fastest, look_features
 from ov_autoplace.policy.vocabulary import OP_TYPES
 
 __all__ = ["MultilevelNetwork", "fastest_scores", "look_at"]

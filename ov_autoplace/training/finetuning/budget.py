@@ -8,10 +8,9 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import OptionError
 
-__all__ = ["Budget", "Interruption", "parse_seconds"]
+__all__ = ["Interruption", "parse_seconds"]
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 

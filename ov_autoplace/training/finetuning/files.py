@@ -14,6 +14,7 @@ from ov_autoplace._base.files import staged_folder
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OutputError, TrainingError
 from ov_autoplace.policy.card import CARD
+from ov_autoplace.training.finetuning.log_lines import check_line
 from ov_autoplace.training.finetuning.task import Event, TuningTask
 from ov_autoplace.training.learning_curve import draw_learning_curve
 from ov_autoplace.training.logs import JsonLinesLog, read_log
@@ -61,7 +62,12 @@ class TuningFolder:
             pass  # refuse a folder that cannot be written now, not after minutes
 
     def create(self) -> None:
-        """Make the folder and open its log."""
+        """Make the folder and open its log.
+
+        Raises:
+            TrainingError: The log of the run to go on with holds something else.
+            OutputError: The folder cannot be written.
+        """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as cause:
@@ -69,6 +75,8 @@ class TuningFolder:
         # Without a state, what a killed run left was written before its first measurement.
         self._log = JsonLinesLog(self.path / LOG, keep=None if self.resumed else lambda _: False)
         self._lines = read_log(self.path / LOG)
+        for number, line in enumerate(self._lines, start=1):
+            check_line(line, f"{self.path / LOG}: line {number}")
 
     def lines(self, name: str | None = None) -> list[dict[str, Any]]:
         """The measurement log, of one model or of all."""

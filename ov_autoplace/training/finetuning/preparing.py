@@ -10,6 +10,7 @@ from typing import Any
 import openvino as ov
 
 from ov_autoplace._base.arrays import BoolArray
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
@@ -23,10 +24,11 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.measure.profiled import profile_session
+from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.transfers import measure_transfers
-from ov_autoplace.plugin.decision_cache import model_hash
-from ov_autoplace.training.finetuning.budget import Budget, Interruption
+from ov_autoplace.plugin.model_hash import model_hash
+from ov_autoplace.training.finetuning.budget import Interruption
 
 __all__ = ["Machine", "PreparedModel", "prepare"]
 
@@ -56,6 +58,7 @@ class Machine:
         seed: Of input data.
         target: A target profile that knows what crossing devices costs, which is then not measured.
         isolation: Whether measuring is done in a child process.
+        memory_limit: Bytes by device.
         transfers: Costs of launches and hand-overs by devices, once they were measured; ``None`` = that
             takes too long.
     """
@@ -68,6 +71,7 @@ class Machine:
     seed: int = 0
     target: Target | None = None
     isolation: bool = True
+    memory_limit: Mapping[str, float] = field(default_factory=dict)
     transfers: dict[tuple[str, ...], TransferFit | None] = field(default_factory=dict)
 
 
@@ -78,7 +82,7 @@ class PreparedModel:
     Attributes:
         model: All of it, with unique names.
         digest: Hash of everything that placements of it depend on.
-        session: Compiles it on ``session.devices``; each of them has compiled it alone, where it can.
+        session: Compiles it on ``session.devices``; each of them has compiled it alone, where it can and may.
         table: Its costs on these devices.
         compile_seconds: How long one compilation took.
         is_folded: Whether the session's model has shape computations of ``model`` folded.
@@ -126,6 +130,7 @@ def prepare(
         interruption.check()
         properties = device_properties(machine.core, devices, machine.config)
         supported = supported_ops(machine.core, folded, graph.names, devices, properties)
+        memory = memory_capacity(machine.core, devices, machine.memory_limit, machine.target)
         session = ProfilingSession(
             machine.core,
             folded,
@@ -134,6 +139,7 @@ def prepare(
             machine.shapes,
             machine.seed,
             isolation=machine.isolation,
+            room=Room(tuple(devices), graph, supported, memory),
         )
         try:
             failed, compile_seconds, once = _try_devices(session, supported, budget, interruption)
@@ -152,7 +158,7 @@ def prepare(
 def _try_devices(
     session: ProfilingSession, supported: BoolArray, budget: Budget, interruption: Interruption
 ) -> tuple[dict[str, ProfilingError], float, float]:
-    """Compile the model on each device that supports all of it, and run it once.
+    """Compile the model on each device that supports and can hold all of it, and run it once.
 
     Returns:
         What those that fail say; the longest compilation; the longest inference.
@@ -160,7 +166,7 @@ def _try_devices(
     failed: dict[str, ProfilingError] = {}
     longest, once = 0.0, 0.0
     for d, device in enumerate(session.devices):
-        if not supported[:, d].all():
+        if not supported[:, d].all() or (session.room and not session.room.holds_all(device)):
             continue
         interruption.check()
         if not budget.allows(longest + once):

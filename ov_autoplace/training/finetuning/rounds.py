@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.training.finetuning.budget import Budget, Interruption
+from ov_autoplace._base.budget import Budget
+from ov_autoplace.training.finetuning.budget import Interruption
 from ov_autoplace.training.finetuning.exploration import is_novel, work_shares
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.measuring import Record

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from ov_autoplace._base.arrays import IntArray
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.policy.card import load_card
 from ov_autoplace.training.finetune import FinetuneResult
-from ov_autoplace.training.finetuning.budget import Budget, Interruption
+from ov_autoplace.training.finetuning.budget import Interruption
 from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.policy_tuner import PolicyTuner

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import openvino as ov
 
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
 from ov_autoplace.decide.options import PlacerOptions
@@ -22,7 +23,7 @@ from ov_autoplace.policy.card import Card
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.networks.network import PlacementNetwork, make_network
-from ov_autoplace.training.finetuning.budget import Budget, Interruption
+from ov_autoplace.training.finetuning.budget import Interruption
 from ov_autoplace.training.finetuning.measuring import Workbench
 from ov_autoplace.training.finetuning.preparing import Machine, prepare
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
@@ -106,6 +107,7 @@ def machine_of(request: FinetuneRequest) -> Machine:
         options.seed,
         target=target,
         isolation=options.isolation,
+        memory_limit=options.memory_limit,
     )
 
 

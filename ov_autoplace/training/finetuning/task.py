@@ -245,12 +245,13 @@ class TuningTask:
 
     def _replay(self, line: Mapping[str, Any]) -> None:
         assignment = _assignment(line["placement"])
-        if len(assignment) != len(self.table):
+        known = (assignment >= 0) & (assignment < self.table.num_devices)
+        if len(assignment) != len(self.table) or not known.all():
             raise TrainingError(f"the measurement log holds placements of another model than {self.name!r}")
         record = self.records.get(assignment.tobytes())
         if record is None:
             single = next((r for r in self.singles if r.key == assignment.tobytes()), None)
-            record = single or Record(assignment, line["source"], line["predicted_ms"] / 1e3)
+            record = single or Record(assignment, line["source"], _seconds(line["predicted_ms"]))
             self.records[record.key] = record
         record.number = line["measurement"]
         record.subgraphs, record.failure = line["subgraphs"], line["failure"]
@@ -259,11 +260,19 @@ class TuningTask:
         record.proposed |= line["kind"] == "proposed"
         if ZERO_SHOT in (line["source"], line["note"]):
             self.before = record
-        self.reference = next(r for r in self.singles if self.single_name(r) == line["reference"])
+        self.reference = self._single_called(line["reference"])
         if line["kind"] == "confirmed":
             self.confirm(record)
         record.refuted |= line["kind"] == "refuted"
         self.rounds = line["round"]
+
+    def _single_called(self, name: str) -> Record:
+        for record in self.singles:
+            if self.single_name(record) == name:
+                return record
+        raise TrainingError(
+            f"the measurement log compares {self.name!r} with {name[:60]!r}, which cannot run all of it here"
+        )
 
     def _use(self, table: CostTable) -> None:
         self.corrected = table
@@ -296,5 +305,11 @@ def placement_text(record: Record) -> str:
 
 
 def _assignment(text: str) -> IntArray:
-    codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    """What :func:`placement_text` made into text; of anything else, numbers that no device has."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     return np.ascontiguousarray(codes.astype(np.int32) - ord("0"), dtype=np.int32)
+
+
+def _seconds(milliseconds: float | None) -> float:
+    """A latency of the log, where ``null`` stands for one that is not finite."""
+    return np.inf if milliseconds is None else milliseconds / 1e3

@@ -41,23 +41,21 @@
     X(29, clGetKernelInfo)                   \
     X(30, clGetMemObjectInfo)                \
     X(31, clGetPlatformInfo)                 \
-    X(32, clGetProgramBuildInfo)             \
-    X(33, clReleaseCommandQueue)             \
-    X(34, clReleaseContext)                  \
-    X(35, clReleaseDevice)                   \
-    X(36, clReleaseEvent)                    \
-    X(37, clReleaseMemObject)                \
-    X(38, clReleaseProgram)                  \
-    X(39, clRetainCommandQueue)              \
-    X(40, clRetainContext)                   \
-    X(41, clRetainDevice)                    \
-    X(42, clRetainEvent)                     \
-    X(43, clRetainKernel)                    \
-    X(44, clRetainMemObject)                 \
-    X(45, clRetainProgram)                   \
-    X(46, clSetEventCallback)                \
-    X(47, clSetUserEventStatus)              \
-    X(48, clWaitForEvents)
+    X(32, clReleaseCommandQueue)             \
+    X(33, clReleaseContext)                  \
+    X(34, clReleaseDevice)                   \
+    X(35, clReleaseEvent)                    \
+    X(36, clReleaseMemObject)                \
+    X(37, clRetainCommandQueue)              \
+    X(38, clRetainContext)                   \
+    X(39, clRetainDevice)                    \
+    X(40, clRetainEvent)                     \
+    X(41, clRetainKernel)                    \
+    X(42, clRetainMemObject)                 \
+    X(43, clRetainProgram)                   \
+    X(44, clSetEventCallback)                \
+    X(45, clSetUserEventStatus)              \
+    X(46, clWaitForEvents)
 
 namespace {
 

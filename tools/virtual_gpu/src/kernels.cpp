@@ -40,7 +40,7 @@ public:
     explicit Program(cl_program handle) : handle_(handle), variants_(handle) {
         driver().retain_program(handle);
     }
-    ~Program() { driver().release_program(handle_); }
+    ~Program() { release(handle_); }
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
 
@@ -83,7 +83,7 @@ struct Kernel {
         if (const cl_program turned = program->variant(size)) {
             char name[512] = "";
             driver().get_kernel_info(handle, CL_KERNEL_FUNCTION_NAME, sizeof name, name, nullptr);
-            made = driver().create_kernel(turned, name, nullptr);
+            made = driver().create_kernel(runnable(turned), name, nullptr);
         }
         for (cl_uint i = 0; made && i < arguments.size(); ++i) {
             arguments[i].set(made, i);
@@ -221,9 +221,9 @@ using namespace virtual_gpu;
 
 VIRTUAL_GPU_EXPORT cl_kernel clCreateKernel(cl_program program, const char* name, cl_int* error) {
     cl_int code = CL_SUCCESS;
-    const cl_kernel kernel = driver().create_kernel(program, name, &code);
+    const cl_kernel kernel = driver().create_kernel(runnable(program), name, &code);
     if (code == CL_SUCCESS) {
-        add(kernel, program);
+        add(kernel, runnable(program));
     } else if (options().debug) {
         std::fprintf(stderr, "virtual GPU: clCreateKernel %s -> %d\n", name, code);
     }
@@ -236,7 +236,7 @@ VIRTUAL_GPU_EXPORT cl_kernel clCreateKernel(cl_program program, const char* name
 VIRTUAL_GPU_EXPORT cl_int clCreateKernelsInProgram(cl_program program, cl_uint room, cl_kernel* kernels,
                                                    cl_uint* count) {
     cl_uint made = 0;
-    const cl_int error = driver().create_kernels_in_program(program, room, kernels, &made);
+    const cl_int error = driver().create_kernels_in_program(runnable(program), room, kernels, &made);
     if (count) {
         *count = made;
     }
@@ -244,7 +244,7 @@ VIRTUAL_GPU_EXPORT cl_int clCreateKernelsInProgram(cl_program program, cl_uint r
         std::fprintf(stderr, "virtual GPU: clCreateKernelsInProgram -> %d\n", error);
     }
     for (cl_uint i = 0; !error && kernels && i < made && i < room; ++i) {
-        add(kernels[i], program);
+        add(kernels[i], runnable(program));
     }
     return error;
 }

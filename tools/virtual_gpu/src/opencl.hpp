@@ -35,6 +35,7 @@ constexpr cl_uint CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004;
 constexpr cl_uint CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005;
 constexpr cl_uint CL_DEVICE_MAX_CLOCK_FREQUENCY = 0x100C;
 constexpr cl_uint CL_DEVICE_NAME = 0x102B;
+constexpr cl_uint CL_DRIVER_VERSION = 0x102D;
 constexpr cl_uint CL_DEVICE_EXTENSIONS = 0x1030;
 constexpr cl_uint CL_DEVICE_PARTITION_MAX_SUB_DEVICES = 0x1043;
 constexpr cl_uint CL_DEVICE_PARTITION_PROPERTIES = 0x1044;
@@ -49,11 +50,13 @@ constexpr cl_uint CL_DEVICE_NUM_THREADS_PER_EU_INTEL = 0x4255;
 constexpr cl_uint CL_DEVICE_FEATURE_CAPABILITIES_INTEL = 0x4256;
 
 // clGetProgramInfo, clGetProgramBuildInfo
+constexpr cl_uint CL_PROGRAM_REFERENCE_COUNT = 0x1160;
 constexpr cl_uint CL_PROGRAM_CONTEXT = 0x1161;
 constexpr cl_uint CL_PROGRAM_DEVICES = 0x1163;
 constexpr cl_uint CL_PROGRAM_SOURCE = 0x1164;
 constexpr cl_uint CL_PROGRAM_BINARY_SIZES = 0x1165;
 constexpr cl_uint CL_PROGRAM_BINARIES = 0x1166;
+constexpr cl_uint CL_PROGRAM_NUM_KERNELS = 0x1167;
 constexpr cl_uint CL_PROGRAM_KERNEL_NAMES = 0x1168;
 constexpr cl_uint CL_PROGRAM_BUILD_LOG = 0x1183;
 

@@ -57,6 +57,7 @@ Options read() {
     result.half = number("VIRTUAL_GPU_FP16", 1) != 0;
     result.debug = number("VIRTUAL_GPU_DEBUG", 0);
     result.dump = variable("VIRTUAL_GPU_DUMP", "");
+    result.cache = variable("VIRTUAL_GPU_CACHE", "");
     result.answers = answers();
     return result;
 }

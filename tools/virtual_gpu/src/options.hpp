@@ -18,9 +18,10 @@ struct Options {
     std::string driver = "libintelocl.so";                                          // VIRTUAL_GPU_DRIVER
     std::string name = "Intel(R) UHD Graphics 630 [0x3e92] (virtual, on the CPU)";  // VIRTUAL_GPU_NAME
     Optimise optimise = Optimise::kMostly;                                          // VIRTUAL_GPU_OPTIMISE
-    bool half = true;  // VIRTUAL_GPU_FP16: whether the device has 16-bit floats
-    int debug = 0;     // VIRTUAL_GPU_DEBUG: 1 failed calls, 2 also builds, 3 also launches
-    std::string dump;  // VIRTUAL_GPU_DUMP: folder for the sources of programs that do not build
+    bool half = true;   // VIRTUAL_GPU_FP16: whether the device has 16-bit floats
+    int debug = 0;      // VIRTUAL_GPU_DEBUG: 1 failed calls, 2 also builds, 3 also launches
+    std::string dump;   // VIRTUAL_GPU_DUMP: folder for the sources of programs that do not build
+    std::string cache;  // VIRTUAL_GPU_CACHE: folder that keeps built programs
     std::map<cl_uint, cl_ulong> answers;  // VIRTUAL_GPU_SET: numbers by device query
 };
 

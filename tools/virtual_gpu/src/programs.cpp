@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "answer.hpp"
+#include "cache.hpp"
 #include "driver.hpp"
 #include "options.hpp"
 #include "sources.hpp"
@@ -23,11 +24,13 @@ namespace {
 struct Origin {
     std::string options;
     bool from_binary = false;  // then the options came with it and those of clBuildProgram are not looked at
+    std::string source;        // of a program from the cache; of others the runtime knows it
+    cl_program stand_in = nullptr;  // from the cache: its kernels run instead of this program's
 };
 
-// By handle; a handle that the runtime gives out again is overwritten.
-std::unordered_map<cl_program, Origin> origins;
-std::mutex origins_mutex;
+// Never destroyed: the plugin releases programs while the process ends.
+std::unordered_map<cl_program, Origin>& origins = *new std::unordered_map<cl_program, Origin>;  // by handle
+std::mutex& origins_mutex = *new std::mutex;
 
 Origin origin_of(cl_program program) {
     const std::lock_guard<std::mutex> guard(origins_mutex);
@@ -35,9 +38,26 @@ Origin origin_of(cl_program program) {
     return found == origins.end() ? Origin{} : found->second;
 }
 
-void remember(cl_program program, const std::string& options, bool from_binary) {
+void remember(cl_program program, Origin origin) {
     const std::lock_guard<std::mutex> guard(origins_mutex);
-    origins[program] = {options, from_binary};
+    origins[program] = std::move(origin);
+}
+
+void set_options(cl_program program, const std::string& options) {
+    const std::lock_guard<std::mutex> guard(origins_mutex);
+    origins[program].options = options;
+}
+
+// Takes the reference to `stand_in`, which may be null.
+void set_stand_in(cl_program program, cl_program stand_in) {
+    cl_program before = stand_in;
+    {
+        const std::lock_guard<std::mutex> guard(origins_mutex);
+        std::swap(origins[program].stand_in, before);
+    }
+    if (before) {
+        release(before);
+    }
 }
 
 std::string program_text(cl_program program, cl_uint query) {
@@ -48,6 +68,52 @@ std::string program_text(cl_program program, cl_uint query) {
     std::string text(size, '\0');
     driver().get_program_info(program, query, size, text.data(), nullptr);
     return text.c_str();  // without the closing zero
+}
+
+std::string device_text(cl_device_id device, cl_uint query) {
+    char text[256] = "";
+    driver().get_device_info(device, query, sizeof text, text, nullptr);
+    return text;
+}
+
+CacheEntry cache_entry(cl_program program, cl_device_id device, const std::string& real_options) {
+    const std::string& folder = options().cache;
+    if (folder.empty()) {
+        return {folder, ""};
+    }
+    const std::string built_by =
+        device_text(device, CL_DRIVER_VERSION) + "\n" + device_text(device, CL_DEVICE_NAME);
+    return {folder, built_by + "\n" + real_options + "\n" + program_source(program)};
+}
+
+// What the runtime itself calls the binary of a program that it built for one device.
+std::string built_binary(cl_program program) {
+    std::size_t size = 0;
+    if (driver().get_program_info(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr)) {
+        return {};
+    }
+    std::string binary(size, '\0');
+    char* start = binary.data();
+    const cl_int error =
+        driver().get_program_info(program, CL_PROGRAM_BINARIES, sizeof start, &start, nullptr);
+    return error ? std::string() : binary;
+}
+
+// A program from the runtime's own binary, or null when the runtime does not take it.
+cl_program from_built_binary(cl_program like, cl_device_id device, const std::string& binary,
+                             const std::string& real_options) {
+    cl_context context = nullptr;
+    driver().get_program_info(like, CL_PROGRAM_CONTEXT, sizeof context, &context, nullptr);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
+    const std::size_t size = binary.size();
+    cl_int error = CL_SUCCESS;
+    const cl_program program =
+        driver().create_program_with_binary(context, 1, &device, &size, &bytes, nullptr, &error);
+    if (!error && driver().build_program(program, 1, &device, real_options.c_str(), nullptr, nullptr)) {
+        driver().release_program(program);
+        return nullptr;
+    }
+    return error ? nullptr : program;
 }
 
 void report(cl_program program, cl_device_id device, const std::string& options, cl_int error) {
@@ -77,7 +143,10 @@ std::string binary_of(cl_program program, const std::string& source) {
 
 }  // namespace
 
-std::string program_source(cl_program program) { return program_text(program, CL_PROGRAM_SOURCE); }
+std::string program_source(cl_program program) {
+    std::string source = origin_of(program).source;
+    return source.empty() ? program_text(program, CL_PROGRAM_SOURCE) : source;
+}
 
 std::string program_options(cl_program program) { return origin_of(program).options; }
 
@@ -87,8 +156,35 @@ cl_device_id program_device(cl_program program) {
     return device;
 }
 
+cl_program runnable(cl_program program) {
+    const cl_program stand_in = origin_of(program).stand_in;
+    return stand_in ? stand_in : program;
+}
+
+cl_int release(cl_program program) {
+    cl_uint references = 0;
+    driver().get_program_info(program, CL_PROGRAM_REFERENCE_COUNT, sizeof references, &references, nullptr);
+    if (references == 1) {
+        set_stand_in(program, nullptr);
+        const std::lock_guard<std::mutex> guard(origins_mutex);
+        origins.erase(program);
+    }
+    return driver().release_program(program);
+}
+
 cl_int build(cl_program program, cl_device_id device, const std::string& options, bool optimised) {
     const std::string real = known_options(options) + (optimised ? "" : "-cl-opt-disable");
+    const cl_device_id built_for = device ? device : program_device(program);
+    const CacheEntry entry = cache_entry(program, built_for, real);
+    const std::string cached = entry.load();
+    const cl_program stand_in =
+        cached.empty() ? nullptr : from_built_binary(program, built_for, cached, real);
+    if (stand_in) {
+        remember(stand_in, {options, true, program_source(program), nullptr});
+        set_stand_in(program, stand_in);
+        return CL_SUCCESS;
+    }
+    set_stand_in(program, nullptr);
     const auto start = std::chrono::steady_clock::now();
     const cl_int error = driver().build_program(program, device ? 1 : 0, device ? &device : nullptr,
                                                 real.c_str(), nullptr, nullptr);
@@ -98,8 +194,11 @@ cl_int build(cl_program program, cl_device_id device, const std::string& options
         std::fprintf(stderr, "virtual GPU: built in %.2f s: %s: %s\n", seconds.count(), real.c_str(),
                      program_text(program, CL_PROGRAM_KERNEL_NAMES).c_str());
     }
+    if (!error && !virtual_gpu::options().cache.empty()) {
+        entry.store(built_binary(program));
+    }
     if (error && debug) {
-        report(program, device ? device : program_device(program), real, error);
+        report(program, built_for, real, error);
     }
     return error;
 }
@@ -118,7 +217,7 @@ VIRTUAL_GPU_EXPORT cl_program clCreateProgramWithSource(cl_context context, cl_u
     const char* text = source.c_str();
     const cl_program program = driver().create_program_with_source(context, 1, &text, nullptr, error);
     if (program) {
-        remember(program, "", false);
+        remember(program, {});
     }
     return program;
 }
@@ -138,7 +237,7 @@ VIRTUAL_GPU_EXPORT cl_program clCreateProgramWithBinary(cl_context context, cl_u
     const char* text = source.c_str();
     const cl_program program = driver().create_program_with_source(context, 1, &text, nullptr, error);
     if (program) {
-        remember(program, built_with, true);
+        remember(program, {built_with, true, "", nullptr});
     }
     if (states) {
         states[0] = CL_SUCCESS;
@@ -151,12 +250,12 @@ VIRTUAL_GPU_EXPORT cl_int clBuildProgram(cl_program program, cl_uint count, cons
     Origin origin = origin_of(program);
     if (!origin.from_binary) {
         origin.options = given ? given : "";
-        remember(program, origin.options, false);
+        set_options(program, origin.options);
     }
     const cl_device_id device = count ? devices[0] : nullptr;
     const bool optimise = options().optimise != Optimise::kNever;
     // Kernels that will all run as variants need no good code here, only their attributes.
-    const bool sketch = optimise && may_be_turned(program_source(program));
+    const bool sketch = optimise && may_all_be_turned(program_source(program));
     cl_int error = build(program, device, origin.options, optimise && !sketch);
     if (!error && sketch && !all_kernels_turned(program)) {
         error = build(program, device, origin.options, true);
@@ -169,6 +268,9 @@ VIRTUAL_GPU_EXPORT cl_int clBuildProgram(cl_program program, cl_uint count, cons
 
 VIRTUAL_GPU_EXPORT cl_int clGetProgramInfo(cl_program program, cl_uint query, std::size_t room, void* out,
                                            std::size_t* needed) {
+    if (query == CL_PROGRAM_NUM_KERNELS || query == CL_PROGRAM_KERNEL_NAMES) {
+        return driver().get_program_info(runnable(program), query, room, out, needed);
+    }
     if (query != CL_PROGRAM_BINARIES && query != CL_PROGRAM_BINARY_SIZES) {
         return driver().get_program_info(program, query, room, out, needed);
     }
@@ -190,3 +292,10 @@ VIRTUAL_GPU_EXPORT cl_int clGetProgramInfo(cl_program program, cl_uint query, st
     }
     return CL_SUCCESS;
 }
+
+VIRTUAL_GPU_EXPORT cl_int clGetProgramBuildInfo(cl_program program, cl_device_id device, cl_uint query,
+                                                std::size_t room, void* out, std::size_t* needed) {
+    return driver().get_program_build_info(runnable(program), device, query, room, out, needed);
+}
+
+VIRTUAL_GPU_EXPORT cl_int clReleaseProgram(cl_program program) { return release(program); }

@@ -14,6 +14,7 @@ const std::vector<std::string> kLarge = {
     "convolution_gpu_bfyx_os_iyx_osv",
     "convolution_gpu_bfyx_to_bfyx_f16",
     "fully_connected_gpu_bf_io",
+    "sdpa_opt__multi_reg",
 };
 
 // Where permute_f_y_axes reads what other lanes wrote into local memory.
@@ -37,6 +38,14 @@ bool is_large(const std::string& name) {
         }
     }
     return false;
+}
+
+std::size_t occurrences(const std::string& text, const std::string& what) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) {
+        ++count;
+    }
+    return count;
 }
 
 void insert_before_each(std::string& text, std::size_t from, const std::string& what,
@@ -106,8 +115,9 @@ std::string known_options(const std::string& options) {
     return result;
 }
 
-bool may_be_turned(const std::string& source) {
-    return source.find("reqd_work_group_size(1,") != std::string::npos;
+bool may_all_be_turned(const std::string& source) {
+    const std::size_t turned = occurrences(source, "reqd_work_group_size(1,");
+    return turned && turned >= occurrences(source, "__kernel void ");
 }
 
 std::string turned(const std::string& source, const LocalSize& size) {

@@ -17,8 +17,9 @@ std::string mended(const std::string& source, bool spare_large);
 // The options without those that only the compiler for GPUs knows.
 std::string known_options(const std::string& options);
 
-// Whether a kernel of the source is launched as one sub-group along another dimension than the first.
-bool may_be_turned(const std::string& source);
+// Whether each kernel of the source may be one that is launched as one sub-group along another dimension than
+// the first.
+bool may_all_be_turned(const std::string& source);
 
 // The source with work-items numbered along x alone: to be launched with the local size (x * y * z, 1, 1), it
 // computes what it did with (x, y, z).

@@ -27,6 +27,7 @@ Shape compiled_shape(cl_kernel kernel, cl_device_id device) {
 }
 
 bool all_kernels_turned(cl_program program) {
+    program = runnable(program);
     cl_uint count = 0;
     if (driver().create_kernels_in_program(program, 0, nullptr, &count) || count == 0) {
         return false;
@@ -46,7 +47,7 @@ bool all_kernels_turned(cl_program program) {
 ProgramVariants::~ProgramVariants() {
     for (const auto& [size, program] : made_) {
         if (program) {
-            driver().release_program(program);
+            release(program);
         }
     }
 }
@@ -68,7 +69,7 @@ cl_program ProgramVariants::make(const LocalSize& size) const {
     const cl_program program = driver().create_program_with_source(context, 1, &part, nullptr, nullptr);
     const bool optimise = options().optimise != Optimise::kNever;
     if (program && build(program, program_device(base_), program_options(base_), optimise)) {
-        driver().release_program(program);
+        release(program);
         return nullptr;
     }
     return program;

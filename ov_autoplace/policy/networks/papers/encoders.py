@@ -13,10 +13,11 @@ from torch.nn import functional
 
 from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.config import NetworkConfig
-from ov_autoplace.policy.features import NODE_FEATURES, PAIR_FEATURES
+from ov_autoplace.policy.features import PAIR_FEATURES
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.messages import Topology, propagate
 from ov_autoplace.policy.networks.papers.groupers import Contraction
+from ov_autoplace.policy.structure import NODE_FEATURES
 from ov_autoplace.policy.vocabulary import OP_TYPES
 
 __all__ = ["GcnEncoder", "SageEncoder", "input_width", "make_encoder", "unit_inputs"]

@@ -1,0 +1,55 @@
+#include "ov_autoplace/subset_sweep.hpp"
+
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+
+#include "arrays.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace ov_autoplace;
+using namespace ov_autoplace::bindings;
+
+void init_subset_sweep(nb::module_& m) {
+    nb::class_<SubsetSweep>(m, "SubsetSweep",
+                            "Cheapest subsets of nodes within a weight limit, where splitting a star (a head "
+                            "and its members) costs something; by dynamic programming along the nodes.")
+        .def(
+            "__init__",
+            [](SubsetSweep* self, std::int32_t nodes, const Vector<std::int32_t>& head,
+               const Vector<std::int32_t>& offsets, const Vector<std::int32_t>& members,
+               std::int32_t most_states) {
+                check_size(offsets.shape(0), head.shape(0) + 1, "offsets");
+                const auto* ends = offsets.data() + offsets.shape(0);
+                if (nodes < 0 || offsets.data()[0] != 0 || !std::is_sorted(offsets.data(), ends))
+                    throw nb::value_error("there are fewer than 0 nodes, or offsets do not ascend from 0");
+                check_size(members.shape(0), static_cast<std::size_t>(ends[-1]), "members");
+                new (self) SubsetSweep({nodes, head.shape(0), head.data(), offsets.data(), members.data()},
+                                       most_states);
+            },
+            "nodes"_a, "head"_a, "offsets"_a, "members"_a, "most_states"_a)
+        .def_prop_ro("is_narrow", &SubsetSweep::is_narrow, "Whether the states of each step are few enough.")
+        .def(
+            "cheapest",
+            [](const SubsetSweep& self, const Vector<double>& price, const Vector<double>& weight,
+               double capacity, const Vector<double>& leaving, const Vector<double>& entering,
+               std::int32_t most_labels) {
+                const auto nodes = static_cast<std::size_t>(self.nodes());
+                check_size(price.shape(0), nodes, "price");
+                check_size(weight.shape(0), nodes, "weight");
+                check_size(leaving.shape(0), self.stars(), "leaving");
+                check_size(entering.shape(0), self.stars(), "entering");
+                Subset subset;
+                {
+                    nb::gil_scoped_release unlocked;
+                    subset = self.cheapest(
+                        {price.data(), weight.data(), capacity, leaving.data(), entering.data()},
+                        most_labels);
+                }
+                return std::tuple(subset.lower_bound, to_numpy(std::move(subset.chosen)));
+            },
+            "price"_a, "weight"_a, "capacity"_a, "leaving"_a, "entering"_a, "most_labels"_a,
+            "A lower bound of all subsets' costs (the empty one costs nothing), and a subset that costs no\n"
+            "more, ``uint8[nodes]``; it may be too heavy where ``most_labels`` per step did not suffice.");
+}

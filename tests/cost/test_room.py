@@ -1,0 +1,310 @@
+"""Models that are larger than a device: whatever it is asked to compile, it can hold."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as opset
+
+import ov_autoplace
+from ov_autoplace.cli.bench import _measure
+from ov_autoplace.cost.liveness import held_bytes
+from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.decide import confirmation
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.devices.names import device_properties
+from ov_autoplace.errors import PlacementError, ProfilingError
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.measure.counting import CountedDevices, count_devices
+from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
+from ov_autoplace.measure.profiled import counted_profile, profile
+from ov_autoplace.measure.room import Room
+from ov_autoplace.measure.session import NodeCount, ProfilingSession
+from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plugin import compilation
+
+PAIR = ("XCPU", "CPU")
+LAYERS, WIDTH = 8, 160
+LAYER = WIDTH * WIDTH * 4  # bytes of one layer's weights
+TRANSFERS = TransferFit(PAIR, np.full((2, 2), 5e-6), np.full((2, 2), 1e-10), np.array([1e-6, 2e-6]))
+
+
+def layers() -> ov.Model:
+    """Matrices one after the other, each with a ReLU; the results are small beside the weights."""
+    x = opset.parameter([2, WIDTH], np.float32, name="x")
+    node = x
+    for i in range(LAYERS):
+        weights = np.random.default_rng(i).normal(size=(WIDTH, WIDTH)).astype(np.float32) / WIDTH
+        constant = opset.constant(weights, name=f"weights{i}")
+        node = opset.relu(opset.matmul(node, constant, False, False, name=f"matmul{i}"), name=f"relu{i}")
+    return ov.Model([opset.result(node, name="y")], [x], "layers")
+
+
+class Spy:
+    """Bytes of constants that each compilation puts on each device, read from the very files."""
+
+    def __init__(self) -> None:
+        self.compiled: list[tuple[str, dict[str, int]]] = []
+
+    def note(self, model: ov.Model, device: str, device_of: Mapping[str, str] | None) -> None:
+        base, _, listed = device.partition(":")
+        targets = listed.split(",") if listed else [base]
+        bytes_on = dict.fromkeys(targets, 0)
+        for op in model.get_ops():
+            if op.get_type_name() == "Constant":
+                on = [device_of[op.get_friendly_name()]] if device_of else targets
+                for target in on:
+                    bytes_on[target] += op.data.nbytes
+        self.compiled.append((device, bytes_on))
+
+    def most_on(self, device: str) -> int:
+        return max((bytes_on.get(device, 0) for _, bytes_on in self.compiled), default=0)
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+    """Watches every compilation for measuring, and every one of a Core."""
+    spy, core = Spy(), ov.Core()
+    measured, plain = IsolatedProfiler.compile, compilation._compile_on
+
+    def compile_measured(
+        self: IsolatedProfiler,
+        xml_path: str,
+        device: str,
+        properties: Mapping[str, str] | None = None,
+        affinities: Mapping[str, str] | None = None,
+        *rest: object,
+    ) -> object:
+        spy.note(core.read_model(xml_path), device, affinities)
+        return measured(self, xml_path, device, properties, affinities, *rest)
+
+    def compile_on(core: ov.Core, model: ov.Model, device: str, *rest: object) -> ov.CompiledModel:
+        spy.note(model, device, None)
+        return plain(core, model, device, *rest)
+
+    # What is done again on a busy machine is tested with the profile.
+    monkeypatch.setattr(NodeCount, "disturbance", 1.0)
+    monkeypatch.setattr(IsolatedProfiler, "compile", compile_measured)
+    monkeypatch.setattr(compilation, "_compile_on", compile_on)
+    return spy
+
+
+def room(memory: tuple[float, float], supported: np.ndarray | None = None) -> Room:
+    graph = extract(layers())
+    everything = np.ones((len(graph), 2), bool)
+    return Room(PAIR, graph, everything if supported is None else supported, np.array(memory))
+
+
+def weights_on(room: Room, assignment: np.ndarray, d: int) -> float:
+    graph = room.graph
+    return sum(
+        float(np.prod(graph.output_shapes[i])) * 4
+        for i in np.flatnonzero(assignment == d)
+        if graph.is_constant[i]
+    )
+
+
+@pytest.mark.parametrize("layers_held", [1.5, 2.5, 7.5])
+def test_pieces_cover_the_model_and_fit(layers_held: float) -> None:
+    limited = room((layers_held * LAYER, np.inf))
+    assert (limited.holds_all("XCPU"), limited.holds_all("CPU")) == (False, True)
+    pieces = limited.covering(0)
+    assert len(pieces) == -(-LAYERS // int(layers_held))
+    assert np.logical_or.reduce([piece == 0 for piece in pieces]).all()
+    for piece in pieces:
+        assert 0 < weights_on(limited, piece, 0) <= layers_held * LAYER
+    (whole,) = limited.covering(1)
+    assert (whole == 1).all()
+
+
+def test_two_devices_that_are_both_too_small_share_every_placement() -> None:
+    limits = (5.5 * LAYER, 4.5 * LAYER)
+    limited = room(limits)
+    for d in range(2):
+        pieces = limited.covering(d)
+        assert np.logical_or.reduce([piece == d for piece in pieces]).all()
+        for piece in pieces:
+            for e in range(2):
+                assert weights_on(limited, piece, e) <= limits[e]
+
+
+def test_what_no_piece_can_hold_is_in_none() -> None:
+    assert room((0.5 * LAYER, np.inf)).covering(0) == []
+    assert room((3.5 * LAYER, 3.5 * LAYER)).covering(0) == [], "the rest fits nowhere"
+
+
+def test_a_device_with_room_for_everything_gets_what_it_supports_at_once() -> None:
+    graph = extract(layers())
+    supported = np.ones((len(graph), 2), bool)
+    supported[graph.index["matmul3"], 0] = False
+    unlimited = room((np.inf, np.inf), supported)
+    (piece,) = unlimited.covering(0)
+    assert (piece == 0).sum() == len(graph) - 1
+    assert piece[graph.index["matmul3"]] == 1
+    assert unlimited.refusal("HETERO:XCPU,CPU") == ""
+
+
+def counted(core: ov.Core, memory: tuple[float, float]) -> tuple[Room, CountedDevices]:
+    model = layers()
+    limited = room(memory)
+    with ProfilingSession(core, model, PAIR, device_properties(core, PAIR), room=limited) as session:
+        found = count_devices(session, limited.graph, limited.supported)
+    assert found is not None
+    return limited, found
+
+
+def test_a_limited_device_is_counted_in_pieces_and_its_table_is_full(unequal_pair: ov.Core, spy: Spy) -> None:
+    limit = 2.5 * LAYER
+    limited, found = counted(unequal_pair, (limit, np.inf))
+    assert set(found.samples) == {"CPU"}
+    assert 0 < spy.most_on("XCPU") <= limit
+    assert [device for device, _ in spy.compiled] == ["HETERO:XCPU,CPU"] * 4 + ["CPU"]
+    table = counted_profile(PAIR, limited.graph, limited.supported, found, None, TRANSFERS).table
+    assert np.isfinite(table.op_seconds).all()
+    matmuls = [next(g for g, ops in enumerate(table.members) if f"matmul{i}" in ops) for i in range(LAYERS)]
+    assert (table.op_seconds[matmuls] > 0).all()
+    everywhere = np.zeros(len(table), np.int32)
+    assert held_bytes(table, everywhere)[0] > table.memory_capacity[0]
+    assert np.isinf(table.memory_capacity[1])
+
+
+def test_times_from_pieces_are_those_of_the_whole(unequal_pair: ov.Core) -> None:
+    """Each op's node is counted once, in whichever piece: as many as when the model is compiled whole."""
+    _, whole = counted(unequal_pair, (np.inf, np.inf))
+    _, pieces = counted(unequal_pair, (2.5 * LAYER, np.inf))
+    for one, other in zip(whole.columns, pieces.columns, strict=True):
+        np.testing.assert_array_equal(one.attribution.nodes_run > 0, other.attribution.nodes_run > 0)
+        assert {frozenset(g) for g in one.attribution.fused} == {
+            frozenset(g) for g in other.attribution.fused
+        }
+
+
+def test_what_no_piece_measured_is_as_much_slower_as_the_rest(unequal_pair: ov.Core, monkeypatch) -> None:
+    """Half of the pieces fail; a full table comes of the other half."""
+    compile_placement, tried = ProfilingSession.compile_placement, []
+
+    def compiled(self: ProfilingSession, device_of: Mapping[str, str], **options: bool) -> object:
+        tried.append(device_of)
+        if len(set(device_of.values())) > 1 and len(tried) % 2:
+            raise ProfilingError("this piece cannot be compiled")
+        return compile_placement(self, device_of, **options)
+
+    monkeypatch.setattr(ProfilingSession, "compile_placement", compiled)
+    monkeypatch.setattr(NodeCount, "disturbance", 1.0)
+    limited, found = counted(unequal_pair, (2.5 * LAYER, np.inf))
+    graph = limited.graph
+    ops = [graph.index[f"matmul{i}"] for i in range(LAYERS)]
+    here, there = (column.attribution.op_seconds[ops] for column in found.columns)
+    missing = [i for i in range(LAYERS) if tried[0][f"matmul{i}"] == "XCPU"]
+    assert missing
+    ratio = here[missing] / there[missing]
+    assert ratio == pytest.approx(ratio[0])
+    table = counted_profile(PAIR, graph, limited.supported, found, None, TRANSFERS).table
+    assert (table.op_seconds[:, 0] > 0).sum() >= LAYERS
+
+
+@pytest.mark.parametrize("mode", ["PROFILE", "TUNE"])
+@pytest.mark.parametrize("held", [(5.5, 5.5), (2.5, 100.0)])
+def test_nothing_that_is_compiled_for_a_placement_exceeds_a_limit(
+    unequal_pair: ov.Core, spy: Spy, mode: str, held: tuple[float, float]
+) -> None:
+    limits = {device: share * LAYER for device, share in zip(PAIR, held, strict=True)}
+    placement = ov_autoplace.place(
+        layers(), PAIR, mode, core=unequal_pair, memory_limit=limits, policy="none", time_budget_ms=8000
+    )
+    assert len(spy.compiled) > 4
+    table = placement.decision.table
+    assert table.source == "profiled"
+    assert np.isfinite(table.op_seconds).all()
+    used = {op: device for op, device in placement.to_dict().items() if op.startswith("weights")}
+    for device, limit in limits.items():
+        assert spy.most_on(device) <= limit
+        assert LAYER * list(used.values()).count(device) <= limit
+    if held[1] < LAYERS:
+        assert set(used.values()) == set(PAIR)
+        assert np.isfinite(simulate(table, placement).latency_seconds)
+
+
+def test_a_table_of_a_limited_device_is_profiled_in_pieces_too(unequal_pair: ov.Core, spy: Spy) -> None:
+    limit = 3.5 * LAYER
+    table = profile(layers(), PAIR, unequal_pair, transfers=TRANSFERS, memory_limit={"XCPU": limit})
+    assert np.isfinite(table.op_seconds).all()
+    assert 0 < spy.most_on("XCPU") <= limit
+
+
+def test_the_memory_that_a_target_tells_of_holds_like_a_limit(
+    unequal_pair: ov.Core, spy: Spy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An accelerator says how much it has: nobody has to give a limit."""
+    from ov_autoplace.measure import room as module
+
+    memory = {"XCPU": 3.5 * LAYER, "CPU": np.inf}
+    monkeypatch.setattr(module, "memory_of", lambda core, device: (memory[device], "made up"))
+    placement = ov_autoplace.place(layers(), PAIR, core=unequal_pair, policy="none", time_budget_ms=4000)
+    assert 0 < spy.most_on("XCPU") <= memory["XCPU"]
+    assert placement.devices in (("CPU",), PAIR)
+
+
+def test_the_last_compilation_does_not_fall_back_to_a_device_that_is_too_small(
+    unequal_pair: ov.Core, spy: Spy, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PlacementError("it cannot be annotated")
+
+    monkeypatch.setattr(compilation, "set_affinities", refuse)
+    names = [op.get_friendly_name() for op in layers().get_ops()]
+    device_of = {name: "CPU" if name in {"y", "relu7"} else "XCPU" for name in names}
+    core = unequal_pair
+
+    def compiled(limits: Mapping[str, float]) -> ov.CompiledModel:
+        options = PlacerOptions(memory_limit=limits)
+        return compilation._compile_for(core, layers(), device_of, PAIR, options, core.compile_model)
+
+    with caplog.at_level(logging.WARNING, "ov_autoplace"):
+        assert compiled({"XCPU": 2.5 * LAYER}).get_property("EXECUTION_DEVICES") == ["CPU"]
+    assert spy.most_on("XCPU") == 0
+    with pytest.raises(
+        PlacementError, match="cannot be annotated; no device of it can run and hold the whole"
+    ):
+        compiled(dict.fromkeys(PAIR, 5.5 * LAYER))
+    with pytest.raises(PlacementError, match=r"does not fit into the 1000 bytes that CPU may hold; raise"):
+        core.compile_model(layers(), "AUTOPLACE:CPU", {"AUTOPLACE_MEMORY_LIMIT": '{"CPU": 1000}'})
+
+
+def test_where_everything_fails_no_device_is_taken_that_is_too_small(
+    unequal_pair: ov.Core, spy: Spy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ProfilingError("nothing can be counted")
+
+    monkeypatch.setattr("ov_autoplace.decide.placer.count_devices", fail)
+    limits = {"XCPU": 2.5 * LAYER}
+    placement = ov_autoplace.place(layers(), PAIR, core=unequal_pair, memory_limit=limits, policy="none")
+    assert placement.devices == ("CPU",)
+    assert spy.most_on("XCPU") == 0
+
+
+def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
+    unequal_pair: ov.Core, spy: Spy
+) -> None:
+    limits = {"XCPU": 5.5 * LAYER, "CPU": 100.0 * LAYER}
+    options = PlacerOptions(memory_limit=limits)
+    names = [op.get_friendly_name() for op in layers().get_ordered_ops()]
+    # The constants of the last layers come with them.
+    late = {f"{kind}{i}" for kind in ("weights", "matmul", "relu") for i in range(5, LAYERS)} | {"y"}
+    device_of = {name: "CPU" if name in late else "XCPU" for name in names}
+    assert confirmation.confirm(unequal_pair, layers(), PAIR, options, device_of) in (True, False, None)
+    assert {device for device, _ in spy.compiled} == {"HETERO:XCPU,CPU", "CPU"}
+    limited = room((5.5 * LAYER, np.inf))
+    with ProfilingSession(unequal_pair, layers(), PAIR, room=limited) as session:
+        placement = ov_autoplace.place(layers(), PAIR, "ZERO_SHOT", core=unequal_pair, policy="none")
+        rows = {row["name"]: row for row in _measure(session, PAIR, placement, device_of, 0.1)}
+    assert "XCPU may hold" in rows["XCPU"]["note"]
+    assert "XCPU may hold" in rows["HETERO"]["note"]
+    assert rows["AUTOPLACE"]["samples"] > 0
+    assert 0 < spy.most_on("XCPU") <= limits["XCPU"]

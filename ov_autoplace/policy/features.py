@@ -8,8 +8,9 @@ whatever the unit of time; what spans decades is compressed by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,12 @@ from numpy.typing import NDArray
 from ov_autoplace._base.arrays import BoolArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.policy.levels import Level, beyond_best_other, build_levels, signed_log
-from ov_autoplace.policy.probes import PROBE_FEATURES, probe_features
 from ov_autoplace.policy.structure import NODE_FEATURES, structural_features
 from ov_autoplace.policy.vocabulary import op_type_indices
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.units import UnitGraph
 
-__all__ = ["NODE_FEATURES", "PAIR_FEATURES", "PROBE_FEATURES", "PolicyGraph", "policy_graph"]
+__all__ = ["NODE_FEATURES", "PAIR_FEATURES", "PolicyGraph", "policy_graph"]
 
 PAIR_FEATURES = (
     "seconds",
@@ -62,6 +62,7 @@ class PolicyGraph:
         scale_seconds: What costs were divided by.
         is_estimate: Whether the table holds estimates, which are wrong by factors, not measurements.
         memory_bytes, memory_capacity: As in the unit graph, ``float64[N]``, ``float64[D]``.
+        kept: What functions of a graph made once; it goes with the graph to other processes.
     """
 
     table: CostTable
@@ -81,6 +82,7 @@ class PolicyGraph:
     is_estimate: bool
     memory_bytes: NDArray[np.float64]
     memory_capacity: NDArray[np.float64]
+    kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.node_cost)
@@ -98,14 +100,16 @@ class PolicyGraph:
         )
 
     @cached_property
-    def probes(self) -> NDArray[np.float32]:
-        """What simple placements would run into, see :mod:`ov_autoplace.policy.probes`."""
-        return probe_features(self)
-
-    @cached_property
     def levels(self) -> tuple[Level, ...]:
         """The graph and ever coarser groupings of it, see :mod:`ov_autoplace.policy.levels`."""
-        return build_levels(self)
+        return build_levels(
+            self.node_cost,
+            self.allowed,
+            self.edge_source,
+            self.edge_target,
+            self.edge_cost,
+            self.edge_share,
+        )
 
 
 def policy_graph(table: CostTable, constraints: Constraints | None = None) -> PolicyGraph:

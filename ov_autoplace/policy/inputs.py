@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.levels import LEVELS
+from ov_autoplace.policy.probes import probe_features
 
 __all__ = ["INPUT_NAMES", "LEVEL_FIELDS", "input_name", "network_inputs", "stage_inputs", "stage_outputs"]
 
@@ -31,7 +32,7 @@ LEVEL_FIELDS = (
 _MAKERS: dict[str, Callable[[PolicyGraph], NDArray[Any]]] = {
     "pair_features": lambda graph: graph.pair_features,
     "node_features": lambda graph: graph.node_features,
-    "probes": lambda graph: graph.probes,
+    "probes": probe_features,
     "node_cost": lambda graph: graph.node_cost,
     "allowed": lambda graph: graph.allowed,
     "op_type": lambda graph: graph.op_type,

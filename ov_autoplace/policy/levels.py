@@ -13,15 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace import _core
-
-if TYPE_CHECKING:
-    from ov_autoplace.policy.features import PolicyGraph
+from ov_autoplace._base.arrays import BoolArray
 
 __all__ = [
     "ARC_FEATURES",
@@ -100,14 +97,20 @@ def beyond_best_other(cost: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(cost - np.where(is_best, second, best))
 
 
-def build_levels(graph: PolicyGraph) -> tuple[Level, ...]:
-    """The levels of one graph."""
-    cost = graph.node_cost.astype(np.float64)
-    forbidden = (~graph.allowed).astype(np.float64)
-    members = np.ones(len(graph))
-    source, target = graph.edge_source, graph.edge_target
-    price = graph.edge_cost.astype(np.float64)
-    shared = price * graph.edge_share[:, None, None]
+def build_levels(
+    node_cost: NDArray[np.float32],
+    allowed: BoolArray,
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    edge_cost: NDArray[np.float32],
+    edge_share: NDArray[np.float32],
+) -> tuple[Level, ...]:
+    """The levels of one graph; the arguments are the fields of the policy's graph."""
+    cost = node_cost.astype(np.float64)
+    forbidden = (~allowed).astype(np.float64)
+    members = np.ones(len(cost))
+    price = edge_cost.astype(np.float64)
+    shared = price * edge_share[:, None, None]
     levels = []
     for depth in range(LEVELS):
         n = len(cost)

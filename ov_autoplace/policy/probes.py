@@ -14,16 +14,13 @@ device, before it answers again: what a placement runs into is the one thing tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace import _core
 from ov_autoplace.placement.simulator import simulate_batch
-
-if TYPE_CHECKING:
-    from ov_autoplace.policy.features import PolicyGraph
+from ov_autoplace.policy.features import PolicyGraph
 
 __all__ = [
     "LOOK_FEATURES",
@@ -41,7 +38,7 @@ PROBE_FEATURES = tuple(
     for level in range(PROBED_LEVELS)
     for name in ("log_own_circle", "log_all_circles", "log_relaxed_by_single", "log_simulated_by_single")
 )
-"""Columns of :attr:`~ov_autoplace.policy.features.PolicyGraph.probes`."""
+"""Columns of :func:`probe_features`."""
 
 LOOK_FEATURES = (
     "chosen",
@@ -59,7 +56,14 @@ _LARGEST = 3.0  # of a logarithm of latencies
 
 
 def probe_features(graph: PolicyGraph) -> NDArray[np.float32]:
-    """Features of N units, ``float32[N, len(PROBE_FEATURES)]``."""
+    """What simple placements of N units would run into, ``float32[N, len(PROBE_FEATURES)]``; made once."""
+    if "probes" not in graph.kept:
+        graph.kept["probes"] = _probe(graph)
+    probes: NDArray[np.float32] = graph.kept["probes"]
+    return probes
+
+
+def _probe(graph: PolicyGraph) -> NDArray[np.float32]:
     n = len(graph)
     unit = np.arange(n)
     ends = _ends(graph)

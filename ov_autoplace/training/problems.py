@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ov_autoplace.errors import PlacementError, TrainingError
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
+from ov_autoplace.policy.probes import probe_features
 from ov_autoplace.solvers import solve
 from ov_autoplace.training.targets import RandomTargets, Task, random_task
 from ov_autoplace.training.workload import Workload, load_folder
@@ -98,7 +99,7 @@ def make_problem(
         graph = policy_graph(task.shown)
         # What is derived from a graph is made here, in the worker.
         assert graph.levels
-        assert len(graph.probes) == len(graph)
+        assert len(probe_features(graph)) == len(graph)
         truth = graph if task.shown is task.true else policy_graph(task.true)
         label = np.zeros(len(graph), dtype=np.int64)
         label[graph.unit_of] = answer.assignment

@@ -7,7 +7,7 @@ from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import PAIR_FEATURES, policy_graph
 from ov_autoplace.policy.levels import LEVELS, beyond_best_other, signed_log
-from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, look_features
+from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, look_features, probe_features
 from ov_autoplace.policy.structure import NODE_FEATURES, fractal_dimension
 from ov_autoplace.policy.vocabulary import OP_TYPES, UNKNOWN, op_type_indices
 from ov_autoplace.problem.constraints import Constraints
@@ -140,9 +140,11 @@ def test_probes_find_the_circles_that_a_greedy_placement_makes():
     # 0 -> 1 -> 2 with a shortcut from 0 to 2: with 1 alone elsewhere, 0 and 2 wait for it and it for them.
     seconds = [[1.0, 9.0], [9.0, 1.0], [1.0, 9.0], [1.0, 9.0]]
     probes = {
-        shortcut: policy_graph(
-            make_table(seconds, [(0, 0.1, [1, 2] if shortcut else [1]), (1, 0.1, [2]), (2, 0.1, [3])])
-        ).probes
+        shortcut: probe_features(
+            policy_graph(
+                make_table(seconds, [(0, 0.1, [1, 2] if shortcut else [1]), (1, 0.1, [2]), (2, 0.1, [3])])
+            )
+        )
         for shortcut in (True, False)
     }
     own, everywhere = (PROBE_FEATURES.index(f"level0_log_{name}") for name in ("own_circle", "all_circles"))

@@ -14,6 +14,7 @@ from torch import Tensor
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.levels import LEVELS
 from ov_autoplace.policy.networks.messages import Topology
+from ov_autoplace.policy.probes import probe_features
 
 __all__ = ["GraphBatch", "LevelBatch", "collate"]
 
@@ -90,7 +91,7 @@ class GraphBatch:
     @cached_property
     def probes(self) -> Tensor:
         """What simple placements would run into, ``float32[N, len(PROBE_FEATURES)]``."""
-        return _joined([graph.probes for graph in self.graphs])
+        return _joined([probe_features(graph) for graph in self.graphs])
 
     @cached_property
     def topology(self) -> Topology:

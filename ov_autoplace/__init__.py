@@ -17,14 +17,19 @@ from ov_autoplace._version import __version__, check_openvino
 from ov_autoplace.plugin.device import register, unregister
 
 if TYPE_CHECKING:
+    from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
+    from ov_autoplace.cost.dnn_partitioning_export import save_dnn_partitioning
+    from ov_autoplace.cost.generic_target import generic_target
     from ov_autoplace.cost.table import CostTable
+    from ov_autoplace.cost.table_json import load_table, save_table
     from ov_autoplace.cost.target import Target
+    from ov_autoplace.cost.target_json import catalogue, load_target, save_target
     from ov_autoplace.decide.placer import place
     from ov_autoplace.graph.computation_graph import ComputationGraph
     from ov_autoplace.graph.extract import extract
     from ov_autoplace.measure.profiled import profile
     from ov_autoplace.placement.annotation import annotate
-    from ov_autoplace.placement.partition import count_subgraphs
+    from ov_autoplace.placement.fitting import count_subgraphs
     from ov_autoplace.placement.placement import Placement, Schedule
     from ov_autoplace.placement.simulator import simulate
     from ov_autoplace.plugin.passes import AutoplacePass
@@ -40,13 +45,21 @@ __all__ = [
     "Target",
     "__version__",
     "annotate",
+    "catalogue",
     "count_subgraphs",
     "errors",
     "extract",
     "finetune",
+    "generic_target",
+    "load_dnn_partitioning",
+    "load_table",
+    "load_target",
     "place",
     "profile",
     "register",
+    "save_dnn_partitioning",
+    "save_table",
+    "save_target",
     "simulate",
     "solve",
     "unregister",
@@ -60,11 +73,19 @@ _HOME = {
     "Schedule": "placement.placement",
     "Target": "cost.target",
     "annotate": "placement.annotation",
-    "count_subgraphs": "placement.partition",
+    "catalogue": "cost.target_json",
+    "count_subgraphs": "placement.fitting",
     "extract": "graph.extract",
     "finetune": "training.finetune",
+    "generic_target": "cost.generic_target",
+    "load_dnn_partitioning": "cost.dnn_partitioning",
+    "load_table": "cost.table_json",
+    "load_target": "cost.target_json",
     "place": "decide.placer",
     "profile": "measure.profiled",
+    "save_dnn_partitioning": "cost.dnn_partitioning_export",
+    "save_table": "cost.table_json",
+    "save_target": "cost.target_json",
     "simulate": "placement.simulator",
     "solve": "solvers",
 }

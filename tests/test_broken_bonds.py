@@ -10,7 +10,8 @@ import pytest
 import legality
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.table_json import load_table, save_table
+from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
@@ -84,7 +85,7 @@ def test_the_simulator_says_infinite_exactly_where_a_bond_breaks(seed: int) -> N
     made = random_dynamic_model(seed, size=9)
     fold_static_shapes(made.model)
     coarse = coarsen(extract(made.model, made.shapes), light_ops=False)
-    target = Target.load("i9-12900k-flex-170")
+    target = load_target("i9-12900k-flex-170")
     table: CostTable = analytic_table(coarse, target, target.device_names[:2])
     random = np.random.default_rng(seed)
     for _ in range(20):
@@ -95,11 +96,11 @@ def test_the_simulator_says_infinite_exactly_where_a_bond_breaks(seed: int) -> N
 
 def test_links_survive_the_file(tmp_path) -> None:
     coarse = coarsen(extract(heads(), {"x": [3, 8]}), light_ops=False)
-    target = Target.load("i9-12900k-flex-170")
+    target = load_target("i9-12900k-flex-170")
     table = analytic_table(coarse, target, target.device_names[:2])
     assert len(table.wiring.links)
-    table.save(tmp_path / "table.json")
-    np.testing.assert_array_equal(CostTable.load(tmp_path / "table.json").wiring.links, table.wiring.links)
+    save_table(table, tmp_path / "table.json")
+    np.testing.assert_array_equal(load_table(tmp_path / "table.json").wiring.links, table.wiring.links)
 
 
 def outcomes(name: str, model: ov.Model, shapes: dict[str, list[int]], folder, seed: int) -> list:

@@ -15,7 +15,8 @@ from ov_autoplace import _core
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.placement.annotation import set_affinities
-from ov_autoplace.placement.partition import count_graph_subgraphs, count_subgraphs, subgraphs_of
+from ov_autoplace.placement.fitting import count_subgraphs
+from ov_autoplace.placement.partition import count_graph_subgraphs, subgraphs_of
 from ov_autoplace.placement.placement import Placement
 from random_models import random_model
 

@@ -19,7 +19,7 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import AutoplaceError, ModelError, PlacementError
 from ov_autoplace.measure.session import ProfilingSession, count_nodes
 from ov_autoplace.placement.annotation import annotated_placement
-from ov_autoplace.placement.partition import count_subgraphs
+from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.annotated_files import save_annotated
 

@@ -14,6 +14,8 @@ import ov_autoplace
 import transformers_models
 from conftest import CPU_PLUGIN
 from model_checks import open_shapes, outputs_of, random_inputs, random_regions, relative_error
+from ov_autoplace.cost.generic_target import generic_target
+from ov_autoplace.cost.target_json import save_target
 
 DEVICES = ("XCPU", "CPU")
 PAIR = "AUTOPLACE:XCPU,CPU"
@@ -61,7 +63,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> str:
     core = ov.Core()
     core.register_plugin(str(CPU_PLUGIN), "XCPU")
     path = tmp_path_factory.mktemp("target") / "pair.json"
-    ov_autoplace.Target.generic(core, DEVICES).save(path)
+    save_target(generic_target(core, DEVICES), path)
     return str(path)
 
 

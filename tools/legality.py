@@ -36,8 +36,8 @@ from ov_autoplace.graph import coarsen, extract, input_ranges, make_names_unique
 from ov_autoplace.graph.folding import fold_static_shapes  # noqa: E402
 from ov_autoplace.placement.annotation import annotate, set_affinities  # noqa: E402
 from ov_autoplace.placement.bounded import open_bounded_crossings  # noqa: E402
+from ov_autoplace.placement.fitting import count_subgraphs  # noqa: E402
 from ov_autoplace.placement.legality import broken_bonds  # noqa: E402
-from ov_autoplace.placement.partition import count_subgraphs  # noqa: E402
 
 __all__ = ["CLASSES", "FAULTS", "Checker", "Verdict", "group_placements", "main"]
 

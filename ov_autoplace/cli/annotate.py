@@ -67,7 +67,7 @@ def annotate(
     check_outputs(page, trace)
     from ov_autoplace.cli.request import decision_of, open_model
     from ov_autoplace.decide.unfolding import unfolded
-    from ov_autoplace.placement.partition import count_subgraphs
+    from ov_autoplace.placement.fitting import count_subgraphs
     from ov_autoplace.plugin.annotated_files import save_annotated
 
     request = open_model(model)

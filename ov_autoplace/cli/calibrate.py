@@ -10,6 +10,7 @@ import typer
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, progress_bar
 from ov_autoplace.cli.outputs import check_file, made_folder
+from ov_autoplace.cost.target_json import save_target
 from ov_autoplace.decide.options import PREFIX, PlacerOptions, split_config
 from ov_autoplace.errors import OptionError
 
@@ -48,7 +49,7 @@ def calibrate(
             isolation=options.isolation,
         )
     with made_folder(output.parent):
-        target.save(output)
+        save_target(target, output)
     if as_json:
         print_json({"target": str(output), "devices": list(names), "quick": quick})
     else:

@@ -8,6 +8,8 @@ import openvino as ov
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import bytes_text, print_json, print_table
+from ov_autoplace.cost.generic_target import generic_target
+from ov_autoplace.cost.target_json import load_target
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.target import DeviceProfile, Target
@@ -17,15 +19,14 @@ __all__ = ["devices"]
 
 def devices(target: arguments.Target = None, as_json: arguments.Json = False) -> None:
     """What is here: name, full name, precisions, memory, and calibrated rates with --target."""
-    from ov_autoplace.cost.target import Target
     from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
 
     version = ov.__version__.split("-")[0]
     core = core_with_extra_devices()
     names = resolve_devices(core)
-    here = Target.generic(core, names) if names else None
+    here = generic_target(core, names) if names else None
     rows = [_description(core, device) for device in here.devices] if here else []
-    profile = Target.load(target) if target is not None else None
+    profile = load_target(target) if target is not None else None
     if as_json:
         report: dict[str, Any] = {"openvino": version, "devices": rows}
         if profile is not None:

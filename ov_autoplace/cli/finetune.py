@@ -19,7 +19,7 @@ from ov_autoplace.errors import OptionError
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 
 if TYPE_CHECKING:
-    from ov_autoplace.training.finetune import FinetuneResult, TunedModel
+    from ov_autoplace.training.finetuning.result import FinetuneResult, TunedModel
 
 __all__ = ["finetune"]
 

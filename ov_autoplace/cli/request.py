@@ -102,7 +102,7 @@ class Request:
         return table
 
     def _decided(self, placement: Placement, chosen: str, how: str) -> Placement:
-        from ov_autoplace.placement.partition import count_subgraphs
+        from ov_autoplace.placement.fitting import count_subgraphs
 
         candidate = Candidate(chosen, None, count_subgraphs(self.model, placement), np.empty(0))
         reason = f"{how}; nothing was searched or measured"

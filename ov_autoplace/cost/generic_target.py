@@ -50,7 +50,11 @@ _GUESSED_PEAK = 50e9  # flop/s of a device that says nothing: one core of an old
 
 
 def generic_target(core: ov.Core, devices: Sequence[str]) -> Target:
-    """See :meth:`Target.generic`."""
+    """A target from what the devices say of themselves, for a machine without a profile.
+
+    Raises:
+        DeviceError: A device that the Core does not know.
+    """
     kinds = [_kind(core, device) for device in devices]
     profiles = tuple(_profile(core, device, kind) for device, kind in zip(devices, kinds, strict=True))
     fixed = np.array([_HAND_OVER_SECONDS[kind] for kind in kinds])

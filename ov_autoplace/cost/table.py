@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
-from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
-from ov_autoplace.cost.validation import check_table, checked_arrays
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.wiring import Wiring
+from ov_autoplace.errors import CostTableError
 
 __all__ = ["CostTable"]
 
@@ -81,9 +83,9 @@ class CostTable:
     mix_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        for field, array in checked_arrays(self).items():
+        for field, array in _checked_arrays(self).items():
             object.__setattr__(self, field, array)
-        check_table(self)
+        _check_table(self)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -92,40 +94,6 @@ class CostTable:
     def index(self) -> dict[str, int]:
         """Position of each group by name."""
         return {name: i for i, name in enumerate(self.names)}
-
-    @classmethod
-    def load(cls, path: str | Path) -> CostTable:
-        """Read a table that :meth:`save` wrote."""
-        from ov_autoplace.cost.table_json import load_table
-
-        return load_table(path)
-
-    def save(self, path: str | Path) -> None:
-        """Write the table as JSON (the schema is described in ``cost/table_json.py``)."""
-        from ov_autoplace.cost.table_json import save_table
-
-        save_table(self, path)
-
-    @classmethod
-    def from_dnn_partitioning(
-        cls, path: str | Path, accelerators: int | None = None, memory: bool = True
-    ) -> CostTable:
-        """Read a graph of the public dnn-partitioning format.
-
-        Args:
-            path: JSON file of that format.
-            accelerators: How many accelerators to keep; ``None`` keeps all that the file names.
-            memory: ``False`` drops the accelerators' memory capacity.
-        """
-        from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
-
-        return load_dnn_partitioning(path, accelerators, memory)
-
-    def to_dnn_partitioning(self, path: str | Path) -> None:
-        """Write the table in the dnn-partitioning format, as far as that format can say it."""
-        from ov_autoplace.cost.dnn_partitioning_export import save_dnn_partitioning
-
-        save_dnn_partitioning(self, path)
 
     @property
     def num_devices(self) -> int:
@@ -136,3 +104,126 @@ class CostTable:
     def supported(self) -> BoolArray:
         """Which group can run on which device, ``bool[G, D]``."""
         return np.isfinite(self.op_seconds)
+
+
+def _checked_arrays(table: CostTable) -> dict[str, NDArray[Any]]:
+    """The table's arrays with their documented types, read-only and contiguous.
+
+    Raises:
+        CostTableError: An array has another shape, holds a NaN, a negative or an infinite value where
+            none is allowed, or holds ids that are not integers.
+    """
+    G, D, T = len(table.names), len(table.devices), len(table.tensor_producer)
+    E = len(table.tensor_consumers)
+    arrays = {
+        "op_seconds": _costs("op_seconds", table.op_seconds, (G, D), infinite=True),
+        "tensor_producer": _ids("tensor_producer", table.tensor_producer, (T,), 0, G),
+        "tensor_bytes": _costs("tensor_bytes", table.tensor_bytes, (T,)),
+        "tensor_offsets": _ids("tensor_offsets", table.tensor_offsets, (T + 1,), 0, E + 1),
+        "tensor_consumers": _ids("tensor_consumers", table.tensor_consumers, (E,), 0, G),
+        "tensor_is_constant": _array("tensor_is_constant", table.tensor_is_constant, (T,), np.bool_),
+        "tensor_uncuttable": _array("tensor_uncuttable", table.tensor_uncuttable, (T,), np.bool_),
+        "transfer_latency": _costs("transfer_latency", table.transfer_latency, (D, D)),
+        "transfer_seconds_per_byte": _costs(
+            "transfer_seconds_per_byte", table.transfer_seconds_per_byte, (D, D)
+        ),
+        "launch_seconds": _costs("launch_seconds", table.launch_seconds, (D,)),
+        "memory_bytes": _costs("memory_bytes", table.memory_bytes, (G,)),
+        "memory_capacity": _costs("memory_capacity", table.memory_capacity, (D,), infinite=True),
+    }
+    if table.result_bytes is not None:
+        arrays["result_bytes"] = _costs("result_bytes", table.result_bytes, (G,))
+    if table.colocation is not None:
+        arrays["colocation"] = _ids("colocation", table.colocation, (G,), -1, 2**31 - 1)
+    return arrays
+
+
+def _check_table(table: CostTable) -> None:
+    """Check what concerns several fields: names, order, and the tensors' consumers.
+
+    Raises:
+        CostTableError: Naming the first field, group or tensor that is wrong.
+    """
+    if not table.devices:
+        raise CostTableError("a cost table needs at least one device")
+    if not (np.isfinite(table.mix_seconds) and table.mix_seconds >= 0):
+        raise CostTableError(f"mix_seconds is {table.mix_seconds}; it must be finite and 0 or more")
+    _unique("device names", table.devices)
+    _unique("group names", table.names)
+    for field in ("op_types", "output_shapes", "members"):
+        values = getattr(table, field)
+        if values is not None and len(values) != len(table.names):
+            raise CostTableError(
+                f"{field} must have one entry per group ({len(table.names)}), not {len(values)}"
+            )
+    if table.members is not None:
+        _unique("member ops", [op for ops in table.members for op in ops])
+    _check_tensors(table)
+    if table.wiring is not None:
+        groups = table.wiring.node_group
+        if len(groups) and not 0 <= groups.min() <= groups.max() < len(table.names):
+            raise CostTableError(f"the wiring names group {groups.max()}; the table has {len(table.names)}")
+
+
+def _check_tensors(table: CostTable) -> None:
+    offsets, consumers = table.tensor_offsets, table.tensor_consumers
+    counts = np.diff(offsets)
+    if offsets[0] != 0 or offsets[-1] != len(consumers) or (counts < 0).any():
+        raise CostTableError(
+            f"tensor_offsets must rise from 0 to the number of consumers ({len(consumers)}) without a fall"
+        )
+    tensor = np.repeat(np.arange(len(counts)), counts)
+    producer = table.tensor_producer[tensor]
+    late = (producer > consumers) & ~table.tensor_is_constant[tensor]
+    wrong = np.flatnonzero((producer == consumers) | late)
+    if len(wrong):
+        e = wrong[0]
+        names = table.names[producer[e]], table.names[consumers[e]]
+        problem = "its own consumer" if names[0] == names[1] else f"behind its consumer {names[1]!r}"
+        raise CostTableError(
+            f"tensor {tensor[e]}: its producer {names[0]!r} is {problem}; groups stand in topological order"
+        )
+    pairs = tensor.astype(np.int64) * len(table.names) + consumers
+    if len(np.unique(pairs)) != len(pairs):
+        ordered = np.sort(pairs)
+        twice = int(ordered[1:][ordered[1:] == ordered[:-1]][0])
+        t, g = divmod(twice, len(table.names))
+        raise CostTableError(f"tensor {t} names its consumer {table.names[g]!r} twice; each stands once")
+
+
+def _array(field: str, values: Any, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.shape != shape:
+        raise CostTableError(f"{field} must have the shape {list(shape)}, not {list(array.shape)}")
+    if array.size and not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise CostTableError(f"{field} must hold {np.dtype(dtype)} values, not {array.dtype}")
+    return array
+
+
+def _costs(field: str, values: Any, shape: tuple[int, ...], infinite: bool = False) -> NDArray[Any]:
+    array = frozen_array(_array(field, values, shape, np.float64), np.float64)
+    good = (array >= 0) if infinite else np.isfinite(array) & (array >= 0)
+    if not good.all():
+        where = np.unravel_index(int(np.argmin(good)), array.shape)
+        allowed = "0 or more" if infinite else "finite and 0 or more"
+        raise CostTableError(f"{field}{[int(i) for i in where]} is {array[where]}; it must be {allowed}")
+    return array
+
+
+def _ids(field: str, values: Any, shape: tuple[int, ...], low: int, end: int) -> NDArray[Any]:
+    # Range before type: an id of 2**40 must not wrap around into a valid one.
+    array = _array(field, values, shape, np.int64)
+    if array.size and (array.min() < low or array.max() >= end):
+        bad = array.min() if array.min() < low else array.max()
+        raise CostTableError(f"{field} holds {bad}; its values lie in {low} .. {end - 1}")
+    return frozen_array(array, np.int32)
+
+
+def _unique(what: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if not isinstance(name, str):
+            raise CostTableError(f"{what} must be strings, not {name!r}")
+        if name in seen:
+            raise CostTableError(f"{what} must be unique, but {name!r} stands twice")
+        seen.add(name)

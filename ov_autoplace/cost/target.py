@@ -1,26 +1,20 @@
 """Targets: what is known of a machine's devices apart from any model.
 
-A target comes from :func:`ov_autoplace.measure.calibrate.calibrate` (measured), from :meth:`Target.generic`
-(what the devices say of themselves, with documented assumptions) or from the catalogue in
-``ov_autoplace/targets`` (public figures). Every number carries its source.
+A target is measured (:func:`ov_autoplace.measure.calibrate.calibrate`), put together from what the devices
+say of themselves (:func:`~ov_autoplace.cost.generic_target.generic_target`), or read from the catalogue of
+public figures in ``ov_autoplace/cost/catalogue``. Every number carries its source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import TargetError
-
-if TYPE_CHECKING:
-    import openvino as ov
 
 __all__ = ["MEASURED", "OP_CLASSES", "DeviceProfile", "Rate", "RateSample", "Target"]
 
@@ -202,47 +196,3 @@ class Target:
             if names.count(name) > 1:
                 raise TargetError(f"device {name!r} is listed twice")
         return tuple(names)
-
-    @classmethod
-    def load(cls, source: str | Path) -> Target:
-        """Read a target profile: a path, or a name of :meth:`catalogue`.
-
-        Raises:
-            TargetError: There is no such profile, or the file is none of this version.
-        """
-        from ov_autoplace.cost.target_json import load_target
-
-        if str(source) in cls.catalogue():
-            return load_target(_catalogue_folder() / f"{source}.json")
-        if not Path(source).exists():
-            raise TargetError(
-                f"there is no target profile {str(source)!r}: no such file, and the catalogue has "
-                f"{', '.join(cls.catalogue())}"
-            )
-        return load_target(source)
-
-    def save(self, path: str | Path) -> None:
-        """Write the profile as JSON (the schema is described in ``cost/target_json.py``)."""
-        from ov_autoplace.cost.target_json import save_target
-
-        save_target(self, path)
-
-    @classmethod
-    def generic(cls, core: ov.Core, devices: Sequence[str]) -> Target:
-        """A target from what the devices say of themselves, for a machine without a profile.
-
-        Raises:
-            DeviceError: A device that the Core does not know.
-        """
-        from ov_autoplace.cost.generic_target import generic_target
-
-        return generic_target(core, devices)
-
-    @staticmethod
-    def catalogue() -> tuple[str, ...]:
-        """Names of the machines that the package knows from public figures."""
-        return tuple(sorted(path.stem for path in _catalogue_folder().glob("*.json")))
-
-
-def _catalogue_folder() -> Path:
-    return Path(str(resources.files("ov_autoplace.cost.catalogue")))

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import json
 import math
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from ov_autoplace.cost.target import DeviceProfile, Rate, RateSample, Target
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.errors import TargetError
 
-__all__ = ["SCHEMA", "VERSION", "load_target", "save_target"]
+__all__ = ["SCHEMA", "VERSION", "catalogue", "load_target", "save_target"]
 
 SCHEMA = "ov-autoplace/target"
 VERSION = 1
@@ -81,12 +82,29 @@ def save_target(target: Target, path: str | Path) -> None:
     write_text_atomically(path, _dumps(document) + "\n")
 
 
-def load_target(path: str | Path) -> Target:
-    """Read a profile that :func:`save_target` wrote.
+def catalogue() -> tuple[str, ...]:
+    """Names of the machines that the package knows from public figures."""
+    return tuple(sorted(path.stem for path in _catalogue_folder().glob("*.json")))
+
+
+def load_target(source: str | Path) -> Target:
+    """Read a target profile.
+
+    Args:
+        source: A name of :func:`catalogue`, or a file that :func:`save_target` wrote.
 
     Raises:
-        TargetError: The file is missing, is no target profile, has another version, or contradicts itself.
+        TargetError: There is no such profile, or the file is no target profile, has another version, or
+            contradicts itself.
     """
+    path = Path(source)
+    if str(source) in catalogue():
+        path = _catalogue_folder() / f"{source}.json"
+    elif not path.exists():
+        raise TargetError(
+            f"there is no target profile {str(source)!r}: no such file, and the catalogue has "
+            f"{', '.join(catalogue())}"
+        )
     top = Record.of(read_json(path, TargetError, "a target profile"), str(path), TargetError)
     top.require_schema(SCHEMA, VERSION)
     with naming(path, TargetError):
@@ -202,3 +220,7 @@ def _dumps(value: Any, indent: int = 0) -> str:
 
 def _holds_objects(value: Any) -> bool:
     return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(i, dict) for i in value))
+
+
+def _catalogue_folder() -> Path:
+    return Path(str(resources.files("ov_autoplace.cost.catalogue")))

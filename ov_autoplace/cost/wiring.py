@@ -9,7 +9,6 @@ table that was not is wired group by group.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,13 +17,10 @@ from ov_autoplace.errors import CostTableError
 from ov_autoplace.graph.bonds import bonds_of
 from ov_autoplace.graph.computation_graph import CoarseGraph
 
-if TYPE_CHECKING:
-    from ov_autoplace.cost.table import CostTable
-
-__all__ = ["Wiring", "wiring_of_groups", "wiring_of_ops"]
+__all__ = ["Wiring", "wiring_of_ops"]
 
 # The kinds of the C++ core's NodeKind.
-_PARAMETER, _CONSTANT, _RESULT, _GROUP = 1, 2, 3, 4
+PARAMETER, CONSTANT, RESULT, GROUP = 1, 2, 3, 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +71,14 @@ class Wiring:
             raise CostTableError(
                 "the wiring's tensors need one producer, one size and one range of consumers each"
             )
-        if len(self.node_kind) and not 0 <= self.node_kind.min() <= self.node_kind.max() <= _GROUP:
-            raise CostTableError(f"the wiring's node kinds must lie between 0 and {_GROUP}")
+        if len(self.node_kind) and not 0 <= self.node_kind.min() <= self.node_kind.max() <= GROUP:
+            raise CostTableError(f"the wiring's node kinds must lie between 0 and {GROUP}")
 
 
 def wiring_of_ops(coarse: CoarseGraph) -> Wiring:
     """The wiring of a model's ops, as exact as HETERO itself."""
     ops = coarse.ops
-    kind = ops.is_parameter * _PARAMETER + ops.is_constant * _CONSTANT + ops.is_result * _RESULT
+    kind = ops.is_parameter * PARAMETER + ops.is_constant * CONSTANT + ops.is_result * RESULT
     return Wiring(
         node_group=coarse.group_of,
         node_kind=kind.astype(np.int32),
@@ -92,33 +88,4 @@ def wiring_of_ops(coarse: CoarseGraph) -> Wiring:
         tensor_consumers=ops.tensor_consumers,
         bonds=np.array([(b.first, b.second) for b in bonds_of(ops)], dtype=np.int32).reshape(-1, 2),
         links=ops.shape_links,
-    )
-
-
-def wiring_of_groups(table: CostTable) -> Wiring:
-    """The wiring of a table that knows no ops: a node per group, and one per shared constant.
-
-    A shared constant stands on its group's device, as it does for HETERO, joins its readers there, and
-    readers elsewhere have a boundary towards it that is never paid for.
-    """
-    G = len(table)
-    constant = np.flatnonzero(table.tensor_is_constant).astype(np.int32)
-    shift = len(constant)
-    alone = np.zeros(G, dtype=np.bool_)
-    if table.op_types is not None:
-        alone = np.array([op_type == "Parameter" for op_type in table.op_types], dtype=np.bool_)
-    owner = table.tensor_producer + shift
-    producer = owner.copy()
-    producer[constant] = np.arange(shift)
-    # The group that holds a shared constant reads it too: one more consumer, before the others.
-    consumers = np.insert(table.tensor_consumers + shift, table.tensor_offsets[constant], owner[constant])
-    offsets = table.tensor_offsets + np.concatenate(([0], np.cumsum(table.tensor_is_constant)))
-    return Wiring(
-        node_group=np.concatenate((table.tensor_producer[constant], np.arange(G))),
-        node_kind=np.concatenate((np.full(shift, _CONSTANT), np.where(alone, _PARAMETER, _GROUP))),
-        tensor_producer=producer,
-        tensor_bytes=table.tensor_bytes,
-        tensor_offsets=offsets,
-        tensor_consumers=consumers,
-        bonds=np.empty((0, 2), dtype=np.int32),
     )

@@ -30,8 +30,10 @@ from ov_autoplace._base.arrays import BoolArray
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.decide.arena import Arena, Contest, out_of_time, predicted, settled
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
@@ -115,7 +117,7 @@ def place(
     core = core or core_with_extra_devices()
     if settings.target is not None and settings.mode == "ZERO_SHOT":
         # The profile of another machine names devices that need not be here.
-        resolved = Target.load(settings.target).resolve_devices(devices)
+        resolved = load_target(settings.target).resolve_devices(devices)
     else:
         resolved = resolve_devices(core, devices)
     if not resolved:
@@ -351,7 +353,7 @@ class Placer:
         self, model: ov.Model, graph: ComputationGraph, supported: BoolArray | None = None
     ) -> CostTable:
         """The analytic cost table, from a target profile or from what the devices say of themselves."""
-        target = self._target or Target.generic(self._core, self._devices)
+        target = self._target or generic_target(self._core, self._devices)
         if supported is None and set(self._devices) <= set(self._core.available_devices):
             supported = supported_ops(self._core, model, graph.names, self._devices)
         return analytic_table(coarsen(graph, pins=self._options.pin), target, self._devices, supported)
@@ -389,12 +391,12 @@ class Placer:
         return fit, True
 
     def _assumed_transfers(self) -> TransferFit:
-        target = self._target or Target.generic(self._core, self._devices)
+        target = self._target or generic_target(self._core, self._devices)
         return target.transfers.for_devices(self._devices)
 
     @cached_property
     def _target(self) -> Target | None:
-        return Target.load(self._options.target) if self._options.target is not None else None
+        return load_target(self._options.target) if self._options.target is not None else None
 
     def _answer(
         self, model: ov.Model, table: CostTable, contest: Contest, source: ProposalSource

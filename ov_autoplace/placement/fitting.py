@@ -25,7 +25,7 @@ from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.partition import count_graph_subgraphs, graph_subgraphs, number_devices
 from ov_autoplace.placement.placement import Placement
 
-__all__ = ["FittedPlacement", "check_complete", "fit", "remember_folded"]
+__all__ = ["FittedPlacement", "check_complete", "count_subgraphs", "fit", "remember_folded"]
 
 # Where `annotate` notes, in a model that it folded, the placed ops that are no more.
 _FOLDED_KEY = ["autoplace", "folded"]
@@ -169,3 +169,20 @@ def _check_known(device_of: Mapping[str, str], known: set[str]) -> None:
             f"{len(unknown)} placed ops are not in the model, the model has no op {unknown[0]!r}; "
             "was the placement made for another model?"
         )
+
+
+def count_subgraphs(model: ov.Model, placement: Placement | Mapping[str, str]) -> int:
+    """How many submodels HETERO makes of a placed model (its ``HETERO_NUMBER_OF_SUBMODELS``).
+
+    The same before and after :func:`ov_autoplace.annotate` writes the placement into the model.
+
+    Args:
+        model: The model; it is not modified.
+        placement: Device of every op, by friendly name. Where names repeat, ops are told apart as
+            ``make_names_unique`` would name them.
+
+    Raises:
+        PlacementError: An op has no device, a placed op is not in the model, or HETERO cannot run the
+            placement.
+    """
+    return fit(model, placement).submodels

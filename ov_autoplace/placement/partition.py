@@ -20,37 +20,12 @@ from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.names import unique_names
 from ov_autoplace.placement.placement import Placement
 
-__all__ = [
-    "count_graph_subgraphs",
-    "count_subgraphs",
-    "graph_subgraphs",
-    "number_devices",
-    "subgraphs_of",
-]
+__all__ = ["count_graph_subgraphs", "graph_subgraphs", "number_devices", "subgraphs_of"]
 
 # The core's node kinds; every other op is 0.
 _KINDS = {"Parameter": 1, "Constant": 2, "Result": 3}
 
 _graphs: WeakKeyDictionary[ComputationGraph, _core.PartitionGraph] = WeakKeyDictionary()
-
-
-def count_subgraphs(model: ov.Model, placement: Placement | Mapping[str, str]) -> int:
-    """How many submodels HETERO makes of a placed model (its ``HETERO_NUMBER_OF_SUBMODELS``).
-
-    The same before and after :func:`ov_autoplace.annotate` writes the placement into the model.
-
-    Args:
-        model: The model; it is not modified.
-        placement: Device of every op, by friendly name. Where names repeat, ops are told apart as
-            ``make_names_unique`` would name them.
-
-    Raises:
-        PlacementError: An op has no device, a placed op is not in the model, or HETERO cannot run the
-            placement.
-    """
-    from ov_autoplace.placement.fitting import fit  # which asks this module where HETERO cuts
-
-    return fit(model, placement).submodels
 
 
 def subgraphs_of(model: ov.Model, placement: Placement | Mapping[str, str]) -> dict[str, int]:

@@ -22,11 +22,11 @@ from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.wiring import wiring_of_groups
+from ov_autoplace.cost.wiring import CONSTANT, GROUP, PARAMETER, Wiring
 from ov_autoplace.errors import CostTableError, OptionError, PlacementError
 from ov_autoplace.placement.placement import Placement, Schedule
 
-__all__ = ["OBJECTIVES", "problem_of", "simulate", "simulate_batch"]
+__all__ = ["OBJECTIVES", "problem_of", "simulate", "simulate_batch", "wiring_of_groups"]
 
 OBJECTIVES = ("hetero",)
 _MOST_THREADS = 1_000  # the core takes one per processor core at most
@@ -168,3 +168,32 @@ def _device_indices(values: ArrayLike) -> IntArray:
 def _check_objective(objective: str) -> None:
     if objective not in OBJECTIVES:
         raise OptionError(f"there is no objective {objective!r}; there is {', '.join(OBJECTIVES)}")
+
+
+def wiring_of_groups(table: CostTable) -> Wiring:
+    """The wiring of a table that knows no ops: a node per group, and one per shared constant.
+
+    A shared constant stands on its group's device, as it does for HETERO, joins its readers there, and
+    readers elsewhere have a boundary towards it that is never paid for.
+    """
+    G = len(table)
+    constant = np.flatnonzero(table.tensor_is_constant).astype(np.int32)
+    shift = len(constant)
+    alone = np.zeros(G, dtype=np.bool_)
+    if table.op_types is not None:
+        alone = np.array([op_type == "Parameter" for op_type in table.op_types], dtype=np.bool_)
+    owner = table.tensor_producer + shift
+    producer = owner.copy()
+    producer[constant] = np.arange(shift)
+    # The group that holds a shared constant reads it too: one more consumer, before the others.
+    consumers = np.insert(table.tensor_consumers + shift, table.tensor_offsets[constant], owner[constant])
+    offsets = table.tensor_offsets + np.concatenate(([0], np.cumsum(table.tensor_is_constant)))
+    return Wiring(
+        node_group=np.concatenate((table.tensor_producer[constant], np.arange(G))),
+        node_kind=np.concatenate((np.full(shift, CONSTANT), np.where(alone, PARAMETER, GROUP))),
+        tensor_producer=producer,
+        tensor_bytes=table.tensor_bytes,
+        tensor_offsets=offsets,
+        tensor_consumers=consumers,
+        bonds=np.empty((0, 2), dtype=np.int32),
+    )

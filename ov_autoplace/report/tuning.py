@@ -13,9 +13,9 @@ from ov_autoplace._base.statistics import Interval, median_interval, paired_rati
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.report.contents import Contents, Curve, Latency, placement_facts
-from ov_autoplace.training.finetune import FinetuneResult, TunedModel
 from ov_autoplace.training.finetuning.files import LOG, TuningFolder
 from ov_autoplace.training.finetuning.measuring import Record
+from ov_autoplace.training.finetuning.result import FinetuneResult, TunedModel
 from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT, placement_text
 from ov_autoplace.training.logs import read_log
 

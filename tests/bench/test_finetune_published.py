@@ -16,7 +16,7 @@ import pytest
 from finetune_published import BudgetEndedError, MeasuredEnvironment
 
 from command_line import two_layers
-from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.table_json import load_table
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.random_graphs import random_workload
@@ -41,7 +41,7 @@ def test_every_sample_is_an_evaluation_and_every_placement_is_run_once(tmp_path:
 
     result = json.loads(done.stdout.splitlines()[-1])
     lines = [json.loads(text) for text in (tmp_path / "out" / "measurements.jsonl").read_text().splitlines()]
-    table = CostTable.load(tmp_path / "out" / "net.table.json")
+    table = load_table(tmp_path / "out" / "net.table.json")
     assert result["stopped"] == "evaluations"
     assert result["best_single"] in table.devices
     asked = [line for line in lines if line["kind"] == "proposed" or line["source"] not in table.devices]

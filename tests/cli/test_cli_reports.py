@@ -13,6 +13,8 @@ import pytest
 
 from command_line import EXTRA_DEVICES, Command
 from ov_autoplace import Target
+from ov_autoplace.cost.generic_target import generic_target
+from ov_autoplace.cost.target_json import save_target
 from ov_autoplace.devices.names import core_with_extra_devices
 from ov_autoplace.measure import calibrate
 
@@ -25,7 +27,7 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A target profile of XCPU and CPU whose numbers are assumed, which is quick."""
     monkeypatch.setenv("AUTOPLACE_EXTRA_DEVICES", EXTRA_DEVICES)
     path = tmp_path / "here.json"
-    Target.generic(core_with_extra_devices(), ("XCPU", "CPU")).save(path)
+    save_target(generic_target(core_with_extra_devices(), ("XCPU", "CPU")), path)
     return path
 
 
@@ -55,7 +57,7 @@ def test_calibrate_writes_what_was_measured_and_annotate_takes_it(
     def measure(core: ov.Core, devices: tuple[str, ...], *, progress: Any, **options: Any) -> Target:
         progress(1, 2, "half of it")
         asked.append((devices, options))
-        return Target.generic(core, devices)
+        return generic_target(core, devices)
 
     monkeypatch.setattr(calibrate, "calibrate", measure)
     path = tmp_path / "new" / "measured.json"

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from ov_autoplace.cost import CostTable
+from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
+from ov_autoplace.cost.dnn_partitioning_export import save_dnn_partitioning
 from ov_autoplace.errors import CostTableError
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "dnn-partitioning"
@@ -69,7 +71,7 @@ def write(tmp_path):
 @pytest.mark.parametrize("file", PUBLISHED)
 def test_totals_equal_the_published_ones(file):
     nodes, edges, accelerators, gigabytes, cpu_ms, accelerator_ms = PUBLISHED[file]
-    table = CostTable.from_dnn_partitioning(DATA / file)
+    table = load_dnn_partitioning(DATA / file)
     assert len(table) == nodes
     assert len(table.tensor_consumers) == edges
     assert table.devices == (*(f"ACC.{i}" for i in range(accelerators)), "CPU")
@@ -82,14 +84,14 @@ def test_totals_equal_the_published_ones(file):
 
 @pytest.mark.parametrize("file", PUBLISHED)
 def test_a_published_graph_survives_export_and_import_bit_by_bit(file, tmp_path, caplog):
-    table = CostTable.from_dnn_partitioning(DATA / file)
-    table.to_dnn_partitioning(tmp_path / "again.json")
+    table = load_dnn_partitioning(DATA / file)
+    save_dnn_partitioning(table, tmp_path / "again.json")
     assert not caplog.records  # nothing is lost, so nothing is warned of
-    assert_equal_tables(CostTable.from_dnn_partitioning(tmp_path / "again.json"), table)
+    assert_equal_tables(load_dnn_partitioning(tmp_path / "again.json"), table)
 
 
 def test_nodes_are_sorted_and_costs_become_seconds(document, write):
-    table = CostTable.from_dnn_partitioning(write(document))
+    table = load_dnn_partitioning(write(document))
     assert table.names == ("a", "b", "c", "d")
     np.testing.assert_array_equal(table.op_seconds[:, 2], [0.001, 0.002, 0.003, 0.004])
     np.testing.assert_array_equal(table.op_seconds[:, 0], [0.0001, np.inf, 0.0003, 0.0005])
@@ -100,7 +102,7 @@ def test_nodes_are_sorted_and_costs_become_seconds(document, write):
 
 
 def test_an_edge_is_paid_once_to_the_host_and_twice_between_accelerators(document, write):
-    table = CostTable.from_dnn_partitioning(write(document))
+    table = load_dnn_partitioning(write(document))
     seconds = table.transfer_latency + table.transfer_seconds_per_byte * table.tensor_bytes[0]
     np.testing.assert_allclose(
         seconds, [[0, 0.0005, 0.00025], [0.0005, 0, 0.00025], [0.00025, 0.00025, 0]], rtol=1e-12
@@ -108,25 +110,25 @@ def test_an_edge_is_paid_once_to_the_host_and_twice_between_accelerators(documen
 
 
 def test_only_colour_classes_of_several_nodes_bind(document, write):
-    assert CostTable.from_dnn_partitioning(write(document)).colocation.tolist() == [-1, 0, 0, -1]
+    assert load_dnn_partitioning(write(document)).colocation.tolist() == [-1, 0, 0, -1]
     for node in document["nodes"]:
         node.pop("colorClass", None)
-    assert CostTable.from_dnn_partitioning(write(document)).colocation is None
+    assert load_dnn_partitioning(write(document)).colocation is None
 
 
 def test_accelerators_and_memory_can_be_cut_down(document, write):
-    table = CostTable.from_dnn_partitioning(write(document), accelerators=1, memory=False)
+    table = load_dnn_partitioning(write(document), accelerators=1, memory=False)
     assert table.devices == ("ACC.0", "CPU")
     assert table.op_seconds.shape == (4, 2)
     assert np.isinf(table.memory_capacity).all()
     with pytest.raises(CostTableError, match="has 2 accelerators; 3 of them cannot be kept"):
-        CostTable.from_dnn_partitioning(write(document), accelerators=3)
+        load_dnn_partitioning(write(document), accelerators=3)
 
 
 def test_equal_node_names_are_told_apart_by_their_ids(document, write):
     for node in document["nodes"]:
         node["name"] = "same"
-    assert CostTable.from_dnn_partitioning(write(document)).names == ("same#1", "same#7", "same#8", "same#9")
+    assert load_dnn_partitioning(write(document)).names == ("same#1", "same#7", "same#8", "same#9")
 
 
 @pytest.mark.parametrize(
@@ -158,27 +160,27 @@ def test_a_wrong_graph_is_one_sentence_that_names_the_file(document, write, chan
     change(document)
     path = write(document)
     with pytest.raises(CostTableError, match=sentence) as raised:
-        CostTable.from_dnn_partitioning(path)
+        load_dnn_partitioning(path)
     assert str(raised.value).startswith(str(path))
     assert "\n" not in str(raised.value)
 
 
 def test_other_devices_are_written_as_accelerators(document, write, tmp_path):
-    table = CostTable.from_dnn_partitioning(write(document), accelerators=1)
+    table = load_dnn_partitioning(write(document), accelerators=1)
     renamed = replace(table, devices=("GPU", "CPU"))
-    renamed.to_dnn_partitioning(tmp_path / "gpu.json")
-    assert_equal_tables(CostTable.from_dnn_partitioning(tmp_path / "gpu.json"), table)
+    save_dnn_partitioning(renamed, tmp_path / "gpu.json")
+    assert_equal_tables(load_dnn_partitioning(tmp_path / "gpu.json"), table)
 
 
 def test_what_the_format_cannot_say_is_warned_of_by_name(document, write, tmp_path, caplog):
-    table = CostTable.from_dnn_partitioning(write(document), accelerators=1)
+    table = load_dnn_partitioning(write(document), accelerators=1)
     richer = replace(
         table,
         launch_seconds=np.array([1e-5, 0.0]),
         transfer_latency=np.array([[0.0, 3e-6], [1e-6, 4e-6]]),
     )
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
-        richer.to_dnn_partitioning(tmp_path / "out.json")
+        save_dnn_partitioning(richer, tmp_path / "out.json")
     for loss in ("launch times", "hand-overs inside one device", "different hand-over costs"):
         assert loss in caplog.text
     edges = json.loads((tmp_path / "out.json").read_text())["edges"]
@@ -187,11 +189,11 @@ def test_what_the_format_cannot_say_is_warned_of_by_name(document, write, tmp_pa
 
 
 def test_a_tensor_that_must_not_be_cut_becomes_a_colour_class(document, write, tmp_path):
-    table = CostTable.from_dnn_partitioning(write(document))
+    table = load_dnn_partitioning(write(document))
     bound = replace(table, tensor_uncuttable=np.array([False, False, True]))  # c -> d
-    bound.to_dnn_partitioning(tmp_path / "out.json")
+    save_dnn_partitioning(bound, tmp_path / "out.json")
     # b and c shared a class already, so d joins both.
-    again = CostTable.from_dnn_partitioning(tmp_path / "out.json")
+    again = load_dnn_partitioning(tmp_path / "out.json")
     assert again.colocation.tolist() == [-1, 0, 0, 0]
 
 
@@ -207,7 +209,7 @@ def test_a_tensor_that_must_not_be_cut_becomes_a_colour_class(document, write, t
     ],
 )
 def test_devices_that_the_format_does_not_know_are_refused(document, write, tmp_path, change, sentence):
-    table = replace(CostTable.from_dnn_partitioning(write(document)), **change)
+    table = replace(load_dnn_partitioning(write(document)), **change)
     with pytest.raises(CostTableError, match=sentence):
-        table.to_dnn_partitioning(tmp_path / "out.json")
+        save_dnn_partitioning(table, tmp_path / "out.json")
     assert not (tmp_path / "out.json").exists()

@@ -12,7 +12,6 @@ from openvino import opset13 as opset
 import zoo
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.cost.wiring import wiring_of_groups
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
@@ -22,7 +21,7 @@ from ov_autoplace.measure.crossings import probe_assignments, with_crossing_cost
 from ov_autoplace.measure.profiled import _calibrated, _dispatched, profile, profile_session
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import drift, without_drift
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.placement.simulator import simulate, wiring_of_groups
 
 PAIR = ("XCPU", "CPU")
 # Made up, so that no test waits for a measurement of it.

@@ -8,13 +8,13 @@ import pytest
 import zoo
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
-from ov_autoplace.cost.wiring import wiring_of_groups
+from ov_autoplace.cost.table_json import load_table, save_table
+from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.errors import CostTableError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.placement.partition import count_graph_subgraphs, graph_subgraphs
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.placement.simulator import simulate, wiring_of_groups
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def coarse():
 
 @pytest.fixture(scope="module")
 def table(coarse) -> CostTable:
-    target = Target.load("i9-12900k-flex-170")
+    target = load_target("i9-12900k-flex-170")
     return analytic_table(coarse, target, target.device_names[:2])
 
 
@@ -54,8 +54,8 @@ def test_a_cut_inside_a_group_is_paid_for(table, coarse):
 
 
 def test_the_wiring_survives_the_file(table, tmp_path):
-    table.save(tmp_path / "table.json")
-    again = CostTable.load(tmp_path / "table.json").wiring
+    save_table(table, tmp_path / "table.json")
+    again = load_table(tmp_path / "table.json").wiring
     for field in ("node_group", "node_kind", "tensor_producer", "tensor_bytes", "tensor_offsets"):
         np.testing.assert_array_equal(getattr(again, field), getattr(table.wiring, field))
     np.testing.assert_array_equal(again.tensor_consumers, table.wiring.tensor_consumers)
@@ -100,7 +100,7 @@ def test_a_shared_constant_is_a_node_that_its_group_reads_first(table):
 def test_a_placement_that_makes_hetero_part_a_variable_is_no_placement():
     """Groups hold each variable together, but HETERO's cuts of cycles go through groups."""
     coarse = coarsen(extract(zoo.build("decoder")))
-    target = Target.load("i9-12900k-flex-170")
+    target = load_target("i9-12900k-flex-170")
     table = analytic_table(coarse, target, target.device_names[:2])
     assert len(table.wiring.bonds) >= len(coarse.ops.variables) > 0
     random = np.random.default_rng(7)

@@ -11,7 +11,8 @@ from gpu_models import encoder
 
 from command_line import Command
 from model_checks import outputs_of, random_inputs, relative_error
-from ov_autoplace import Target
+from ov_autoplace.cost.generic_target import generic_target
+from ov_autoplace.cost.target_json import save_target
 
 PAIR = ("-d", "GPU,CPU")
 EXACT = ("--config", '{"INFERENCE_PRECISION_HINT": "f32"}')
@@ -28,7 +29,7 @@ def ir(tmp_path: Path) -> Path:
 def target(tmp_path: Path, core: ov.Core) -> Path:
     """A target profile whose numbers are assumed: measuring hand-overs has its own test."""
     path = tmp_path / "here.json"
-    Target.generic(core, ("GPU", "CPU")).save(path)
+    save_target(generic_target(core, ("GPU", "CPU")), path)
     return path
 
 

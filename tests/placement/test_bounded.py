@@ -18,8 +18,9 @@ from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotate, annotated_placement
 from ov_autoplace.placement.bounded import open_bounded_crossings
+from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.placement.legality import broken_bonds
-from ov_autoplace.placement.partition import count_graph_subgraphs, count_subgraphs
+from ov_autoplace.placement.partition import count_graph_subgraphs
 from ov_autoplace.plugin.compilation import _compile_for
 from random_dynamic_models import random_dynamic_model
 

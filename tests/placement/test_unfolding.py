@@ -18,7 +18,7 @@ from ov_autoplace.decide.placer import place
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.placement.annotation import annotate
-from ov_autoplace.placement.partition import count_subgraphs
+from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.annotated_files import save_annotated
 

@@ -14,7 +14,8 @@ import pytest
 from browser import OpenedPage
 from command_line import EXTRA_DEVICES, two_layers
 from ov_autoplace.cli import main
-from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.generic_target import generic_target
+from ov_autoplace.cost.target_json import save_target
 
 pytestmark = [pytest.mark.torch, pytest.mark.bokeh]
 
@@ -49,7 +50,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory, small_checkpoint: Path) -> T
     core = ov.Core()
     core.register_plugin(str(Path(ov.__file__).parent / "libs" / "libopenvino_intel_cpu_plugin.so"), "XCPU")
     # With a target, hand-overs are not measured, which would take longer than all else.
-    Target.generic(core, ("XCPU", "CPU")).save(folder / "target.json")
+    save_target(generic_target(core, ("XCPU", "CPU")), folder / "target.json")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUTOPLACE_EXTRA_DEVICES", EXTRA_DEVICES)
         assert main([str(argument) for argument in arguments]) == 0

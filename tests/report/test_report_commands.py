@@ -12,6 +12,7 @@ from report_tables import HOSTILE, diamond
 
 from command_line import Command, two_layers
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.table_json import save_table
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 
@@ -154,10 +155,10 @@ def test_a_fine_tuning_run_is_reported_from_what_it_left(tmp_path: Path) -> None
     from ov_autoplace.placement.placement import Placement
     from ov_autoplace.report import write_report
     from ov_autoplace.report.tuning import finetune_contents
-    from ov_autoplace.training.finetune import FinetuneResult, TunedModel
+    from ov_autoplace.training.finetuning.result import FinetuneResult, TunedModel
 
     table: CostTable = diamond()
-    table.save(tmp_path / "net.table.json")
+    save_table(table, tmp_path / "net.table.json")
     (tmp_path / "state.safetensors").touch()
     placement = Placement.of_groups(table, np.array([0, 1, 0, 0], dtype=np.int32))
     line = {"model": "net", "kind": "measured", "note": "", "reference": "X", "source": "policy"}

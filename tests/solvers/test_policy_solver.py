@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from random_tables import legal_assignments, make_table, random_table
 
-from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.errors import CheckpointError, OptionError, PlacementError
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
@@ -61,7 +61,7 @@ def test_pins_and_memory_limits_are_honoured(fastest: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("path", sorted(GRAPHS.glob("*.json")), ids=lambda path: path.stem)
 def test_a_graph_of_the_public_format_without_op_types_is_placed(fastest: Path, path: Path) -> None:
-    table = CostTable.from_dnn_partitioning(path, accelerators=1, memory=False)
+    table = load_dnn_partitioning(path, accelerators=1, memory=False)
     assert table.op_types is None
     constraints = Constraints.of(table)
     graph = policy_graph(table, constraints)

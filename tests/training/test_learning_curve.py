@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ov_autoplace.errors import OutputError
+from ov_autoplace.training.finetuning.learning_curve import best_so_far, draw_learning_curve
 from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT
-from ov_autoplace.training.learning_curve import best_so_far, draw_learning_curve
 
 pytestmark = pytest.mark.torch  # matplotlib comes with the packages for training
 

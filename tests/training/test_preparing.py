@@ -11,6 +11,7 @@ import pytest
 
 from command_line import two_layers
 from ov_autoplace._base.budget import Budget
+from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.target import Target
 from ov_autoplace.errors import ModelError, ProfilingError, TrainingError
 from ov_autoplace.measure.session import ProfilingSession
@@ -39,7 +40,7 @@ def prepared(model: ov.Model, machine: Machine, seconds: float = AMPLE, **option
 
 def assumed(machine: Machine) -> Target:
     """Hand-over costs that nobody measured, which spares seconds."""
-    return Target.generic(machine.core, machine.devices)
+    return generic_target(machine.core, machine.devices)
 
 
 def test_costs_are_profiled_and_cover_every_op(machine, model):

@@ -12,9 +12,10 @@ import pytest
 
 from ov_autoplace._base import budget as budget_module
 from ov_autoplace.policy.config import CONFIGS
-from ov_autoplace.training.finetune import FinetuneResult, finetune
+from ov_autoplace.training.finetune import finetune
 from ov_autoplace.training.finetuning import run as run_module
 from ov_autoplace.training.finetuning.measuring import Workbench
+from ov_autoplace.training.finetuning.result import FinetuneResult
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import TuningTask
 from ov_autoplace.training.logs import read_log

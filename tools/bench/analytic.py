@@ -15,8 +15,8 @@ from common import machine_line, print_table, unequal_pair
 from scipy.stats import spearmanr
 
 from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure.calibrate import calibrate
@@ -36,7 +36,7 @@ def main() -> None:
     core = unequal_pair()
     targets = {
         "calibrated": calibrate(core, DEVICES, quick=True),
-        "generic": Target.generic(core, DEVICES),
+        "generic": generic_target(core, DEVICES),
     }
     rows = []
     for name in arguments.models:

@@ -24,7 +24,8 @@ from real_models import PAIRS
 
 import ov_autoplace
 from ov_autoplace._base.statistics import Interval, median_interval, paired_ratio
-from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.generic_target import generic_target
+from ov_autoplace.cost.target_json import save_target
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.graph.inputs import input_ranges
@@ -132,7 +133,7 @@ def hand_overs(pair: str) -> str:
     fit = replace(measure_transfers(profiler, devices), samples=())
     with tempfile.TemporaryDirectory(prefix="ov-autoplace-bench-") as folder:
         path = Path(folder) / "target.json"
-        replace(Target.generic(core, devices), transfers=fit).save(path)
+        save_target(replace(generic_target(core, devices), transfers=fit), path)
         return path.read_text(encoding="utf-8")
 
 

@@ -51,7 +51,7 @@ from mix_networks import NETWORKS
 from real_models import PAIRS
 
 import zoo
-from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.table_json import load_table
 from ov_autoplace.decide.placer import place
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.placement.placement import Placement
@@ -157,7 +157,7 @@ def last_race(results: Results, path: Path, arguments: argparse.Namespace) -> No
         _, _, seed, kind = line["key"]
         kept = run_folder(results, name, seed, kind)
         log = [json.loads(text) for text in (kept / _LOG).read_text().splitlines()]
-        runs.append(Run(seed, kind, line, log, CostTable.load(kept / _TABLE)))
+        runs.append(Run(seed, kind, line, log, load_table(kept / _TABLE)))
     model = ov.Core().read_model(path)
     table = runs[0].table
     rivals = {"the solver's": Placement.of_groups(table, solve(table).assignment).to_dict()}

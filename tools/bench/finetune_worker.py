@@ -11,6 +11,8 @@ import json  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
+from ov_autoplace.cost.table_json import load_table  # noqa: E402
+
 __all__ = ["RUNS", "SEARCHES"]
 
 _PUBLISHED = "hsdag as published"
@@ -72,7 +74,6 @@ def tune_published(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def search_simulated(arguments: argparse.Namespace) -> dict[str, Any]:
     """The papers' protocol on the simulator, from the checkpoint or from scratch."""
-    from ov_autoplace.cost.table import CostTable
     from ov_autoplace.placement.simulator import simulate
     from ov_autoplace.policy.networks.checkpoint import load_network
     from ov_autoplace.solvers import solve
@@ -80,7 +81,7 @@ def search_simulated(arguments: argparse.Namespace) -> dict[str, Any]:
 
     pretrained = arguments.task == "pretrained simulated"
     network = load_network(arguments.checkpoint) if pretrained else "hsdag"
-    table = CostTable.load(arguments.model)
+    table = load_table(arguments.model)
     result = search(table, network, arguments.evaluations, arguments.seed)
     solved = simulate(table, solve(table).assignment).latency_seconds
     return {"history": result.history.tolist(), "solved": solved}

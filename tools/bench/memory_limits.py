@@ -14,7 +14,7 @@ import time
 
 from common import ROOT, machine_line, print_table
 
-from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.errors import CostTableError
 from ov_autoplace.solvers import solve
 
@@ -60,7 +60,7 @@ def main() -> None:
     for name in arguments.graphs:
         for accelerators in arguments.accelerators:
             try:
-                table = CostTable.from_dnn_partitioning(GRAPHS / f"{name}_inference.json", accelerators)
+                table = load_dnn_partitioning(GRAPHS / f"{name}_inference.json", accelerators)
             except CostTableError:
                 continue  # the file names fewer accelerators
             begin = time.perf_counter()

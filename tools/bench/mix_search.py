@@ -36,7 +36,7 @@ from suite_result import Ratio, Result, Table, interval_cell, measured_ratio, mi
 
 import ov_autoplace
 from ov_autoplace._base.statistics import Interval, paired_ratio
-from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.target_json import load_target
 
 __all__ = ["Kernel", "amounts", "hand_over", "kernel_of", "race_network", "run", "types_of"]
 
@@ -165,7 +165,7 @@ def hand_over(target: str) -> float:
     with tempfile.TemporaryDirectory(prefix="ov-autoplace-bench-") as folder:
         path = Path(folder) / "target.json"
         path.write_text(target, encoding="utf-8")
-        fit = Target.load(path).transfers.for_devices(DEVICES)
+        fit = load_target(path).transfers.for_devices(DEVICES)
     moved = fit.latency + fit.seconds_per_byte * 4.0 * prod(SHAPE)
     return float(moved[0, 1] + np.max(fit.launch_seconds))
 

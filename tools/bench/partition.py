@@ -26,7 +26,7 @@ from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import set_affinities
-from ov_autoplace.placement.partition import count_subgraphs
+from ov_autoplace.placement.fitting import count_subgraphs
 from zoo import NAMES, build
 
 sys.path.insert(0, str(ROOT / "tests"))

@@ -13,8 +13,9 @@ from rich.progress import track
 
 import zoo
 from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph
@@ -100,7 +101,7 @@ def _on_catalogue(networks: list[_Network], devices: int, quick: bool) -> list[P
     machines = PAIRS[devices]
     for i, network in enumerate(networks):
         for target, names in (machines[i % len(machines)],) if quick else machines:
-            table = analytic_table(network.graph, Target.load(target), names)
+            table = analytic_table(network.graph, load_target(target), names)
             # The policy hedges against errors of an estimate, and here there are none.
             table = replace(table, source="profiled")
             title = f"{network.title} on {'+'.join(names)} of {target}"
@@ -138,7 +139,7 @@ def _published(quick: bool, accelerators: int | None) -> list[Problem]:
     """The graphs of Tarnawski et al., NeurIPS 2020; memory limits hold where all accelerators are kept."""
     problems = []
     for path in sorted(_GRAPHS.glob("*_inference.json")):
-        table = CostTable.from_dnn_partitioning(path, accelerators, memory=accelerators is None)
+        table = load_dnn_partitioning(path, accelerators, memory=accelerators is None)
         if quick and len(table) * table.num_devices > _MOST_PAIRS_QUICK:
             continue
         devices = "+".join(table.devices) if table.num_devices == 2 else f"{table.num_devices} devices"

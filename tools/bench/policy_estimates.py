@@ -24,8 +24,8 @@ from policy_zero_shot import policy_answer
 from rich.progress import track
 
 from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
@@ -86,7 +86,7 @@ def _profiled(request: Request, methods: dict[str, Method]) -> Judged:
     """Methods read an analytic table and are scored on the profiled one."""
     core = unequal_pair()
     targets = {
-        "generic": Target.generic(core, DEVICES),
+        "generic": generic_target(core, DEVICES),
         "calibrated": calibrate(core, DEVICES, quick=True),
     }
     transfers = targets["calibrated"].transfers

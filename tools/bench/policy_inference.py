@@ -24,6 +24,7 @@ if __name__ == "__main__":
 
 import numpy as np
 
+from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.probes import probe_features
@@ -81,7 +82,7 @@ def _infer(policy: PolicyRunner, table: CostTable) -> dict[str, float]:
 def _table(path: Path) -> tuple[CostTable, int]:
     """The table, and how many ops its model had."""
     if path.suffix == ".json":
-        table = CostTable.from_dnn_partitioning(path, 1, memory=False)
+        table = load_dnn_partitioning(path, 1, memory=False)
         return table, len(table)
     workload = Workload.load(path)
     return _machine(workload), workload.num_ops

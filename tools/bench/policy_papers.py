@@ -20,7 +20,7 @@ from policy_zero_shot import policy_answer
 import zoo
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
@@ -64,7 +64,7 @@ PUBLISHED_MS = {
 def papers(request: Request) -> Section:
     """One column per model."""
     (target_name, devices), *_ = PAIRS[2]
-    target = Target.load(target_name)
+    target = load_target(target_name)
     rows: dict[str, dict[str, float | None]] = {}
     problems = []
     for name, published in PUBLISHED_MS.items():

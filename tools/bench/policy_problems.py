@@ -25,7 +25,7 @@ import zoo
 from ov_autoplace._base.files import write_text_atomically
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
@@ -186,7 +186,7 @@ def catalogue_problems(devices: int, scaled: bool = True) -> list[Problem]:
         fold_static_shapes(model)
         coarse = coarsen(extract(model))
         for target, names in PAIRS[devices]:
-            shown = analytic_table(coarse, Target.load(target), names)
+            shown = analytic_table(coarse, load_target(target), names)
             # The policy hedges against errors of an estimate, and here there are none.
             true = replace(shown, source="profiled")
             problems.append(Problem(f"{title} on {'+'.join(names)} of {target}", family, true, shown))

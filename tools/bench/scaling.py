@@ -31,7 +31,7 @@ import ov_autoplace
 from ov_autoplace._base.statistics import Interval, median_interval
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.placement.placement import Placement
@@ -219,7 +219,7 @@ def _points(rows: Sequence[Mapping[str, Any]], part: str) -> np.ndarray:
 
 
 def _table_of(graph: CoarseGraph) -> CostTable:
-    return analytic_table(graph, Target.load(_TARGET), ("GPU", "CPU"))
+    return analytic_table(graph, load_target(_TARGET), ("GPU", "CPU"))
 
 
 def _repeated(call: Callable[[], object]) -> list[float]:

@@ -22,7 +22,7 @@ from common import ROOT, machine_line, print_table
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.placement.simulator import problem_of
@@ -66,7 +66,7 @@ def main() -> None:
 def zoo_table(name: str) -> CostTable:
     devices = ("GPU", "CPU")
     return analytic_table(
-        coarsen(extract(build(name, "full"))), Target.load(CATALOGUE / "core-ultra-7-155h.json"), devices
+        coarsen(extract(build(name, "full"))), load_target(CATALOGUE / "core-ultra-7-155h.json"), devices
     )
 
 

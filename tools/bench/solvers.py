@@ -19,6 +19,7 @@ import numpy as np
 from common import ROOT, machine_line, print_table
 
 from ov_autoplace._base.arrays import csr_from_lists
+from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.solvers import SOLVERS, solve
@@ -71,10 +72,10 @@ def tables() -> Iterator[tuple[str, CostTable, bool]]:
     yield "synthetic 783 ops", transformer_table(783), False
     for name in ("bert_l-3", "resnet50", "bert24", "gnmt"):
         path = GRAPHS / f"{name}_inference.json"
-        yield f"{name}, 1 accelerator", CostTable.from_dnn_partitioning(path, 1, memory=False), False
+        yield f"{name}, 1 accelerator", load_dnn_partitioning(path, 1, memory=False), False
     for name in ("bert_l-3", "resnet50"):
         path = GRAPHS / f"{name}_inference.json"
-        yield f"{name}, all, memory limits", CostTable.from_dnn_partitioning(path), True
+        yield f"{name}, all, memory limits", load_dnn_partitioning(path), True
     yield "synthetic 50,000 ops", transformer_table(50_000), True
 
 

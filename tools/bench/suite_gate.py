@@ -24,6 +24,7 @@ from suite_result import Case, Ratio, Result, Table, exact_ratio
 import ov_autoplace
 import zoo
 from model_checks import random_regions
+from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
@@ -95,7 +96,7 @@ def tables(seed: int) -> Iterator[tuple[str, CostTable]]:
             table = random_task(workload, random, _RANDOM, 2).true
             yield f"{name} on random machine {machine}", table
     for path in sorted(_GRAPHS.glob("*_inference.json")):
-        table = CostTable.from_dnn_partitioning(path, 1)
+        table = load_dnn_partitioning(path, 1)
         if len(table) <= _MOST_GROUPS:
             yield path.stem, table
 

@@ -12,7 +12,8 @@ from openvino import opset13 as ops
 
 from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.table_json import load_table, save_table
+from ov_autoplace.cost.target_json import load_target, save_target
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.trace import trace_events
 from ov_autoplace.placement.annotation import OP_KEY, annotate, annotated_placement
@@ -147,9 +148,9 @@ def cost_table_seeds() -> list[bytes]:
 
 def cost_table(data: bytes, folder: Path) -> None:
     """A cost table, which is saved again and read back."""
-    table = CostTable.load(stored(data, folder, "net.table.json"))
-    table.save(folder / "again.json")
-    assert CostTable.load(folder / "again.json").names == table.names
+    table = load_table(stored(data, folder, "net.table.json"))
+    save_table(table, folder / "again.json")
+    assert load_table(folder / "again.json").names == table.names
 
 
 def _single(table: CostTable) -> np.ndarray:
@@ -159,7 +160,7 @@ def _single(table: CostTable) -> np.ndarray:
 
 def placed_table(data: bytes, folder: Path) -> bool:
     """A cost table that is simulated, solved, explained and drawn as a trace."""
-    table = CostTable.load(stored(data, folder, "net.table.json"))
+    table = load_table(stored(data, folder, "net.table.json"))
     if table.num_devices > 8:
         return False  # solvers take longer
     schedule = simulate(table, _single(table))
@@ -176,7 +177,7 @@ def report(data: bytes, folder: Path) -> None:
     from ov_autoplace.report import write_report
     from ov_autoplace.report.contents import placement_contents
 
-    table = CostTable.load(stored(data, folder, "net.table.json"))
+    table = load_table(stored(data, folder, "net.table.json"))
     explanation = Explanation(table, _single(table))
     choice = Decision("auto", "the fastest", "PROFILE", (), {}, table)
     write_report(
@@ -197,14 +198,14 @@ def target_seeds() -> list[bytes]:
 
 def target(data: bytes, folder: Path) -> None:
     """A target profile, which is asked for rates and written again."""
-    found = Target.load(stored(data, folder, "machine.json"))
+    found = load_target(stored(data, folder, "machine.json"))
     work = np.array([0.0, 1.0, 1e6, 1e12])
     for device in found.devices:
         for rate in device.rates:
             speeds = device.rate(rate.op_class, rate.precision).at(work)
             assert np.isfinite(speeds).all()
-    found.save(folder / "again.json")
-    Target.load(folder / "again.json")
+    save_target(found, folder / "again.json")
+    load_target(folder / "again.json")
 
 
 def dnn_partitioning(data: bytes, folder: Path) -> None:

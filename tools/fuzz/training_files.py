@@ -17,6 +17,7 @@ import numpy as np
 
 from fuzz.files import cost_table_seeds, stored
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.table_json import load_table
 from ov_autoplace.policy.card import CARD, WEIGHTS, load_card, read_file
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.networks.checkpoint import load_network
@@ -205,7 +206,7 @@ def _tuned() -> tuple[CostTable, Callable[[], Any]]:
     from ov_autoplace.training.finetuning.task import TuningTask
 
     with tempfile.TemporaryDirectory() as folder:
-        table = CostTable.load(stored(cost_table_seeds()[0], Path(folder), "net.table.json"))
+        table = load_table(stored(cost_table_seeds()[0], Path(folder), "net.table.json"))
     table = replace(table, op_seconds=np.where(np.isinf(table.op_seconds), 0.2, table.op_seconds))
     none: Any = None
     prepared = PreparedModel(none, "digest", none, table, 0.0)
@@ -236,8 +237,8 @@ def measurements_seeds() -> list[bytes]:
 def measurements(data: bytes, folder: Path) -> bool:
     """The measurement log of a fine-tuning run that goes on; the input is a list of its lines."""
     from ov_autoplace.training.finetuning.files import LOG, TuningFolder
+    from ov_autoplace.training.finetuning.learning_curve import best_so_far
     from ov_autoplace.training.finetuning.task import Event
-    from ov_autoplace.training.learning_curve import best_so_far
 
     try:
         lines = json.loads(data)

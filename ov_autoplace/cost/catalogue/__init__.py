@@ -1,1 +1,1 @@
-"""Targets of machines known from public figures only; ``Target.load`` reads them by name."""
+"""Targets of machines known from public figures only; ``load_target`` reads them by name."""

@@ -12,11 +12,12 @@ from typing import Any
 
 from ov_autoplace._base.files import staged_folder
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.errors import OutputError, TrainingError
 from ov_autoplace.policy.card import CARD
+from ov_autoplace.training.finetuning.learning_curve import draw_learning_curve
 from ov_autoplace.training.finetuning.log_lines import check_line
 from ov_autoplace.training.finetuning.task import Event, TuningTask
-from ov_autoplace.training.learning_curve import draw_learning_curve
 from ov_autoplace.training.logs import JsonLinesLog, read_log
 
 __all__ = ["LOG", "TuningFolder"]
@@ -105,11 +106,11 @@ class TuningFolder:
 
     def save_table(self, name: str, table: CostTable) -> None:
         """Keep the costs as they were profiled."""
-        table.save(self._table_file(name))
+        save_table(table, self._table_file(name))
 
     def load_table(self, name: str) -> CostTable:
         """The costs that the run was started with."""
-        return CostTable.load(self._table_file(name))
+        return load_table(self._table_file(name))
 
     def draw(self) -> None:
         """Draw the learning curve."""

@@ -12,6 +12,7 @@ import openvino as ov
 from ov_autoplace._base.arrays import BoolArray
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
 from ov_autoplace.cost.transfers import TransferFit
@@ -218,7 +219,7 @@ def _cost_table(
     groups of their own; what crossings cost is corrected by the races too.
     """
     D = len(session.devices)
-    target = machine.target or Target.generic(machine.core, session.devices)
+    target = machine.target or generic_target(machine.core, session.devices)
     for probes in (_PROBES, 0):
         compilations, timings = D + 2 * probes, 2 * D + probes
         needed = timings * _PROFILE_SECONDS + compilations * compile_seconds

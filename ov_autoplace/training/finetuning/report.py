@@ -11,10 +11,10 @@ import numpy as np
 
 from ov_autoplace.devices.names import fingerprint
 from ov_autoplace.policy.card import Card
-from ov_autoplace.training.finetune import TunedModel
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.finetuning.preparing import Machine
+from ov_autoplace.training.finetuning.result import TunedModel
 from ov_autoplace.training.finetuning.setup import FinetuneRequest
 from ov_autoplace.training.finetuning.task import TuningTask
 

@@ -14,12 +14,12 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.policy.card import load_card
-from ov_autoplace.training.finetune import FinetuneResult
 from ov_autoplace.training.finetuning.budget import Interruption
 from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.policy_tuner import PolicyTuner
 from ov_autoplace.training.finetuning.report import card_metrics, card_training, tuned_model
+from ov_autoplace.training.finetuning.result import FinetuneResult
 from ov_autoplace.training.finetuning.rounds import TuningRounds
 from ov_autoplace.training.finetuning.setup import (
     FinetuneRequest,

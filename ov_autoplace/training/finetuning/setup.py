@@ -14,7 +14,7 @@ import openvino as ov
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.models import read_model
 from ov_autoplace.devices.names import core_with_extra_devices, device_settings, fingerprint, resolve_devices
@@ -97,7 +97,7 @@ def machine_of(request: FinetuneRequest) -> Machine:
             f"tuning needs at least two devices to choose from, not {', '.join(devices) or 'none'}"
         )
     options = request.options
-    target = None if options.target is None else Target.load(options.target)
+    target = None if options.target is None else load_target(options.target)
     return Machine(
         core,
         devices,

@@ -48,6 +48,7 @@ lint: $(VENV)/lint/stamp
 	$(VENV)/lint/bin/ruff format --check .
 	$(VENV)/lint/bin/mypy
 	$(VENV)/lint/bin/clang-format --dry-run --Werror $(cpp_sources)
+	$(VENV)/lint/bin/lint-imports --no-cache
 	$(VENV)/lint/bin/python tools/check_tree.py
 
 docs: $(VENV)/docs/stamp

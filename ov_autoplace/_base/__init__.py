@@ -1,1 +1,1 @@
-"""To be said."""
+"""What knows nothing of models: arrays, files, JSON fields, locks, statistics, text. Imports no other room."""

@@ -3,6 +3,8 @@
 They have the signature of the solvers and are none: nobody should place a model with them. Each is scored
 on the same objective as everything else, whatever it was made for. A plain greedy placement is among the
 solvers already.
+
+Imports ``training`` and below: some of them learn.
 """
 
 from __future__ import annotations

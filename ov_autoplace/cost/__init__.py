@@ -1,4 +1,7 @@
-"""What running a group on a device and crossing devices costs."""
+"""What running a group on a device and crossing devices costs: tables, targets, and their files.
+
+Imports ``graph`` and below; nothing here measures.
+"""
 
 from ov_autoplace.cost.table import CostTable
 

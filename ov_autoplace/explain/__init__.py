@@ -1,1 +1,4 @@
-"""To be said."""
+"""Why a placement costs what it costs: its timeline, its trace for Perfetto, and what-ifs.
+
+Imports ``decide`` and below.
+"""

@@ -1,4 +1,7 @@
-"""Computation graphs: extraction from ``ov.Model`` and coarsening into co-location groups."""
+"""From ``openvino.Model`` to a computation graph and its groups, by rules of one file each.
+
+Imports ``devices`` and below.
+"""
 
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph

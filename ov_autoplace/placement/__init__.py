@@ -1,4 +1,7 @@
-"""Placements, how they were decided, and their way into files and models."""
+"""A device for every op: how HETERO cuts it, whether it can run, what it costs, and its way into models.
+
+Imports ``cost`` and below.
+"""
 
 from ov_autoplace.placement.placement import Placement, Schedule
 

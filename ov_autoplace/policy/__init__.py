@@ -1,1 +1,4 @@
-"""Placement policies: what they see of a cost table, their networks, checkpoints, runs without torch."""
+"""The learned policy at run time, without torch: what it sees of a problem, its card, its inference.
+
+Imports ``measure`` and below. The networks themselves are one room further, in ``networks``.
+"""

@@ -1,1 +1,4 @@
-"""What is asked: a cost table under constraints, in units that stay together, and how answers are scored."""
+"""What a solver is asked: a cost table under constraints, in units that stay together, and how answers score.
+
+Imports ``placement`` and below.
+"""

@@ -4,6 +4,8 @@ The drawings are made with Bokeh, the only thing here that needs the extra ``rep
 canvas, so that thousands of ops are no elements of the page; its script is 1.3 MB (plotly's is 4.8); it
 needs neither WebGL nor ``eval``, so that the page's Content-Security-Policy can forbid everything but its own
 two scripts, named by their hashes; its licence is BSD-3.
+
+Imports ``baselines`` and below.
 """
 
 from __future__ import annotations

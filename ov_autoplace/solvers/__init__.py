@@ -1,4 +1,7 @@
-"""Solvers: pure functions from a cost table and constraints to a placement."""
+"""From a problem to a placement: one file per solver, and their register.
+
+Imports ``policy`` and below.
+"""
 
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.evaluator import SolverAnswer

@@ -1,1 +1,4 @@
-"""Training of the learned policy; what needs torch imports it where it is needed."""
+"""Training and fine-tuning the policy; most of it needs torch.
+
+Imports ``plugin`` and below.
+"""

@@ -13,7 +13,7 @@ from ov_autoplace.policy.networks.papers.encoders import make_encoder
 from ov_autoplace.policy.networks.papers.groupers import make_grouper
 from ov_autoplace.policy.networks.papers.placers import make_placer
 
-__all__ = ["PlacementNetwork", "make_network"]
+__all__ = ["PlacementNetwork", "make_network", "superposition_parameters"]
 
 
 class PlacementNetwork(nn.Module):
@@ -80,3 +80,8 @@ def make_network(config: str | NetworkConfig, seed: int) -> PlacementNetwork:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return PlacementNetwork(CONFIGS[config] if isinstance(config, str) else config)
+
+
+def superposition_parameters(network: nn.Module) -> list[nn.Parameter]:
+    """The parameters that condition ``network`` on its graph: those of all parts named ``superposition``."""
+    return [value for name, value in network.named_parameters() if "superposition" in name.split(".")]

@@ -9,7 +9,7 @@ from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.papers.encoders import input_width, unit_inputs
 
-__all__ = ["Superposition", "superposition_parameters"]
+__all__ = ["Superposition"]
 
 
 class Superposition(nn.Module):
@@ -34,8 +34,3 @@ class Superposition(nn.Module):
         units = torch.bincount(batch.graph_of, minlength=batch.num_graphs)
         change: Tensor = self.condition(total / units.clamp(min=1)[:, None])
         return 1.0 + torch.tanh(change)
-
-
-def superposition_parameters(network: nn.Module) -> list[nn.Parameter]:
-    """The parameters that condition ``network`` on its graph: those of all parts named ``superposition``."""
-    return [value for name, value in network.named_parameters() if "superposition" in name.split(".")]

@@ -1,4 +1,4 @@
-"""What this machine has: names and properties of devices, the ops they support, its speed now; reading models.
+"""What this machine has: devices, the ops they support, its speed now; and how models are read.
 
 Imports ``_base``.
 """

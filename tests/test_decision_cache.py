@@ -278,7 +278,7 @@ def test_a_decision_from_a_busy_machine_is_checked_at_the_next_compile(
     searched, place = [], Placer.place
     monkeypatch.setattr(Placer, "place", lambda *a: (searched.append(1), place(*a))[1])
     monkeypatch.setattr("ov_autoplace.decide.confirmation.confirm", lambda *_: answer)
-    monkeypatch.setattr("ov_autoplace.decide.arena.was_disturbed", lambda _: False)
+    monkeypatch.setattr("ov_autoplace.decide.race.was_disturbed", lambda _: False)
     monkeypatch.setattr("ov_autoplace.measure.profiled.CountedDevices.was_disturbed", False)
     unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
     assert len(searched) == searches

@@ -14,9 +14,9 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 from command_line import Command
-from ov_autoplace.decide.arena import ESTIMATE_MARGIN, predicted
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import Proposal, ProposalSource, propose
+from ov_autoplace.decide.verdict import ESTIMATE_MARGIN, predicted
 from ov_autoplace.errors import CheckpointError, PlacementError
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin.decision_cache import DecisionCache

@@ -35,11 +35,12 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
 from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
-from ov_autoplace.decide.arena import Arena, Contest, out_of_time, predicted, settled
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
+from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.unfolding import unfolded
+from ov_autoplace.decide.verdict import Contest, out_of_time, predicted, settled
 from ov_autoplace.devices.names import core_with_extra_devices, device_properties, resolve_devices
 from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.errors import OptionError, ProfilingError
@@ -293,7 +294,7 @@ class Placer:
         with self._phase("solve"):
             proposals = propose(profile.table, self._affordable(known.source))
         with self._phase("measure"):
-            contest = Arena(known.session, profile, known.source, options, budget).run(proposals)
+            contest = Race(known.session, profile, known.source, options, budget).run(proposals)
         disturbed = contest.disturbed or known.counted.was_disturbed
         return profile.table, replace(contest, disturbed=disturbed)
 

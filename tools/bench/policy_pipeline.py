@@ -18,8 +18,8 @@ from policy_zero_shot import answers, problem_sets
 from rich.progress import track
 
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.decide.arena import predicted
 from ov_autoplace.decide.proposals import Proposal, ProposalSource, propose
+from ov_autoplace.decide.verdict import predicted
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.runner import PolicyRunner
 

@@ -12,9 +12,9 @@ from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.statistics import Interval, paired_ratio
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.decide.arena import Contest, Entrant, verdict
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.proposals import Proposal
+from ov_autoplace.decide.verdict import Contest, Entrant, verdict
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.session import ProfilingSession, reported_failure
 from ov_autoplace.placement.placement import Placement

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from ov_autoplace._base.budget import Budget
-from ov_autoplace.decide.arena import Arena, Entrant, predicted, verdict
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import Proposal, ProposalSource
+from ov_autoplace.decide.race import Race
+from ov_autoplace.decide.verdict import Entrant, predicted, verdict
 from ov_autoplace.errors import ProfilingError
 from reference_hetero import random_table
 
@@ -130,10 +131,8 @@ def _contest(
         Proposal(name, np.full(4, ["D0", "D1"].index(name), dtype=np.int32), 1.0) for name in profile.samples
     ]
     proposals.append(Proposal("auto", np.array([0, 0, 1, 1], dtype=np.int32), 0.8))
-    arena = Arena(
-        session, profile, ProposalSource(solvers=solvers), PlacerOptions(mode=mode), Budget(seconds)
-    )
-    return arena.run(proposals)
+    race = Race(session, profile, ProposalSource(solvers=solvers), PlacerOptions(mode=mode), Budget(seconds))
+    return race.run(proposals)
 
 
 def test_a_mix_has_to_win_again_when_both_are_compiled_anew():
@@ -167,7 +166,7 @@ def test_what_was_measured_before_does_not_count_for_whom_is_not_run_anew(monkey
 @pytest.mark.parametrize(("asked", "again"), [((), []), (("local", "auto"), ["local"]), (("policy",), [])])
 def test_tuning_asks_only_the_first_solver_that_was_asked(asked, again, monkeypatch):
     seen = []
-    monkeypatch.setattr("ov_autoplace.decide.arena.propose", lambda _, source: seen.append(source) or [])
+    monkeypatch.setattr("ov_autoplace.decide.race.propose", lambda _, source: seen.append(source) or [])
     _contest(_Session(*[{"D1": 1.0, "D0+D1": 1.1}] * 4), mode="TUNE", solvers=asked)
     assert {(tuple(source.solvers), source.policy) for source in seen} == {(tuple(again), None)}
 

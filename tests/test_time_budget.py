@@ -11,7 +11,9 @@ from openvino import opset13 as opset
 
 import ov_autoplace
 from ov_autoplace._base import budget as budget_module
-from ov_autoplace.decide import placer as module
+from ov_autoplace.decide import costs, placer
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.proposals import Proposal, ProposalSource, propose
 from ov_autoplace.measure.session import NodeCount, ProfilingSession
 from ov_autoplace.policy import runner
 from training.scripted_devices import Clock
@@ -48,7 +50,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(NodeCount, "disturbance", 1.0)
     noted(ProfilingSession, "_compile", "compile")
     noted(ProfilingSession, "race", "race")
-    noted(module, "measure_transfers", "hand-overs")
+    noted(costs, "measure_transfers", "hand-overs")
     return done
 
 
@@ -70,7 +72,7 @@ def test_a_budget_that_ends_before_every_device_is_profiled_costs_one_compilatio
 def test_without_a_budget_of_the_callers_every_device_is_profiled_however_long_one_takes(
     unequal_pair, steps, monkeypatch
 ):
-    monkeypatch.setattr(module.PlacerOptions, "budget_seconds", 0.5)  # over after the first compilation
+    monkeypatch.setattr(PlacerOptions, "budget_seconds", 0.5)  # over after the first compilation
     decision = place(unequal_pair, None).decision
     assert steps[:2] == ["compile", "compile"]
     assert "ended before" not in decision.reason
@@ -90,7 +92,7 @@ def test_pins_are_kept_where_there_is_no_time_to_measure(unequal_pair, steps):
 
 def test_a_device_that_is_proven_best_ends_the_measuring(unequal_pair, steps, monkeypatch):
     """The proof itself is tested with the bounds."""
-    monkeypatch.setattr(module, "unbeatable_device", lambda table, samples, source: proposals_of(table)[1])
+    monkeypatch.setattr(placer, "unbeatable_device", lambda table, samples, source: proposals_of(table)[1])
     decision = place(unequal_pair, 100.0).decision
     assert steps == ["compile", "compile"], "each device once, for its nodes' times"
     assert decision.chosen == "CPU"
@@ -98,13 +100,13 @@ def test_a_device_that_is_proven_best_ends_the_measuring(unequal_pair, steps, mo
     assert len(decision.candidate("CPU").samples) > 0
 
 
-def proposals_of(table: ov_autoplace.CostTable) -> list[module.ProposalSource]:
-    return module.propose(table, module.ProposalSource(solvers=()))
+def proposals_of(table: ov_autoplace.CostTable) -> list[Proposal]:
+    return propose(table, ProposalSource(solvers=()))
 
 
 @pytest.mark.parametrize("seconds", [3.0, 5.0, 8.0, 13.0])
 def test_no_more_than_one_step_begins_after_the_budget_ends(unequal_pair, steps, monkeypatch, seconds):
-    monkeypatch.setattr(module, "unbeatable_device", lambda *_: None)
+    monkeypatch.setattr(placer, "unbeatable_device", lambda *_: None)
     place(unequal_pair, seconds)
     # Races are told how long they may take; the clock here counts a second for each.
     assert len([step for step in steps if step != "race"]) <= seconds + 1
@@ -117,7 +119,7 @@ def test_measurements_that_other_work_disturbed_prove_nothing_and_are_marked(
 
     asked = []
     monkeypatch.setattr(CountedDevices, "was_disturbed", True)
-    monkeypatch.setattr(module, "unbeatable_device", lambda *_: asked.append(1))
+    monkeypatch.setattr(placer, "unbeatable_device", lambda *_: asked.append(1))
     with caplog.at_level(logging.INFO, "ov_autoplace"):
         assert place(unequal_pair, None).decision.disturbed
     assert not asked

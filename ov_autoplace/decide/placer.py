@@ -19,23 +19,19 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._base.arrays import BoolArray
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.collector import collection_paused
-from ov_autoplace.cost.analytic import analytic_table
-from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
 from ov_autoplace.cost.target_json import load_target
-from ov_autoplace.cost.transfers import TransferFit, TransferSample
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
+from ov_autoplace.decide.costs import CostSource, Measured
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
@@ -44,18 +40,12 @@ from ov_autoplace.decide.verdict import Contest, out_of_time, predicted, settled
 from ov_autoplace.devices.names import core_with_extra_devices, device_properties, resolve_devices
 from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.errors import OptionError, ProfilingError
-from ov_autoplace.graph.coarsen import coarsen
-from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
-from ov_autoplace.measure.counting import CountedDevices, count_devices
-from ov_autoplace.measure.crossings import PROBES
-from ov_autoplace.measure.profiled import Profile, counted_profile, profile_session
+from ov_autoplace.measure.counting import count_devices
 from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.measure.transfer_store import TransferStore
-from ov_autoplace.measure.transfers import measure_transfers
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
@@ -71,25 +61,8 @@ _PHASES = (
 # Where the caller gives no budget, the default one grows with the model: by so many compilations for all
 # devices, and by so many inferences on each, but never to more than twice of what it is then.
 _COMPILATIONS, _INFERENCES = 3, 12
-# Timing the model on the devices and its probes takes so long besides compiling them.
-_TIMING_SECONDS = 0.6
 # Compiling the learned policy takes so long.
 _POLICY_SECONDS = 4.0
-# One size of hand-overs between two devices, before one was measured; and how many times that must be left
-# for sizes that only make the fit better.
-_FIRST_TRANSFER_SECONDS, _LEISURE = 1.0, 2.0
-
-
-@dataclass(frozen=True, eq=False)
-class _Measured:
-    """What is known of a model after its nodes were counted on every device."""
-
-    session: ProfilingSession
-    graph: ComputationGraph
-    supported: BoolArray
-    counted: CountedDevices
-    source: ProposalSource
-    properties: Mapping[str, Mapping[str, Any]]
 
 
 def place(
@@ -146,6 +119,7 @@ class Placer:
         self._options = options
         self._left_out = dict(left_out or {})
         self._budget = budget or Budget(options.budget_seconds)
+        self._costs = CostSource(core, self._devices, options, self._budget)
         self._seconds: dict[str, float] = {}
 
     def place(self, model: ov.Model) -> Placement:
@@ -182,14 +156,14 @@ class Placer:
         )
         if options.mode == "ZERO_SHOT":
             with self._phase("estimate"):
-                table = self._estimate(model, graph)
+                table = self._costs.estimate(model, graph)
             with self._phase("solve"):
                 contest = predicted(propose(table, source))
             return self._answer(whole, table, contest, source)
         properties = device_properties(self._core, self._devices, options.properties)
         with self._phase("prepare"):
             supported = supported_ops(self._core, model, graph.names, self._devices, properties)
-            memory = memory_capacity(self._core, self._devices, options.memory_limit, self._target)
+            memory = memory_capacity(self._core, self._devices, options.memory_limit, self._costs.target)
             session = ProfilingSession(
                 self._core,
                 model,
@@ -209,10 +183,10 @@ class Placer:
                     counted = count_devices(session, graph, supported, self._budget, is_firm=is_firm)
                 if counted is None:
                     with self._phase("solve"):
-                        table = self._estimate(model, graph, supported)
+                        table = self._costs.estimate(model, graph, supported)
                         contest = out_of_time(propose(table, self._affordable(source)), self._budget.seconds)
                 else:
-                    measured = _Measured(session, graph, supported, counted, source, properties)
+                    measured = Measured(session, graph, supported, counted, source, properties)
                     table, contest = self._measure(measured)
             except ProfilingError as cause:
                 if cause.device is None or len(self._devices) == 1:
@@ -270,7 +244,7 @@ class Placer:
     def _left_out_text(self) -> str:
         return "".join(f"; {device} is left out: {reason}" for device, reason in self._left_out.items())
 
-    def _measure(self, known: _Measured) -> tuple[CostTable, Contest]:
+    def _measure(self, known: Measured) -> tuple[CostTable, Contest]:
         """From counted nodes to an answer, with as few further measurements as prove it."""
         budget, options = self._budget, self._options
         if options.time_budget_ms is None:
@@ -282,7 +256,7 @@ class Placer:
         if proven is not None:
             return proven
         with self._phase("transfers"):
-            transfers, are_known = self._transfers(known.session, known.properties)
+            transfers, are_known = self._costs.transfers(known.session, known.properties)
         # TUNE corrects what crossings cost, so that they prove nothing there.
         if are_known and options.mode == "PROFILE":
             with self._phase("solve"):
@@ -290,7 +264,7 @@ class Placer:
             if proven is not None:
                 return proven
         with self._phase("profile"):
-            profile = self._profile(known, transfers)
+            profile = self._costs.profile(known, transfers)
         with self._phase("solve"):
             proposals = propose(profile.table, self._affordable(known.source))
         with self._phase("measure"):
@@ -299,7 +273,7 @@ class Placer:
         return profile.table, replace(contest, disturbed=disturbed)
 
     def _proven(
-        self, known: _Measured, assumed: TransferFit, shown: TransferFit | None = None
+        self, known: Measured, assumed: TransferFit, shown: TransferFit | None = None
     ) -> tuple[CostTable, Contest] | None:
         """The best device, where no mix can be faster than it even if crossings cost only ``assumed``.
 
@@ -311,37 +285,13 @@ class Placer:
         if known.counted.was_disturbed:
             return None
 
-        def profile(transfers: TransferFit) -> Profile:
-            return counted_profile(
-                self._devices, known.graph, known.supported, known.counted, self._options.pin, transfers
-            )
-
         samples = known.counted.samples
-        best = unbeatable_device(profile(assumed).table, samples, known.source)
+        best = unbeatable_device(self._costs.counted(known, assumed).table, samples, known.source)
         if best is None:
             return None
-        table = profile(shown or self._assumed_transfers()).table
+        table = self._costs.counted(known, shown or self._costs.assumed_transfers()).table
         proposals = propose(table, replace(known.source, solvers=(), policy=None))
         return table, settled(proposals, samples, best.name)
-
-    def _profile(self, known: _Measured, transfers: TransferFit) -> Profile:
-        """The cost table, with probes where time allows, from the counted nodes alone where it is short."""
-        budget, compile_seconds = self._budget, known.counted.compile_seconds
-        timed = _TIMING_SECONDS + compile_seconds
-        probes = timed * PROBES / len(self._devices)
-        # As much again is kept for the race, which is what proves a gain.
-        if budget.allows(2 * (timed + probes)):
-            return profile_session(
-                known.session,
-                known.graph,
-                known.supported,
-                self._options.pin,
-                transfers,
-                counted=known.counted,
-            )
-        return counted_profile(
-            self._devices, known.graph, known.supported, known.counted, self._options.pin, transfers
-        )
 
     def _affordable(self, source: ProposalSource) -> ProposalSource:
         """Without the policy where that would have to be compiled first and nobody asked for it."""
@@ -349,55 +299,6 @@ class Placer:
         if policy is None or source.policy_is_demanded or policy.is_compiled:
             return source
         return source if self._budget.allows(_POLICY_SECONDS) else replace(source, policy=None)
-
-    def _estimate(
-        self, model: ov.Model, graph: ComputationGraph, supported: BoolArray | None = None
-    ) -> CostTable:
-        """The analytic cost table, from a target profile or from what the devices say of themselves."""
-        target = self._target or generic_target(self._core, self._devices)
-        if supported is None and set(self._devices) <= set(self._core.available_devices):
-            supported = supported_ops(self._core, model, graph.names, self._devices)
-        return analytic_table(coarsen(graph, pins=self._options.pin), target, self._devices, supported)
-
-    def _transfers(
-        self, session: ProfilingSession, properties: Mapping[str, Mapping[str, Any]]
-    ) -> tuple[TransferFit, bool]:
-        """What crossings cost, and whether that is known or only assumed.
-
-        From the target profile; else measured once per machine, as far as the budget goes: what an earlier
-        decision had no time for is measured by a later one.
-        """
-        target = self._target
-        if target is not None:
-            return target.transfers, True
-        store = TransferStore(self._core, self._devices, properties)
-        samples = store.samples()
-        complete = store.fit(samples) is not None
-        fresh: list[TransferSample] = []
-        longest = _FIRST_TRANSFER_SECONDS
-        for pair, size in store.missing(samples):
-            # Beyond the fewest sizes, more of them are worth only time that no race needs.
-            if not self._budget.allows(longest * (_LEISURE if complete else 1)):
-                break
-            started = time.perf_counter()
-            fresh += measure_transfers(session.profiler, pair, sizes=(size,)).samples
-            longest = time.perf_counter() - started
-            complete = store.fit([*samples, *fresh]) is not None
-        if fresh:
-            store.add(fresh)
-        fit = store.fit([*samples, *fresh])
-        if fit is None:
-            _log.debug("the budget ends before hand-overs are measured: they are assumed")
-            return self._assumed_transfers(), False
-        return fit, True
-
-    def _assumed_transfers(self) -> TransferFit:
-        target = self._target or generic_target(self._core, self._devices)
-        return target.transfers.for_devices(self._devices)
-
-    @cached_property
-    def _target(self) -> Target | None:
-        return load_target(self._options.target) if self._options.target is not None else None
 
     def _answer(
         self, model: ov.Model, table: CostTable, contest: Contest, source: ProposalSource

@@ -15,6 +15,7 @@ from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, Proposal, ProposalSource, propose
+from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, Contest, Entrant, unconfirmed, verdict
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.corrections import Observation, corrected_table
 from ov_autoplace.measure.profiled import Profile
@@ -24,8 +25,6 @@ from ov_autoplace.placement.simulator import simulate
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable
-
-from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, Contest, Entrant, unconfirmed, verdict
 
 __all__ = ["Race"]
 

@@ -122,7 +122,7 @@ def test_a_second_process_places_without_measuring_hand_overs(unequal_pair, monk
         measured.extend(sizes)
         return SimpleNamespace(samples=samples(*sizes))
 
-    monkeypatch.setattr("ov_autoplace.decide.placer.measure_transfers", scripted)
+    monkeypatch.setattr("ov_autoplace.decide.costs.measure_transfers", scripted)
     monkeypatch.setattr("ov_autoplace.decide.placer.unbeatable_device", lambda *_: None)
     model = zoo.build("two_tower")
     for _ in range(2):

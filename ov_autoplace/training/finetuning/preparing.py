@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import openvino as ov
 
@@ -16,6 +15,7 @@ from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
 from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.errors import ModelError, ProfilingError, TrainingError
@@ -53,26 +53,16 @@ class Machine:
     Attributes:
         core: Where they are registered.
         devices: Their names.
-        config: OpenVINO properties, as for ``compile_model``.
-        shapes: Shape by input name, for dynamic models.
-        pins: Device by pattern of op names.
-        seed: Of input data.
+        options: How models are placed on them.
         target: A target profile that knows what crossing devices costs, which is then not measured.
-        isolation: Whether measuring is done in a child process.
-        memory_limit: Bytes by device.
         transfers: Costs of launches and hand-overs by devices, once they were measured; ``None`` = that
             takes too long.
     """
 
     core: ov.Core
     devices: tuple[str, ...]
-    config: Mapping[str, Any] = field(default_factory=dict)
-    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    pins: Mapping[str, str] = field(default_factory=dict)
-    seed: int = 0
+    options: PlacerOptions = field(default_factory=PlacerOptions)
     target: Target | None = None
-    isolation: bool = True
-    memory_limit: Mapping[str, float] = field(default_factory=dict)
     transfers: dict[tuple[str, ...], TransferFit | None] = field(default_factory=dict)
 
 
@@ -125,21 +115,22 @@ def prepare(
     folded = whole.clone()
     is_folded = fold_static_shapes(folded) > 0
     digest = model_hash(folded)
-    graph = extract(folded, machine.shapes)
+    options = machine.options
+    graph = extract(folded, options.shapes)
     devices = machine.devices if known is None else known.devices
     while True:
         interruption.check()
-        properties = device_properties(machine.core, devices, machine.config)
+        properties = device_properties(machine.core, devices, options.properties)
         supported = supported_ops(machine.core, folded, graph.names, devices, properties)
-        memory = memory_capacity(machine.core, devices, machine.memory_limit, machine.target)
+        memory = memory_capacity(machine.core, devices, options.memory_limit, machine.target)
         session = ProfilingSession(
             machine.core,
             folded,
             devices,
             properties,
-            machine.shapes,
-            machine.seed,
-            isolation=machine.isolation,
+            options.shapes,
+            options.seed,
+            isolation=options.isolation,
             room=Room(tuple(devices), graph, supported, memory),
         )
         try:
@@ -229,11 +220,11 @@ def _cost_table(
             transfers = _transfers(session, machine, budget, interruption) or target.transfers
             if budget.allows(needed):
                 profile = profile_session(
-                    session, graph, supported, machine.pins, transfers, probe=probes > 0
+                    session, graph, supported, machine.options.pin, transfers, probe=probes > 0
                 )
                 return profile.table
     _log.warning("the budget is too short to profile the model: its costs are estimated instead")
-    return analytic_table(coarsen(graph, pins=machine.pins), target, session.devices, supported)
+    return analytic_table(coarsen(graph, pins=machine.options.pin), target, session.devices, supported)
 
 
 class _TooLongError(Exception):

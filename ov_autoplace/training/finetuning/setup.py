@@ -98,17 +98,7 @@ def machine_of(request: FinetuneRequest) -> Machine:
         )
     options = request.options
     target = None if options.target is None else load_target(options.target)
-    return Machine(
-        core,
-        devices,
-        options.properties,
-        options.shapes,
-        options.pin,
-        options.seed,
-        target=target,
-        isolation=options.isolation,
-        memory_limit=options.memory_limit,
-    )
+    return Machine(core, devices, options, target)
 
 
 def network_of(request: FinetuneRequest, num_devices: int) -> PlacementNetwork:

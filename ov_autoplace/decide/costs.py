@@ -1,0 +1,149 @@
+"""Where the costs of a decision come from: a target profile, what is measured in time, or estimates."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import openvino as ov
+
+from ov_autoplace._base.arrays import BoolArray
+from ov_autoplace._base.budget import Budget
+from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.generic_target import generic_target
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.target_json import load_target
+from ov_autoplace.cost.transfers import TransferFit, TransferSample
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.proposals import ProposalSource
+from ov_autoplace.devices.support import supported_ops
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.measure.counting import CountedDevices
+from ov_autoplace.measure.crossings import PROBES
+from ov_autoplace.measure.profiled import Profile, counted_profile, profile_session
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.measure.transfer_store import TransferStore
+from ov_autoplace.measure.transfers import measure_transfers
+
+__all__ = ["CostSource", "Measured"]
+
+_log = logging.getLogger("ov_autoplace")
+
+# Timing the model on the devices and its probes takes so long besides compiling them.
+_TIMING_SECONDS = 0.6
+# One size of hand-overs between two devices, before one was measured; and how many times that must be left
+# for sizes that only make the fit better.
+_FIRST_TRANSFER_SECONDS, _LEISURE = 1.0, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What is known of a model after its nodes were counted on every device.
+
+    Attributes:
+        session: The model on its devices.
+        graph: Its N ops.
+        supported: Which of them each device can run, ``bool[N, D]``.
+        counted: Seconds of every op on every device, as far as they were counted.
+        source: Where candidates come from.
+        properties: What the model is compiled with, by device.
+    """
+
+    session: ProfilingSession
+    graph: ComputationGraph
+    supported: BoolArray
+    counted: CountedDevices
+    source: ProposalSource
+    properties: Mapping[str, Mapping[str, Any]]
+
+
+class CostSource:
+    """The costs of models on the devices of one Core.
+
+    Args:
+        core: Where the devices are.
+        devices: Their names.
+        options: What the caller asked for.
+        budget: The time that all may take.
+    """
+
+    def __init__(self, core: ov.Core, devices: Sequence[str], options: PlacerOptions, budget: Budget) -> None:
+        self._core = core
+        self._devices = tuple(devices)
+        self._options = options
+        self._budget = budget
+
+    @cached_property
+    def target(self) -> Target | None:
+        """The profile that the options name."""
+        return load_target(self._options.target) if self._options.target is not None else None
+
+    def estimate(
+        self, model: ov.Model, graph: ComputationGraph, supported: BoolArray | None = None
+    ) -> CostTable:
+        """The analytic cost table, from a target profile or from what the devices say of themselves."""
+        target = self.target or generic_target(self._core, self._devices)
+        if supported is None and set(self._devices) <= set(self._core.available_devices):
+            supported = supported_ops(self._core, model, graph.names, self._devices)
+        return analytic_table(coarsen(graph, pins=self._options.pin), target, self._devices, supported)
+
+    def transfers(
+        self, session: ProfilingSession, properties: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[TransferFit, bool]:
+        """What crossings cost, and whether that is known or only assumed.
+
+        From the target profile; else measured once per machine, as far as the budget goes: what an earlier
+        decision had no time for is measured by a later one.
+        """
+        target = self.target
+        if target is not None:
+            return target.transfers, True
+        store = TransferStore(self._core, self._devices, properties)
+        samples = store.samples()
+        complete = store.fit(samples) is not None
+        fresh: list[TransferSample] = []
+        longest = _FIRST_TRANSFER_SECONDS
+        for pair, size in store.missing(samples):
+            # Beyond the fewest sizes, more of them are worth only time that no race needs.
+            if not self._budget.allows(longest * (_LEISURE if complete else 1)):
+                break
+            started = time.perf_counter()
+            fresh += measure_transfers(session.profiler, pair, sizes=(size,)).samples
+            longest = time.perf_counter() - started
+            complete = store.fit([*samples, *fresh]) is not None
+        if fresh:
+            store.add(fresh)
+        fit = store.fit([*samples, *fresh])
+        if fit is None:
+            _log.debug("the budget ends before hand-overs are measured: they are assumed")
+            return self.assumed_transfers(), False
+        return fit, True
+
+    def assumed_transfers(self) -> TransferFit:
+        """What crossings cost by kind of device, where nothing was measured."""
+        target = self.target or generic_target(self._core, self._devices)
+        return target.transfers.for_devices(self._devices)
+
+    def profile(self, known: Measured, transfers: TransferFit) -> Profile:
+        """The cost table, with probes where time allows, from the counted nodes alone where it is short."""
+        budget, compile_seconds = self._budget, known.counted.compile_seconds
+        timed = _TIMING_SECONDS + compile_seconds
+        probes = timed * PROBES / len(self._devices)
+        # As much again is kept for the race, which is what proves a gain.
+        if not budget.allows(2 * (timed + probes)):
+            return self.counted(known, transfers)
+        return profile_session(
+            known.session, known.graph, known.supported, self._options.pin, transfers, counted=known.counted
+        )
+
+    def counted(self, known: Measured, transfers: TransferFit) -> Profile:
+        """The cost table from the counted nodes alone; nothing more is run."""
+        return counted_profile(
+            self._devices, known.graph, known.supported, known.counted, self._options.pin, transfers
+        )

@@ -21,6 +21,7 @@ import openvino as ov
 from openvino import opset13 as opset
 
 from ov_autoplace._arrays import FloatArray, frozen_array
+from ov_autoplace.cost.timing import mood_of
 from ov_autoplace.errors import ProfilingError, TargetError
 from ov_autoplace.files import temporary_folder
 
@@ -36,8 +37,10 @@ _OPS = ("first", "second", "join")
 _EDGES = ((0, 1), (0, 2), (1, 2))
 _CHAIN = 4  # ops of the chain that isolates one op's time
 _ROW = 64  # elements that one normalisation runs over; any length that all devices like
-_ROUNDS = 3  # placements of one size are run in turns, so that a slow second of the machine hits them all
-_MIN_RUNS, _MAX_RUNS = 3, 40
+# Placements of one size are run in turns, so that a slow spell of the machine hits them all; those rounds
+# count in which it was undisturbed.
+_ROUNDS = 9
+_MIN_RUNS, _MAX_RUNS = 1, 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +250,8 @@ def _timed_in_turns(
     for _ in range(_ROUNDS):
         for placed, executable in executables.items():
             collected[placed].append(executable.run(runs[placed], warmup=1))
-    return {placed: _frozen(np.concatenate(parts)) for placed, parts in collected.items()}
+    mood = mood_of(list(collected.values()))
+    return {placed: mood.samples(parts) for placed, parts in collected.items()}
 
 
 def _affinities(placed: Sequence[str]) -> dict[str, str]:

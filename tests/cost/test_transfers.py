@@ -93,7 +93,7 @@ def test_every_ordered_pair_is_measured_through_real_submodels(unequal_pair):
         ("XCPU", "CPU", "CPU"), ("XCPU", "XCPU", "CPU"), ("XCPU", "CPU", "XCPU"),
         ("CPU", "XCPU", "XCPU"), ("CPU", "CPU", "XCPU"), ("CPU", "XCPU", "CPU"),
     ]  # fmt: skip
-    assert all((sample.seconds > 0).all() and len(sample.seconds) >= 9 for sample in fit.samples)
+    assert all((sample.seconds > 0).all() and len(sample.seconds) >= 2 for sample in fit.samples)
     for costs in (fit.launch_seconds, fit.latency, fit.seconds_per_byte):
         assert np.isfinite(costs).all()
         assert (costs >= 0).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -191,6 +192,18 @@ class ProfilingSession:
         if isinstance(self.profiler, IsolatedProfiler):
             self.profiler.close()
         self._resources.close()
+
+    def beside(self, profiler: Profiler) -> ProfilingSession:
+        """A session of the same model whose work another profiler does; to be closed before this one.
+
+        Args:
+            profiler: Knows the same devices. The new session closes it.
+        """
+        other = copy.copy(self)
+        other.profiler = profiler
+        other._compiled = {}
+        other._resources = ExitStack()  # the model's file stays this session's
+        return other
 
     def compilation_failure(self, device: str) -> str:
         """Why the model cannot be compiled for ``device``; empty where it can."""

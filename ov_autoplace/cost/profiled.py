@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -150,15 +151,17 @@ def profile_session(
     probes: dict[str, IntArray] = {}
     # All probes are compiled at the same time, so they share what a device can hold.
     raw = assemble_table(coarse, devices, raw_seconds, transfers, counted.capacity / PROBES, "profiled")
-    for i, assignment in enumerate(probe_assignments(raw, seed=session.seed) if probe else ()):
-        try:
-            executable = session.compile_placement(_device_of(coarse, assignment, devices))
-        except ProfilingError as cause:
-            _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
-        else:
-            name = f"{_PROBE}{i}"
-            timed[name], probes[name] = executable, assignment
-    turns = time_in_turns(timed, dispensable=probes)
+    with ExitStack() as processes:
+        for i, assignment in enumerate(probe_assignments(raw, seed=session.seed) if probe else ()):
+            apart = processes.enter_context(session.apart())
+            try:
+                executable = apart.compile_placement(_device_of(coarse, assignment, devices))
+            except ProfilingError as cause:
+                _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
+            else:
+                name = f"{_PROBE}{i}"
+                timed[name], probes[name] = executable, assignment
+        turns = time_in_turns(timed, dispensable=probes)
     alone = [device for device in devices if device in turns]
     ran = [name for name in probes if name in turns]
     mood = mood_of([turns[name] for name in alone or ran]) if turns else None

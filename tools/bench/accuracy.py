@@ -32,7 +32,7 @@ import argparse
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -273,7 +273,7 @@ def trials_of(name: str, size: Literal["small", "full"], placements: int, seed: 
         assignments = [random_assignment(len(table), random) for _ in range(placements)]
         if isinstance(session.profiler, IsolatedProfiler):
             session.profiler.restart()  # what the profile compiled is in nobody's way
-        trials = measure(session, core, properties, table, assignments)
+        trials = measure(session, table, assignments)
         return {"trials": [asdict(trial) for trial in trials], "refused": placements - len(trials)}
 
 
@@ -288,17 +288,13 @@ def random_assignment(groups: int, random: np.random.Generator) -> NDArray[np.in
 
 def measure(
     session: ProfilingSession,
-    core: ov.Core,
-    properties: Mapping[str, Mapping[str, Any]],
     table: CostTable,
     assignments: Sequence[NDArray[np.int32]],
 ) -> list[Trial]:
     """Compile and run the placements in turns with the single devices, each of them in several processes.
 
     Args:
-        session: Has the model's file.
-        core: Knows the devices.
-        properties: Of the devices.
+        session: The model and its devices.
         table: What predicts.
         assignments: Device of each group, ``int32[G]`` each.
     """
@@ -311,7 +307,7 @@ def measure(
         copies = []
         for _ in range(COPIES):
             with ExitStack() as processes:
-                executables = compiled(processes, session, core, properties, table, batch)
+                executables = compiled(processes, session, table, batch)
                 copies.append((executables, *in_turns(executables, profiled)))
         for i, assignment in enumerate(batch):
             ran = [copy for copy in copies if copy[0][len(DEVICES) + i] is not None]
@@ -336,17 +332,14 @@ def measure(
 def compiled(
     processes: ExitStack,
     session: ProfilingSession,
-    core: ov.Core,
-    properties: Mapping[str, Mapping[str, Any]],
     table: CostTable,
     assignments: Sequence[NDArray[np.int32]],
 ) -> list[Executable | None]:
     """The single devices in one new process, each placement in another; ``None`` where it does not run."""
 
     def compile_all(wanted: Sequence[NDArray[np.int32]]) -> list[Executable | None]:
-        fresh = session.beside(profiler_for(core, DEVICES, properties))
-        processes.callback(fresh.close)
-        return [compiled_placement(fresh, table, assignment) for assignment in wanted]
+        apart = processes.enter_context(session.apart())
+        return [compiled_placement(apart, table, assignment) for assignment in wanted]
 
     alone = [np.full(len(table), d, np.int32) for d in range(len(DEVICES))]
     with ThreadPoolExecutor(os.cpu_count()) as pool:

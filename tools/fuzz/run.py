@@ -35,6 +35,7 @@ from fuzz.counts import Outcome, add_up
 
 _SECONDS_PER_INPUT, _MEGABYTES, _LONGEST = 10, 2048, 16384
 _START_SECONDS, _POLL_SECONDS = 300, 0.25
+_NEVER_SECONDS = 10**8  # :func:`_wait` looks after the time
 _TRIES = 20
 
 
@@ -163,7 +164,7 @@ def _fuzz(reader: Any, inputs: int, until: float, output: Path, seed: int) -> Ou
             command = [
                 *(sys.executable, __file__, "--worker", reader.name, str(path), scratch, str(until)),
                 *(f"-runs={inputs - sum(board.counts)}", f"-seed={seed + tries}", f"-max_len={_LONGEST}"),
-                *("-timeout=0", f"-rss_limit_mb={_MEGABYTES}"),  # time is looked after from outside
+                *(f"-timeout={_NEVER_SECONDS}", f"-rss_limit_mb={_MEGABYTES}"),
                 *(f"-artifact_prefix={faults}/", str(corpus)),
             ]
             status = _run(command, log, board)
@@ -195,7 +196,8 @@ def _wait(process: subprocess.Popen[Any], progress: Callable[[], int]) -> int:
     """Wait for a process, and kill it when it makes no progress for long: its exit status.
 
     This is done from outside, because libFuzzer cannot while a process starts, ends or holds back its
-    signals. Polls are counted and not seconds, which pass too while the whole machine stands still.
+    signals. Polls are counted and not seconds, which pass too while the whole machine stands still: libFuzzer
+    and atheris then take for a hang whatever is read at that moment.
     """
     before, still, limit = progress(), 0.0, float(_START_SECONDS)
     while True:

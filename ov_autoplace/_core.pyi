@@ -434,3 +434,51 @@ class SubsetSweep:
         A lower bound of all subsets' costs (the empty one costs nothing), and a subset that costs no
         more, ``uint8[nodes]``; it may be too heavy where ``most_labels`` per step did not suffice.
         """
+
+class PieceSweep:
+    """
+    Cheapest sets of nodes for one device, where the subgraphs that HETERO makes of a set cost something; by dynamic programming along the nodes.
+    """
+
+    def __init__(
+        self,
+        nodes: int,
+        head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        offsets: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        members: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        most_states: int,
+    ) -> None: ...
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the states of all steps are few enough."""
+
+    def cheapest(
+        self,
+        price: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        leaving: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        entering: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        returning: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        launch: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> tuple[
+        Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C")],
+    ]:
+        """
+        Of each of D devices a lower bound of what the subgraphs of any set cost (none cost nothing),
+        ``float64[D]``, and the set that attains it, ``uint8[D * nodes]``. All prices are
+        ``float64[..., D]``.
+        """

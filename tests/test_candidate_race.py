@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -88,6 +89,7 @@ class _Session:
         self._factors = list(compilations)
         self._seconds, self._compile_seconds = seconds, compile_seconds
         self.races: list[list[str]] = []
+        self.budgets: list[float] = []
         self.disturb = 1.0  # how much longer than the others the first sample takes
 
     def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
@@ -103,6 +105,7 @@ class _Session:
         """Whoever takes twice as long as the fastest leaves as soon as that is allowed."""
         names = [executable.name for executable in executables]
         self.races.append(names)
+        self.budgets.append(budget)
         factors = [self._factors[0][name] for name in names]
         noise = NOISE * np.where(np.arange(len(NOISE)) == 0, self.disturb, 1.0)
         entries = [
@@ -123,14 +126,24 @@ def _contest(
     mode: str = "PROFILE",
     seconds: float = 1e6,
     solvers: tuple[str, ...] = (),
+    predicted_seconds: float = 0.8,
+    memory: Sequence[float] = (np.inf, np.inf),
     **alone: np.ndarray,
 ):
-    table = replace(random_table(np.random.default_rng(0), 4, 2), op_seconds=np.ones((4, 2)), wiring=None)
+    table = replace(
+        random_table(np.random.default_rng(0), 4, 2),
+        op_seconds=np.ones((4, 2)),
+        memory_bytes=np.ones(4),
+        memory_capacity=np.array(memory),
+        wiring=None,
+    )
     profile = SimpleNamespace(table=table, samples=alone or {"D1": NOISE})
     proposals = [
-        Proposal(name, np.full(4, ["D0", "D1"].index(name), dtype=np.int32), 1.0) for name in profile.samples
+        Proposal(name, np.full(4, ["D0", "D1"].index(name), dtype=np.int32), 1.0)
+        for name, samples in profile.samples.items()
+        if len(samples)
     ]
-    proposals.append(Proposal("auto", np.array([0, 0, 1, 1], dtype=np.int32), 0.8))
+    proposals.append(Proposal("auto", np.array([0, 0, 1, 1], dtype=np.int32), predicted_seconds))
     race = Race(session, profile, ProposalSource(solvers=solvers), PlacerOptions(mode=mode), Budget(seconds))
     return race.run(proposals)
 
@@ -179,10 +192,47 @@ def test_a_mix_that_is_so_much_faster_that_races_end_early_wins(seconds):
     assert "75.0 % faster than D1" in contest.reason
 
 
-def test_a_single_device_that_wins_needs_no_second_race():
-    session = _Session({"D1": 1.0, "D0+D1": 1.1})
-    assert _contest(session).winner.name == "D1"
+@pytest.mark.parametrize("seconds", [1.0, 1e-3])
+def test_a_single_device_that_wins_needs_no_second_race(seconds):
+    session = _Session({"D1": 1.0, "D0+D1": 1.1}, seconds=seconds)
+    assert _contest(session, D1=seconds * NOISE).winner.name == "D1"
     assert len(session.races) == 1
+
+
+@pytest.mark.parametrize(("predicted_seconds", "worth"), [(1.1, True), (1.2, False)])
+def test_a_mix_that_is_predicted_to_be_much_slower_is_not_compiled(predicted_seconds, worth):
+    session = _Session({"D1": 1.0, "D0+D1": 1.1})
+    _contest(session, predicted_seconds=predicted_seconds)
+    assert bool(session.races) == worth
+
+
+def test_a_candidate_is_left_out_when_too_little_of_the_budget_remains_to_race_it():
+    """Six rounds of three candidates of a second each; the race has half of the budget."""
+    devices = {"D0": 1.0, "D1": 1.05, "D0+D1": 1.1}
+    for seconds, raced in ((30.0, ["D0", "D0+D1"]), (100.0, ["D0", "D0+D1", "D1"])):
+        session = _Session(devices)
+        _contest(session, seconds=seconds, D0=NOISE, D1=1.05 * NOISE)
+        assert session.races[0] == raced
+
+
+def test_a_race_leaves_time_to_confirm_what_it_finds():
+    session = _Session({"D1": 1.0, "D0+D1": 1.1})
+    _contest(session, seconds=100.0)
+    assert 0 < session.budgets[0] <= 50
+
+
+@pytest.mark.parametrize(("memory", "raced"), [(6.0, [["D1", "D0+D1"]]), (5.9, [])])
+def test_only_what_devices_can_hold_at_the_same_time_is_raced(memory, raced):
+    """The single device holds four bytes on D1, and the mix two."""
+    session = _Session({"D1": 1.0, "D0+D1": 1.1})
+    _contest(session, memory=(np.inf, memory))
+    assert session.races == raced
+
+
+def test_a_mix_wins_where_no_device_can_run_the_model_alone():
+    contest = _contest(_Session({"D0+D1": 1.1}), D1=np.empty(0))
+    assert contest.winner.name == "auto"
+    assert "no single device can run the model" in contest.reason
 
 
 def test_a_mix_of_a_short_model_has_to_win_over_three_compilations_together():
@@ -235,6 +285,20 @@ def test_a_mix_that_there_is_no_time_to_confirm_is_not_taken():
     assert len(session.races) == 1
 
 
+def test_the_gain_that_there_was_no_time_for_is_told_in_percent_of_the_device():
+    single = _entrant("CPU", [1, 1], 2.0, factor=2.0)
+    contest = verdict([single, _entrant("mincut", [0, 1], 1.5)], reference=single, champion=single)
+    assert contest.winner is single
+    assert "mincut, predicted 25.0 % faster, could be run" in contest.reason
+
+
+def test_how_far_the_policy_is_behind_is_told_in_percent_of_the_fastest():
+    policy = Proposal("policy", np.array([0, 1], dtype=np.int32), 2.1)
+    contest = predicted([Proposal("auto", np.array([1, 0], dtype=np.int32), 2.0), policy])
+    assert contest.winner.name == "policy"
+    assert "5.0 % slower than auto by estimated costs" in contest.reason
+
+
 def test_without_time_nothing_is_compiled_and_what_was_not_run_is_told():
     session = _Session({"D1": 1.0, "D0+D1": 0.8})
     contest = _contest(session, seconds=0.0)
@@ -255,3 +319,23 @@ def test_tuning_ends_within_its_budget_and_keeps_the_best():
     contest = _contest(session, mode="TUNE")
     assert not contest.winner.proposal.is_single
     assert all(e.name.startswith(("D1", "auto", "tuned")) for e in contest.entrants)
+
+
+class _SessionByOp(_Session):
+    """A session that tells mixes apart by the device of each op."""
+
+    def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
+        devices = list(device_of.values())
+        name = devices[0] if len(set(devices)) == 1 else " ".join(devices)
+        return SimpleNamespace(name=name, compile_seconds=0.0)
+
+
+def test_the_answer_of_tuning_is_the_fastest_mix_that_it_found(monkeypatch):
+    better = Proposal("min-cut", np.array([0, 1, 1, 1], dtype=np.int32), 0.7)
+    worse = Proposal("min-cut", np.array([0, 0, 0, 1], dtype=np.int32), 0.6)
+    monkeypatch.setattr("ov_autoplace.decide.race.propose", lambda *_: [better, worse])
+    factors = {"D1": 1.0, "D0 D0 D1 D1": 0.9, "D0 D1 D1 D1": 0.7, "D0 D0 D0 D1": 0.95}
+    contest = _contest(_SessionByOp(*[factors] * 5), mode="TUNE", solvers=("auto",))
+    assert contest.winner.proposal.assignment.tolist() == [0, 1, 1, 1]
+    assert contest.winner.name.startswith("tuned")
+    assert "30.0 % faster than D1" in contest.reason

@@ -101,9 +101,6 @@ void Partitioner::name_subgraphs(const Circle& circle) {
 
 // Rule 3; false when the placement is hopeless.
 bool Partitioner::isolate(const std::function<bool()>& hopeless) {
-    for (const Circle& circle : m_stuck) {
-        m_spanning.span(&m_nodes[circle.nodes_begin], circle.nodes_end - circle.nodes_begin);
-    }
     m_isolation.start(m_root, m_circle);
     while (m_isolation.cut_next()) {
         if (!hopeless || !is_time_to_ask(m_isolation.take_work())) continue;

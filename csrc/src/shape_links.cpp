@@ -14,7 +14,8 @@ bool hands_over_lost_shape(const std::vector<ShapeLink>& links, const std::int32
             lost[link.target] |= link.kind & link_measures ? value : value | shape;
         }
         if ((link.kind & link_value) && (cut || (lost[link.source] & value))) {
-            lost[link.target] |= link.kind & link_decides ? value | shape : value;
+            const bool decides = (link.kind & link_decides) && (cut || !(link.kind & link_sees_parts));
+            lost[link.target] |= decides ? value | shape : value;
         }
     }
     for (const ShapeLink& link : links) lost[link.target] = 0;

@@ -29,15 +29,7 @@ SpanningEdges::SpanningEdges(const PartitionGraph& graph, const std::vector<std:
       m_parent(graph.size()) {}
 
 void SpanningEdges::span(const std::int32_t* nodes, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::int32_t node = nodes[i];
-        for (std::int32_t k = m_graph.output_offsets[node]; k < m_graph.output_offsets[node + 1]; ++k) {
-            m_is_chosen[m_graph.output_edges[k]] = 0;
-        }
-        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
-            m_is_chosen[e] = 0;
-        }
-    }
+    start(nodes, count);
     std::array<std::size_t, length_classes + 1> end{};
     const auto for_each_edge = [&](auto use) {
         for (std::size_t i = 0; i < count; ++i) {
@@ -52,17 +44,37 @@ void SpanningEdges::span(const std::int32_t* nodes, std::size_t count) {
     m_sorted.resize(end[length_classes]);
     for_each_edge(
         [&](std::int32_t e, std::int32_t node, int length) { m_sorted[end[length]++] = {e, node}; });
+    for (const auto& [e, node] : m_sorted) join(e, node);
+}
 
-    for (std::size_t i = 0; i < count; ++i) m_parent[nodes[i]] = nodes[i];
-    const auto find = [&](std::int32_t node) {
-        while (m_parent[node] != node) node = m_parent[node] = m_parent[m_parent[node]];
-        return node;
-    };
-    for (const auto& [e, node] : m_sorted) {
-        const std::int32_t a = find(node), b = find(m_graph.input_sources[e]);
-        m_is_chosen[e] = a != b;
-        m_parent[std::max(a, b)] = std::min(a, b);
+void SpanningEdges::start(const std::int32_t* nodes, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::int32_t node = nodes[i];
+        for (std::int32_t k = m_graph.output_offsets[node]; k < m_graph.output_offsets[node + 1]; ++k) {
+            m_is_chosen[m_graph.output_edges[k]] = 0;
+        }
+        for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
+            m_is_chosen[e] = 0;
+        }
+        m_parent[node] = node;
     }
+}
+
+void SpanningEdges::add_inputs(std::int32_t node) {
+    for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
+        if (!m_boundary[e]) join(e, node);
+    }
+}
+
+// Chooses an edge if nothing chosen so far connects its ends.
+void SpanningEdges::join(std::int32_t edge, std::int32_t node) {
+    const auto find = [&](std::int32_t at) {
+        while (m_parent[at] != at) at = m_parent[at] = m_parent[m_parent[at]];
+        return at;
+    };
+    const std::int32_t a = find(node), b = find(m_graph.input_sources[edge]);
+    m_is_chosen[edge] = a != b;
+    m_parent[std::max(a, b)] = std::min(a, b);
 }
 
 const std::vector<std::int32_t>& SpanningEdges::cut(std::int32_t edge, std::int32_t node) {

@@ -102,9 +102,7 @@ def _assemble(
         variables=_variables(marks),
         hard_edges=_edges_of(marks, lambda op, port: bool(foldable[op]) and (op, port) in deciding),
         bounded_edges=_edges_of(marks, lambda op, port: marks[op].shapes[port].bounded),
-        shape_links=frozen_array(
-            shape_links(model, marks, {t for t in deciding if not foldable[t[0]]}), np.int32
-        ).reshape(-1, 3),
+        shape_links=frozen_array(shape_links(model, marks, deciding, foldable), np.int32).reshape(-1, 3),
     )
 
 

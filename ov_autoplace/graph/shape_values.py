@@ -8,7 +8,8 @@ built from the model's own shapes, refuses it.
 Only what was known in advance can be lost: a pattern of which no element is known may be cut off. A
 pattern of which some are (``[?, ?, 12, 64]``) needs its whole chain, back to the ShapeOf, in its own
 subgraph, because OpenVINO bounds the values of a chain from its start or not at all. A ShapeOf itself
-may be apart from what it measures, since shapes cross with their tensors.
+may be apart from what it measures, since shapes cross with their tensors. Some ops look for Constants in what
+their pattern is made of (a Broadcast does, in a Concat): they know enough as long as that op is with them.
 
 Where the pattern is cut off, nothing is wrong yet: what fails is the next crossing of a tensor whose shape
 the subgraph no longer knows. :func:`shape_links` says along which edges that knowledge is lost, so that a
@@ -45,6 +46,8 @@ class LinkKind(IntFlag):
     """The consumer's own value, known in advance too, is computed from the value."""
     MEASURES = 16
     """The consumer's value is the tensor's shape."""
+    SEES_PARTS = 32
+    """The consumer's shape is lost by a cut here only: it asks the value's maker for its Constants."""
 
 
 # Op type -> input ports whose values decide the op's output shape.
@@ -124,7 +127,7 @@ def deciding_tensors(records: Sequence[OpRecord], foldable: BoolArray) -> set[tu
 
 
 def shape_links(
-    model: ov.Model, records: Sequence[OpRecord], deciding: Collection[tuple[int, int]]
+    model: ov.Model, records: Sequence[OpRecord], deciding: Collection[tuple[int, int]], foldable: BoolArray
 ) -> list[tuple[int, int, int]]:
     """Edges along which knowledge of shapes is lost: producer, consumer and :class:`LinkKind`.
 
@@ -134,10 +137,13 @@ def shape_links(
         model: The model; a clone is inferred anew.
         records: All its ops, with its own (dynamic) shapes.
         deciding: What :func:`deciding_tensors` found.
+        foldable: Ops that do not depend on the model's inputs, ``bool[N]``.
     """
+    deciding = {(op, port) for op, port in deciding if not foldable[op]}
     if not deciding:
         return []
     forgettable = _forgettable_shapes(model, records, deciding)
+    seeing = _seeing_parts(model, records, deciding, forgettable, foldable)
     computing = {producer for producer, _ in deciding}
     deciding_shapes = {producer for producer, _ in forgettable}
     links = []
@@ -151,6 +157,7 @@ def shape_links(
                     kind |= LinkKind.MEASURES
             if source in deciding:
                 decides = LinkKind.DECIDES if port in shape_ports else LinkKind(0)
+                decides |= LinkKind.SEES_PARTS if decides and consumer in seeing else LinkKind(0)
                 decides |= LinkKind.COMPUTES if consumer in computing else LinkKind(0)
                 kind |= LinkKind.VALUE | decides if decides else LinkKind(0)
             if kind:
@@ -164,27 +171,79 @@ def _forgettable_shapes(
     """Outputs whose shape HETERO could not hand over if no value that decides a shape were known."""
     clone = model.clone()
     ops = clone.get_ordered_ops()
-    unknown: dict[tuple[int, int], ov.Node] = {}
+    unknown = _Unknown()
     for op, record in zip(ops, records, strict=True):
         for port in _SHAPE_PORTS.get(record.op_type, ()):
-            source = record.sources[port] if port < len(record.sources) else (-1, 0)
-            if source not in deciding:
-                continue
-            if source not in unknown:
-                output = ops[source[0]].output(source[1])
-                unknown[source] = opset.parameter(output.get_partial_shape(), output.get_element_type())
-            op.input(port).replace_source_output(unknown[source].output(0))
-    clone.add_parameters(list(unknown.values()))
-    try:
-        clone.validate_nodes_and_infer_types()
-    except RuntimeError:  # an op that cannot do without the value: nothing is known of what follows
+            if port < len(record.sources) and record.sources[port] in deciding:
+                unknown.put(op.input(port))
+    if not unknown.inferred(clone):  # an op cannot do without the value: nothing is known of what follows
         return {(i, port) for i, record in enumerate(records) for port in range(len(record.shapes))}
-    return {
-        (i, port)
-        for i, (op, record) in enumerate(zip(ops, records, strict=True))
+    return {(i, port) for i, record in enumerate(records) for port in _lost_outputs(record, ops[i])}
+
+
+def _seeing_parts(
+    model: ov.Model,
+    records: Sequence[OpRecord],
+    deciding: Collection[tuple[int, int]],
+    forgettable: Collection[tuple[int, int]],
+    foldable: BoolArray,
+) -> set[int]:
+    """Ops whose shape stays known when a value that decides it is lost further up, each looked at alone."""
+    folded = foldable.tolist()
+    makers: dict[int, list[int]] = {}
+    for consumer in sorted({op for op, _ in forgettable}):
+        sources = records[consumer].sources
+        ports = [port for port in _SHAPE_PORTS.get(records[consumer].op_type, ()) if port < len(sources)]
+        found = [sources[port][0] for port in ports if sources[port] in deciding]
+        # A ShapeOf has no parts: what it lacks is its tensor's shape.
+        if found and all(records[maker].op_type != "ShapeOf" for maker in found):
+            makers[consumer] = found
+    if not makers:
+        return set()
+    clone = model.clone()
+    ops = clone.get_ordered_ops()
+    unknown = _Unknown()
+    for op in {*makers, *(maker for found in makers.values() for maker in found)}:
+        kept = makers.get(op, [])
+        for port, (source, _) in enumerate(records[op].sources):
+            if source not in kept and not folded[source]:
+                unknown.put(ops[op].input(port))
+    if not unknown.inferred(clone):
+        return set()
+    return {op for op in makers if not _lost_outputs(records[op], ops[op])}
+
+
+class _Unknown:
+    """Inputs of a clone's ops made unknown but for their types and shapes."""
+
+    def __init__(self) -> None:
+        self._parameters: dict[tuple[int, int], ov.Node] = {}
+
+    def put(self, reader: ov.Input) -> None:
+        """Let a Parameter take the place of what ``reader`` reads."""
+        output = reader.get_source_output()
+        key = (output.get_node().get_instance_id(), output.get_index())
+        if key not in self._parameters:
+            self._parameters[key] = opset.parameter(output.get_partial_shape(), output.get_element_type())
+        reader.replace_source_output(self._parameters[key].output(0))
+
+    def inferred(self, clone: ov.Model) -> bool:
+        """Infer all shapes anew; false where an op refuses to do without what it read."""
+        clone.add_parameters(list(self._parameters.values()))
+        try:
+            clone.validate_nodes_and_infer_types()
+        except RuntimeError:
+            return False
+        return True
+
+
+def _lost_outputs(record: OpRecord, op: ov.Node) -> list[int]:
+    """Outputs whose shape ``op`` does not know well enough, against the same op in the model."""
+    return [
+        port
         for port in range(len(record.shapes))
         if not _admits(record.node.get_output_partial_shape(port), op.get_output_partial_shape(port))
-    }
+    ]
 
 
 def _admits(expected: ov.PartialShape, known: ov.PartialShape) -> bool:

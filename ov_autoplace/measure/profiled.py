@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from ov_autoplace.measure.counting import Column, CountedDevices, count_devices
 from ov_autoplace.measure.crossings import PROBES, probe_assignments, with_crossing_costs
 from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.measure.timing import drift, time_in_turns, without_drift
+from ov_autoplace.measure.timing import mood_of, time_in_turns
 from ov_autoplace.measure.transfers import measure_transfers
 
 __all__ = ["Profile", "counted_profile", "profile", "profile_session"]
@@ -45,8 +46,8 @@ class Profile:
     Attributes:
         table: Costs of the groups of ``coarse``.
         coarse: The groups; what any device fuses is one group.
-        samples: Latencies of the whole model on each device alone, ``float64[n]`` in seconds; devices
-            that cannot run or hold all of it are missing.
+        samples: Latencies of the whole model on each device alone while the machine was undisturbed,
+            ``float64[n]`` in seconds; devices that cannot run or hold all of it are missing.
     """
 
     table: CostTable
@@ -151,23 +152,22 @@ def profile_session(
     probes: dict[str, IntArray] = {}
     # All probes are compiled at the same time, so they share what a device can hold.
     raw = assemble_table(coarse, devices, raw_seconds, transfers, counted.capacity / PROBES, "profiled")
-    for i, assignment in enumerate(probe_assignments(raw, seed=session.seed) if probe else ()):
-        try:
-            executable = session.compile_placement(_device_of(coarse, assignment, devices))
-        except ProfilingError as cause:
-            _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
-        else:
-            name = f"{_PROBE}{i}"
-            timed[name], probes[name] = executable, assignment
-    turns = time_in_turns(timed, dispensable=probes)
-    samples = {
-        device: frozen_array(np.concatenate(turns[device]), np.float64)
-        for device in devices
-        if device in turns
-    }
-    mood = drift([turns[device] for device in samples]) if samples else None
+    with ExitStack() as processes:
+        for i, assignment in enumerate(probe_assignments(raw, seed=session.seed) if probe else ()):
+            apart = processes.enter_context(session.apart())
+            try:
+                executable = apart.compile_placement(_device_of(coarse, assignment, devices))
+            except ProfilingError as cause:
+                _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
+            else:
+                name = f"{_PROBE}{i}"
+                timed[name], probes[name] = executable, assignment
+        turns = time_in_turns(timed, dispensable=probes)
+    alone = [device for device in devices if device in turns]
     ran = [name for name in probes if name in turns]
-    probed = [without_drift(turns[name], mood) for name in ran]
+    mood = mood_of([turns[name] for name in alone or ran]) if turns else None
+    samples = {device: mood.samples(turns[device]) for device in alone} if mood else {}
+    probed = [mood.seconds(turns[name]) for name in ran] if mood else []
     table = _table(coarse, devices, supported, counted, samples, transfers)
     return Profile(with_crossing_costs(table, [probes[name] for name in ran], probed), coarse, samples)
 

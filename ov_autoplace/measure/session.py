@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -158,6 +159,7 @@ class ProfilingSession:
         room: Room | None = None,
     ) -> None:
         from ov_autoplace.measure.isolation.interface import profiler_for
+        from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 
         self.devices = tuple(devices)
         self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
@@ -169,6 +171,8 @@ class ProfilingSession:
         self._input_high = input_ranges(self.model)
         self._compiled: dict[str, Executable] = {}
         self._resources = ExitStack()
+        if isinstance(self.profiler, IsolatedProfiler):
+            self._resources.callback(self.profiler.close)
         try:
             self._ir = save_ir(self.model, self._resources.enter_context(temporary_folder()))
         except BaseException:
@@ -185,12 +189,25 @@ class ProfilingSession:
 
     def close(self) -> None:
         """Drop the compiled models, end the child process and remove the temporary IR."""
+        self._compiled.clear()
+        self._resources.close()
+
+    def apart(self) -> ProfilingSession:
+        """The same model in a process of its own, to be closed before this session.
+
+        What a process compiled before makes the mixes slower that it compiles later, by some percent and by
+        a multiple where it was much, even when it is gone. Where there is no child process, or no other one
+        can be started, both sessions share a profiler.
+        """
         from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 
-        self._compiled.clear()
-        if isinstance(self.profiler, IsolatedProfiler):
-            self.profiler.close()
-        self._resources.close()
+        other = copy.copy(self)
+        other._compiled = {}
+        other._resources = ExitStack()  # the model's file stays this session's
+        if isinstance(self.profiler, IsolatedProfiler) and (profiler := self.profiler.another()) is not None:
+            other.profiler = profiler
+            other._resources.callback(profiler.close)
+        return other
 
     def compilation_failure(self, device: str) -> str:
         """Why the model cannot be compiled for ``device``; empty where it can."""
@@ -210,8 +227,12 @@ class ProfilingSession:
             return Candidate(device, None, 1, dropped=f"failed: {cause}")
 
     def forget(self) -> None:
-        """Drop the compiled models: the next ones are compiled anew and lie elsewhere in memory."""
+        """Drop the compiled models: the next ones are compiled anew, in a new process; see :meth:`apart`."""
+        from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
+
         self._compiled.clear()
+        if isinstance(self.profiler, IsolatedProfiler):
+            self.profiler.restart()
 
     def compile_device(self, device: str, *, count_nodes: bool = False) -> Executable:
         """The whole model on one device, compiled once per session unless its nodes are counted.

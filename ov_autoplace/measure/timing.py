@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.arrays import BoolArray, FloatArray, frozen_array
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.session import failing_on
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable
 
-__all__ = ["FEWEST_RUNS", "MOST_RUNS", "SECONDS", "drift", "time_in_turns", "without_drift"]
+__all__ = ["FEWEST_RUNS", "MOST_RUNS", "SECONDS", "Mood", "mood_of", "time_in_turns"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -25,9 +26,54 @@ FEWEST_RUNS, MOST_RUNS = 5, 300
 """The fewest and most inferences of one measurement."""
 
 _LONG = 0.02  # an inference that is its own warm-up
-# Models are timed in turns, so that a slow spell of the machine hits them all. On shared machines such spells
-# last some tenths of a second: many short turns tell more than few long ones.
-_FEWEST_ROUNDS, _MOST_ROUNDS = 5, 25
+# Models are timed in turns, so that a slow spell of the machine hits them all. A shared processor goes back
+# and forth between two speeds, one half the other, in tens of milliseconds: the shorter a round, the more
+# often all of it falls into the same one.
+_FEWEST_ROUNDS, _MOST_ROUNDS = 5, 60
+_RUNS_IN_TURN = 2  # at least, where there are enough of them
+# The machine is undisturbed in rounds that are not slower by more than this than the fastest fifth.
+_FASTEST, _SAME = 0.2, 1.1
+
+
+@dataclass(frozen=True, eq=False)
+class Mood:
+    """How slow a machine was in each of a number of rounds.
+
+    A processor that is shared with others slows one thread down by other factors than two, and one device
+    by others than the next. So what is measured while it is slow cannot be scaled to what it would be
+    otherwise: such rounds do not count. What remains between the others is scaled away.
+
+    Attributes:
+        counts: Rounds in which the machine was undisturbed, ``bool[rounds]``.
+        slowness: Relative to what is usual in those, ``float64[rounds]``.
+    """
+
+    counts: BoolArray
+    slowness: FloatArray
+
+    def samples(self, parts: Sequence[FloatArray]) -> FloatArray:
+        """Latencies of the rounds that count, from those of each round."""
+        kept = [part for part, counts in zip(parts, self.counts, strict=True) if counts]
+        return frozen_array(np.concatenate(kept), np.float64)
+
+    def seconds(self, parts: Sequence[FloatArray]) -> float:
+        """Median over the rounds that count of what was measured in each, without the machine's mood."""
+        medians = np.array([np.median(part) for part in parts])
+        return float(np.median((medians / self.slowness)[self.counts]))
+
+
+def mood_of(turns: Sequence[Sequence[FloatArray]]) -> Mood:
+    """Tell the machine's mood from what was run in every round, by the geometric mean of their medians.
+
+    Args:
+        turns: Latencies by round of each of some executables, at least one of them.
+    """
+    medians = np.array([[np.median(part) for part in parts] for parts in turns])
+    relative = np.exp(np.log(medians).mean(axis=0))
+    counts = relative <= _SAME * np.quantile(relative, _FASTEST)
+    usual = np.median(medians[:, counts], axis=1, keepdims=True)
+    slowness = np.exp(np.log(medians / usual).mean(axis=0))
+    return Mood(frozen_array(counts, np.bool_), frozen_array(slowness, np.float64))
 
 
 def time_in_turns(
@@ -64,35 +110,11 @@ def time_in_turns(
             runs[name] = int(np.clip(SECONDS / once, FEWEST_RUNS, MOST_RUNS))
             # Refilling the caches and waking the threads after another's turn is lost in a long inference.
             warmup[name] = int(once < _LONG)
-    rounds = int(np.clip(min(runs.values(), default=0), _FEWEST_ROUNDS, _MOST_ROUNDS))
+    fewest = min(runs.values(), default=0)
+    rounds = int(np.clip(fewest // _RUNS_IN_TURN, _FEWEST_ROUNDS, _MOST_ROUNDS))
     for _ in range(rounds):
         for name in list(running):
             samples = run(name, -(-runs[name] // rounds), warmup[name])
             if samples is not None:
                 parts[name].append(samples)
     return {name: parts[name] for name in running}
-
-
-def drift(alone: Sequence[Sequence[FloatArray]]) -> FloatArray:
-    """How slow the machine was in each round, ``float64[rounds]``: 1 where as in the median of all rounds.
-
-    The clock of a shared or a hot processor falls to half for seconds at a time. Single devices are timed in
-    every round, so they tell (by their geometric mean) how much of a latency is the machine's mood.
-
-    Args:
-        alone: Latencies of each single device by round, at least one.
-    """
-    rounds = np.array([[np.median(part) for part in parts] for parts in alone])
-    whole = np.array([[np.median(np.concatenate(parts))] for parts in alone])
-    return np.asarray(np.exp(np.log(rounds / whole).mean(axis=0)), dtype=np.float64)
-
-
-def without_drift(parts: Sequence[FloatArray], mood: FloatArray | None) -> float:
-    """Median over rounds of the latency, each round as if the machine had been as in the median round.
-
-    Args:
-        parts: Latencies by round.
-        mood: What :func:`drift` gave; ``None`` leaves every round as it is.
-    """
-    medians = np.array([np.median(part) for part in parts])
-    return float(np.median(medians if mood is None else medians / mood))

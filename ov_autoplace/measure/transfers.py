@@ -23,6 +23,7 @@ from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.timing import mood_of
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, Profiler
@@ -36,8 +37,10 @@ _OPS = ("first", "second", "join")
 _EDGES = ((0, 1), (0, 2), (1, 2))
 _CHAIN = 4  # ops of the chain that isolates one op's time
 _ROW = 64  # elements that one normalisation runs over; any length that all devices like
-_ROUNDS = 3  # placements of one size are run in turns, so that a slow second of the machine hits them all
-_MIN_RUNS, _MAX_RUNS = 3, 40
+# Placements of one size are run in turns, so that a slow spell of the machine hits them all; those rounds
+# count in which it was undisturbed.
+_FEWEST_ROUNDS, _MOST_ROUNDS = 8, 20
+_MAX_RUNS = 10  # in a turn
 
 
 def measure_transfers(
@@ -185,15 +188,15 @@ def _run_in_turns(
 def _timed_in_turns(
     executables: Mapping[tuple[str, ...], Executable], seconds: float
 ) -> dict[tuple[str, ...], FloatArray]:
-    runs: dict[tuple[str, ...], int] = {}
-    for placed, executable in executables.items():
-        once = float(executable.run(2, warmup=2).min())
-        runs[placed] = int(np.clip(seconds / _ROUNDS / once, _MIN_RUNS, _MAX_RUNS))
+    once = {placed: float(e.run(2, warmup=2).min()) for placed, e in executables.items()}
+    rounds = int(np.clip(seconds / max(once.values()), _FEWEST_ROUNDS, _MOST_ROUNDS))
+    runs = {placed: int(np.clip(seconds / rounds / once[placed], 1, _MAX_RUNS)) for placed in executables}
     collected: dict[tuple[str, ...], list[FloatArray]] = {placed: [] for placed in executables}
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         for placed, executable in executables.items():
             collected[placed].append(executable.run(runs[placed], warmup=1))
-    return {placed: _frozen(np.concatenate(parts)) for placed, parts in collected.items()}
+    mood = mood_of(list(collected.values()))
+    return {placed: mood.samples(parts) for placed, parts in collected.items()}
 
 
 def _affinities(placed: Sequence[str]) -> dict[str, str]:

@@ -89,7 +89,7 @@ def _lost_shapes(graph: ComputationGraph, subgraph: IntArray) -> list[BrokenBond
         if kind & LinkKind.VALUE and (cut or source in value_lost):
             blamed = (source, target) if cut else value_lost[source]
             value_lost.setdefault(target, blamed)
-            if kind & LinkKind.DECIDES:
+            if kind & LinkKind.DECIDES and (cut or not kind & LinkKind.SEES_PARTS):
                 shape_lost.setdefault(target, blamed)
     return broken
 

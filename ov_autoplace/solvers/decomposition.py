@@ -1,10 +1,14 @@
-"""Placement under memory limits taken apart by device: the bound, and placements put together from parts.
+"""Placement taken apart by device: the bound, and placements put together from parts.
 
 Every device chooses a set of units that fits into it, as if it were alone; a price per unit (its Lagrange
 multiplier) makes the sets agree that each unit stands on one device. That is the dual of the set-partitioning
 program of Dantzig and Wolfe ("Decomposition Principle for Linear Programs", 1960). Copies of a device choose
 the same set, so they need one choice between them and their exchange, which drowns branch and bound, never
 arises; and as each set fits into one device, the transfers between copies are in the bound.
+
+A device alone also knows something of its subgraphs, which the relaxed objective does not count: what reads a
+tensor after a path that left the device's set is in another subgraph than what made it. Where memory is not
+limited, its choice pays for these subgraphs, and the bound is one of the true objective.
 
 The prices climb along subgradients with Polyak's step ("Minimization of Unsmooth Functionals", 1969). The
 sets seen on the way are then put together by a small program, whose answers are placements.
@@ -27,6 +31,7 @@ from ov_autoplace.solvers.pooling import copies_of
 __all__ = ["Ascent", "Decomposition", "in_and_out"]
 
 _MOST_STATES = 1_000
+_MOST_PIECE_STATES = 400_000  # over all units
 _LABELS, _LABELS_AT_FIRST = 4_000, 400
 _PATIENCE = 12  # steps without a better bound, after which the next ones are shorter
 _SHORTER = 0.6
@@ -44,44 +49,76 @@ class Decomposition:
         classes: Devices by class of copies.
     """
 
-    def __init__(self, units: UnitGraph) -> None:
+    def __init__(self, units: UnitGraph, *, units_are_nodes: bool = False) -> None:
+        """``units_are_nodes`` says that HETERO cuts between units only, and pays for all tensors."""
         self.units = units
         self.classes = copies_of(units)
         self._place = np.empty(len(units), dtype=np.int32)  # of each unit in the order of the sweep
         self._place[units.order] = np.arange(len(units), dtype=np.int32)
-        self._sweep = _core.SubsetSweep(
+        stars = (
             len(units),
             np.ascontiguousarray(self._place[units.producer]),
             np.ascontiguousarray(units.offsets, dtype=np.int32),
             np.ascontiguousarray(self._place[units.consumers]),
-            _MOST_STATES,
         )
         latency = in_and_out(units.transfer_latency, units.usable_devices)
         rate = in_and_out(units.transfer_seconds_per_byte, units.usable_devices)
         self._entering, self._leaving = (
             a[:, None] + b[:, None] * units.tensor_bytes for a, b in zip(latency, rate, strict=True)
         )
+        self._pieces: _core.PieceSweep | None = None
+        if units_are_nodes and not units.has_memory_limits:
+            pieces = _core.PieceSweep(*stars, _MOST_PIECE_STATES)
+            self._pieces = pieces if pieces.is_narrow else None
+        self._sweep = None if self.counts_pieces else _core.SubsetSweep(*stars, _MOST_STATES)
+
+    @property
+    def counts_pieces(self) -> bool:
+        """Whether devices pay for their subgraphs: the bound is one of the true objective then."""
+        return self._pieces is not None
 
     @property
     def is_affordable(self) -> bool:
         """Whether few enough tensors are alive at once for a sweep, or no memory is limited."""
-        return bool(self._sweep.is_narrow) or not self.units.has_memory_limits
+        return not self.units.has_memory_limits or (self._sweep is not None and self._sweep.is_narrow)
 
     def capacity(self, device: int) -> float:
         """Bytes of a device, ``inf`` where it could hold everything."""
         units = self.units
         return float(units.memory_capacity[device]) if units.may_overflow[device] else np.inf
 
-    def choose(self, device: int, worth: FloatArray, labels: int) -> tuple[float, BoolArray]:
-        """What a device takes when each unit that it takes is worth some seconds.
+    def choose(self, worth: FloatArray, labels: int) -> tuple[FloatArray, list[BoolArray]]:
+        """What the first device of each class takes when each unit that it takes is worth some seconds.
 
         Returns:
-            A lower bound of what any set costs that fits, less its worth, and a set, ``bool[U]``.
+            By class, a lower bound of what any set costs that fits, less its worth, and a set, ``bool[U]``.
         """
+        first = [members[0] for members in self.classes]
+        if self._pieces is not None:
+            return self._choose_pieces(self._pieces, first, worth)
+        chosen = [self._choose_subset(d, worth, labels) for d in first]
+        return np.array([bound for bound, _ in chosen]), [subset for _, subset in chosen]
+
+    def _choose_pieces(
+        self, sweep: _core.PieceSweep, devices: list[int], worth: FloatArray
+    ) -> tuple[FloatArray, list[BoolArray]]:
+        units = self.units
+        returning = np.stack([units.transfer_seconds(d, d) for d in devices], axis=1)
+        bounds, chosen = sweep.cheapest(
+            (units.op_seconds[:, devices] - worth[:, None])[units.order],
+            np.ascontiguousarray(self._leaving[devices].T),
+            np.ascontiguousarray(self._entering[devices].T),
+            returning,
+            units.launch_seconds[devices],
+        )
+        sets = chosen.reshape(len(devices), len(units))[:, self._place].astype(np.bool_)
+        return bounds, list(sets)
+
+    def _choose_subset(self, device: int, worth: FloatArray, labels: int) -> tuple[float, BoolArray]:
         units = self.units
         price = units.op_seconds[:, device] - worth
         leaving, entering = self._leaving[device], self._entering[device]
-        if not self._sweep.is_narrow:
+        if self._sweep is None or not self._sweep.is_narrow:
             # A unit that may not stand here costs more than everything that could be gained by taking it.
             most = np.abs(worth).sum() + leaving.sum() + entering.sum()
             stars = Stars(units.producer, units.consumers, np.diff(units.offsets), leaving, entering)
@@ -194,8 +231,8 @@ class Ascent:
     def _evaluate(self, prices: FloatArray) -> tuple[float, FloatArray]:
         """The bound at some prices, and how many devices take each unit there."""
         value, taken = float(prices.sum()), np.zeros(len(prices))
-        for members in self.parts.classes:
-            cost, chosen = self.parts.choose(members[0], prices, self._labels)
+        costs, sets = self.parts.choose(prices, self._labels)
+        for members, cost, chosen in zip(self.parts.classes, costs.tolist(), sets, strict=True):
             value += len(members) * cost
             taken += len(members) * chosen
             self._remember(members[0], chosen)
@@ -214,12 +251,12 @@ class Ascent:
 
         parts = self.parts
         units = parts.units
-        roomy = [d for d in units.usable_devices if not units.may_overflow[d]]
-        known = [(d, chosen) for (d, _), chosen in self.sets.items() if d not in roomy][-_MOST_SETS:]
-        # Units in no set cost what they do on a roomy device; where there is none, more than anything else.
-        left = units.op_seconds[:, roomy].min(axis=1) if roomy else np.full(len(units), np.inf)
-        finite = units.op_seconds[np.isfinite(units.op_seconds)]
-        left = np.where(np.isfinite(left), left, finite.max(initial=0.0) * len(units))
+        known = [(d, chosen) for (d, _), chosen in self.sets.items() if units.may_overflow[d]][-_MOST_SETS:]
+        # Units in no set stand on a roomy device; where none can run them, they cost more than anything else.
+        on_roomy: FloatArray = np.where(units.may_overflow, np.inf, units.op_seconds)
+        fits_roomy: BoolArray = np.isfinite(on_roomy.min(axis=1))
+        most = units.op_seconds.max(where=np.isfinite(units.op_seconds), initial=0.0)
+        left = np.where(fits_roomy, on_roomy.min(axis=1), most * len(units))
         price = np.concatenate([[parts.cost(d, chosen) for d, chosen in known], left])
         member = np.concatenate([np.array([c for _, c in known]).reshape(-1, len(units)), np.eye(len(units))])
         of_class = np.zeros((len(parts.classes), len(price)))
@@ -241,12 +278,8 @@ class Ascent:
         )
         if solved.x is None:
             return None
-        may_run = units.op_seconds if not roomy else np.full_like(units.op_seconds, np.inf)
-        if roomy:
-            may_run[:, roomy] = units.op_seconds[:, roomy]
-            nowhere = np.isinf(may_run).all(axis=1)
-            may_run[nowhere] = units.op_seconds[nowhere]
-        device: IntArray = np.argmin(may_run, axis=1).astype(np.int32)
+        alone = np.where(fits_roomy[:, None], on_roomy, units.op_seconds)
+        device: IntArray = np.argmin(alone, axis=1).astype(np.int32)
         free = {members[0]: list(members) for members in parts.classes}
         for i in np.flatnonzero(solved.x[: len(known)] > 0.5).tolist():
             d, chosen = known[i]

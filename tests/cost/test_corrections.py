@@ -56,11 +56,16 @@ def test_one_observation_changes_little():
 
 @pytest.mark.parametrize(
     ("fields", "factor"),
-    [(["launch_seconds"], 3.0), (["transfer_latency", "transfer_seconds_per_byte"], 2.5)],
+    [
+        (["launch_seconds"], 3.0),
+        (["transfer_latency", "transfer_seconds_per_byte"], 2.5),
+        (["mix_seconds", "transfer_latency", "transfer_seconds_per_byte"], 2.5),
+    ],
 )
 def test_a_table_whose_launches_or_transfers_are_wrong_is_mended(fields, factor):
     table = _table(3, 12, 2)
-    table = replace(table, launch_seconds=np.full(2, table.op_seconds.mean()))  # enough of it to be seen
+    enough = float(table.op_seconds.mean())  # to be seen
+    table = replace(table, launch_seconds=np.full(2, enough), mix_seconds=enough * ("mix_seconds" in fields))
     truth = replace(table, **{field: factor * getattr(table, field) for field in fields})
     random = np.random.default_rng(3)
     seen = [random.integers(2, size=12).astype(np.int32) for _ in range(40)]

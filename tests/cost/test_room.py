@@ -133,6 +133,22 @@ def test_two_devices_that_are_both_too_small_share_every_placement() -> None:
                 assert weights_on(limited, piece, e) <= limits[e]
 
 
+def test_results_that_a_device_cannot_hold_are_never_on_it() -> None:
+    """A wide result, then narrow ones: only these fit, whatever the rest of the model holds elsewhere."""
+    width = 65536
+    x = opset.parameter([1, width], np.float32, name="x")
+    node = opset.relu(x, name="relu")
+    for i, shape in enumerate([(width, 1), (1, 8), (8, 8)]):
+        weights = opset.constant(np.ones(shape, np.float32), name=f"weights{i}")
+        node = opset.matmul(node, weights, False, False, name=f"matmul{i}")
+    graph = extract(ov.Model([opset.result(node, name="y")], [x], "narrowing"))
+    limited = Room(PAIR, graph, np.ones((len(graph), 2), bool), np.array([width * 4 / 2, np.inf]))
+    pieces = limited.covering(0)
+    here = {graph.names[i] for piece in pieces for i in np.flatnonzero(piece == 0)}
+    assert {"matmul1", "matmul2"} <= here
+    assert not {"relu", "matmul0"} & here
+
+
 def test_what_no_piece_can_hold_is_in_none() -> None:
     assert room((0.5 * LAYER, np.inf)).covering(0) == []
     assert room((3.5 * LAYER, 3.5 * LAYER)).covering(0) == [], "the rest fits nowhere"
@@ -217,7 +233,7 @@ def test_nothing_that_is_compiled_for_a_placement_exceeds_a_limit(
     placement = ov_autoplace.place(
         layers(), PAIR, mode, core=unequal_pair, memory_limit=limits, policy="none", time_budget_ms=8000
     )
-    assert len(spy.compiled) > 4
+    assert len(spy.compiled) >= 2  # the pieces; what is raced besides depends on the time that is left
     table = placement.decision.table
     assert table.source == "profiled"
     assert np.isfinite(table.op_seconds).all()

@@ -120,6 +120,14 @@ def subset_sweep(wild: list[object], nodes: int, data: st.DataObject) -> None:
         attempt(sweep.cheapest, *prices, data.draw(reals), some(stars), some(stars), most)
         attempt(sweep.__init__, *arguments)  # once is enough
     attempt(lambda: _core.SubsetSweep.__new__(_core.SubsetSweep).is_narrow)
+    pieces = attempt(_core.PieceSweep, *arguments)
+    attempt(_core.PieceSweep, most, *wild[:3], data.draw(oddities))
+    if isinstance(pieces, _core.PieceSweep) and attempt(lambda: pieces.is_narrow):
+        devices, stars = data.draw(st.integers(0, 3)), len(np.atleast_1d(np.asarray(arguments[1])))
+        attempt(pieces.cheapest, *wild[:5])
+        rows = [some(count * devices).reshape(count, devices) for count in (nodes, stars, stars, stars)]
+        attempt(pieces.cheapest, rows[0], *map(np.abs, rows[1:]), np.abs(some(devices)))
+    attempt(lambda: _core.PieceSweep.__new__(_core.PieceSweep).is_narrow)
 
 
 @given(st.lists(arrays(), min_size=4, max_size=4), st.integers(0, 8), st.data())

@@ -16,11 +16,15 @@ import openvino as ov
 import pytest
 
 import ov_autoplace
+import zoo
 from command_line import Command, two_layers
 from ov_autoplace import _core
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import OptionError, ProfilingError
+from ov_autoplace.measure.crossings import PROBES
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
+from ov_autoplace.measure.profiled import profile
 from ov_autoplace.measure.session import ProfilingSession, save_ir
 
 PAIR = ["XCPU", "CPU"]
@@ -99,6 +103,54 @@ def test_isolation_no_measures_in_this_process(
     assert compiled is not None
     with pytest.raises(OptionError, match="AUTOPLACE_ISOLATION is 'perhaps'; it can be YES or NO"):
         place(model, unequal_pair, isolation="perhaps")
+
+
+def test_a_session_forgets_in_a_new_process_and_works_apart_in_another(
+    unequal_pair: ov.Core, model: ov.Model
+) -> None:
+    """What a process compiled before makes later mixes slower, even when it is gone."""
+    with ProfilingSession(unequal_pair, model, PAIR) as session:
+        assert isinstance(session.profiler, IsolatedProfiler)
+        session.compile_device("CPU")
+        first = session.profiler.pid
+        session.forget()
+        session.compile_device("CPU").run(1)
+        second = session.profiler.pid
+        assert second != first
+        with session.apart() as apart:
+            assert apart.compile_device("CPU") is not session.compile_device("CPU")
+            assert len(apart.compile_device("CPU").run(2)) == 2
+            assert isinstance(apart.profiler, IsolatedProfiler)
+            third = apart.profiler.pid
+            assert third not in (first, second)
+        assert not Path(f"/proc/{third}").exists()
+        assert session.profiler.pid == second
+        session.compile_device("XCPU").run(1)  # the model's file is still there
+    with ProfilingSession(unequal_pair, model, PAIR, isolation=False) as session, session.apart() as apart:
+        assert apart.profiler is session.profiler
+        assert len(apart.compile_device("CPU").run(2)) == 2
+
+
+def test_each_probe_of_a_profile_has_a_process_of_its_own(
+    unequal_pair: ov.Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_mixes, compile_it = [], IsolatedProfiler.compile
+
+    def compile_and_tell(profiler: IsolatedProfiler, path: str, device: str, *rest: object) -> object:
+        executable = compile_it(profiler, path, device, *rest)
+        if device.startswith("HETERO"):
+            of_mixes.append(profiler.pid)
+        else:
+            of_singles.add(profiler.pid)
+        return executable
+
+    of_singles: set[int] = set()
+    monkeypatch.setattr(IsolatedProfiler, "compile", compile_and_tell)
+    transfers = TransferFit(tuple(PAIR), np.full((2, 2), 5e-6), np.full((2, 2), 1e-10), np.full(2, 1e-6))
+    profile(zoo.build("bert_base"), PAIR, unequal_pair, transfers=transfers)
+    assert len(of_mixes) == len(set(of_mixes)) == PROBES
+    assert not of_singles & set(of_mixes)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in of_mixes)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

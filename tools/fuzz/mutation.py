@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import random
@@ -122,7 +123,8 @@ def _change(holder: Any, key: Any, rng: random.Random, places: list[Any], others
     kind = rng.random()
     value = holder[key]
     if kind < 0.35:
-        holder[key] = rng.choice(_STRANGE_VALUES)
+        # A copy: later changes to the document must not reach the list of values, nor close a circle.
+        holder[key] = copy.deepcopy(rng.choice(_STRANGE_VALUES))
     elif kind < 0.5 and isinstance(value, (int, float)) and not isinstance(value, bool):
         holder[key] = rng.choice(
             (value + 1, value - 1, -value, value * 2, value * 1e-3 if abs(value) < 2**63 else 0.5, str(value))

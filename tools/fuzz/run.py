@@ -6,6 +6,7 @@ A reader may accept an input or raise what it says it raises. Anything else is a
 crash of the process, an input that takes longer than 10 seconds, more than 2 GiB of memory. Faults are kept
 as files in ``OUTPUT/READER/faults``; ``--again FILE`` runs one of them, with the traceback. What took long or
 ended the process without a word is run again first: a machine that stood still is no fault of the reader.
+Runs into the same folder go on with its corpus and add up in ``OUTPUT/counts.json``: give each its own seed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import argparse
 import gc
 import hashlib
-import json
 import math
 import mmap
 import random
@@ -22,8 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
@@ -31,8 +31,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from fuzz.counts import Outcome, add_up
+
 _SECONDS_PER_INPUT, _MEGABYTES, _LONGEST = 10, 2048, 16384
-_START_SECONDS, _STALL_SECONDS, _POLL_SECONDS = 300, 3 * _SECONDS_PER_INPUT, 0.25
+_START_SECONDS, _POLL_SECONDS = 300, 0.25
+_NEVER_SECONDS = 10**8  # :func:`_wait` looks after the time
 _TRIES = 20
 
 
@@ -74,30 +77,6 @@ class _Board:
         head = list(self._HEAD.unpack_from(self._shared))
         head[which] += 1
         self._HEAD.pack_into(self._shared, 0, *head)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What fuzzing one reader found.
-
-    Attributes:
-        reader: Its name.
-        inputs: How many it was given.
-        accepted, refused: How many it took, and how many it refused as it says.
-        skipped: Of how many nothing to read could be made.
-        seconds: Wall-clock time.
-        corpus: Inputs that reached code which none before them had reached.
-        faults: Files that it should have taken or refused.
-    """
-
-    reader: str
-    inputs: int
-    accepted: int
-    refused: int
-    skipped: int
-    seconds: float
-    corpus: int
-    faults: tuple[str, ...]
 
 
 def main() -> int:
@@ -156,16 +135,13 @@ def _fuzz_all(options: argparse.Namespace) -> int:
         )
         return outcome
 
+    found: list[Outcome] = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        outcomes = list(pool.map(fuzz, readers))
-    total = sum(outcome.inputs for outcome in outcomes)
-    faults = [fault for outcome in outcomes for fault in outcome.faults]
-    (options.output / "counts.json").write_text(
-        json.dumps(
-            {"inputs": total, "faults": len(faults), "readers": [asdict(o) for o in outcomes]}, indent=1
-        )
-    )
-    print(f"{total} inputs, {len(faults)} faults", *faults, sep="\n")
+        for outcome in pool.map(fuzz, readers):
+            found = add_up(options.output / "counts.json", options.seed, [outcome])
+    faults = [fault for outcome in found for fault in outcome.faults]
+    total = sum(outcome.inputs for outcome in found)
+    print(f"{total} inputs with those of earlier runs, {len(faults)} faults", *faults, sep="\n")
     return int(bool(faults))
 
 
@@ -188,7 +164,7 @@ def _fuzz(reader: Any, inputs: int, until: float, output: Path, seed: int) -> Ou
             command = [
                 *(sys.executable, __file__, "--worker", reader.name, str(path), scratch, str(until)),
                 *(f"-runs={inputs - sum(board.counts)}", f"-seed={seed + tries}", f"-max_len={_LONGEST}"),
-                *(f"-timeout={_SECONDS_PER_INPUT}", f"-rss_limit_mb={_MEGABYTES}"),
+                *(f"-timeout={_NEVER_SECONDS}", f"-rss_limit_mb={_MEGABYTES}"),
                 *(f"-artifact_prefix={faults}/", str(corpus)),
             ]
             status = _run(command, log, board)
@@ -210,38 +186,41 @@ def _fuzz(reader: Any, inputs: int, until: float, output: Path, seed: int) -> Ou
 
 
 def _run(command: list[str], log: Path, board: _Board) -> int:
-    """Run a worker until it ends, and end it when it reads nothing for long: its exit status.
-
-    libFuzzer looks after the time itself, but not while a process starts or ends, or holds back its signals.
-    """
+    """Run a worker until it ends, and end it when it reads nothing for long: its exit status."""
     with log.open("w", errors="replace") as file:
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
-        before, still = board.counts, 0.0
-        limit = _START_SECONDS
-        while True:
-            try:
-                return process.wait(_POLL_SECONDS)
-            except subprocess.TimeoutExpired:
-                # Polls are counted, not seconds, which pass too while the whole machine stands still.
-                still += _POLL_SECONDS
-            if board.counts != before:
-                before, still, limit = board.counts, 0.0, _STALL_SECONDS
-            if still > limit:
-                process.kill()
+        return _wait(process, lambda: sum(board.counts))
+
+
+def _wait(process: subprocess.Popen[Any], progress: Callable[[], int]) -> int:
+    """Wait for a process, and kill it when it makes no progress for long: its exit status.
+
+    This is done from outside, because libFuzzer cannot while a process starts, ends or holds back its
+    signals. Polls are counted and not seconds, which pass too while the whole machine stands still: libFuzzer
+    and atheris then take for a hang whatever is read at that moment.
+    """
+    before, still, limit = progress(), 0.0, float(_START_SECONDS)
+    while True:
+        try:
+            return process.wait(_POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            still += _POLL_SECONDS
+        if progress() != before:
+            before, still, limit = progress(), 0.0, _SECONDS_PER_INPUT
+        if still > limit:
+            process.kill()
 
 
 def _is_fault(reader: Any, artifact: Path) -> bool:
     """Whether what was kept is one: what took long, or ended without a word, has to do so again."""
-    if not artifact.name.startswith(("timeout-", "slow-unit-", "end-")):
+    if not artifact.name.startswith(("slow-unit-", "end-")):
         return True
     command = [sys.executable, __file__, "--readers", reader.name, "--again", str(artifact)]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=10 * _SECONDS_PER_INPUT, check=False)
-    except subprocess.TimeoutExpired:
-        return True
-    if not done.returncode:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    status = _wait(process, lambda: 0)
+    if not status:
         artifact.unlink()
-    return bool(done.returncode)
+    return bool(status)
 
 
 def _work(name: str, path: str, scratch: str, until: str, arguments: list[str]) -> None:
@@ -284,13 +263,19 @@ def _work(name: str, path: str, scratch: str, until: str, arguments: list[str]) 
 
 
 def _again(options: argparse.Namespace) -> int:
+    """Read one input again: 1 when that takes too long."""
     (reader,) = _readers(options.readers)
     with tempfile.TemporaryDirectory() as folder:
+        reader.read(next(iter(reader.seeds())), Path(folder))  # which imports what is imported late
+        started = time.process_time()
         try:
             reader.read(options.again.read_bytes(), Path(folder))
         except reader.errors as error:
             print(f"{type(error).__name__}: {error}")
-    return 0
+    seconds = time.process_time() - started
+    if seconds > _SECONDS_PER_INPUT:
+        print(f"took {seconds:.0f} s")
+    return int(seconds > _SECONDS_PER_INPUT)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ public:
     Isolation(const PartitionGraph& graph, std::vector<std::uint8_t>& boundary, SpanningEdges& spanning);
 
     // `root` is the subgraph of each node, named by its smallest node; `circle` the circle of each root, or
-    // -1. `spanning` must span the circles.
+    // -1.
     void start(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle);
     // Cuts off one more node; false when no circle is left.
     bool cut_next();
@@ -54,6 +54,7 @@ private:
 
     void collect_parts(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle);
     void rank_candidates();
+    void span_parts();
     std::int32_t take_best();
     void forget(std::int32_t node);
     void enter(std::int32_t node, std::int32_t change);

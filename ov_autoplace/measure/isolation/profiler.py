@@ -176,7 +176,7 @@ class IsolatedProfiler:
     def __init__(
         self, plugins: Sequence[tuple[str, str]], device_properties: Mapping[str, Mapping[str, str]]
     ) -> None:
-        self._setup = {"plugins": list(plugins), "device_properties": dict(device_properties)}
+        self._setup: dict[str, Any] = {"plugins": list(plugins), "device_properties": dict(device_properties)}
         self._lock = threading.RLock()
         self._dropped: list[int] = []
         self._numbers = 0
@@ -269,6 +269,14 @@ class IsolatedProfiler:
         """End the child; the next request starts another one, in which nothing is compiled yet."""
         with self._lock:
             self._stop()
+
+    def another(self) -> IsolatedProfiler | None:
+        """A profiler of the same devices with a child of its own; ``None`` where none can be started."""
+        try:
+            return IsolatedProfiler(self._setup["plugins"], self._setup["device_properties"])
+        except (NoProcessError, ProcessEndedError) as cause:
+            _log.info("no further process can be started to measure in: %s", cause)
+            return None
 
     def close(self) -> None:
         """End the child; nothing can be run any more."""

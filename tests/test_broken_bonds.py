@@ -20,7 +20,7 @@ from ov_autoplace.legality import broken_bonds
 from ov_autoplace.simulator import simulate
 from random_dynamic_models import random_dynamic_model
 
-NETWORKS = ("dpt", "unet:dynamic", "swin:int8", "llama:dynamic")
+NETWORKS = ("dpt", "dpt:dynamic", "unet:dynamic", "swin:int8", "llama:dynamic")
 
 
 def heads(state: bool = False) -> ov.Model:
@@ -66,6 +66,17 @@ def folded_image() -> ov.Model:
     image = ops.reshape(flat, pattern, False, name="image")
     last = ops.softmax(image, 1, name="last")
     return ov.Model([ops.result(ops.relu(last, name="end"), name="y")], [x])
+
+
+def scaled() -> ov.Model:
+    """A size that is known, computed in floats, of a tensor of which another size is not known."""
+    x = ops.parameter([-1, 4], np.float32, name="x")
+    size = ops.gather(ops.shape_of(x, name="shape"), np.int64(1), np.int64(0), name="size")
+    more = ops.multiply(ops.convert(size, "f32", name="float"), np.float32(1.5), name="more")
+    count = ops.convert(ops.ceiling(more, name="ceiling"), "i64", name="count")
+    ordinal = ops.range(np.int64(0), count, np.int64(1), "i64", name="range")
+    index = ops.mod(ordinal, size, name="index")
+    return ov.Model([ops.result(ops.gather(x, index, np.int64(1), name="last"), name="y")], [x])
 
 
 def measured() -> ov.Model:
@@ -115,6 +126,7 @@ def test_a_broadcast_finds_the_constants_of_its_pattern_whatever_else_the_patter
 
 def test_what_a_size_computed_in_floats_decides_is_never_handed_over() -> None:
     assert reasons(folded_image(), "x", "patches") == []
+    assert reasons(scaled(), "index", "last", "y") == []
     (reason,) = reasons(folded_image(), "last", "end", "y")
     for name in ("Power 'root'", "no integer", "Reshape 'image'", "Softmax 'last'"):
         assert name in reason
@@ -127,6 +139,7 @@ def test_what_a_size_computed_in_floats_decides_is_never_handed_over() -> None:
         (heads, ("last", "end", "y")),
         (heads, ("split",)),
         (heads, ("rows", "last", "end", "y")),
+        (scaled, ("index", "last", "y")),
         (measured, ("split", "unary")),
         (measured, ("again", "second", "last", "end", "y")),
         (spread, ("last", "end", "y")),
@@ -143,7 +156,7 @@ def test_hetero_agrees(made: Callable[[], ov.Model], there: tuple[str, ...], une
         with pytest.raises(RuntimeError, match="incompatible"):
             compiled.create_infer_request()
     else:
-        data = np.ones((3, 8), np.float32)
+        data = np.ones((3, 4 if made is scaled else 8), np.float32)
         expected = unequal_pair.compile_model(made(), "CPU")([data])[0]
         np.testing.assert_allclose(compiled.create_infer_request().infer([data])[0], expected, rtol=1e-5)
 

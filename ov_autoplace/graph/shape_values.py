@@ -52,7 +52,7 @@ class LinkKind(IntFlag):
     SEES_PARTS = 32
     """The consumer's shape is lost by a cut here only: it asks the value's maker for its Constants."""
     IN_FLOATS = 64
-    """The value is a floating point number; it is lost wherever the cuts are."""
+    """The value is a floating point number within bounds; it is lost wherever the cuts are."""
 
 
 # Op type -> input ports whose values decide the op's output shape.
@@ -164,7 +164,7 @@ def shape_links(
                 uses = LinkKind.COMPUTES if consumer in computing else LinkKind(0)
                 if port in shape_ports:
                     uses |= LinkKind.DECIDES | (LinkKind.SEES_PARTS if consumer in seeing else LinkKind(0))
-                if uses and _is_float(records[source[0]], source[1]):
+                if uses and _is_uncertain_float(records[source[0]], source[1]):
                     uses |= LinkKind.IN_FLOATS
                 kind |= LinkKind.VALUE | uses if uses else LinkKind(0)
             if kind:
@@ -271,8 +271,12 @@ def _admits(expected: ov.PartialShape, known: ov.PartialShape) -> bool:
     )
 
 
-def _is_float(record: OpRecord, port: int) -> bool:
-    return bool(record.node.get_output_element_type(port).is_real())
+def _is_uncertain_float(record: OpRecord, port: int) -> bool:
+    """Whether an output is a floating point number of which only bounds are known: an exact one is folded."""
+    if not record.node.get_output_element_type(port).is_real():
+        return False
+    bounds = _bounds(record, port)
+    return bounds is None or not np.array_equal(*bounds)
 
 
 def _known_in_advance(record: OpRecord, port: int) -> bool:

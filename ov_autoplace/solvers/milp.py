@@ -146,7 +146,7 @@ def with_program(
 ) -> tuple[list[IntArray], float]:
     """Without memory limits the program of a few devices is nearly solved by its relaxation.
 
-    The bound of single devices' choices comes first, where it knows subgraphs or the program is too large.
+    With more of them the relaxation is taken apart by device, for the bound alone.
 
     Returns:
         The proposals, with the program's answer where it is affordable, and the better of two bounds.
@@ -157,10 +157,8 @@ def with_program(
     variables = devices * len(units) + devices * (devices - 1) * len(units.producer)
     if best <= bound * (1 + _CLOSE_WITHOUT_LIMITS):
         return proposals, bound
-    is_small = variables <= _MOST_VARIABLES
-    bound = max(bound, _bound_apart(evaluator, best, only_pieces=is_small))
-    if not is_small or best <= bound * (1 + _CLOSE_WITHOUT_LIMITS):
-        return proposals, bound
+    if variables > _MOST_VARIABLES:
+        return proposals, max(bound, evaluator.bound(_bound_apart(units, best)))
     solved = solve_model(units, np.isfinite(units.op_seconds), node_limit=1)
     if solved.assignment is not None:
         proposals = [*proposals, solved.assignment]
@@ -229,20 +227,13 @@ def _taken_apart(
     return made, max(bound, evaluator.bound(ascent.bound))
 
 
-def _bound_apart(evaluator: Evaluator, target: float, only_pieces: bool) -> float:
-    """A lower bound of the latency from single devices' choices; 0 where it takes too long.
-
-    ``only_pieces``: not without the subgraphs of each device.
-    """
-    units = evaluator.units
+def _bound_apart(units: UnitGraph, target: float) -> float:
+    """A lower bound of the relaxed objective from single devices' choices."""
     if len(units) > _MOST_UNITS or not len(units.producer):
         return 0.0
-    parts = Decomposition(units, units_are_nodes=evaluator.units_are_nodes)
-    if only_pieces and not parts.counts_pieces:
-        return 0.0
-    ascent = Ascent(parts)
+    ascent = Ascent(Decomposition(units))
     ascent.climb(target, _STEPS_WITHOUT_LIMITS)
-    return ascent.bound if parts.counts_pieces else evaluator.bound(ascent.bound)
+    return ascent.bound
 
 
 def _without_exchanges(units: UnitGraph, taken: UnitGraph, pools: list[list[int]]) -> BoolArray:

@@ -34,8 +34,10 @@ from ov_autoplace.solvers.units import UnitGraph
 
 __all__ = ["refine", "solve_milp", "with_program"]
 
-# Without a time limit the effort is counted in nodes of search trees, so that answers can be repeated.
+# Without a time limit the effort is counted in nodes of search trees, so that answers can be repeated. On
+# graphs where that takes longer than anyone would wait, the clock ends it.
 _BOUND_NODES, _PART_NODES = 40, 10
+_MOST_SECONDS = 20.0
 _SPLITS_WITHOUT_LIMIT = 1
 # With one: how it is shared out.
 _APART_SHARE, _POOLED_SHARE, _SEARCH_SHARE = 0.4, 0.5, 0.85
@@ -75,21 +77,21 @@ class _Limits(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class _Effort:
-    """How much one program may take: until some moment, or a number of nodes."""
+    """How much the programs may take: until some moment, and a number of nodes each unless it is ``None``."""
 
-    until: float | None
-    nodes: int
+    until: float
+    nodes: int | None
 
     def of(self, seconds: float | None = None) -> _Limits:
-        """Limits of one program that may take at most some seconds, where there is a deadline."""
-        if self.until is None:
-            return {"node_limit": self.nodes}
+        """Limits of one program; where nodes are not counted, it may take at most some seconds."""
         left = self.until - time.monotonic()
+        if self.nodes is not None:
+            return {"node_limit": self.nodes, "time_limit": left}
         return {"time_limit": left if seconds is None else min(left, seconds)}
 
     @property
     def is_over(self) -> bool:
-        return self.until is not None and time.monotonic() >= self.until
+        return time.monotonic() >= self.until
 
 
 def refine(
@@ -108,11 +110,10 @@ def refine(
     """
     units = evaluator.units
     begin = time.monotonic()
+    seconds = _MOST_SECONDS if options.deadline is None else options.deadline - begin
 
     def effort(share: float, nodes: int) -> _Effort:
-        if options.deadline is None:
-            return _Effort(None, nodes)
-        return _Effort(begin + share * (options.deadline - begin), nodes)
+        return _Effort(begin + share * seconds, nodes if options.deadline is None else None)
 
     classes = copies_of(units)
     candidates = list(starts)
@@ -214,9 +215,9 @@ def _taken_apart(
         ascent.add(device)
     best = min((units.relaxed_seconds(device) for device in known), default=np.inf)
     made: list[IntArray] = []
-    for _ in range(_ASCENT_ROUNDS if effort.until is not None else _ASCENT_ROUNDS_WITHOUT_LIMIT):
+    for _ in range(_ASCENT_ROUNDS if effort.nodes is None else _ASCENT_ROUNDS_WITHOUT_LIMIT):
         goes_on = ascent.climb(best, _ASCENT_STEPS, effort.until)
-        seconds = None if effort.until is None else _ASSEMBLE_SECONDS
+        seconds = effort.of(_ASSEMBLE_SECONDS)["time_limit"]
         found = ascent.assemble(seconds, _ASSEMBLE_NODES)
         if found is not None:
             made.append(found)

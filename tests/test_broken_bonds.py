@@ -21,7 +21,7 @@ from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.simulator import simulate
 from random_dynamic_models import random_dynamic_model
 
-NETWORKS = ("dpt", "unet:dynamic", "swin:int8", "llama:dynamic")
+NETWORKS = ("dpt", "dpt:dynamic", "unet:dynamic", "swin:int8", "llama:dynamic")
 
 
 def heads(state: bool = False) -> ov.Model:
@@ -50,6 +50,44 @@ def spread() -> ov.Model:
     pattern = ops.concat([rows, np.int64([4]), np.int64([8])], 0, name="pattern")
     row = ops.reduce_mean(first, np.int64([0]), True, name="row")
     last = ops.softmax(ops.broadcast(row, pattern, name="spread"), 1, name="last")
+    return ov.Model([ops.result(ops.relu(last, name="end"), name="y")], [x])
+
+
+def folded_image() -> ov.Model:
+    """An image made of patches, its side computed as the root of their number, as vision networks do it."""
+    x = ops.parameter([-1, 3, -1, -1], np.float32, name="x")
+    weights = ops.constant(np.full((8, 3, 2, 2), 0.1, np.float32))
+    patches = ops.convolution(x, weights, [2, 2], [0, 0], [0, 0], [1, 1], name="patches")
+    flat = ops.transpose(ops.reshape(patches, np.int64([0, 0, -1]), True), np.int64([0, 2, 1]), name="flat")
+    shape = ops.shape_of(flat, name="shape")
+    count = ops.convert(ops.gather(shape, np.int64([1]), np.int64(0), name="count"), "f32", name="float")
+    side = ops.convert(ops.power(count, np.float32(0.5), name="root"), "i64", name="side")
+    batch = ops.gather(shape, np.int64([0]), np.int64(0), name="batch")
+    pattern = ops.concat([batch, side, side, np.int64([8])], 0, name="pattern")
+    image = ops.reshape(flat, pattern, False, name="image")
+    last = ops.softmax(image, 1, name="last")
+    return ov.Model([ops.result(ops.relu(last, name="end"), name="y")], [x])
+
+
+def scaled() -> ov.Model:
+    """A size that is known, computed in floats, of a tensor of which another size is not known."""
+    x = ops.parameter([-1, 4], np.float32, name="x")
+    size = ops.gather(ops.shape_of(x, name="shape"), np.int64(1), np.int64(0), name="size")
+    more = ops.multiply(ops.convert(size, "f32", name="float"), np.float32(1.5), name="more")
+    count = ops.convert(ops.ceiling(more, name="ceiling"), "i64", name="count")
+    ordinal = ops.range(np.int64(0), count, np.int64(1), "i64", name="range")
+    index = ops.mod(ordinal, size, name="index")
+    return ov.Model([ops.result(ops.gather(x, index, np.int64(1), name="last"), name="y")], [x])
+
+
+def measured() -> ov.Model:
+    """A reshaped tensor that is only measured, by the pattern of another Reshape."""
+    x = ops.parameter([-1, 8], np.float32, name="x")
+    rows = ops.gather(ops.shape_of(x, name="shape"), np.int64([0]), np.int64(0), name="rows")
+    pattern = ops.concat([rows, np.int64([4, 2])], 0, name="pattern")
+    only_measured = ops.relu(ops.reshape(x, pattern, False, name="split"), name="unary")
+    again = ops.shape_of(only_measured, name="again")
+    last = ops.softmax(ops.reshape(x, again, False, name="second"), 1, name="last")
     return ov.Model([ops.result(ops.relu(last, name="end"), name="y")], [x])
 
 
@@ -87,6 +125,14 @@ def test_a_broadcast_finds_the_constants_of_its_pattern_whatever_else_the_patter
     assert "Gather 'rows'" in reasons(heads(), "rows", "last", "end", "y")[0]
 
 
+def test_what_a_size_computed_in_floats_decides_is_never_handed_over() -> None:
+    assert reasons(folded_image(), "x", "patches") == []
+    assert reasons(scaled(), "index", "last", "y") == []
+    (reason,) = reasons(folded_image(), "last", "end", "y")
+    for name in ("Power 'root'", "no integer", "Reshape 'image'", "Softmax 'last'"):
+        assert name in reason
+
+
 @pytest.mark.parametrize(
     ("made", "there"),
     [
@@ -94,6 +140,9 @@ def test_a_broadcast_finds_the_constants_of_its_pattern_whatever_else_the_patter
         (heads, ("last", "end", "y")),
         (heads, ("split",)),
         (heads, ("rows", "last", "end", "y")),
+        (scaled, ("index", "last", "y")),
+        (measured, ("split", "unary")),
+        (measured, ("again", "second", "last", "end", "y")),
         (spread, ("last", "end", "y")),
         (spread, ("rows", "last", "end", "y")),
         (spread, ("rows", "pattern", "last", "end", "y")),
@@ -108,7 +157,7 @@ def test_hetero_agrees(made: Callable[[], ov.Model], there: tuple[str, ...], une
         with pytest.raises(RuntimeError, match="incompatible"):
             compiled.create_infer_request()
     else:
-        data = np.ones((3, 8), np.float32)
+        data = np.ones((3, 4 if made is scaled else 8), np.float32)
         expected = unequal_pair.compile_model(made(), "CPU")([data])[0]
         np.testing.assert_allclose(compiled.create_infer_request().infer([data])[0], expected, rtol=1e-5)
 

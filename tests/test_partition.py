@@ -302,3 +302,27 @@ def test_subgraphs_of_graphs_with_private_weights_are_those_of_the_plain_rules(
         count, roots = prepared.partition(devices)
         assert roots.tolist() == labels, (family, devices.tolist())
         assert count == reference.submodels(graph, labels)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_circles_that_break_into_single_nodes_are_those_of_the_plain_rules(seed: int) -> None:
+    # The last resort cuts off dozens of nodes, one by one, from few large subgraphs.
+    random = np.random.default_rng([seed, 77])
+    size = int(random.integers(30, 60))
+    edges = family_edges("window", size, random)
+    readers = [sorted(b for a, b in edges if a == v) for v in range(size)]
+    kinds, producer = [reference.GROUP] * size, list(range(size))
+    graph = reference.Graph.of(kinds, producer, readers)
+    prepared = _core.PartitionGraph(
+        np.array(kinds, np.uint8),
+        np.array(producer, np.int32),
+        np.cumsum([0, *map(len, readers)]).astype(np.int32),
+        np.array([c for r in readers for c in r], np.int32),
+    )
+    third = np.zeros(size, np.int32)
+    third[size // 3 : 2 * size // 3] = 1
+    strays = np.zeros(size, np.int32)
+    strays[random.integers(size, size=4)] = 1
+    for devices in (third, strays, third ^ strays, random.integers(2, size=size).astype(np.int32)):
+        _, roots = prepared.partition(devices)
+        assert roots.tolist() == reference.partition(graph, devices.tolist()), devices.tolist()

@@ -13,7 +13,8 @@ bool hands_over_lost_shape(const std::vector<ShapeLink>& links, const std::int32
             if (found) break;
             lost[link.target] |= link.kind & link_measures ? value : value | shape;
         }
-        if ((link.kind & link_value) && (cut || (lost[link.source] & value))) {
+        const bool unknown = cut || (link.kind & link_in_floats) || (lost[link.source] & value);
+        if ((link.kind & link_value) && unknown) {
             const bool decides = (link.kind & link_decides) && (cut || !(link.kind & link_sees_parts));
             lost[link.target] |= decides ? value | shape : value;
         }

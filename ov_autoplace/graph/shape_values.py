@@ -11,6 +11,9 @@ subgraph, because OpenVINO bounds the values of a chain from its start or not at
 may be apart from what it measures, since shapes cross with their tensors. Some ops look for Constants in what
 their pattern is made of (a Broadcast does, in a Concat): they know enough as long as that op is with them.
 
+Sizes that are computed in floating point are bounded in the model as it is given, but not always in what a
+device makes of it, whose integers have 32 bits: what such a size decides may never be handed over.
+
 Where the pattern is cut off, nothing is wrong yet: what fails is the next crossing of a tensor whose shape
 the subgraph no longer knows. :func:`shape_links` says along which edges that knowledge is lost, so that a
 placement can be judged exactly.
@@ -48,6 +51,8 @@ class LinkKind(IntFlag):
     """The consumer's value is the tensor's shape."""
     SEES_PARTS = 32
     """The consumer's shape is lost by a cut here only: it asks the value's maker for its Constants."""
+    IN_FLOATS = 64
+    """The value is a floating point number within bounds; it is lost wherever the cuts are."""
 
 
 # Op type -> input ports whose values decide the op's output shape.
@@ -156,10 +161,12 @@ def shape_links(
                 if record.op_type == "ShapeOf":
                     kind |= LinkKind.MEASURES
             if source in deciding:
-                decides = LinkKind.DECIDES if port in shape_ports else LinkKind(0)
-                decides |= LinkKind.SEES_PARTS if decides and consumer in seeing else LinkKind(0)
-                decides |= LinkKind.COMPUTES if consumer in computing else LinkKind(0)
-                kind |= LinkKind.VALUE | decides if decides else LinkKind(0)
+                uses = LinkKind.COMPUTES if consumer in computing else LinkKind(0)
+                if port in shape_ports:
+                    uses |= LinkKind.DECIDES | (LinkKind.SEES_PARTS if consumer in seeing else LinkKind(0))
+                if uses and _is_uncertain_float(records[source[0]], source[1]):
+                    uses |= LinkKind.IN_FLOATS
+                kind |= LinkKind.VALUE | uses if uses else LinkKind(0)
             if kind:
                 links.append((source[0], consumer, int(kind)))
     return links
@@ -176,7 +183,8 @@ def _forgettable_shapes(
         for port in _SHAPE_PORTS.get(record.op_type, ()):
             if port < len(record.sources) and record.sources[port] in deciding:
                 unknown.put(op.input(port))
-    if not unknown.inferred(clone):  # an op cannot do without the value: nothing is known of what follows
+    if not unknown.inferred(clone, ops):
+        # An op cannot do without the value: nothing is known of what follows.
         return {(i, port) for i, record in enumerate(records) for port in range(len(record.shapes))}
     return {(i, port) for i, record in enumerate(records) for port in _lost_outputs(record, ops[i])}
 
@@ -208,7 +216,7 @@ def _seeing_parts(
         for port, (source, _) in enumerate(records[op].sources):
             if source not in kept and not folded[source]:
                 unknown.put(ops[op].input(port))
-    if not unknown.inferred(clone):
+    if not unknown.inferred(clone, ops):
         return set()
     return {op for op in makers if not _lost_outputs(records[op], ops[op])}
 
@@ -227,9 +235,12 @@ class _Unknown:
             self._parameters[key] = opset.parameter(output.get_partial_shape(), output.get_element_type())
         reader.replace_source_output(self._parameters[key].output(0))
 
-    def inferred(self, clone: ov.Model) -> bool:
-        """Infer all shapes anew; false where an op refuses to do without what it read."""
+    def inferred(self, clone: ov.Model, ops: Sequence[ov.Node]) -> bool:
+        """Infer all shapes of ``ops`` anew; false where an op refuses to do without what it read."""
         clone.add_parameters(list(self._parameters.values()))
+        # OpenVINO skips what no Result needs, such as an op that only a cut-off pattern measured.
+        unread = [out for op in ops for out in op.outputs() if not out.get_target_inputs()]
+        clone.add_results([opset.result(out) for out in unread])
         try:
             clone.validate_nodes_and_infer_types()
         except RuntimeError:
@@ -258,6 +269,14 @@ def _admits(expected: ov.PartialShape, known: ov.PartialShape) -> bool:
     return not any(
         k.is_dynamic and e.is_static and e.get_length() > 0 for e, k in zip(expected, known, strict=True)
     )
+
+
+def _is_uncertain_float(record: OpRecord, port: int) -> bool:
+    """Whether an output is a floating point number of which only bounds are known: an exact one is folded."""
+    if not record.node.get_output_element_type(port).is_real():
+        return False
+    bounds = _bounds(record, port)
+    return bounds is None or not np.array_equal(*bounds)
 
 
 def _known_in_advance(record: OpRecord, port: int) -> bool:

@@ -69,25 +69,27 @@ def _reason(graph: ComputationGraph, bond: Bond, device: IntArray) -> str:
 def _lost_shapes(graph: ComputationGraph, subgraph: IntArray) -> list[BrokenBond]:
     """Tensors that leave a subgraph which does not know their shape, found as in the core."""
     broken = []
-    value_lost: dict[int, tuple[int, int]] = {}  # by op: the cut that is to blame
+    value_lost: dict[int, tuple[int, int]] = {}  # by op: the edge that is to blame
     shape_lost: dict[int, tuple[int, int]] = {}
     for source, target, kind in graph.shape_links.tolist():
         cut = subgraph[source] != subgraph[target]
         if kind & LinkKind.SHAPE and source in shape_lost:
             first, second = shape_lost[source]
             if cut:
+                where = "is in another subgraph" if subgraph[first] != subgraph[second] else "is no integer"
                 reason = (
-                    f"{_named(graph, first)}, from which {_named(graph, second)} takes a shape, is in "
-                    f"another subgraph, so the shape of what {_named(graph, source)} hands over to "
-                    f"{_named(graph, target)} in a third is not known there"
+                    f"{_named(graph, first)}, from which {_named(graph, second)} takes a shape, {where}, so "
+                    f"the shape of what {_named(graph, source)} hands over to {_named(graph, target)} in "
+                    "another is not known there"
                 )
                 broken.append(BrokenBond(graph.names[first], graph.names[second], reason))
             else:
                 value_lost.setdefault(target, (first, second))
                 if not kind & LinkKind.MEASURES:
                     shape_lost.setdefault(target, (first, second))
-        if kind & LinkKind.VALUE and (cut or source in value_lost):
-            blamed = (source, target) if cut else value_lost[source]
+        lost_here = cut or kind & LinkKind.IN_FLOATS
+        if kind & LinkKind.VALUE and (lost_here or source in value_lost):
+            blamed = (source, target) if lost_here else value_lost[source]
             value_lost.setdefault(target, blamed)
             if kind & LinkKind.DECIDES and (cut or not kind & LinkKind.SEES_PARTS):
                 shape_lost.setdefault(target, blamed)

@@ -21,6 +21,7 @@ from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.milp import refine, with_program
 from ov_autoplace.solvers.mincut import cut_proposals
 from ov_autoplace.solvers.pooling import without_copies
+from ov_autoplace.solvers.rounding import rounded_proposals
 from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["solve_auto"]
@@ -54,10 +55,7 @@ def solve_auto(table: CostTable, constraints: Constraints, options: SolverOption
     if len(units.usable_devices) <= 2:
         proposals, bound = cut_proposals(evaluator)
     else:
-        proposals = expansion_proposals(evaluator, options)
-        bound = evaluator.bound(isolating_bound(units))
-        if not units.has_memory_limits and table.num_devices > _FEW_DEVICES:
-            proposals, bound = with_program(evaluator, proposals, bound)
+        proposals, bound = _on_many_devices(evaluator, options)
     # Cuts do not see the circles that HETERO takes apart, and where these are dear all their proposals may be
     # far off; walking along the graph happens to make fewer of them.
     with suppress(PlacementError):  # of which the proposals found a way around
@@ -71,6 +69,18 @@ def solve_auto(table: CostTable, constraints: Constraints, options: SolverOption
     starts = [proposals[i] for i in order[: _STARTS if len(table) <= _STARTS_UP_TO else 1]]
     improved = [improve(evaluator, start, options, enough=bound) for start in starts]
     return evaluator.answer(evaluator.best(improved), bound)
+
+
+def _on_many_devices(evaluator: Evaluator, options: SolverOptions) -> tuple[list[IntArray], float]:
+    """Proposals for more than two devices, and a bound of the latency."""
+    units = evaluator.units
+    is_many = not units.has_memory_limits and evaluator.table.num_devices > _FEW_DEVICES
+    rounded = rounded_proposals(evaluator, options) if is_many else None
+    if rounded is not None:
+        return rounded
+    proposals = expansion_proposals(evaluator, options)
+    bound = evaluator.bound(isolating_bound(units))
+    return with_program(evaluator, proposals, bound) if is_many else (proposals, bound)
 
 
 def _limited(

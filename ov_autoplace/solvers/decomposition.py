@@ -36,6 +36,7 @@ _LABELS, _LABELS_AT_FIRST = 4_000, 400
 _PATIENCE = 12  # steps without a better bound, after which the next ones are shorter
 _SHORTER = 0.6
 _SHORTEST = 2e-3
+_NEW_SHARE = 0.05  # weight of the newest choice in the mean of all
 _DEFLECTION = 0.7  # share of the last direction in the next one
 _MOST_SETS = 600
 _SET_GAP = 2e-3
@@ -178,17 +179,20 @@ class Ascent:
         parts: The choices of single devices.
         bound: The best lower bound of the relaxed objective so far, in seconds.
         sets: What devices chose and can hold: (first device of the class, ``bool[U]``).
+        shares: Mean of what the first device of each class chose lately, ``float64[U, D]``.
     """
 
     parts: Decomposition
     bound: float = -np.inf
     sets: dict[tuple[int, bytes], BoolArray] = field(default_factory=dict)
+    shares: FloatArray = field(init=False)
     _prices: FloatArray = field(init=False)
     _step: float = 1.0
     _labels: int = _LABELS_AT_FIRST
 
     def __post_init__(self) -> None:
         self._prices = self.parts.units.op_seconds.min(axis=1)
+        self.shares = np.zeros_like(self.parts.units.op_seconds)
 
     def add(self, device: IntArray) -> None:
         """Remember the sets of a placement."""
@@ -232,9 +236,11 @@ class Ascent:
         """The bound at some prices, and how many devices take each unit there."""
         value, taken = float(prices.sum()), np.zeros(len(prices))
         costs, sets = self.parts.choose(prices, self._labels)
+        self.shares *= 1 - _NEW_SHARE
         for members, cost, chosen in zip(self.parts.classes, costs.tolist(), sets, strict=True):
             value += len(members) * cost
             taken += len(members) * chosen
+            self.shares[:, members[0]] += _NEW_SHARE * chosen
             self._remember(members[0], chosen)
         return value, taken
 

@@ -42,7 +42,13 @@ def solve_local(table: CostTable, constraints: Constraints, options: SolverOptio
     return evaluator.answer(improve(evaluator, evaluator.best(starts), options))
 
 
-def improve(evaluator: Evaluator, start: IntArray, options: SolverOptions, enough: float = 0.0) -> IntArray:
+def improve(
+    evaluator: Evaluator,
+    start: IntArray,
+    options: SolverOptions,
+    enough: float = 0.0,
+    work: int | None = None,
+) -> IntArray:
     """Move whole subgraphs, single units and runs of units as long as that makes the placement faster.
 
     Args:
@@ -50,13 +56,14 @@ def improve(evaluator: Evaluator, start: IntArray, options: SolverOptions, enoug
         start: Assignment of units that is allowed, ``int32[U]``.
         options: Seed and deadline.
         enough: Stop at this latency in seconds: a proven bound.
+        work: Most nodes that the simulator may visit; by default few, or many where there is a deadline.
 
     Returns:
         An assignment at least as fast as ``start``.
     """
     rng = np.random.default_rng(options.seed)
-    has_limit = options.deadline is not None
-    work = _WORK_WITH_TIME_LIMIT if has_limit else _WORK
+    if work is None:
+        work = _WORK if options.deadline is None else _WORK_WITH_TIME_LIMIT
     current, value = start, float(evaluator.latencies([start])[0])
     # What is left is counted as a share, since the work of a simulation changes with the placement.
     left, share = 1.0, _share(evaluator, current, work)

@@ -35,8 +35,10 @@ from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["refine", "solve_milp", "with_program"]
 
-# Without a time limit the effort is counted in nodes of search trees, so that answers can be repeated.
+# Without a time limit the effort is counted in nodes of search trees, so that answers can be repeated. On
+# graphs where that takes longer than anyone would wait, the clock ends it.
 _BOUND_NODES, _PART_NODES = 40, 10
+_MOST_SECONDS = 20.0
 _SPLITS_WITHOUT_LIMIT = 1
 # With one: how it is shared out.
 _APART_SHARE, _POOLED_SHARE, _SEARCH_SHARE = 0.4, 0.5, 0.85
@@ -76,21 +78,21 @@ class _Limits(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class _Effort:
-    """How much one program may take: until some moment, or a number of nodes."""
+    """How much the programs may take: until some moment, and a number of nodes each unless it is ``None``."""
 
-    until: float | None
-    nodes: int
+    until: float
+    nodes: int | None
 
     def of(self, seconds: float | None = None) -> _Limits:
-        """Limits of one program that may take at most some seconds, where there is a deadline."""
-        if self.until is None:
-            return {"node_limit": self.nodes}
+        """Limits of one program; where nodes are not counted, it may take at most some seconds."""
         left = self.until - time.monotonic()
+        if self.nodes is not None:
+            return {"node_limit": self.nodes, "time_limit": left}
         return {"time_limit": left if seconds is None else min(left, seconds)}
 
     @property
     def is_over(self) -> bool:
-        return self.until is not None and time.monotonic() >= self.until
+        return time.monotonic() >= self.until
 
 
 def refine(
@@ -109,11 +111,10 @@ def refine(
     """
     units = evaluator.units
     begin = time.monotonic()
+    seconds = _MOST_SECONDS if options.deadline is None else options.deadline - begin
 
     def effort(share: float, nodes: int) -> _Effort:
-        if options.deadline is None:
-            return _Effort(None, nodes)
-        return _Effort(begin + share * (options.deadline - begin), nodes)
+        return _Effort(begin + share * seconds, nodes if options.deadline is None else None)
 
     classes = copies_of(units)
     candidates = list(starts)
@@ -147,7 +148,7 @@ def with_program(
 ) -> tuple[list[IntArray], float]:
     """Without memory limits the program of a few devices is nearly solved by its relaxation.
 
-    The bound of single devices' choices comes first, where it knows subgraphs or the program is too large.
+    With more of them the relaxation is taken apart by device, for the bound alone.
 
     Returns:
         The proposals, with the program's answer where it is affordable, and the better of two bounds.
@@ -158,10 +159,8 @@ def with_program(
     variables = devices * len(units) + devices * (devices - 1) * len(units.producer)
     if best <= bound * (1 + _CLOSE_WITHOUT_LIMITS):
         return proposals, bound
-    is_small = variables <= _MOST_VARIABLES
-    bound = max(bound, _bound_apart(evaluator, best, only_pieces=is_small))
-    if not is_small or best <= bound * (1 + _CLOSE_WITHOUT_LIMITS):
-        return proposals, bound
+    if variables > _MOST_VARIABLES:
+        return proposals, max(bound, evaluator.bound(_bound_apart(units, best)))
     solved = solve_model(units, np.isfinite(units.op_seconds), node_limit=1)
     if solved.assignment is not None:
         proposals = [*proposals, solved.assignment]
@@ -217,9 +216,9 @@ def _taken_apart(
         ascent.add(device)
     best = min((units.relaxed_seconds(device) for device in known), default=np.inf)
     made: list[IntArray] = []
-    for _ in range(_ASCENT_ROUNDS if effort.until is not None else _ASCENT_ROUNDS_WITHOUT_LIMIT):
+    for _ in range(_ASCENT_ROUNDS if effort.nodes is None else _ASCENT_ROUNDS_WITHOUT_LIMIT):
         goes_on = ascent.climb(best, _ASCENT_STEPS, effort.until)
-        seconds = None if effort.until is None else _ASSEMBLE_SECONDS
+        seconds = effort.of(_ASSEMBLE_SECONDS)["time_limit"]
         found = ascent.assemble(seconds, _ASSEMBLE_NODES)
         if found is not None:
             made.append(found)
@@ -230,20 +229,13 @@ def _taken_apart(
     return made, max(bound, evaluator.bound(ascent.bound))
 
 
-def _bound_apart(evaluator: Evaluator, target: float, only_pieces: bool) -> float:
-    """A lower bound of the latency from single devices' choices; 0 where it takes too long.
-
-    ``only_pieces``: not without the subgraphs of each device.
-    """
-    units = evaluator.units
+def _bound_apart(units: UnitGraph, target: float) -> float:
+    """A lower bound of the relaxed objective from single devices' choices."""
     if len(units) > _MOST_UNITS or not len(units.producer):
         return 0.0
-    parts = Decomposition(units, units_are_nodes=evaluator.units_are_nodes)
-    if only_pieces and not parts.counts_pieces:
-        return 0.0
-    ascent = Ascent(parts)
+    ascent = Ascent(Decomposition(units))
     ascent.climb(target, _STEPS_WITHOUT_LIMITS)
-    return ascent.bound if parts.counts_pieces else evaluator.bound(ascent.bound)
+    return ascent.bound
 
 
 def _without_exchanges(units: UnitGraph, taken: UnitGraph, pools: list[list[int]]) -> BoolArray:

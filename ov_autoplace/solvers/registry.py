@@ -56,7 +56,7 @@ def solve(
         objective: What to minimise: ``"hetero"``, the latency of one request on OpenVINO's HETERO.
         time_limit: Seconds after which to stop searching; the search then goes on for longer than it
             would without one if the limit allows. ``None``: an effort that depends on the table alone, so
-            that the answer can be repeated.
+            that the answer can be repeated; where memory limits bind, the clock ends it after 20 seconds.
         seed: Seed of random choices.
         memory_limits: Bytes by device name, on top of the table's own capacities.
         pins: Device by name pattern (``fnmatch``) of groups or ops.

@@ -20,7 +20,8 @@ class SolverOptions:
     Attributes:
         objective: What is minimised; ``"hetero"``.
         deadline: ``time.monotonic()`` at which to stop searching, or ``None``: then a budget of
-            evaluations that depends on the table alone ends the search, and answers can be repeated.
+            evaluations that depends on the table alone ends the search, and answers can be repeated. Programs
+            under memory limits are ended by the clock too, after 20 seconds.
         seed: Seed of everything random.
         policy: Checkpoint of the solver ``policy``; ``None`` = the one that comes with the package.
     """

@@ -248,6 +248,31 @@ def test_probes_cross_devices_and_respect_what_a_device_supports() -> None:
     assert probe_assignments(on_devices(chain_table(1), np.ones((1, 2)))) == ()
 
 
+def limited(table: CostTable, first_device_holds: float) -> CostTable:
+    """The table with one byte per group, and so many on the first of its devices."""
+    memory = np.full(table.num_devices, np.inf)
+    memory[0] = first_device_holds
+    return replace(table, memory_bytes=np.ones(len(table)), result_bytes=None, memory_capacity=memory)
+
+
+def test_probes_fill_a_limited_device_without_overfilling_it() -> None:
+    table = limited(chain_table(40), 6)
+    held = [[np.count_nonzero(p == 0) for p in probe_assignments(table, seed=seed)] for seed in range(10)]
+    assert all(0 < count <= 6 for counts in held for count in counts)
+    # The first probe has one run on the device; where that begins short, there is nothing to fill it with.
+    assert np.median([counts[0] for counts in held]) >= 4
+
+
+def test_a_device_that_can_hold_no_group_takes_part_in_no_probe() -> None:
+    assert probe_assignments(limited(chain_table(40), 0.5)) == ()
+
+
+def test_two_groups_are_enough_for_a_probe() -> None:
+    probes = probe_assignments(chain_table(2))
+    assert probes
+    assert all(sorted(probe.tolist()) == [0, 1] for probe in probes)
+
+
 def on_devices(table: CostTable, op_seconds: np.ndarray) -> CostTable:
     """The table with other times, and as many devices as these have columns."""
     D = op_seconds.shape[1]

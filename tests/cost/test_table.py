@@ -70,6 +70,11 @@ def test_an_inconsistent_table_is_refused_in_one_sentence(change, sentence):
     assert "\n" not in str(raised.value)
 
 
+def test_a_tensor_that_nobody_reads_is_no_contradiction():
+    table = make_table(tensor_offsets=np.array([0, 2, 2, 3]), tensor_consumers=np.array([1, 2, 0]))
+    assert np.diff(table.tensor_offsets).tolist() == [2, 0, 1]
+
+
 def test_a_shared_constant_may_stand_behind_its_consumers():
     assert make_table().tensor_is_constant[2]  # of c, read by a
 

@@ -15,6 +15,7 @@ from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers import auto as auto_module
+from ov_autoplace.solvers import milp as milp_module
 from ov_autoplace.solvers import solve
 from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.pooling import copies_of, pooled
@@ -168,3 +169,24 @@ def test_the_limits_that_a_refusal_names_are_enough_and_one_byte_less_is_not(see
     solve(table, memory_limits=dict.fromkeys(limits, each))
     with pytest.raises(PlacementError):
         solve(table, memory_limits=dict.fromkeys(limits, each - 1))
+
+
+def test_without_a_time_limit_the_clock_ends_the_programs_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_module, "_ENUMERATED_PLACEMENTS", 1)
+    limits = []
+
+    def watched(*arguments, **limited):
+        limits.append((limited["node_limit"], limited["time_limit"]))
+        return solve_model(*arguments, **limited)
+
+    monkeypatch.setattr(milp_module, "solve_model", watched)
+    table = table_with_copies(0)
+    answer = solve(table)
+    assert limits
+    assert all(nodes > 0 and 0 < seconds <= milp_module._MOST_SECONDS for nodes, seconds in limits)
+    monkeypatch.setattr(milp_module, "_MOST_SECONDS", 0.0)
+    searched = len(limits)
+    hurried = solve(table)
+    assert len(limits) - searched < searched
+    assert (legal(table) == hurried.assignment).all(axis=1).any()
+    assert hurried.lower_bound_seconds <= answer.latency_seconds * (1 + 1e-6)

@@ -12,12 +12,13 @@ namespace ov_autoplace {
 
 // What an edge has to do with that; the bits of Python's LinkKind.
 enum LinkKind : std::int32_t {
-    link_value = 1,       // the tensor's value is known in advance; a cut loses it
-    link_shape = 2,       // the tensor's shape may be forgotten; a cut is an error then
-    link_decides = 4,     // the value decides the consumer's shapes
-    link_computes = 8,    // the consumer's own value is computed from the value
-    link_measures = 16,   // the consumer's value is the tensor's shape
-    link_sees_parts = 32  // what the value decides is lost by a cut here only
+    link_value = 1,        // the tensor's value is known in advance; a cut loses it
+    link_shape = 2,        // the tensor's shape may be forgotten; a cut is an error then
+    link_decides = 4,      // the value decides the consumer's shapes
+    link_computes = 8,     // the consumer's own value is computed from the value
+    link_measures = 16,    // the consumer's value is the tensor's shape
+    link_sees_parts = 32,  // what the value decides is lost by a cut here only
+    link_in_floats = 64    // the value is lost wherever the cuts are
 };
 
 struct ShapeLink {

@@ -31,6 +31,13 @@ def test_a_mix_that_is_clearly_faster_wins_and_the_gain_is_told():
     assert "20.0 % faster than CPU" in contest.reason
 
 
+def test_a_device_that_won_without_a_profile_of_its_own_can_run_the_model():
+    single = _entrant("CPU", [1, 1], 1.0, factor=1.0)
+    contest = verdict([single], reference=None, champion=single)
+    assert contest.winner is single
+    assert contest.reason == "CPU is the fastest device and no mix of devices is predicted to be faster"
+
+
 @pytest.mark.parametrize("factor", [0.99, 1.0])
 def test_a_mix_within_the_noise_loses_to_the_single_device(factor):
     single = _entrant("CPU", [1, 1], 1.0, factor=1.0)

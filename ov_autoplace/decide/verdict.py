@@ -157,9 +157,6 @@ def verdict(entrants: list[Entrant], reference: Entrant | None, champion: Entran
         winner = min(entrants, key=lambda e: e.proposal.predicted_seconds)
         reason = f"{winner.name} is predicted to be fastest; no candidate could be run"
         return Contest(winner, reason, everybody)
-    if reference is None:
-        reason = f"{champion.name} was measured fastest; no single device can run the model"
-        return Contest(champion, reason, everybody)
     if champion.proposal.is_single:
         mixes = [e for e in entrants if not e.proposal.is_single and (len(e.samples) or e.dropped)]
         hope = min(entrants, key=_prediction)
@@ -172,6 +169,9 @@ def verdict(entrants: list[Entrant], reference: Entrant | None, champion: Entran
             return Contest(champion, reason, everybody)
         verb = "was measured" if mixes else "is predicted"
         reason = f"{champion.name} is the fastest device and no mix of devices {verb} to be faster"
+        return Contest(champion, reason, everybody)
+    if reference is None:
+        reason = f"{champion.name} was measured fastest; no single device can run the model"
         return Contest(champion, reason, everybody)
     ratio = paired_ratio(champion.samples, reference.samples)
     spread = f"95 % interval {ratio.low:.3f} to {ratio.high:.3f} of its time"

@@ -37,6 +37,7 @@ napoleon_attr_annotations = False  # descriptions give types and shapes
 # A link that leads nowhere fails the build. What others document cannot be looked up without a network.
 nitpicky = True
 nitpick_ignore = [
+    ("py:class", "ov_autoplace._base.budget._Result"),  # a type variable
     # Constants without a description of their own.
     ("py:data", "EXTRA_DEVICES_VARIABLE"),
     ("py:data", "MUST_RULES"),

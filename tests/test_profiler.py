@@ -194,7 +194,7 @@ def test_threads_set_on_a_device_are_in_force_inside_hetero(profiler: _core.Prof
 _RUNS_FOR_LONG = """
 import signal, sys, threading
 import openvino as ov
-from ov_autoplace.devices.names import profiler_for
+from ov_autoplace.measure.isolation.interface import profiler_for
 
 # A shell starts what runs in the background with SIGINT ignored, and Python leaves that as it is.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -22,7 +22,6 @@ from ov_autoplace.policy.card import (
     update_card,
     write_checkpoint,
 )
-from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.runner import PolicyRunner
 from policy_checkpoints import handmade, handmade_files
 
@@ -299,6 +298,7 @@ def test_weights_of_another_network_or_in_another_form_are_refused(tmp_path: Pat
     from safetensors import numpy as safetensors
 
     from ov_autoplace.policy.config import CONFIGS
+    from ov_autoplace.policy.networks.checkpoint import load_network
 
     network = CONFIGS["autoplace-base"].to_dict()
     foreign = safetensors.save({"some.weight": np.zeros(3, dtype=np.float32)})

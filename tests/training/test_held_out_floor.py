@@ -19,7 +19,6 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.policy.networks.checkpoint import save_checkpoint
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.solvers import solve
 from ov_autoplace.training.targets import RandomTargets, random_task
@@ -92,6 +91,7 @@ def test_the_shipped_policy_is_above_the_floor_and_better_than_one_device(proble
 
 @pytest.mark.torch
 def test_a_policy_that_learned_nothing_is_below_the_floor(problems: list[HeldOut], tmp_path: Path) -> None:
+    from ov_autoplace.policy.networks.checkpoint import save_checkpoint
     from ov_autoplace.policy.networks.network import make_network
 
     save_checkpoint(tmp_path / "random", make_network("autoplace-base", seed=0), {}, {})

@@ -20,7 +20,6 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table
 from ov_autoplace.policy.card import CARD, WEIGHTS, load_card, read_file
 from ov_autoplace.policy.config import CONFIGS
-from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.training.logs import read_log
 from ov_autoplace.training.workload import Workload
 
@@ -195,6 +194,8 @@ def checkpoint(data: bytes, folder: Path) -> bool:
         return False
     stored(weights, folder, WEIGHTS)
     stored(signed, folder, CARD)
+    from ov_autoplace.policy.networks.checkpoint import load_network
+
     assert load_network(folder).state_dict().keys() == tensors.keys()
     return True
 

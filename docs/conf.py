@@ -48,7 +48,6 @@ nitpick_ignore_regex = [
     ("py:class", r"Path|Source|IntArray"),  # the standard library's, and aliases of ours
     ("py:class", r"Profiler|Executable|RaceResult|ov_autoplace\._core\..*"),  # the C++ core
     ("py:class", r"ov_autoplace\.graph\.records\..*"),  # made of a model on the way to its graph
-    ("py:class", r"ov_autoplace\.(budget\.Budget|proposals\.ProposalSource)"),  # the placer's own
     ("py:meth", r"Executable\..*"),
     ("py:attr", r"devices|Wiring\.bonds"),  # set in a constructor; said in the class's description
 ]

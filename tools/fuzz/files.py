@@ -187,7 +187,7 @@ def report(data: bytes, folder: Path) -> None:
 
 def target_seeds() -> list[bytes]:
     """A catalogued target, shortened."""
-    folder = Path(str(__import__("ov_autoplace").__file__)).parent / "targets"
+    folder = Path(str(__import__("ov_autoplace").__file__)).parent / "cost" / "catalogue"
     document = json.loads(min(folder.glob("*.json"), key=lambda path: path.stat().st_size).read_text())
     document["transfers"]["samples"] = [{"devices": ["CPU"], "tensor_bytes": 8, "seconds": [0.1, 0.2]}]
     document["samples"] = [

@@ -29,7 +29,7 @@ def test_so_many_layers_are_taken_that_each_half_saves_five_hand_overs():
 
 def test_a_hand_over_is_latency_bytes_and_the_dearer_launch():
     # That machine's GPU to CPU: 5 us and 50 ps per byte of 128 x 64 x 64 floats; launches of 30 and 6 us.
-    target = (ROOT / "ov_autoplace" / "targets" / "core-ultra-7-155h.json").read_text()
+    target = (ROOT / "ov_autoplace" / "cost" / "catalogue" / "core-ultra-7-155h.json").read_text()
     assert hand_over(target) == pytest.approx(5e-6 + 5e-11 * 4 * 128 * 64 * 64 + 30e-6)
 
 

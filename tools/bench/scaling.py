@@ -54,7 +54,7 @@ _PIECES = {
 _LONG = 8.0  # processor seconds of a part that is not repeated
 # Below, what grows with a model is hidden by what every model costs.
 _SMALLEST_FOR_EXPONENT = 1_000
-_TARGET = ROOT / "ov_autoplace" / "targets" / "core-ultra-7-155h.json"
+_TARGET = ROOT / "ov_autoplace" / "cost" / "catalogue" / "core-ultra-7-155h.json"
 _SIMULATIONS = 20
 _MEMORY = ("added MB", "peak MB", "policy peak MB", "HETERO peak MB")
 

@@ -31,7 +31,7 @@ from zoo import NAMES, build
 sys.path.insert(0, str(ROOT / "tests"))
 import reference_hetero
 
-CATALOGUE = ROOT / "ov_autoplace" / "targets"
+CATALOGUE = ROOT / "ov_autoplace" / "cost" / "catalogue"
 # Share of groups that stand on another device than the one before.
 CHANGES = {"runs of 50": 0.02, "runs of 10": 0.1, "independent": 0.5}
 # The Python simulator is quadratic and worse.

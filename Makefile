@@ -26,7 +26,7 @@ help:
 	@echo 'make bench       the whole benchmark suite: BENCHMARKS.md, benchmarks.json (hours, idle machine)'
 	@echo 'make bench-quick the same, meant for less than 10 minutes on 2 idle cores'
 	@echo 'make bench-gate  ratios that hold on any machine against the accepted benchmarks.json'
-	@echo 'make lint        ruff, mypy, clang-format, the type stub of the C++ core, the documents'
+	@echo 'make lint        ruff, mypy, clang-format, one-way imports, the type stub of the C++ core, the documents'
 	@echo 'make format      let ruff and clang-format rewrite the sources'
 	@echo 'make stub        regenerate ov_autoplace/_core.pyi after a change of the bindings'
 	@echo 'make clean       remove the environments and build folders'

@@ -78,12 +78,6 @@ def _state(core: ov.Core) -> dict[str, Any]:
     return state
 
 
-def _native_name(core: ov.Core, devices: str) -> str:
-    from ov_autoplace.devices.names import resolve_devices
-
-    return f"{DEVICE_NAME}:{','.join(resolve_devices(core, devices))}"
-
-
 def _compile_model(
     self: ov.Core,
     model: Any,

@@ -29,7 +29,6 @@ __all__ = [
     "read_file",
     "resolve_checkpoint",
     "shipped_checkpoint",
-    "update_card",
     "write_checkpoint",
 ]
 
@@ -215,27 +214,6 @@ def write_checkpoint(
 
     write_folder(folder, {**(beside or {}), **files, CARD: _card_text(network, files, training, metrics)})
     return load_card(folder)
-
-
-def update_card(
-    folder: str | os.PathLike[str],
-    training: Mapping[str, Any] | None = None,
-    metrics: Mapping[str, Any] | None = None,
-) -> Card:
-    """Replace what a checkpoint's card says about training or metrics; the network stays as it is.
-
-    Raises:
-        CheckpointError: It is not a checkpoint, or the values hold what JSON cannot.
-        OutputError: The folder cannot be written.
-    """
-    card = load_card(folder)
-    return write_checkpoint(
-        card.folder,
-        {name: read_file(card, name) for name in card.files},
-        card.network,
-        card.training if training is None else training,
-        card.metrics if metrics is None else metrics,
-    )
 
 
 def _card_text(

@@ -19,7 +19,6 @@ from ov_autoplace.policy.card import (
     load_card,
     read_file,
     resolve_checkpoint,
-    update_card,
     write_checkpoint,
 )
 from ov_autoplace.policy.runner import PolicyRunner
@@ -163,16 +162,6 @@ def test_the_digest_tells_checkpoints_apart(tmp_path: Path) -> None:
     assert checkpoint_key(str(first)) == checkpoint_key(str(same)) != checkpoint_key(str(other))
     assert checkpoint_key(str(tmp_path / "nothing")) == str(tmp_path / "nothing")
     assert checkpoint_key("none") == "none"
-
-
-def test_metrics_are_added_later_without_touching_the_network(tmp_path: Path) -> None:
-    folder = handmade(tmp_path / "net", training={"seed": 3})
-    before = load_card(folder)
-    card = update_card(folder, metrics={"held out": [0.1, 0.2]})
-    assert card.metrics == {"held out": [0.1, 0.2]}
-    assert card.training == {"seed": 3}
-    assert card.files == before.files
-    assert card.digest != before.digest
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])

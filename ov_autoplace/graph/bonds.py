@@ -20,6 +20,7 @@ class BondKind(Enum):
 
     VARIABLE = "a state variable is read and written in one subgraph only"
     CONSTANT = "devices want these values as constants"
+    WANTED_SIZE = "a device finds out a size that it must know from all ops that lead there"
     BOUNDED = "a tensor with a lower bound of a dynamic dimension cannot be handed over"
 
 
@@ -49,6 +50,7 @@ def bonds_of(graph: ComputationGraph, *, as_it_is: bool = False) -> list[Bond]:
         Bond(a, b, BondKind.VARIABLE) for positions in graph.variables for a, b in pairwise(sorted(positions))
     ]
     bonds += [Bond(a, b, BondKind.CONSTANT) for a, b in graph.hard_edges.tolist()]
+    bonds += [Bond(a, b, BondKind.WANTED_SIZE) for a, b in graph.wanted_size_edges.tolist()]
     if as_it_is:
         bonds += [Bond(a, b, BondKind.BOUNDED) for a, b in graph.bounded_edges.tolist()]
     return bonds

@@ -50,6 +50,8 @@ class ComputationGraph:
         bounded_edges: Edges that HETERO cannot cut in the model as it is, because a dynamic dimension has a
             lower bound, ``int32[B, 2]``; ``placement/bounded.py``
             mends that where a model is annotated or compiled.
+        wanted_size_edges: Edges that HETERO cannot cut because a device has to find out a size from all that
+            they connect, ``int32[W, 2]``.
         shape_links: Edges along which the knowledge of shapes is lost, as producer, consumer and
             :class:`~ov_autoplace.graph.shape_values.LinkKind`, ``int32[L, 3]``, consumers ascending.
     """
@@ -78,6 +80,7 @@ class ComputationGraph:
     variables: tuple[tuple[int, ...], ...] = ()
     hard_edges: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
     bounded_edges: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
+    wanted_size_edges: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
     shape_links: IntArray = field(default_factory=lambda: np.empty((0, 3), dtype=np.int32))
 
     def __len__(self) -> int:

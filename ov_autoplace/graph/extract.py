@@ -20,6 +20,7 @@ from ov_autoplace.graph.op_costs import op_costs
 from ov_autoplace.graph.records import ModelReader, OpRecord
 from ov_autoplace.graph.shape_values import deciding_tensors, shape_links
 from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.graph.wanted_sizes import wanted_size_edges
 
 __all__ = ["extract", "extract_structure"]
 
@@ -102,6 +103,7 @@ def _assemble(
         variables=_variables(marks),
         hard_edges=_edges_of(marks, lambda op, port: bool(foldable[op]) and (op, port) in deciding),
         bounded_edges=_edges_of(marks, lambda op, port: marks[op].shapes[port].bounded),
+        wanted_size_edges=frozen_array(wanted_size_edges(marks), np.int32).reshape(-1, 2),
         shape_links=frozen_array(shape_links(model, marks, deciding, foldable), np.int32).reshape(-1, 3),
     )
 

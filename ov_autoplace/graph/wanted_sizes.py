@@ -1,7 +1,7 @@
 """Ops that devices compile only where they know a size, although the model does not tell it.
 
 A device may find such a size out by simplifying what leads to the op; from which ops is its own affair. So
-everything of unknown shape before the op has to stay with it.
+everything of unknown shape before the op has to stay with it, which is more than some devices need.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def wanted_size_edges(records: Sequence[OpRecord]) -> list[tuple[int, int]]:
     while pending:
         producer, consumer = pending.pop()
         edges.append((producer, consumer))
-        if producer not in seen:
+        if producer not in seen and records[producer].op_type != "ShapeOf":
             seen.add(producer)
             pending += [
                 (source, producer)

@@ -15,9 +15,9 @@ import numpy as np
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.errors import CostTableError
 from ov_autoplace.graph.bonds import bonds_of
-from ov_autoplace.graph.computation_graph import CoarseGraph
+from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 
-__all__ = ["Wiring", "wiring_of_ops"]
+__all__ = ["CONSTANT", "GROUP", "PARAMETER", "RESULT", "Wiring", "node_kinds", "wiring_of_ops"]
 
 # The kinds of the C++ core's NodeKind.
 PARAMETER, CONSTANT, RESULT, GROUP = 1, 2, 3, 4
@@ -75,13 +75,18 @@ class Wiring:
             raise CostTableError(f"the wiring's node kinds must lie between 0 and {GROUP}")
 
 
+def node_kinds(graph: ComputationGraph) -> IntArray:
+    """What the C++ core takes each op of a graph for, ``int32[N]``."""
+    kinds = graph.is_parameter * PARAMETER + graph.is_constant * CONSTANT + graph.is_result * RESULT
+    return frozen_array(kinds, np.int32)
+
+
 def wiring_of_ops(coarse: CoarseGraph) -> Wiring:
     """The wiring of a model's ops, as exact as HETERO itself."""
     ops = coarse.ops
-    kind = ops.is_parameter * PARAMETER + ops.is_constant * CONSTANT + ops.is_result * RESULT
     return Wiring(
         node_group=coarse.group_of,
-        node_kind=kind.astype(np.int32),
+        node_kind=node_kinds(ops),
         tensor_producer=ops.tensor_producer,
         tensor_bytes=ops.tensor_bytes,
         tensor_offsets=ops.tensor_offsets,

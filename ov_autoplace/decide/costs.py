@@ -93,9 +93,7 @@ class CostSource:
             supported = supported_ops(self._core, model, graph.names, self._devices)
         return analytic_table(coarsen(graph, pins=self._options.pin), target, self._devices, supported)
 
-    def transfers(
-        self, session: ProfilingSession, properties: Mapping[str, Mapping[str, Any]]
-    ) -> tuple[TransferFit, bool]:
+    def transfers(self, known: Measured) -> tuple[TransferFit, bool]:
         """What crossings cost, and whether that is known or only assumed.
 
         From the target profile; else measured once per machine, as far as the budget goes: what an earlier
@@ -104,7 +102,7 @@ class CostSource:
         target = self.target
         if target is not None:
             return target.transfers, True
-        store = TransferStore(self._core, self._devices, properties)
+        store = TransferStore(self._core, self._devices, known.properties)
         samples = store.samples()
         complete = store.fit(samples) is not None
         fresh: list[TransferSample] = []
@@ -114,7 +112,7 @@ class CostSource:
             if not self._budget.allows(longest * (_LEISURE if complete else 1)):
                 break
             started = time.perf_counter()
-            fresh += measure_transfers(session.profiler, pair, sizes=(size,)).samples
+            fresh += measure_transfers(known.session.profiler, pair, sizes=(size,)).samples
             longest = time.perf_counter() - started
             complete = store.fit([*samples, *fresh]) is not None
         if fresh:

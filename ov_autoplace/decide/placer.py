@@ -256,7 +256,7 @@ class Placer:
         if proven is not None:
             return proven
         with self._phase("transfers"):
-            transfers, are_known = self._costs.transfers(known.session, known.properties)
+            transfers, are_known = self._costs.transfers(known)
         # TUNE corrects what crossings cost, so that they prove nothing there.
         if are_known and options.mode == "PROFILE":
             with self._phase("solve"):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import IntArray, csr_from_lists
+from ov_autoplace.cost.wiring import CONSTANT, PARAMETER, RESULT, node_kinds
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.names import unique_names
@@ -22,8 +23,8 @@ from ov_autoplace.placement.placement import Placement
 
 __all__ = ["count_graph_subgraphs", "graph_subgraphs", "number_devices", "subgraphs_of"]
 
-# The core's node kinds; every other op is 0.
-_KINDS = {"Parameter": 1, "Constant": 2, "Result": 3}
+# Every other op is 0.
+_KINDS = {"Parameter": PARAMETER, "Constant": CONSTANT, "Result": RESULT}
 
 _graphs: WeakKeyDictionary[ComputationGraph, _core.PartitionGraph] = WeakKeyDictionary()
 
@@ -80,9 +81,11 @@ def _partition(graph: ComputationGraph, device: IntArray) -> tuple[int, IntArray
         raise PlacementError(f"the graph has {len(graph)} ops, the placement {list(device.shape)}")
     prepared = _graphs.get(graph)
     if prepared is None:
-        kinds = graph.is_parameter * 1 + graph.is_constant * 2 + graph.is_result * 3
         prepared = _graphs[graph] = _core.PartitionGraph(
-            kinds.astype(np.uint8), graph.tensor_producer, graph.tensor_offsets, graph.tensor_consumers
+            node_kinds(graph).astype(np.uint8),
+            graph.tensor_producer,
+            graph.tensor_offsets,
+            graph.tensor_consumers,
         )
     return prepared.partition(np.ascontiguousarray(device, dtype=np.int32))
 

@@ -8,7 +8,8 @@
 // A parent must come before its child in an order that no split turns around: by level, parts of several
 // nodes first, then single nodes as they stand in the graph. Edges lead down the graph, so a way over single
 // nodes, of which there are tens of thousands in the end, stays on one level; only a part of several nodes
-// lets a way go back up and costs one. Levels only rise, and there are few.
+// lets a way go back up and costs one. Levels only rise. Their number has no bound but that of parts: where a
+// large part loses its parent again and again, single nodes below it are hung up anew each time.
 #pragma once
 
 #include <cstddef>

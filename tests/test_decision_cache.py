@@ -115,7 +115,7 @@ def test_models_with_loops_and_strings_have_a_hash_that_another_build_repeats():
 
 @pytest.fixture
 def config(tmp_path: Path) -> dict[str, object]:
-    return {"CACHE_DIR": str(tmp_path / "cache"), "AUTOPLACE_PIN": PINS, "AUTOPLACE_POLICY": "none"}
+    return {"CACHE_DIR": str(tmp_path / "cache"), "AUTOPLACE_PINS": PINS, "AUTOPLACE_POLICY": "none"}
 
 
 def entry_of(config: dict[str, object]) -> Path:
@@ -204,8 +204,8 @@ def test_properties_that_were_set_on_the_core_are_part_of_the_key(unequal_pair, 
         (["CPU"], {}),
         (PAIR, {"mode": "TUNE"}),
         (PAIR, {"time_budget_ms": 7}),
-        (PAIR, {"pin": {"first": "CPU"}}),
-        (PAIR, {"memory_limit": {"CPU": 1e9}}),
+        (PAIR, {"pins": {"first": "CPU"}}),
+        (PAIR, {"memory_limits": {"CPU": 1e9}}),
         (PAIR, {"seed": 7}),
         (PAIR, {"solvers": ("local",)}),
         (PAIR, {"policy": "none"}),
@@ -307,7 +307,7 @@ def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, monk
     assert confirm(unequal_pair, model, PAIR, options, device_of) is True
     factors["stored"] = 1.1
     assert confirm(unequal_pair, model, PAIR, options, device_of) is False
-    pinned = PlacerOptions(pin={"first": "XCPU"})
+    pinned = PlacerOptions(pins={"first": "XCPU"})
     assert confirm(unequal_pair, model, PAIR, pinned, device_of) is True  # nothing else is allowed
     noise[0] = 1000.0
     assert confirm(unequal_pair, model, PAIR, options, device_of) is None

@@ -19,7 +19,7 @@ from ov_autoplace.errors import DeviceError, ModelError, OptionError, ProfilingE
 
 QUICK = {"AUTOPLACE_TIME_BUDGET_MS": 50}
 # Pinned to both devices, so that the answer is a mix whatever the measurements say.
-MIXED = {**QUICK, "AUTOPLACE_PIN": {"first": "XCPU", "second": "CPU"}}
+MIXED = {**QUICK, "AUTOPLACE_PINS": {"first": "XCPU", "second": "CPU"}}
 PAIR = "AUTOPLACE:XCPU,CPU"
 
 
@@ -165,7 +165,7 @@ def test_a_mix_can_be_exported_when_its_core_is_gone(tmp_path, model):
     program = """
 import gc, sys
 import conftest, ov_autoplace
-config = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PIN": {"first": "XCPU", "second": "CPU"}}
+config = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PINS": {"first": "XCPU", "second": "CPU"}}
 compiled = conftest.unequal_pair.__wrapped__().compile_model(sys.argv[1], "AUTOPLACE:XCPU,CPU", config)
 gc.collect()
 exported = compiled.export_model().getvalue()
@@ -198,7 +198,7 @@ def test_options_are_properties_that_can_be_set_and_read(unequal_pair, model):
 
 def test_the_supported_properties_name_ours_and_heteros(unequal_pair):
     supported = unequal_pair.get_property(PAIR, "SUPPORTED_PROPERTIES")
-    assert supported["AUTOPLACE_PIN"] == "RW"
+    assert supported["AUTOPLACE_PINS"] == "RW"
     assert "MULTI_DEVICE_PRIORITIES" in supported
     assert unequal_pair.get_property(PAIR, "MULTI_DEVICE_PRIORITIES") == "XCPU,CPU"
 
@@ -254,7 +254,7 @@ def test_a_damaged_cache_entry_is_replaced(unequal_pair, model, expected, tmp_pa
 
 
 def test_an_annotated_model_is_placed_without_searching(unequal_pair, model, expected, tmp_path, monkeypatch):
-    placement = ov_autoplace.place(model, ["XCPU", "CPU"], core=unequal_pair, pin=MIXED["AUTOPLACE_PIN"])
+    placement = ov_autoplace.place(model, ["XCPU", "CPU"], core=unequal_pair, pins=MIXED["AUTOPLACE_PINS"])
     ov_autoplace.annotate(model, placement)
     ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
     monkeypatch.setattr("ov_autoplace.decide.placer.Placer.place", lambda *_: pytest.fail("searched"))
@@ -274,7 +274,7 @@ def test_duplicate_names_do_not_confuse_the_placement(unequal_pair, model, expec
     for op in model.get_ops():
         if op.get_type_name() == "MatMul":
             op.set_friendly_name("twin")
-    config = {**QUICK, "AUTOPLACE_PIN": {"twin": "XCPU", "twin_1": "CPU"}}
+    config = {**QUICK, "AUTOPLACE_PINS": {"twin": "XCPU", "twin_1": "CPU"}}
     compiled = unequal_pair.compile_model(model, PAIR, config)
     assert compiled.get_property("HETERO_NUMBER_OF_SUBMODELS") == 2
     _check(compiled, expected)

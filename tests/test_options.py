@@ -13,8 +13,8 @@ def test_the_properties_are_the_documented_ones():
     assert set(PROPERTY_NAMES) == {
         "AUTOPLACE_MODE",
         "AUTOPLACE_TIME_BUDGET_MS",
-        "AUTOPLACE_PIN",
-        "AUTOPLACE_MEMORY_LIMIT",
+        "AUTOPLACE_PINS",
+        "AUTOPLACE_MEMORY_LIMITS",
         "AUTOPLACE_SHAPES",
         "AUTOPLACE_TARGET",
         "AUTOPLACE_POLICY",
@@ -47,9 +47,9 @@ def test_an_unknown_argument_is_refused_with_the_nearest_valid_name():
         ("time_budget_ms", "soon", "number of milliseconds"),
         ("time_budget_ms", -1, "0 or more"),
         ("time_budget_ms", float("nan"), "0 or more"),
-        ("pin", "not json", "JSON object"),
-        ("pin", {"conv*": 3}, "device name"),
-        ("memory_limit", {"GPU": "lots"}, "500MB"),
+        ("pins", "not json", "JSON object"),
+        ("pins", {"conv*": 3}, "device name"),
+        ("memory_limits", {"GPU": "lots"}, "500MB"),
         ("shapes", {"x": "1,3"}, "list of sizes"),
         ("shapes", {"x": [1, -1]}, "list of sizes"),
         ("policy", 3, "folder of a checkpoint"),
@@ -70,8 +70,8 @@ def test_values_may_come_as_text_as_properties_do():
     options = PlacerOptions(
         mode="zero-shot",
         time_budget_ms="250",
-        pin='{"conv*": "GPU"}',
-        memory_limit='{"GPU": "2GiB", "NPU": "500 MB"}',
+        pins='{"conv*": "GPU"}',
+        memory_limits='{"GPU": "2GiB", "NPU": "500 MB"}',
         shapes='{"x": [1, 3, 8, 8]}',
         seed="7",
         target="",
@@ -79,8 +79,8 @@ def test_values_may_come_as_text_as_properties_do():
     )
     assert options.mode == "ZERO_SHOT"
     assert options.time_budget_ms == 250
-    assert options.pin == {"conv*": "GPU"}
-    assert options.memory_limit == {"GPU": 2 * 2**30, "NPU": 5e8}
+    assert options.pins == {"conv*": "GPU"}
+    assert options.memory_limits == {"GPU": 2 * 2**30, "NPU": 5e8}
     assert options.shapes == {"x": [1, 3, 8, 8]}
     assert options.seed == 7
     assert options.target is None
@@ -114,9 +114,9 @@ def test_the_shape_of_a_tensor_is_a_shape():
 def test_sizes_are_decimal_or_binary_by_their_suffix():
     sizes = {"7": 7, "7 b": 7, "2kb": 2e3, "2KiB": 2048, "1.5MB": 1.5e6, "1MiB": 2**20, "3GB": 3e9, 11: 11}
     for text, size in sizes.items():
-        assert PlacerOptions(memory_limit={"GPU": text}).memory_limit == {"GPU": size}
+        assert PlacerOptions(memory_limits={"GPU": text}).memory_limits == {"GPU": size}
     with pytest.raises(OptionError, match="500MB or 2GiB"):
-        PlacerOptions(memory_limit={"GPU": "2G"})
+        PlacerOptions(memory_limits={"GPU": "2G"})
 
 
 def test_properties_that_openvino_wrapped_are_unwrapped():
@@ -125,3 +125,16 @@ def test_properties_that_openvino_wrapped_are_unwrapped():
     _, properties = split_config(wrapped)
 
     assert properties == {"DEVICE_PROPERTIES": {"CPU": {"NUM_STREAMS": 2}}}
+
+
+def test_former_names_of_pins_and_memory_limits_are_understood() -> None:
+    options = PlacerOptions.from_arguments({"pin": {"a": "CPU"}, "memory_limit": {"CPU": "1KB"}})
+    assert (options.pins, options.memory_limits) == ({"a": "CPU"}, {"CPU": 1000.0})
+    own, rest = split_config({"AUTOPLACE_PIN": {"a": "CPU"}, "AUTOPLACE_MEMORY_LIMIT": {}})
+    assert (own, rest) == ({"pins": {"a": "CPU"}, "memory_limits": {}}, {})
+    with pytest.raises(OptionError, match="given twice, once as pin"):
+        PlacerOptions.from_arguments({"pins": {"a": "CPU"}, "pin": {"b": "CPU"}})
+    with pytest.raises(OptionError, match="AUTOPLACE_PINS is given twice"):
+        split_config({"AUTOPLACE_PINS": {"a": "CPU"}, "AUTOPLACE_PIN": {"b": "CPU"}})
+    with pytest.raises(OptionError, match="there is no property AUTOPLACE_pins"):
+        split_config({"AUTOPLACE_pins": {}})

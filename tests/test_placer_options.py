@@ -141,7 +141,7 @@ def test_limits_that_cannot_be_met_are_told_with_the_numbers() -> None:
         PlacementError,
         match=r"loosen .* \(.* does not fit into 100 bytes on GPU.* it needs at least 65536 bytes",
     ):
-        ov_autoplace.place(matmuls(), "GPU,CPU", memory_limit=limits, policy="none", **TARGET)
+        ov_autoplace.place(matmuls(), "GPU,CPU", memory_limits=limits, policy="none", **TARGET)
 
 
 def test_the_limit_of_a_device_that_is_left_out_is_left_out_too(
@@ -156,7 +156,7 @@ def test_the_limit_of_a_device_that_is_left_out_is_left_out_too(
 
     monkeypatch.setattr(ProfilingSession, "compile_device", broken)
     limits = {"XCPU": "1MB", "CPU": "1GB"}
-    placement = ov_autoplace.place(matmuls(1), ["XCPU", "CPU"], core=unequal_pair, memory_limit=limits)
+    placement = ov_autoplace.place(matmuls(1), ["XCPU", "CPU"], core=unequal_pair, memory_limits=limits)
     assert placement.devices == ("CPU",)
 
 

@@ -120,7 +120,7 @@ def test_the_lone_half_of_a_surrogate_pair_is_one_sentence_of_every_reader(tmp_p
     with pytest.raises(PlacementError, match="lone half of a surrogate pair"):
         Placement.load(path)
     with pytest.raises(AutoplaceError, match="lone half of a surrogate pair"):
-        PlacerOptions.from_arguments({"pin": text})
+        PlacerOptions.from_arguments({"pins": text})
 
 
 def test_lone_halves_from_python_are_refused_too_and_whole_pairs_are_kept() -> None:

@@ -86,7 +86,7 @@ def test_no_policy_is_compiled_for_estimates_when_the_budget_has_ended(unequal_p
 
 
 def test_pins_are_kept_where_there_is_no_time_to_measure(unequal_pair, steps):
-    placement = place(unequal_pair, 0.0, pin={"matmul0": "XCPU", "matmul3": "CPU"})
+    placement = place(unequal_pair, 0.0, pins={"matmul0": "XCPU", "matmul3": "CPU"})
     assert (placement.to_dict()["matmul0"], placement.to_dict()["matmul3"]) == ("XCPU", "CPU")
 
 

@@ -19,14 +19,14 @@ __all__ = [
     "Devices",
     "Isolation",
     "Json",
-    "MemoryLimit",
+    "MemoryLimits",
     "Mode",
     "ModeName",
     "Model",
-    "Pin",
+    "Pins",
     "Policy",
     "Seed",
-    "Shape",
+    "Shapes",
     "Solvers",
     "Target",
     "TimeBudget",
@@ -66,17 +66,25 @@ Target = Annotated[
 TimeBudget = Annotated[
     float | None, typer.Option("--time-budget-ms", help="Milliseconds for running candidates.")
 ]
-Pin = Annotated[
+Pins = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATTERN=DEVICE", help="Keep the ops of this name pattern on a device. Repeatable."),
+    typer.Option(
+        "--pin", metavar="PATTERN=DEVICE", help="Keep the ops of this name pattern on a device. Repeatable."
+    ),
 ]
-MemoryLimit = Annotated[
+MemoryLimits = Annotated[
     list[str] | None,
-    typer.Option(metavar="DEVICE=SIZE", help="Use at most so much of a device, like GPU=2GiB. Repeatable."),
+    typer.Option(
+        "--memory-limit",
+        metavar="DEVICE=SIZE",
+        help="Use at most so much of a device, like GPU=2GiB. Repeatable.",
+    ),
 ]
-Shape = Annotated[
+Shapes = Annotated[
     list[str] | None,
-    typer.Option(metavar="INPUT=SHAPE", help="Size of a dynamic input, like x=[1,3,224,224]. Repeatable."),
+    typer.Option(
+        "--shape", metavar="INPUT=SHAPE", help="Size of a dynamic input, like x=[1,3,224,224]. Repeatable."
+    ),
 ]
 Policy = Annotated[
     str | None,
@@ -119,9 +127,9 @@ def placer_arguments(
     mode: ModeName | None,
     target: str | None,
     time_budget_ms: float | None,
-    pin: Sequence[str] | None,
-    memory_limit: Sequence[str] | None,
-    shape: Sequence[str] | None,
+    pins: Sequence[str] | None,
+    memory_limits: Sequence[str] | None,
+    shapes: Sequence[str] | None,
     policy: str | None = None,
     solvers: str | None = None,
     seed: int | None,
@@ -141,9 +149,9 @@ def placer_arguments(
         "mode": mode.value if mode is not None else None,
         "target": target,
         "time_budget_ms": time_budget_ms,
-        "pin": pairs("--pin", pin, str, last=True),
-        "memory_limit": pairs("--memory-limit", memory_limit, str),
-        "shapes": pairs("--shape", shape, _shape, last=True),
+        "pins": pairs("--pin", pins, str, last=True),
+        "memory_limits": pairs("--memory-limit", memory_limits, str),
+        "shapes": pairs("--shape", shapes, _shape, last=True),
         "policy": policy,
         "solvers": solvers,
         "seed": seed,

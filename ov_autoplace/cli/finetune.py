@@ -63,9 +63,9 @@ def finetune(
     superposition_only: SuperpositionOnly = False,
     resume: Resume = False,
     target: arguments.Target = None,
-    pin: arguments.Pin = None,
-    memory_limit: arguments.MemoryLimit = None,
-    shape: arguments.Shape = None,
+    pins: arguments.Pins = None,
+    memory_limits: arguments.MemoryLimits = None,
+    shapes: arguments.Shapes = None,
     seed: arguments.Seed = None,
     isolation: arguments.Isolation = None,
     config: arguments.Config = None,
@@ -83,15 +83,15 @@ def finetune(
         mode=None,
         target=target,
         time_budget_ms=None,
-        pin=pin,
-        memory_limit=memory_limit,
-        shape=shape,
+        pins=pins,
+        memory_limits=memory_limits,
+        shapes=shapes,
         seed=seed,
         isolation=isolation,
         config=config,
     )
     unused = sorted(
-        set(options) - {"seed", "shapes", "pin", "memory_limit", "target", "isolation", "properties"}
+        set(options) - {"seed", "shapes", "pins", "memory_limits", "target", "isolation", "properties"}
     )
     if unused:
         raise OptionError(f"--config sets {PREFIX}{unused[0].upper()}, which tuning has no use for")

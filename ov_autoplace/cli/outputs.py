@@ -152,8 +152,8 @@ def changes_of(explanation: Explanation, options: dict[str, Any]) -> list[WhatIf
     return what_ifs(
         explanation.table,
         explanation.assignment,
-        memory_limits=settings.memory_limit,
-        pins=settings.pin,
+        memory_limits=settings.memory_limits,
+        pins=settings.pins,
         seed=settings.seed,
     )
 

@@ -96,7 +96,7 @@ class Request:
                 self.core,
                 shapes=options.get("shapes"),
                 properties=options.get("properties"),
-                pins=options.get("pin"),
+                pins=options.get("pins"),
                 isolation=PlacerOptions.from_arguments(options).isolation,
             )
         return table

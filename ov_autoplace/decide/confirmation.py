@@ -44,7 +44,7 @@ def confirm(
     """
     properties = device_properties(core, devices, options.properties)
     used = set(device_of.values())
-    room = room_of(core, model, devices, options.shapes, options.memory_limit)
+    room = room_of(core, model, devices, options.shapes, options.memory_limits)
     with ProfilingSession(
         core,
         model,
@@ -78,5 +78,5 @@ def confirm(
 
 def _rivals(devices: Sequence[str], options: PlacerOptions) -> list[str]:
     """The devices on which the whole model may stand: pinned to no other."""
-    pinned = set(options.pin.values())
+    pinned = set(options.pins.values())
     return [d for d in devices if pinned <= {d}]

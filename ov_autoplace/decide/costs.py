@@ -91,7 +91,7 @@ class CostSource:
         target = self.target or generic_target(self._core, self._devices)
         if supported is None and set(self._devices) <= set(self._core.available_devices):
             supported = supported_ops(self._core, model, graph.names, self._devices)
-        return analytic_table(coarsen(graph, pins=self._options.pin), target, self._devices, supported)
+        return analytic_table(coarsen(graph, pins=self._options.pins), target, self._devices, supported)
 
     def transfers(self, known: Measured) -> tuple[TransferFit, bool]:
         """What crossings cost, and whether that is known or only assumed.
@@ -137,11 +137,11 @@ class CostSource:
         if not budget.allows(2 * (timed + probes)):
             return self.counted(known, transfers)
         return profile_session(
-            known.session, known.graph, known.supported, self._options.pin, transfers, counted=known.counted
+            known.session, known.graph, known.supported, self._options.pins, transfers, counted=known.counted
         )
 
     def counted(self, known: Measured, transfers: TransferFit) -> Profile:
         """The cost table from the counted nodes alone; nothing more is run."""
         return counted_profile(
-            self._devices, known.graph, known.supported, known.counted, self._options.pin, transfers
+            self._devices, known.graph, known.supported, known.counted, self._options.pins, transfers
         )

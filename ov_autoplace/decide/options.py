@@ -24,6 +24,7 @@ __all__ = [
     "PROPERTY_NAMES",
     "PlacerOptions",
     "Progress",
+    "option_of",
     "split_config",
 ]
 
@@ -34,6 +35,7 @@ POLICY_SOLVER = "policy"
 _NO_SOLVERS = "none"
 _SWITCH = {"YES": True, "TRUE": True, "NO": False, "FALSE": False}
 DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
+_FORMER_NAMES = {"pin": "pins", "memory_limit": "memory_limits"}  # still understood
 _SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
 
 Progress = Callable[[int, int, str], None]
@@ -52,12 +54,12 @@ class PlacerOptions:
             What there is no time for is left out, and where not even every device can be profiled, the
             answer rests on estimates, and says so. ``None`` takes the mode's default: 2,000 (``PROFILE``) or
             30,000 (``TUNE``), and more for models that take long to compile or to run.
-        pin: ``{pattern: device}``. A pattern is compared with the whole friendly name of each op, case
+        pins: ``{pattern: device}``. A pattern is compared with the whole friendly name of each op, case
             counts, and ``*``, ``?`` and ``[...]`` are wildcards. Where several match, the last one decides,
             so exceptions stand behind the rule. What cannot be separated from a pinned op goes with it. A
             pattern that matches nothing, a device that cannot run a pinned op, and two devices for ops that
             cannot be separated are errors. On the command line: ``--pin PATTERN=DEVICE``, once per pattern.
-        memory_limit: ``{device: size}``: the most bytes of weights and results that the ops of a device may
+        memory_limits: ``{device: size}``: the most bytes of weights and results that the ops of a device may
             hold, where results count as long as they are alive. A size is a number of bytes or a text with
             ``B``, ``KB``, ``MB``, ``GB`` (powers of 1000) or ``KiB``, ``MiB``, ``GiB`` (of 1024). Limits that
             no placement keeps are an error. What a device, or the target profile, says of its memory holds
@@ -90,8 +92,8 @@ class PlacerOptions:
 
     mode: str = "PROFILE"
     time_budget_ms: float | None = None
-    pin: Mapping[str, str] = field(default_factory=dict)
-    memory_limit: Mapping[str, float] = field(default_factory=dict)
+    pins: Mapping[str, str] = field(default_factory=dict)
+    memory_limits: Mapping[str, float] = field(default_factory=dict)
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     target: str | None = None
     policy: str | None = None
@@ -124,10 +126,15 @@ class PlacerOptions:
             OptionError: An unknown name or a bad value.
         """
         known = [f.name for f in fields(cls)]
-        for name in arguments:
+        given: dict[str, Any] = {}
+        for said, value in arguments.items():
+            name = _FORMER_NAMES.get(said, said)
             if name not in known:
-                raise OptionError(f"there is no option {name!r}{_nearest(name, known)}")
-        return cls(**arguments)
+                raise OptionError(f"there is no option {said!r}{_nearest(said, known)}")
+            if said != name and given.get(name):
+                raise OptionError(f"{name} is given twice, once as {said}; give it once")
+            given[name] = value
+        return cls(**given)
 
 
 def split_config(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -137,18 +144,31 @@ def split_config(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict
         The placer's arguments (``AUTOPLACE_MODE`` becomes ``mode``) and OpenVINO's own properties.
 
     Raises:
-        OptionError: An ``AUTOPLACE_*`` key that does not exist.
+        OptionError: An ``AUTOPLACE_*`` key that does not exist, or that is given by both of its names.
     """
-    own, rest = {}, {}
+    own: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
     for key, value in (config or {}).items():
         if not str(key).startswith(PREFIX):
             # The functions of openvino.properties wrap what they are given.
             rest[key] = value.value if isinstance(value, ov.OVAny) else value
-        elif key in PROPERTY_NAMES:
-            own[key[len(PREFIX) :].lower()] = value
-        else:
+            continue
+        option = option_of(key)
+        if option is None:
             raise OptionError(f"there is no property {key}{_nearest(key, PROPERTY_NAMES)}")
+        if option in own:
+            raise OptionError(
+                f"{PREFIX}{option.upper()} is given twice, once by its former name; give it once"
+            )
+        own[option] = value
     return own, rest
+
+
+def option_of(property_name: str) -> str | None:
+    """The placer's argument that a property sets, or ``None``: ``"mode"`` of ``"AUTOPLACE_MODE"``."""
+    name = property_name.removeprefix(PREFIX).lower()
+    name = _FORMER_NAMES.get(name, name)
+    return name if property_name == property_name.upper() and name in _PARSERS else None
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
@@ -188,16 +208,16 @@ def _mapping(name: str, value: Any) -> Mapping[str, Any]:
     return dict(value)
 
 
-def _pin(value: Any) -> Mapping[str, str]:
-    pins = _mapping("PIN", value)
+def _pins(value: Any) -> Mapping[str, str]:
+    pins = _mapping("PINS", value)
     for pattern, device in pins.items():
         if not isinstance(device, str) or not device:
-            raise OptionError(f"{PREFIX}PIN maps {pattern!r} to {device!r}; it must be a device name")
+            raise OptionError(f"{PREFIX}PINS maps {pattern!r} to {device!r}; it must be a device name")
     return pins
 
 
-def _memory_limit(value: Any) -> Mapping[str, float]:
-    return {device: _bytes(device, limit) for device, limit in _mapping("MEMORY_LIMIT", value).items()}
+def _memory_limits(value: Any) -> Mapping[str, float]:
+    return {device: _bytes(device, limit) for device, limit in _mapping("MEMORY_LIMITS", value).items()}
 
 
 def _bytes(device: str, value: Any) -> float:
@@ -213,7 +233,7 @@ def _bytes(device: str, value: Any) -> float:
         result = -1.0
     if not result >= 0:
         raise OptionError(
-            f"{PREFIX}MEMORY_LIMIT of {device} is {value!r}; write bytes, or like 500MB or 2GiB"
+            f"{PREFIX}MEMORY_LIMITS of {device} is {value!r}; write bytes, or like 500MB or 2GiB"
         )
     return result
 
@@ -282,8 +302,8 @@ def _solvers(value: Any) -> tuple[str, ...]:
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "mode": _mode,
     "time_budget_ms": _budget,
-    "pin": _pin,
-    "memory_limit": _memory_limit,
+    "pins": _pins,
+    "memory_limits": _memory_limits,
     "shapes": _shapes,
     "target": _target,
     "policy": _policy,

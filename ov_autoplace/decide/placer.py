@@ -16,6 +16,7 @@ useful first: probes of what crossings cost in this model, repeated compilations
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -32,7 +33,7 @@ from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.decide.costs import CostSource, Measured
-from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions, Progress
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.unfolding import unfolded
@@ -70,7 +71,19 @@ def place(
     devices: str | Sequence[str] | None = None,
     mode: str = "PROFILE",
     core: ov.Core | None = None,
-    **options: Any,
+    *,
+    time_budget_ms: float | None = None,
+    pins: Mapping[str, str] | None = None,
+    memory_limits: Mapping[str, float | str] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    target: str | os.PathLike[str] | None = None,
+    policy: str | os.PathLike[str] | None = None,
+    solvers: Sequence[str] | str = DEFAULT_SOLVERS,
+    seed: int = 0,
+    isolation: bool = True,
+    properties: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    **former: Any,
 ) -> Placement:
     """Decide which device runs each op of ``model``, which is not modified.
 
@@ -79,7 +92,19 @@ def place(
         devices: Real devices, ``"GPU,CPU"`` or a sequence; all of the Core's when ``None``.
         mode: ``ZERO_SHOT``, ``PROFILE`` or ``TUNE``.
         core: Where the devices are; ``None`` means a new Core.
-        **options: The other fields of :class:`~ov_autoplace.decide.options.PlacerOptions`.
+        time_budget_ms: Milliseconds for the whole decision; the mode's default when ``None``. This and what
+            follows is told at length in :class:`~ov_autoplace.decide.options.PlacerOptions`.
+        pins: Device by pattern of op names.
+        memory_limits: Bytes, or a text like ``"2GiB"``, by device.
+        shapes: Shape by input name, for dynamic inputs.
+        target: A target profile: a path, or a name of the catalogue.
+        policy: Checkpoint of the policy that proposes placements, ``"base"`` or ``"none"``.
+        solvers: Who else proposes placements, in this order.
+        seed: Of everything random.
+        isolation: Measure in a child process.
+        properties: OpenVINO properties that the model will be compiled with.
+        progress: Called as the work goes on.
+        **former: ``pin`` and ``memory_limit``, the former names of ``pins`` and ``memory_limits``.
 
     Returns:
         A device for every op; ``decision`` says how it was chosen.
@@ -87,7 +112,23 @@ def place(
     Raises:
         AutoplaceError: One of its kinds, when the request or the model cannot be met.
     """
-    settings = PlacerOptions.from_arguments({"mode": mode, **options})
+    settings = PlacerOptions.from_arguments(
+        {
+            "mode": mode,
+            "time_budget_ms": time_budget_ms,
+            "pins": pins or {},
+            "memory_limits": memory_limits or {},
+            "shapes": shapes or {},
+            "target": target,
+            "policy": policy,
+            "solvers": solvers,
+            "seed": seed,
+            "isolation": isolation,
+            "properties": properties or {},
+            "progress": progress,
+            **{name: value for name, value in former.items() if value is not None},
+        }
+    )
     core = core or core_with_extra_devices()
     if settings.target is not None and settings.mode == "ZERO_SHOT":
         # The profile of another machine names devices that need not be here.
@@ -147,8 +188,8 @@ class Placer:
             fold_static_shapes(model)
             graph = extract(model, options.shapes)
         source = ProposalSource(
-            options.memory_limit,
-            options.pin,
+            options.memory_limits,
+            options.pins,
             options.seed,
             options.solvers,
             policy=policy,
@@ -163,7 +204,7 @@ class Placer:
         properties = device_properties(self._core, self._devices, options.properties)
         with self._phase("prepare"):
             supported = supported_ops(self._core, model, graph.names, self._devices, properties)
-            memory = memory_capacity(self._core, self._devices, options.memory_limit, self._costs.target)
+            memory = memory_capacity(self._core, self._devices, options.memory_limits, self._costs.target)
             session = ProfilingSession(
                 self._core,
                 model,
@@ -201,8 +242,8 @@ class Placer:
         """The same request on the other devices, in the time that is left."""
         remaining = [device for device in self._devices if device != failed]
         _log.warning("%s is left out: %s", failed, cause)
-        limits = {d: limit for d, limit in self._options.memory_limit.items() if d != failed}
-        options = replace(self._options, memory_limit=limits)
+        limits = {d: limit for d, limit in self._options.memory_limits.items() if d != failed}
+        options = replace(self._options, memory_limits=limits)
         return Placer(self._core, remaining, options, self._left_out | {failed: str(cause)}, self._budget)
 
     def _single(

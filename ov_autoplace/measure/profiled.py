@@ -66,7 +66,7 @@ def profile(
     transfers: TransferFit | None = None,
     seed: int = 0,
     isolation: bool = True,
-    memory_limit: Mapping[str, float] | None = None,
+    memory_limits: Mapping[str, float] | None = None,
 ) -> CostTable:
     """Measure what every group of ops costs on every device.
 
@@ -80,7 +80,7 @@ def profile(
         transfers: Costs of launches and hand-overs, for example of a :class:`Target`; measured when ``None``.
         seed: Of the input data.
         isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
-        memory_limit: Bytes by device, where that is less than it has. The model is never compiled as a whole
+        memory_limits: Bytes by device, where that is less than it has. The model is never compiled as a whole
             for a device that cannot hold it.
 
     Raises:
@@ -100,7 +100,7 @@ def profile(
     fold_static_shapes(model)
     graph = extract(model, shapes)
     supported = supported_ops(core, model, graph.names, devices, settings)
-    room = Room(devices, graph, supported, memory_capacity(core, devices, memory_limit or {}))
+    room = Room(devices, graph, supported, memory_capacity(core, devices, memory_limits or {}))
     with ProfilingSession(
         core, model, devices, settings, shapes, seed, isolation=isolation, room=room
     ) as session:

@@ -57,8 +57,8 @@ def compile_placed(
         explicit: The caller named the devices; an annotation that uses others is then not applied.
     """
     if len(devices) == 1:
-        if devices[0] in options.memory_limit and not _holders(core, model, devices, options):
-            limit = options.memory_limit[devices[0]]
+        if devices[0] in options.memory_limits and not _holders(core, model, devices, options):
+            limit = options.memory_limits[devices[0]]
             raise PlacementError(
                 f"the model does not fit into the {limit:.0f} bytes that {devices[0]} may hold; "
                 "raise the limit or add a device"
@@ -131,7 +131,7 @@ def _holders(core: ov.Core, model: ov.Model, devices: Sequence[str], options: Pl
     """Those of ``devices`` that can hold the whole model, in the same order."""
     from ov_autoplace.measure.room import room_of
 
-    room = room_of(core, model, devices, options.shapes, options.memory_limit)
+    room = room_of(core, model, devices, options.shapes, options.memory_limits)
     return [device for device in devices if room.holds_all(device)]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import openvino as ov
 
-from ov_autoplace.decide.options import PREFIX, PROPERTY_NAMES, PlacerOptions, split_config
+from ov_autoplace.decide.options import PREFIX, PROPERTY_NAMES, PlacerOptions, option_of, split_config
 from ov_autoplace.devices.names import remember_properties
 from ov_autoplace.errors import DeviceError, ModelError
 
@@ -188,9 +188,8 @@ def _get_property(self: ov.Core, *args: Any, **kwargs: Any) -> Any:
     name = kwargs.get("property") or kwargs.get("name") or (args[1] if len(args) > 1 else "")
     name = name() if callable(name) else name
     resolved = resolve_devices(self, devices)
-    if name in PROPERTY_NAMES:
-        field = name[len(PREFIX) :].lower()
-        return getattr(PlacerOptions.from_arguments(state), field)
+    if isinstance(name, str) and name.startswith(PREFIX) and (option := option_of(name)) is not None:
+        return getattr(PlacerOptions.from_arguments(state), option)
     if name == "MULTI_DEVICE_PRIORITIES":
         return ",".join(resolved)
     if name == "FULL_DEVICE_NAME":

@@ -231,7 +231,7 @@ def test_nothing_that_is_compiled_for_a_placement_exceeds_a_limit(
 ) -> None:
     limits = {device: share * LAYER for device, share in zip(PAIR, held, strict=True)}
     placement = ov_autoplace.place(
-        layers(), PAIR, mode, core=unequal_pair, memory_limit=limits, policy="none", time_budget_ms=8000
+        layers(), PAIR, mode, core=unequal_pair, memory_limits=limits, policy="none", time_budget_ms=8000
     )
     assert len(spy.compiled) >= 2  # the pieces; what is raced besides depends on the time that is left
     table = placement.decision.table
@@ -248,7 +248,7 @@ def test_nothing_that_is_compiled_for_a_placement_exceeds_a_limit(
 
 def test_a_table_of_a_limited_device_is_profiled_in_pieces_too(unequal_pair: ov.Core, spy: Spy) -> None:
     limit = 3.5 * LAYER
-    table = profile(layers(), PAIR, unequal_pair, transfers=TRANSFERS, memory_limit={"XCPU": limit})
+    table = profile(layers(), PAIR, unequal_pair, transfers=TRANSFERS, memory_limits={"XCPU": limit})
     assert np.isfinite(table.op_seconds).all()
     assert 0 < spy.most_on("XCPU") <= limit
 
@@ -278,7 +278,7 @@ def test_the_last_compilation_does_not_fall_back_to_a_device_that_is_too_small(
     core = unequal_pair
 
     def compiled(limits: Mapping[str, float]) -> ov.CompiledModel:
-        options = PlacerOptions(memory_limit=limits)
+        options = PlacerOptions(memory_limits=limits)
         return compilation._compile_for(core, layers(), device_of, PAIR, options, core.compile_model)
 
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
@@ -289,7 +289,7 @@ def test_the_last_compilation_does_not_fall_back_to_a_device_that_is_too_small(
     ):
         compiled(dict.fromkeys(PAIR, 5.5 * LAYER))
     with pytest.raises(PlacementError, match=r"does not fit into the 1000 bytes that CPU may hold; raise"):
-        core.compile_model(layers(), "AUTOPLACE:CPU", {"AUTOPLACE_MEMORY_LIMIT": '{"CPU": 1000}'})
+        core.compile_model(layers(), "AUTOPLACE:CPU", {"AUTOPLACE_MEMORY_LIMITS": '{"CPU": 1000}'})
 
 
 def test_where_everything_fails_no_device_is_taken_that_is_too_small(
@@ -300,7 +300,7 @@ def test_where_everything_fails_no_device_is_taken_that_is_too_small(
 
     monkeypatch.setattr("ov_autoplace.decide.placer.count_devices", fail)
     limits = {"XCPU": 2.5 * LAYER}
-    placement = ov_autoplace.place(layers(), PAIR, core=unequal_pair, memory_limit=limits, policy="none")
+    placement = ov_autoplace.place(layers(), PAIR, core=unequal_pair, memory_limits=limits, policy="none")
     assert placement.devices == ("CPU",)
     assert spy.most_on("XCPU") == 0
 
@@ -309,7 +309,7 @@ def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
     unequal_pair: ov.Core, spy: Spy
 ) -> None:
     limits = {"XCPU": 5.5 * LAYER, "CPU": 100.0 * LAYER}
-    options = PlacerOptions(memory_limit=limits)
+    options = PlacerOptions(memory_limits=limits)
     names = [op.get_friendly_name() for op in layers().get_ordered_ops()]
     # The constants of the last layers come with them.
     late = {f"{kind}{i}" for kind in ("weights", "matmul", "relu") for i in range(5, LAYERS)} | {"y"}

@@ -95,8 +95,8 @@ def test_the_options_page_has_every_property_with_its_argument_and_default() -> 
     sections = reference.options_markdown().split("## ")[1:]
 
     assert [section.splitlines()[0] for section in sections] == list(PROPERTY_NAMES)
-    pin = next(section for section in sections if section.startswith("AUTOPLACE_PIN"))
-    assert "`pin`" in pin
+    pin = next(section for section in sections if section.startswith("AUTOPLACE_PINS"))
+    assert "`pins`" in pin
     assert "`--pin`" in pin
     mode = next(section for section in sections if section.startswith("AUTOPLACE_MODE"))
     assert "| default | `PROFILE` |" in mode
@@ -105,8 +105,8 @@ def test_the_options_page_has_every_property_with_its_argument_and_default() -> 
 def test_the_examples_on_the_options_page_are_valid() -> None:
     options = PlacerOptions.from_arguments(reference.EXAMPLES)
 
-    assert options.pin == {"*/softmax*": "CPU"}
-    assert options.memory_limit == {"GPU": 2 * 2**30}
+    assert options.pins == {"*/softmax*": "CPU"}
+    assert options.memory_limits == {"GPU": 2 * 2**30}
     assert options.shapes == {"input": [1, 3, 224, 224]}
     assert options.time_budget_ms == 5000
 

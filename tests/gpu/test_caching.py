@@ -11,7 +11,7 @@ from gpu_models import encoder
 from model_checks import outputs_of, random_inputs, relative_error
 
 TIGHT = 5e-4
-MIXED = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PIN": {"query0": "GPU", "outer0": "CPU"}}
+MIXED = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PINS": {"query0": "GPU", "outer0": "CPU"}}
 WAYS = [("GPU", {}), ("HETERO:GPU,CPU", {}), ("AUTOPLACE:GPU,CPU", MIXED)]
 
 

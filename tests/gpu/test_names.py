@@ -33,6 +33,6 @@ def test_others_are_refused(core: ov.Core, devices: str, message: str) -> None:
 
 
 def test_a_model_is_placed_on_the_numbered_name(core: ov.Core) -> None:
-    config = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PIN": {"query0": "GPU.0", "outer0": "CPU"}}
+    config = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PINS": {"query0": "GPU.0", "outer0": "CPU"}}
     compiled = core.compile_model(encoder(), "AUTOPLACE:GPU.0,CPU", config)
     assert set(compiled.get_property("EXECUTION_DEVICES")) == {"GPU.0", "CPU"}

@@ -39,7 +39,7 @@ def test_outputs_in_f32_are_those_of_the_cpu(core, model, inputs, expected, devi
 
 
 def test_a_mix_that_is_asked_for_runs_on_both_devices(core, model, inputs, expected) -> None:
-    pins = {"AUTOPLACE_PIN": {"query0": "GPU", "outer0": "CPU"}}
+    pins = {"AUTOPLACE_PINS": {"query0": "GPU", "outer0": "CPU"}}
     compiled = core.compile_model(model, "AUTOPLACE:GPU,CPU", {**QUICK, **pins})
     assert set(compiled.get_property("EXECUTION_DEVICES")) == {"GPU", "CPU"}
     assert relative_error(outputs_of(compiled, inputs), expected) < TIGHT
@@ -62,7 +62,7 @@ def test_in_its_own_precision_the_gpu_is_further_off_but_bounded(model, inputs, 
 
 def test_the_precision_that_is_asked_for_reaches_a_mix_of_devices(model, inputs, expected) -> None:
     """Flat properties of compile_model go to the devices inside HETERO."""
-    pins = {"AUTOPLACE_PIN": {"query0": "GPU", "outer0": "CPU"}}
+    pins = {"AUTOPLACE_PINS": {"query0": "GPU", "outer0": "CPU"}}
     exact = {"INFERENCE_PRECISION_HINT": "f32"}
     compiled = ov.Core().compile_model(model, "AUTOPLACE:GPU,CPU", {**QUICK, **pins, **exact})
     assert relative_error(outputs_of(compiled, inputs), expected) < TIGHT

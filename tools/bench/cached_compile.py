@@ -33,7 +33,7 @@ def _hetero(core: ov.Core, path: Path, affinities: Path, cache: Path) -> float:
 
 
 def _autoplace(core: ov.Core, path: Path, cache: Path, pins: dict[str, str]) -> float:
-    config = {"CACHE_DIR": str(cache), "AUTOPLACE_PIN": pins}
+    config = {"CACHE_DIR": str(cache), "AUTOPLACE_PINS": pins}
     start = time.perf_counter()
     core.compile_model(path, "AUTOPLACE:XCPU,CPU", config)
     return time.perf_counter() - start

@@ -34,7 +34,7 @@ def _compile(folder: str) -> None:
     config = {
         "CACHE_DIR": folder,
         "AUTOPLACE_POLICY": ov_autoplace.policy.card.NO_POLICY,
-        "AUTOPLACE_PIN": {first: "XCPU", last: "CPU"},
+        "AUTOPLACE_PINS": {first: "XCPU", last: "CPU"},
     }
     compiled = unequal_pair().compile_model(model, "AUTOPLACE:XCPU,CPU", config)
     compiled.create_infer_request().infer()

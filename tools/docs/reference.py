@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from ov_autoplace.cli.annotate import annotate
+import typer
+
+from ov_autoplace.cli.app import app
 from ov_autoplace.decide.options import DEFAULT_BUDGET_MS, PREFIX, PROPERTY_NAMES, PlacerOptions
 
 __all__ = ["EXAMPLES", "attribute_descriptions", "command_line_markdown", "options_markdown"]
@@ -34,8 +36,8 @@ _TYPES = {
 EXAMPLES = {
     "mode": "TUNE",
     "time_budget_ms": "5000",
-    "pin": '{"*/softmax*": "CPU"}',
-    "memory_limit": '{"GPU": "2GiB"}',
+    "pins": '{"*/softmax*": "CPU"}',
+    "memory_limits": '{"GPU": "2GiB"}',
     "shapes": '{"input": [1, 3, 224, 224]}',
     "target": "laptop.json",
     "policy": "tuned/",
@@ -71,9 +73,9 @@ def _option(field: Field[Any], descriptions: dict[str, str]) -> str:
 
 
 def _flag(name: str) -> str:
-    """The option of ``annotate`` that sets a field; one that may be repeated is named in the singular."""
-    known = inspect.signature(annotate).parameters
-    return "--" + next(n for n in (name, name.removesuffix("s")) if n in known).replace("_", "-")
+    """The option of ``annotate`` that sets a field."""
+    commands: Any = typer.main.get_command(app)
+    return next(option.opts[0] for option in commands.commands["annotate"].params if option.name == name)
 
 
 def _default(field: Field[Any]) -> str:

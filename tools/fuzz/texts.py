@@ -38,13 +38,13 @@ __all__ = [
     "shapes",
 ]
 
-CONFIGURATION = {"AUTOPLACE_MODE": "TUNE", "AUTOPLACE_PIN": {"*": "CPU"}, "PERFORMANCE_HINT": "LATENCY"}
+CONFIGURATION = {"AUTOPLACE_MODE": "TUNE", "AUTOPLACE_PINS": {"*": "CPU"}, "PERFORMANCE_HINT": "LATENCY"}
 OPTIONS: tuple[dict[str, Any], ...] = (
     {
         "mode": "profile",
         "time_budget_ms": 100,
-        "pin": {"*": "CPU"},
-        "memory_limit": {"CPU": "2GiB"},
+        "pins": {"*": "CPU"},
+        "memory_limits": {"CPU": "2GiB"},
         "shapes": {"x": [1, 2]},
         "target": "x.json",
         "policy": "none",
@@ -53,8 +53,8 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     },
     {
         "time_budget_ms": "10",
-        "pin": '{"a*": "CPU"}',
-        "memory_limit": '{"CPU": "1.5 KB"}',
+        "pins": '{"a*": "CPU"}',
+        "memory_limits": '{"CPU": "1.5 KB"}',
         "shapes": '{"x": [3]}',
         "solvers": ["greedy"],
         "seed": "7",
@@ -62,9 +62,9 @@ OPTIONS: tuple[dict[str, Any], ...] = (
 )
 ARGUMENTS: tuple[dict[str, Any], ...] = (
     {
-        "pin": ["a*=CPU", "b=c=GPU.0"],
-        "memory_limit": ["CPU=2GiB", "GPU=1e9"],
-        "shape": ["x=[1,3,224]", "y=4"],
+        "pins": ["a*=CPU", "b=c=GPU.0"],
+        "memory_limits": ["CPU=2GiB", "GPU=1e9"],
+        "shapes": ["x=[1,3,224]", "y=4"],
         "config": '{"AUTOPLACE_SEED": 3, "INFERENCE_PRECISION_HINT": "f32"}',
         "seed": 1,
     },
@@ -108,7 +108,7 @@ def command_line(data: bytes, folder: Path) -> None:
     given = _object(data)
     lists = {
         name: [text for text in value if isinstance(text, str)]
-        for name in ("pin", "memory_limit", "shape")
+        for name in ("pins", "memory_limits", "shapes")
         if isinstance(value := given.get(name), list)
     }
     texts = {
@@ -121,7 +121,7 @@ def command_line(data: bytes, folder: Path) -> None:
         numbers["seed"] = given["seed"]
     if isinstance(given.get("time_budget_ms"), float):
         numbers["time_budget_ms"] = given["time_budget_ms"]
-    defaults = dict.fromkeys(("mode", "target", "pin", "memory_limit", "shape", "config"))
+    defaults = dict.fromkeys(("mode", "target", "pins", "memory_limits", "shapes", "config"))
     PlacerOptions.from_arguments(placer_arguments(**(defaults | numbers | lists | texts)))
 
 
@@ -151,9 +151,9 @@ def constraints(data: bytes, folder: Path) -> None:
     """Pins and memory limits, as options read them and as a table takes them."""
     given = _object(data)
     read = PlacerOptions.from_arguments(
-        {"pin": given.get("pins", {}), "memory_limit": given.get("memory_limits", {})}
+        {"pins": given.get("pins", {}), "memory_limits": given.get("memory_limits", {})}
     )
-    Constraints.of(_table(), read.memory_limit, read.pin)
+    Constraints.of(_table(), read.memory_limits, read.pins)
 
 
 @cache

@@ -122,7 +122,7 @@ def prepare(
         interruption.check()
         properties = device_properties(machine.core, devices, options.properties)
         supported = supported_ops(machine.core, folded, graph.names, devices, properties)
-        memory = memory_capacity(machine.core, devices, options.memory_limit, machine.target)
+        memory = memory_capacity(machine.core, devices, options.memory_limits, machine.target)
         session = ProfilingSession(
             machine.core,
             folded,
@@ -220,11 +220,11 @@ def _cost_table(
             transfers = _transfers(session, machine, budget, interruption) or target.transfers
             if budget.allows(needed):
                 profile = profile_session(
-                    session, graph, supported, machine.options.pin, transfers, probe=probes > 0
+                    session, graph, supported, machine.options.pins, transfers, probe=probes > 0
                 )
                 return profile.table
     _log.warning("the budget is too short to profile the model: its costs are estimated instead")
-    return analytic_table(coarsen(graph, pins=machine.options.pin), target, session.devices, supported)
+    return analytic_table(coarsen(graph, pins=machine.options.pins), target, session.devices, supported)
 
 
 class _TooLongError(Exception):

@@ -161,7 +161,7 @@ def load_task(
             request.options.seed,
         )
         bench.note_compilation(prepared.compile_seconds)
-        return TuningTask(name, prepared, bench, request.options.memory_limit, request.options.pin)
+        return TuningTask(name, prepared, bench, request.options.memory_limits, request.options.pins)
     except BaseException:
         prepared.session.close()
         raise
@@ -177,8 +177,8 @@ def identity(request: FinetuneRequest, machine: Machine, base: Card | None) -> d
         "device settings": repr(device_settings(machine.core, machine.devices)),
         "configuration": repr(sorted(options.properties.items(), key=str)),
         "shapes": repr(dict(options.shapes)),
-        "pins": repr(dict(options.pin)),
-        "memory limits": repr(dict(options.memory_limit)),
+        "pins": repr(dict(options.pins)),
+        "memory limits": repr(dict(options.memory_limits)),
         "checkpoint": "none" if base is None else base.digest,
         "network": request.config if base is None else base.name,
         "trained part": "superposition" if request.superposition_only else "all",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from report_tables import HOSTILE, layered_table, pieces
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
@@ -12,6 +11,7 @@ from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.report.contents import Contents, Curve, Latency, placement_contents
+from report.report_tables import HOSTILE, layered_table, pieces
 
 __all__ = ["contents_of", "every_part", "placement_page"]
 

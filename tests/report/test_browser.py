@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from report_pages import every_part, placement_page
-from report_tables import HOSTILE
 
 from browser import OpenedPage
 from ov_autoplace.report import write_report
+from report.report_tables import HOSTILE
 
 pytestmark = pytest.mark.browser
 

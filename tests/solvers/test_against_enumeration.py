@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_tables import legal_assignments, random_table
 
 import reference_hetero as reference
 from ov_autoplace.cost.table import CostTable
@@ -12,6 +11,7 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.solvers import SOLVERS, solve
 from ov_autoplace.solvers import auto as auto_module
+from solvers.random_tables import legal_assignments, random_table
 
 TOLERANCE = 1 + 1e-9
 SOLVERS_BY_DEVICES = {

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_tables import legal_assignments, make_table, random_table, relaxed_seconds
 
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.moves import expand, share_out, swap
+from solvers.random_tables import legal_assignments, make_table, random_table, relaxed_seconds
 
 
 def unlimited(table: CostTable) -> CostTable:

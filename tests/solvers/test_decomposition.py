@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_tables import legal_assignments, make_table, random_table, relaxed_seconds
 from test_memory_programs import any_placement, table_with_copies
 
 from ov_autoplace import _core
@@ -18,6 +17,7 @@ from ov_autoplace.solvers import decomposition, solve
 from ov_autoplace.solvers.decomposition import Ascent, Decomposition, in_and_out
 from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.pooling import pooled
+from solvers.random_tables import legal_assignments, make_table, random_table, relaxed_seconds
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-from random_tables import legal_assignments, make_table, random_table
 
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import csr_from_lists
@@ -17,6 +16,7 @@ from ov_autoplace.solvers import auto as auto_module
 from ov_autoplace.solvers import decomposition, solve
 from ov_autoplace.solvers.decomposition import Ascent, Decomposition
 from ov_autoplace.solvers.rounding import rounded
+from solvers.random_tables import legal_assignments, make_table, random_table
 
 Graph = list[tuple[int, list[int]]]  # producer and consumers of each tensor
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from random_tables import legal_assignments, make_table, random_table
 
 from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.errors import CheckpointError, OptionError, PlacementError
@@ -15,6 +14,7 @@ from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.solvers import Constraints, solve
 from policy_checkpoints import handmade
+from solvers.random_tables import legal_assignments, make_table, random_table
 
 GRAPHS = Path(__file__).parents[1] / "data" / "dnn-partitioning"
 

@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 import pytest
-from random_tables import make_table, random_table
 
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
@@ -16,6 +15,7 @@ from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers import SOLVERS, SolverAnswer, solve
+from solvers.random_tables import make_table, random_table
 
 
 @pytest.mark.parametrize("solver", sorted(set(SOLVERS) - {"policy"}))  # policy: test_policy_solver.py

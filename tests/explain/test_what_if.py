@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report_tables import diamond, layered_table
 
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.placement.simulator import simulate_batch
+from report.report_tables import diamond, layered_table
 from solvers.random_tables import legal_assignments
 
 

@@ -174,7 +174,7 @@ gc.collect()
 print(len(again.export_model().getvalue()))
 """
     command = [sys.executable, "-c", program, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1])
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 0
 

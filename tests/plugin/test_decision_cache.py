@@ -21,7 +21,7 @@ from ov_autoplace.plugin import decision_cache as module
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
 from ov_autoplace.plugin.model_hash import model_hash
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PAIR = ["XCPU", "CPU"]
 # Pinned to both devices, so that the answer is a mix whatever the measurements say.
 PINS = {"first": "XCPU", "second": "CPU"}

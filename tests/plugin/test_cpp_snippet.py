@@ -16,7 +16,7 @@ from openvino.utils import get_cmake_path
 from ov_autoplace.placement import Placement
 from ov_autoplace.plugin.annotated_files import save_annotated
 
-SOURCE = Path(__file__).resolve().parent.parent / "tools" / "cpp"
+SOURCE = Path(__file__).resolve().parents[2] / "tools" / "cpp"
 CPU_PLUGIN = Path(ov.__file__).parent / "libs" / "libopenvino_intel_cpu_plugin.so"
 
 Example = Callable[..., "subprocess.CompletedProcess[str]"]

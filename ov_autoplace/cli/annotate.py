@@ -19,24 +19,18 @@ from ov_autoplace.cli.outputs import (
     made_folder,
     save_placement,
 )
+from ov_autoplace.cli.placer_options import with_placer_options
+from ov_autoplace.decide.options import PlacerOptions
 
 __all__ = ["annotate"]
 
 
+@with_placer_options()
 def annotate(
     model: arguments.Model,
+    *,
     devices: arguments.Devices = None,
-    mode: arguments.Mode = None,
-    target: arguments.Target = None,
-    time_budget_ms: arguments.TimeBudget = None,
-    pins: arguments.Pins = None,
-    memory_limits: arguments.MemoryLimits = None,
-    shapes: arguments.Shapes = None,
-    policy: arguments.Policy = None,
-    solvers: arguments.Solvers = None,
-    seed: arguments.Seed = None,
-    isolation: arguments.Isolation = None,
-    config: arguments.Config = None,
+    options: PlacerOptions,
     affinity: Annotated[
         Path | None, typer.Option(help="Apply this affinity file instead of searching.")
     ] = None,
@@ -51,19 +45,6 @@ def annotate(
     as_json: arguments.Json = False,
 ) -> None:
     """Decide, and write MODEL.autoplace.xml with its .bin, and MODEL.affinity.json."""
-    options = arguments.placer_arguments(
-        mode=mode,
-        target=target,
-        time_budget_ms=time_budget_ms,
-        pins=pins,
-        memory_limits=memory_limits,
-        shapes=shapes,
-        policy=policy,
-        solvers=solvers,
-        seed=seed,
-        isolation=isolation,
-        config=config,
-    )
     check_outputs(page, trace)
     from ov_autoplace.cli.request import decision_of, open_model
     from ov_autoplace.decide.unfolding import unfolded

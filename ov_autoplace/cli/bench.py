@@ -10,6 +10,7 @@ import typer
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import note, print_json, print_sentence, print_table, progress_bar
 from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
+from ov_autoplace.cli.placer_options import with_placer_options
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import ProfilingError
 
@@ -24,20 +25,12 @@ __all__ = ["bench"]
 _MOST_SAMPLES = 1000
 
 
+@with_placer_options()
 def bench(
     model: arguments.Model,
+    *,
     devices: arguments.Devices = None,
-    mode: arguments.Mode = None,
-    target: arguments.Target = None,
-    time_budget_ms: arguments.TimeBudget = None,
-    pins: arguments.Pins = None,
-    memory_limits: arguments.MemoryLimits = None,
-    shapes: arguments.Shapes = None,
-    policy: arguments.Policy = None,
-    solvers: arguments.Solvers = None,
-    seed: arguments.Seed = None,
-    isolation: arguments.Isolation = None,
-    config: arguments.Config = None,
+    options: PlacerOptions,
     seconds: Annotated[
         float, typer.Option(min=0.1, help="How long to measure, all candidates together.")
     ] = 10.0,
@@ -46,19 +39,6 @@ def bench(
     as_json: arguments.Json = False,
 ) -> None:
     """Measure each device alone, AUTO, default HETERO and AUTOPLACE in one interleaved table."""
-    options = arguments.placer_arguments(
-        mode=mode,
-        target=target,
-        time_budget_ms=time_budget_ms,
-        pins=pins,
-        memory_limits=memory_limits,
-        shapes=shapes,
-        policy=policy,
-        solvers=solvers,
-        seed=seed,
-        isolation=isolation,
-        config=config,
-    )
     check_outputs(report, trace)
     from ov_autoplace.cli.request import assignment_of, decision_of, open_model
     from ov_autoplace.devices.names import device_properties, resolve_devices
@@ -69,18 +49,17 @@ def bench(
     request = open_model(model)
     names = resolve_devices(request.core, devices)
     placement = request.annotated(names) or request.search(",".join(names), options)
-    properties = device_properties(request.core, names, options["properties"])
+    properties = device_properties(request.core, names, options.properties)
     fitted = fit(request.model, placement)
-    settings = PlacerOptions.from_arguments(options)
     with ProfilingSession(
         core=request.core,
         model=fitted.model,
         devices=names,
         properties=properties,
-        shapes=options.get("shapes"),
-        seed=options.get("seed", 0),
-        isolation=settings.isolation,
-        room=room_of(request.core, fitted.model, names, settings.shapes, settings.memory_limits),
+        shapes=options.shapes,
+        seed=options.seed,
+        isolation=options.isolation,
+        room=room_of(request.core, fitted.model, names, options.shapes, options.memory_limits),
     ) as session:
         rows = _measure(session, names, placement, fitted.device_of, seconds)
         profiled = _profiled(session, fitted.device_of) if report or trace else None

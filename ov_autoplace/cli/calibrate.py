@@ -10,21 +10,22 @@ import typer
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, progress_bar
 from ov_autoplace.cli.outputs import check_file, made_folder
+from ov_autoplace.cli.placer_options import with_placer_options
 from ov_autoplace.cost.target_json import save_target
-from ov_autoplace.decide.options import PREFIX, PlacerOptions, split_config
-from ov_autoplace.errors import OptionError
+from ov_autoplace.decide.options import PlacerOptions
 
 __all__ = ["calibrate"]
 
 
+@with_placer_options("isolation", purpose="calibrating")
 def calibrate(
+    *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The target profile to write.")],
     devices: arguments.Devices = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer sizes and repetitions; rougher rates.")
     ] = False,
-    isolation: arguments.Isolation = None,
-    config: arguments.Config = None,
+    options: PlacerOptions,
     as_json: arguments.Json = False,
 ) -> None:
     """Measure this machine once: a target profile that other commands take as --target."""
@@ -33,17 +34,12 @@ def calibrate(
 
     core = core_with_extra_devices()
     names = resolve_devices(core, devices)
-    own, properties = split_config(arguments.read_config(config))
-    unused = sorted(set(own) - {"isolation"})
-    if unused:
-        raise OptionError(f"--config sets {PREFIX}{unused[0].upper()}, which calibrating has no use for")
-    options = PlacerOptions.from_arguments(own if isolation is None else {"isolation": isolation})
     check_file(output)
     with progress_bar() as progress:
         target = measure(
             core,
             names,
-            properties=properties,
+            properties=options.properties,
             progress=progress,
             quick=quick,
             isolation=options.isolation,

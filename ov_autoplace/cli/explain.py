@@ -18,6 +18,8 @@ from ov_autoplace.cli.console import (
     print_tree,
 )
 from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
+from ov_autoplace.cli.placer_options import with_placer_options
+from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:
@@ -31,20 +33,12 @@ __all__ = ["explain"]
 _LEAVES = 3  # groups shown below a subgraph
 
 
+@with_placer_options()
 def explain(
     model: arguments.Model,
+    *,
     devices: arguments.Devices = None,
-    mode: arguments.Mode = None,
-    target: arguments.Target = None,
-    time_budget_ms: arguments.TimeBudget = None,
-    pins: arguments.Pins = None,
-    memory_limits: arguments.MemoryLimits = None,
-    shapes: arguments.Shapes = None,
-    policy: arguments.Policy = None,
-    solvers: arguments.Solvers = None,
-    seed: arguments.Seed = None,
-    isolation: arguments.Isolation = None,
-    config: arguments.Config = None,
+    options: PlacerOptions,
     affinity: Annotated[
         Path | None, typer.Option(help="Explain this affinity file instead of searching.")
     ] = None,
@@ -57,19 +51,6 @@ def explain(
     as_json: arguments.Json = False,
 ) -> None:
     """Show which op went where, and why; an annotated model is explained as it is annotated."""
-    options = arguments.placer_arguments(
-        mode=mode,
-        target=target,
-        time_budget_ms=time_budget_ms,
-        pins=pins,
-        memory_limits=memory_limits,
-        shapes=shapes,
-        policy=policy,
-        solvers=solvers,
-        seed=seed,
-        isolation=isolation,
-        config=config,
-    )
     check_outputs(report, trace)
     from ov_autoplace.cli.request import assignment_of, decision_of, open_model
     from ov_autoplace.explain.explanation import Explanation

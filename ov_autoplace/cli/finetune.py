@@ -13,15 +13,17 @@ import typer
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import milliseconds, note, print_json, print_sentence, print_table, progress_bar
 from ov_autoplace.cli.outputs import ReportFile, check_outputs, save_report
+from ov_autoplace.cli.placer_options import with_placer_options
 from ov_autoplace.cli.settings_options import with_settings
-from ov_autoplace.decide.options import PREFIX
-from ov_autoplace.errors import OptionError
+from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 
 if TYPE_CHECKING:
     from ov_autoplace.training.finetuning.result import FinetuneResult, TunedModel
 
 __all__ = ["finetune"]
+
+_PLACER_OPTIONS = ("target", "pins", "memory_limits", "shapes", "seed", "isolation")
 
 Models = Annotated[
     list[Path],
@@ -48,28 +50,24 @@ SuperpositionOnly = Annotated[
     ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in the folder, for another budget.")]
-Configuration = Annotated[
+Network = Annotated[
     str, typer.Option("--network", help="Configuration of the network that --checkpoint none starts from.")
 ]
 
 
 @with_settings(FinetuneSettings)
+@with_placer_options(*_PLACER_OPTIONS, purpose="tuning")
 def finetune(
     models: Models,
+    *,
     devices: arguments.Devices = None,
     checkpoint: Checkpoint = "base",
     budget: Budget = "120s",
     output: Output = Path("tuned"),
     superposition_only: SuperpositionOnly = False,
     resume: Resume = False,
-    target: arguments.Target = None,
-    pins: arguments.Pins = None,
-    memory_limits: arguments.MemoryLimits = None,
-    shapes: arguments.Shapes = None,
-    seed: arguments.Seed = None,
-    isolation: arguments.Isolation = None,
-    config: arguments.Config = None,
-    network: Configuration = "autoplace-base",
+    options: PlacerOptions,
+    network: Network = "autoplace-base",
     page: ReportFile = None,
     as_json: arguments.Json = False,
     **settings: Any,
@@ -79,22 +77,6 @@ def finetune(
     Needs the packages of the extra `train`. Ctrl-C ends it as the end of the budget does.
     """
     started = time.perf_counter()
-    options = arguments.placer_arguments(
-        mode=None,
-        target=target,
-        time_budget_ms=None,
-        pins=pins,
-        memory_limits=memory_limits,
-        shapes=shapes,
-        seed=seed,
-        isolation=isolation,
-        config=config,
-    )
-    unused = sorted(
-        set(options) - {"seed", "shapes", "pins", "memory_limits", "target", "isolation", "properties"}
-    )
-    if unused:
-        raise OptionError(f"--config sets {PREFIX}{unused[0].upper()}, which tuning has no use for")
     check_outputs(page)
     from ov_autoplace.training.finetune import finetune as tune
 
@@ -112,7 +94,8 @@ def finetune(
             progress=progress,
             command=shlex.join(["ov-autoplace", *sys.argv[1:]]),
             started=started,
-            **options,
+            **{name: getattr(options, name) for name in _PLACER_OPTIONS},
+            properties=options.properties,
         )
     if result.stopped == "interrupted":
         note(f"stopped by Ctrl-C; --resume -o {output} continues")

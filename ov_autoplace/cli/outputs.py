@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,7 @@ from ov_autoplace.errors import OutputError
 
 if TYPE_CHECKING:
     from ov_autoplace.cli.request import Request
+    from ov_autoplace.decide.options import PlacerOptions
     from ov_autoplace.explain.explanation import Explanation
     from ov_autoplace.explain.what_if import WhatIf
     from ov_autoplace.measure.measured_run import MeasuredRun
@@ -138,23 +139,16 @@ def save_trace(
         print_sentence(f"wrote {path}; open it at https://ui.perfetto.dev or chrome://tracing")
 
 
-def changes_of(explanation: Explanation, options: dict[str, Any]) -> list[WhatIf]:
-    """What would change the answer, under the pins and limits of the request.
-
-    Args:
-        explanation: The placement.
-        options: Keyword arguments of ``place``.
-    """
-    from ov_autoplace.decide.options import PlacerOptions
+def changes_of(explanation: Explanation, options: PlacerOptions) -> list[WhatIf]:
+    """What would change the answer, under the pins and limits of the request."""
     from ov_autoplace.explain.what_if import what_ifs
 
-    settings = PlacerOptions.from_arguments(options)
     return what_ifs(
         explanation.table,
         explanation.assignment,
-        memory_limits=settings.memory_limits,
-        pins=settings.pins,
-        seed=settings.seed,
+        memory_limits=options.memory_limits,
+        pins=options.pins,
+        seed=options.seed,
     )
 
 
@@ -164,7 +158,7 @@ def save_placement(
     request: Request,
     placement: Placement,
     devices: str | None,
-    options: dict[str, Any],
+    options: PlacerOptions,
     quiet: bool,
 ) -> None:
     """Write what was asked for of a placement that was decided.
@@ -175,7 +169,7 @@ def save_placement(
         request: The model.
         placement: Its placement.
         devices: As the user named them.
-        options: Keyword arguments of ``place``.
+        options: The placer's.
         quiet: Say nothing, because stdout holds a JSON object.
     """
     if report is None and trace is None:

@@ -6,13 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.cli.arguments import ModeName
 from ov_autoplace.cli.console import milliseconds, note, progress_bar
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions
@@ -48,12 +46,12 @@ class Request:
         """First part of the names of files made from this model; annotating twice does not prolong it."""
         return self.path.stem.removesuffix(".autoplace")
 
-    def search(self, devices: str | Sequence[str] | None, options: dict[str, Any]) -> Placement:
+    def search(self, devices: str | Sequence[str] | None, options: PlacerOptions) -> Placement:
         """Decide, with a progress bar."""
         from ov_autoplace.decide.placer import place
 
         with progress_bar() as progress:
-            return place(self.model, devices, core=self.core, progress=progress, **options)
+            return place(self.model, devices, core=self.core, **vars(replace(options, progress=progress)))
 
     def given(self, path: Path, devices: str | Sequence[str] | None) -> Placement:
         """The placement in an affinity file, checked against the model and this machine.
@@ -81,11 +79,11 @@ class Request:
         return self._decided(placement, "annotated", f"taken from the annotation of {self.path}")
 
     def cost_table(
-        self, placement: Placement, devices: str | Sequence[str] | None, options: dict[str, Any]
+        self, placement: Placement, devices: str | Sequence[str] | None, options: PlacerOptions
     ) -> CostTable:
         """The costs that a placement rests on, or those of the same devices when it rests on none."""
         table = decision_of(placement).table
-        if table is None and options.get("mode") == ModeName.zero_shot:
+        if table is None and options.mode == "ZERO_SHOT":
             table = decision_of(self.search(devices, options)).table
         if table is None:
             from ov_autoplace.measure.profiled import profile
@@ -94,10 +92,10 @@ class Request:
                 self.model,
                 resolve_devices(self.core, devices),
                 self.core,
-                shapes=options.get("shapes"),
-                properties=options.get("properties"),
-                pins=options.get("pins"),
-                isolation=PlacerOptions.from_arguments(options).isolation,
+                shapes=options.shapes,
+                properties=options.properties,
+                pins=options.pins,
+                isolation=options.isolation,
             )
         return table
 

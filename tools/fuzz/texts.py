@@ -13,7 +13,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-from ov_autoplace.cli.arguments import placer_arguments, read_config
+from ov_autoplace.cli.placer_options import options_of, read_config
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions, split_config
 from ov_autoplace.devices.names import EXTRA_DEVICES_VARIABLE, register_extra_devices, resolve_devices
@@ -116,13 +116,12 @@ def command_line(data: bytes, folder: Path) -> None:
         for name in ("target", "policy", "solvers", "config")
         if isinstance(value := given.get(name), str)
     }
-    numbers: dict[str, Any] = {"seed": None, "time_budget_ms": None}
+    numbers: dict[str, Any] = {}
     if type(given.get("seed")) is int:
         numbers["seed"] = given["seed"]
     if isinstance(given.get("time_budget_ms"), float):
         numbers["time_budget_ms"] = given["time_budget_ms"]
-    defaults = dict.fromkeys(("mode", "target", "pins", "memory_limits", "shapes", "config"))
-    PlacerOptions.from_arguments(placer_arguments(**(defaults | numbers | lists | texts)))
+    options_of({"config": None} | numbers | lists | texts)
 
 
 @cache

@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ov_autoplace import errors
-from ov_autoplace._version import __version__, check_openvino
+from ov_autoplace._version import __version__, built_against, check_openvino
 from ov_autoplace.plugin.device import register, unregister
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ _HOME = {
     "solve": "solvers",
 }
 
-check_openvino()
+check_openvino(built_against())
 register()
 
 

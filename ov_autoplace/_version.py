@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-__all__ = ["__version__", "check_openvino"]
+__all__ = ["__version__", "built_against", "check_openvino"]
 
 __version__ = "0.1.0"
 
 
-def check_openvino() -> None:
+def check_openvino(built: str | None) -> None:
     """Refuse an OpenVINO that the C++ core was not built against, before the dynamic linker does.
+
+    Args:
+        built: See :func:`built_against`.
 
     Raises:
         VersionMismatchError: Another version is installed, or the core was never built.
@@ -19,7 +20,6 @@ def check_openvino() -> None:
 
     from ov_autoplace.errors import VersionMismatchError
 
-    built = _built_against()
     if built is None:
         raise VersionMismatchError(
             "the C++ core of ov_autoplace is not built; run `pip install .` in the source folder "
@@ -34,8 +34,8 @@ def check_openvino() -> None:
         )
 
 
-@cache
-def _built_against() -> str | None:
+def built_against() -> str | None:
+    """The OpenVINO that the C++ core was built against; ``None`` where it was never built."""
     try:
         from ov_autoplace._build_info import OPENVINO_VERSION
     except ModuleNotFoundError:

@@ -1,25 +1,41 @@
-"""A measuring process that breaks as it is told; a plugin of the tests of isolation."""
+"""Measuring processes that break as they are told and keep a record; a plugin of the tests that measure."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ov_autoplace.measure.isolation import process
 from ov_autoplace.measure.isolation.profiler import HANG_VARIABLE
 
+__all__ = ["Compiled", "Inject"]
+
+Inject = Callable[[str], None]
+Compiled = Callable[[], list[dict[str, Any]]]
+
 
 @pytest.fixture
-def inject(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Has every measuring process from now on break as told; see ``faults/faulty_worker.py``."""
-    real = process.WORKER
-    monkeypatch.setenv("REAL_WORKER", str(real))
+def _told_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every measuring process from now on does as it is told; see ``faults/faulty_worker.py``."""
+    monkeypatch.setenv("REAL_WORKER", str(process.WORKER))
+    monkeypatch.setattr(process, "WORKER", Path(__file__).parent / "faults" / "faulty_worker.py")
+
+
+@pytest.fixture
+def inject(_told_worker: None, monkeypatch: pytest.MonkeyPatch) -> Inject:
+    """Has every measuring process from now on break as told."""
     monkeypatch.setenv(HANG_VARIABLE, "2")
+    return lambda faults: monkeypatch.setenv("FAULTS", faults)
 
-    def set_faults(faults: str) -> None:
-        monkeypatch.setenv("FAULTS", faults)
-        monkeypatch.setattr(process, "WORKER", Path(__file__).parent / "faults" / "faulty_worker.py")
 
-    return set_faults
+@pytest.fixture
+def compiled(_told_worker: None, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> Compiled:
+    """What measuring processes have compiled so far: device, affinities, bytes of constants, process."""
+    record = tmp_path_factory.mktemp("compiled") / "record"
+    record.touch()
+    monkeypatch.setenv("COMPILED", str(record))
+    return lambda: [json.loads(line) for line in record.read_text().splitlines()]

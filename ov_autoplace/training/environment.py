@@ -44,12 +44,15 @@ class Environment:
         reference: Which of the two that is, for each table: a device name, or ``"auto"``.
     """
 
-    def __init__(self, tables: Sequence[CostTable], graphs: Sequence[PolicyGraph]) -> None:
+    def __init__(
+        self, tables: Sequence[CostTable], graphs: Sequence[PolicyGraph], most_work: int = _MOST_WORK
+    ) -> None:
         """Take B tables and the graphs made from them; pins and memory limits are those of the graphs.
 
         Args:
             tables: The tables.
             graphs: ``policy_graph(table)`` of each.
+            most_work: Nodes that the simulator may visit to cut one placement; what takes more is masked.
 
         Raises:
             TrainingError: A graph was not made from its table.
@@ -59,6 +62,7 @@ class Environment:
             raise TrainingError(f"{len(tables)} tables need as many graphs, not {len(graphs)}")
         self.tables = tuple(tables)
         self.graphs = tuple(graphs)
+        self._most_work = most_work
         constraints = [_constraints(b, table, graphs[b]) for b, table in enumerate(tables)]
         self._evaluators = [
             Evaluator(t, UnitGraph.of(t, c)) for t, c in zip(tables, constraints, strict=True)
@@ -102,7 +106,7 @@ class Environment:
 
     def _latencies_of(self, evaluator: Evaluator, actions: Actions) -> FloatArray:
         devices = np.ascontiguousarray(actions, dtype=np.int32)
-        legal = _is_legal(evaluator, devices)
+        legal = _is_legal(evaluator, devices, self._most_work)
         latencies = np.full(len(devices), np.inf)
         if legal.any():
             latencies[legal] = simulate_batch(evaluator.table, devices[legal][:, evaluator.units.unit_of])
@@ -119,16 +123,16 @@ def _constraints(number: int, table: CostTable, graph: PolicyGraph) -> Constrain
     return Constraints(allowed, graph.memory_capacity, graph.unit_of)
 
 
-def _is_legal(evaluator: Evaluator, devices: IntArray) -> BoolArray:
+def _is_legal(evaluator: Evaluator, devices: IntArray, most_work: int) -> BoolArray:
     """Which of k placements ``int32[k, N]`` break no constraint and can be simulated in a moment or two."""
     units = evaluator.units
     runs = np.isfinite(units.op_seconds[np.arange(len(units)), devices])
     legal: BoolArray = np.asarray(runs.all(axis=1))
     if units.has_memory_limits:
         legal &= np.array([units.fits(device) for device in devices], dtype=np.bool_)
-    if evaluator.nodes * len(units) > _MOST_WORK:
+    if evaluator.nodes * len(units) > most_work:
         for i in np.flatnonzero(legal):
-            legal[i] = evaluator.work(devices[i]) <= _MOST_WORK
+            legal[i] = evaluator.work(devices[i]) <= most_work
     return legal
 
 

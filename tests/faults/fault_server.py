@@ -64,12 +64,12 @@ def serve(given: Path, root: Path, log: Path) -> None:
         print(json.dumps(answer), flush=True)
 
 
-def _wait(child: int) -> int:
+def _wait(child: int, longest_seconds: float = _LONGEST_SECONDS) -> int:
     """Wait for a process, and kill it when it hangs: its exit code, or minus a signal.
 
     Polls are counted and not seconds, which pass too while the whole machine stands still.
     """
-    for _ in range(round(_LONGEST_SECONDS / _POLL_SECONDS)):
+    for _ in range(round(longest_seconds / _POLL_SECONDS)):
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status)

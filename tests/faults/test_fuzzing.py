@@ -15,6 +15,8 @@ from fuzz import run
 from fuzz.counts import Outcome, add_up
 from fuzz.mutation import mutate
 
+IMPATIENT = {"start_seconds": 0.05, "seconds_per_input": 0.05, "poll_seconds": 0.01}
+
 
 def test_a_changed_input_depends_on_nothing_that_was_tried_before() -> None:
     data = json.dumps({"x": [1, "CPU"], "kernel": {"": []}}).encode()
@@ -52,20 +54,17 @@ def test_a_fault_counts_until_its_file_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def sleeper(monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     """A process that lasts for longer than a reader may take."""
-    monkeypatch.setattr(run, "_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(run, "_START_SECONDS", 0.05)
-    monkeypatch.setattr(run, "_SECONDS_PER_INPUT", 0.05)
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"]) as process:
         yield process
         process.kill()
 
 
 def test_a_worker_that_reads_nothing_for_long_is_killed(sleeper: subprocess.Popen[bytes]) -> None:
-    assert run._wait(sleeper, lambda: 0) == -9
+    assert run._wait(sleeper, lambda: 0, **IMPATIENT) == -9
 
 
 def test_a_worker_that_goes_on_reading_may_take_as_long_as_it_wants(sleeper: subprocess.Popen[bytes]) -> None:
     inputs = count()
-    assert run._wait(sleeper, lambda: next(inputs)) == 0
+    assert run._wait(sleeper, lambda: next(inputs), **IMPATIENT) == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import openvino as ov
@@ -12,7 +11,7 @@ import openvino.opset13 as ops
 import pytest
 
 from command_line import Command
-from ov_autoplace import _core
+from measuring_faults import Inject
 from ov_autoplace.decide.placer import place
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.session import ProfilingSession, count_nodes
@@ -35,42 +34,16 @@ def running_model() -> ov.Model:
     return ov.Model([ops.result(ops.relu(ops.matmul(x, weights, False, False)), name="y")], [x], "running")
 
 
-class Failing:
-    """An executable whose inferences fail from the ``after``-th call of ``run`` on."""
-
-    def __init__(self, executable: Any, after: int) -> None:
-        self._executable = executable
-        self._left = after
-
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        self._left -= 1
-        if self._left < 0:
-            raise _core.ProfilerError("Exception from src/x.cpp:1:\nthe kernel ran into a wall")
-        return self._executable.run(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._executable, name)
-
-
-@pytest.fixture
-def failing_xcpu(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """What XCPU alone runs fails after as many calls as the parameter says."""
-    compile_device = ProfilingSession.compile_device
-
-    def compiled(self: ProfilingSession, device: str, *, count_nodes: bool = False) -> Any:
-        executable = compile_device(self, device, count_nodes=count_nodes)
-        return Failing(executable, request.param) if device == "XCPU" else executable
-
-    monkeypatch.setattr(ProfilingSession, "compile_device", compiled)
-
-
-@pytest.mark.parametrize("failing_xcpu", [0, 1], indirect=True)
-@pytest.mark.usefixtures("failing_xcpu")
-def test_a_device_that_fails_at_an_inference_is_left_out_with_a_warning(unequal_pair, caplog) -> None:
+@pytest.mark.parametrize("first_failing", [1, 2])
+def test_a_device_that_fails_at_an_inference_is_left_out_with_a_warning(
+    unequal_pair, inject: Inject, caplog, first_failing: int
+) -> None:
+    inject(f"run:XCPU*:error@{first_failing}+")
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
         placement = place(running_model(), ["XCPU", "CPU"], core=unequal_pair, **QUICK)
     assert set(placement.to_dict().values()) == {"CPU"}
-    assert [r.message for r in caplog.records if "XCPU is left out" in r.message and "wall" in r.message]
+    left_out = [r.message for r in caplog.records if "XCPU is left out" in r.message]
+    assert [message for message in left_out if "out of resources" in message]
 
 
 def test_where_no_device_can_run_the_model_the_answer_is_one_that_compiles_it(unequal_pair) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import openvino as ov
 import pytest
 from openvino import opset13 as opset
 
+from full_disk import full_disk
 from ov_autoplace import _core
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import OutputError, ProfilingError
@@ -262,11 +262,5 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
-    # A limit on the size of files makes writes fail halfway, as a full disk does.
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
-    try:
-        with pytest.raises(OutputError, match=f"cannot write the model to {tmp_path}: .*TMPDIR"):
-            save_ir(relu_chain(), tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with full_disk(1024), pytest.raises(OutputError, match=f"cannot write the model to {tmp_path}: .*TMPDIR"):
+        save_ir(relu_chain(), tmp_path)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino as ov
@@ -12,8 +14,11 @@ import pytest
 from openvino import opset13 as opset
 
 import ov_autoplace
+from measuring_faults import Compiled, Inject
 from ov_autoplace.cli.bench import _measure
+from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.liveness import held_bytes
+from ov_autoplace.cost.target_json import save_target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide import confirmation
 from ov_autoplace.decide.options import PlacerOptions
@@ -21,10 +26,9 @@ from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure.counting import CountedDevices, count_devices
-from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.profiled import counted_profile, profile
 from ov_autoplace.measure.room import Room
-from ov_autoplace.measure.session import NodeCount, ProfilingSession
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin import compilation
 
@@ -45,53 +49,26 @@ def layers() -> ov.Model:
     return ov.Model([opset.result(node, name="y")], [x], "layers")
 
 
-class Spy:
-    """Bytes of constants that each compilation puts on each device, read from the very files."""
+def bytes_on(entry: Mapping[str, Any]) -> dict[str, int]:
+    """Bytes of constants that a compilation put on each device."""
+    base, _, listed = entry["device"].partition(":")
+    targets = listed.split(",") if listed else [base]
+    found = dict.fromkeys(targets, 0)
+    for name, size in entry["constants"].items():
+        for target in [entry["affinities"][name]] if entry["affinities"] else targets:
+            found[target] += size
+    return found
 
-    def __init__(self) -> None:
-        self.compiled: list[tuple[str, dict[str, int]]] = []
 
-    def note(self, model: ov.Model, device: str, device_of: Mapping[str, str] | None) -> None:
-        base, _, listed = device.partition(":")
-        targets = listed.split(",") if listed else [base]
-        bytes_on = dict.fromkeys(targets, 0)
-        for op in model.get_ops():
-            if op.get_type_name() == "Constant":
-                on = [device_of[op.get_friendly_name()]] if device_of else targets
-                for target in on:
-                    bytes_on[target] += op.data.nbytes
-        self.compiled.append((device, bytes_on))
-
-    def most_on(self, device: str) -> int:
-        return max((bytes_on.get(device, 0) for _, bytes_on in self.compiled), default=0)
+def most_on(device: str, compiled: Compiled) -> int:
+    """The most bytes of constants that any compilation for measuring put on a device."""
+    return max((bytes_on(entry).get(device, 0) for entry in compiled()), default=0)
 
 
 @pytest.fixture
-def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
-    """Watches every compilation for measuring, and every one of a Core."""
-    spy, core = Spy(), ov.Core()
-    measured, plain = IsolatedProfiler.compile, compilation._compile_on
-
-    def compile_measured(
-        self: IsolatedProfiler,
-        xml_path: str,
-        device: str,
-        properties: Mapping[str, str] | None = None,
-        affinities: Mapping[str, str] | None = None,
-        *rest: object,
-    ) -> object:
-        spy.note(core.read_model(xml_path), device, affinities)
-        return measured(self, xml_path, device, properties, affinities, *rest)
-
-    def compile_on(core: ov.Core, model: ov.Model, device: str, *rest: object) -> ov.CompiledModel:
-        spy.note(model, device, None)
-        return plain(core, model, device, *rest)
-
-    # What is done again on a busy machine is tested with the profile.
-    monkeypatch.setattr(NodeCount, "disturbance", 1.0)
-    monkeypatch.setattr(IsolatedProfiler, "compile", compile_measured)
-    monkeypatch.setattr(compilation, "_compile_on", compile_on)
-    return spy
+def steady(inject: Inject) -> None:
+    """A machine without disturbances: what is done again on a busy one is tested with the profile."""
+    inject("run:*:steady")
 
 
 def room(memory: tuple[float, float], supported: np.ndarray | None = None) -> Room:
@@ -174,12 +151,15 @@ def counted(core: ov.Core, memory: tuple[float, float]) -> tuple[Room, CountedDe
     return limited, found
 
 
-def test_a_limited_device_is_counted_in_pieces_and_its_table_is_full(unequal_pair: ov.Core, spy: Spy) -> None:
+@pytest.mark.usefixtures("steady")
+def test_a_limited_device_is_counted_in_pieces_and_its_table_is_full(
+    unequal_pair: ov.Core, compiled: Compiled
+) -> None:
     limit = 2.5 * LAYER
     limited, found = counted(unequal_pair, (limit, np.inf))
     assert set(found.samples) == {"CPU"}
-    assert 0 < spy.most_on("XCPU") <= limit
-    assert [device for device, _ in spy.compiled] == ["HETERO:XCPU,CPU"] * 4 + ["CPU"]
+    assert 0 < most_on("XCPU", compiled) <= limit
+    assert [entry["device"] for entry in compiled()] == ["HETERO:XCPU,CPU"] * 4 + ["CPU"]
     table = counted_profile(PAIR, limited.graph, limited.supported, found, None, TRANSFERS).table
     assert np.isfinite(table.op_seconds).all()
     matmuls = [next(g for g, ops in enumerate(table.members) if f"matmul{i}" in ops) for i in range(LAYERS)]
@@ -200,23 +180,18 @@ def test_times_from_pieces_are_those_of_the_whole(unequal_pair: ov.Core) -> None
         }
 
 
-def test_what_no_piece_measured_is_as_much_slower_as_the_rest(unequal_pair: ov.Core, monkeypatch) -> None:
+def test_what_no_piece_measured_is_as_much_slower_as_the_rest(
+    unequal_pair: ov.Core, inject: Inject, compiled: Compiled
+) -> None:
     """Half of the pieces fail; a full table comes of the other half."""
-    compile_placement, tried = ProfilingSession.compile_placement, []
-
-    def compiled(self: ProfilingSession, device_of: Mapping[str, str], **options: bool) -> object:
-        tried.append(device_of)
-        if len(set(device_of.values())) > 1 and len(tried) % 2:
-            raise ProfilingError("this piece cannot be compiled")
-        return compile_placement(self, device_of, **options)
-
-    monkeypatch.setattr(ProfilingSession, "compile_placement", compiled)
-    monkeypatch.setattr(NodeCount, "disturbance", 1.0)
+    inject("run:*:steady compile:HETERO*:error@1,3")
     limited, found = counted(unequal_pair, (2.5 * LAYER, np.inf))
+    pieces = [entry["affinities"] for entry in compiled() if entry["affinities"]]
+    assert len(pieces) == 2
     graph = limited.graph
     ops = [graph.index[f"matmul{i}"] for i in range(LAYERS)]
     here, there = (column.attribution.op_seconds[ops] for column in found.columns)
-    missing = [i for i in range(LAYERS) if tried[0][f"matmul{i}"] == "XCPU"]
+    missing = [i for i in range(LAYERS) if all(piece[f"matmul{i}"] == "CPU" for piece in pieces)]
     assert missing
     ratio = here[missing] / there[missing]
     assert ratio == pytest.approx(ratio[0])
@@ -227,73 +202,77 @@ def test_what_no_piece_measured_is_as_much_slower_as_the_rest(unequal_pair: ov.C
 @pytest.mark.parametrize("mode", ["PROFILE", "TUNE"])
 @pytest.mark.parametrize("held", [(5.5, 5.5), (2.5, 100.0)])
 def test_nothing_that_is_compiled_for_a_placement_exceeds_a_limit(
-    unequal_pair: ov.Core, spy: Spy, mode: str, held: tuple[float, float]
+    unequal_pair: ov.Core, compiled: Compiled, mode: str, held: tuple[float, float]
 ) -> None:
     limits = {device: share * LAYER for device, share in zip(PAIR, held, strict=True)}
     placement = ov_autoplace.place(
         layers(), PAIR, mode, core=unequal_pair, memory_limits=limits, policy="none", time_budget_ms=8000
     )
-    assert len(spy.compiled) >= 2  # the pieces; what is raced besides depends on the time that is left
+    assert len(compiled()) >= 2  # the pieces; what is raced besides depends on the time that is left
     table = placement.decision.table
     assert table.source == "profiled"
     assert np.isfinite(table.op_seconds).all()
     used = {op: device for op, device in placement.to_dict().items() if op.startswith("weights")}
     for device, limit in limits.items():
-        assert spy.most_on(device) <= limit
+        assert most_on(device, compiled) <= limit
         assert LAYER * list(used.values()).count(device) <= limit
     if held[1] < LAYERS:
         assert set(used.values()) == set(PAIR)
         assert np.isfinite(simulate(table, placement).latency_seconds)
 
 
-def test_a_table_of_a_limited_device_is_profiled_in_pieces_too(unequal_pair: ov.Core, spy: Spy) -> None:
+def test_a_table_of_a_limited_device_is_profiled_in_pieces_too(
+    unequal_pair: ov.Core, compiled: Compiled
+) -> None:
     limit = 3.5 * LAYER
     table = profile(layers(), PAIR, unequal_pair, transfers=TRANSFERS, memory_limits={"XCPU": limit})
     assert np.isfinite(table.op_seconds).all()
-    assert 0 < spy.most_on("XCPU") <= limit
+    assert 0 < most_on("XCPU", compiled) <= limit
 
 
 def test_the_memory_that_a_target_tells_of_holds_like_a_limit(
-    unequal_pair: ov.Core, spy: Spy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unequal_pair: ov.Core, compiled: Compiled, tmp_path: Path
 ) -> None:
     """An accelerator says how much it has: nobody has to give a limit."""
-    from ov_autoplace.measure import room as module
-
     memory = {"XCPU": 3.5 * LAYER, "CPU": np.inf}
-    monkeypatch.setattr(module, "memory_of", lambda core, device: (memory[device], "made up"))
-    placement = ov_autoplace.place(layers(), PAIR, core=unequal_pair, policy="none", time_budget_ms=4000)
-    assert 0 < spy.most_on("XCPU") <= memory["XCPU"]
+    target = generic_target(unequal_pair, PAIR)
+    devices = tuple(replace(device, memory_bytes=memory[device.name]) for device in target.devices)
+    path = tmp_path / "target.json"
+    save_target(replace(target, devices=devices), path)
+    placement = ov_autoplace.place(
+        layers(), PAIR, core=unequal_pair, target=path, policy="none", time_budget_ms=4000
+    )
+    assert 0 < most_on("XCPU", compiled) <= memory["XCPU"]
     assert placement.devices in (("CPU",), PAIR)
 
 
 def test_the_last_compilation_does_not_fall_back_to_a_device_that_is_too_small(
-    unequal_pair: ov.Core, spy: Spy, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    unequal_pair: ov.Core, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise PlacementError("it cannot be annotated")
-
-    monkeypatch.setattr(compilation, "set_affinities", refuse)
     names = [op.get_friendly_name() for op in layers().get_ops()]
     device_of = {name: "CPU" if name in {"y", "relu7"} else "XCPU" for name in names}
-    core = unequal_pair
+    del device_of["y"]  # so that it cannot be annotated
+    core, asked = unequal_pair, []
+
+    def compile_native(model: ov.Model, device: str, config: Mapping[str, Any]) -> ov.CompiledModel:
+        asked.append(device)
+        return core.compile_model(model, device, config)
 
     def compiled(limits: Mapping[str, float]) -> ov.CompiledModel:
         options = PlacerOptions(memory_limits=limits)
-        return compilation._compile_for(core, layers(), device_of, PAIR, options, core.compile_model)
+        return compilation._compile_for(core, layers(), device_of, PAIR, options, compile_native)
 
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
         assert compiled({"XCPU": 2.5 * LAYER}).get_property("EXECUTION_DEVICES") == ["CPU"]
-    assert spy.most_on("XCPU") == 0
-    with pytest.raises(
-        PlacementError, match="cannot be annotated; no device of it can run and hold the whole"
-    ):
+    assert asked == ["CPU"]
+    with pytest.raises(PlacementError, match=r"'y'.*; no device of it can run and hold the whole"):
         compiled(dict.fromkeys(PAIR, 5.5 * LAYER))
     with pytest.raises(PlacementError, match=r"does not fit into the 1000 bytes that CPU may hold; raise"):
         core.compile_model(layers(), "AUTOPLACE:CPU", {"AUTOPLACE_MEMORY_LIMITS": '{"CPU": 1000}'})
 
 
 def test_where_everything_fails_no_device_is_taken_that_is_too_small(
-    unequal_pair: ov.Core, spy: Spy, monkeypatch: pytest.MonkeyPatch
+    unequal_pair: ov.Core, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ProfilingError("nothing can be counted")
@@ -302,11 +281,11 @@ def test_where_everything_fails_no_device_is_taken_that_is_too_small(
     limits = {"XCPU": 2.5 * LAYER}
     placement = ov_autoplace.place(layers(), PAIR, core=unequal_pair, memory_limits=limits, policy="none")
     assert placement.devices == ("CPU",)
-    assert spy.most_on("XCPU") == 0
+    assert most_on("XCPU", compiled) == 0
 
 
 def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
-    unequal_pair: ov.Core, spy: Spy
+    unequal_pair: ov.Core, compiled: Compiled
 ) -> None:
     limits = {"XCPU": 5.5 * LAYER, "CPU": 100.0 * LAYER}
     options = PlacerOptions(memory_limits=limits)
@@ -315,7 +294,7 @@ def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
     late = {f"{kind}{i}" for kind in ("weights", "matmul", "relu") for i in range(5, LAYERS)} | {"y"}
     device_of = {name: "CPU" if name in late else "XCPU" for name in names}
     assert confirmation.confirm(unequal_pair, layers(), PAIR, options, device_of) in (True, False, None)
-    assert {device for device, _ in spy.compiled} == {"HETERO:XCPU,CPU", "CPU"}
+    assert {entry["device"] for entry in compiled()} == {"HETERO:XCPU,CPU", "CPU"}
     limited = room((5.5 * LAYER, np.inf))
     with ProfilingSession(unequal_pair, layers(), PAIR, room=limited) as session:
         placement = ov_autoplace.place(layers(), PAIR, "ZERO_SHOT", core=unequal_pair, policy="none")
@@ -323,4 +302,4 @@ def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
     assert "XCPU may hold" in rows["XCPU"]["note"]
     assert "XCPU may hold" in rows["HETERO"]["note"]
     assert rows["AUTOPLACE"]["samples"] > 0
-    assert 0 < spy.most_on("XCPU") <= limits["XCPU"]
+    assert 0 < most_on("XCPU", compiled) <= limits["XCPU"]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 
 import numpy as np
 import openvino as ov
@@ -10,6 +9,7 @@ import pytest
 from openvino import opset13 as ops
 from openvino._offline_transformations import apply_moc_transformations
 
+from full_disk import full_disk
 from ov_autoplace.errors import OutputError, PlacementError
 from ov_autoplace.placement.annotation import annotate, annotated_placement, set_affinities
 from ov_autoplace.placement.placement import Placement
@@ -177,16 +177,10 @@ def test_a_file_that_is_cut_short_leaves_nothing_behind(tmp_path, monkeypatch, s
 
 @pytest.mark.parametrize("limit", [0, 1024, 4096, 16000])
 def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path, limit):
-    # A limit on the size of files makes writes fail halfway, as a full disk does.
     model = _with_weights()
     placement = Placement.from_dict({op.get_friendly_name(): "CPU" for op in model.get_ops()})
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
-    try:
-        with pytest.raises(OutputError, match="cannot write"):
-            save_annotated(model, placement, tmp_path, "tiny")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with full_disk(limit), pytest.raises(OutputError, match="cannot write"):
+        save_annotated(model, placement, tmp_path, "tiny")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -192,21 +192,27 @@ def _run(command: list[str], log: Path, board: _Board) -> int:
         return _wait(process, lambda: sum(board.counts))
 
 
-def _wait(process: subprocess.Popen[Any], progress: Callable[[], int]) -> int:
+def _wait(
+    process: subprocess.Popen[Any],
+    progress: Callable[[], int],
+    start_seconds: float = _START_SECONDS,
+    seconds_per_input: float = _SECONDS_PER_INPUT,
+    poll_seconds: float = _POLL_SECONDS,
+) -> int:
     """Wait for a process, and kill it when it makes no progress for long: its exit status.
 
     This is done from outside, because libFuzzer cannot while a process starts, ends or holds back its
     signals. Polls are counted and not seconds, which pass too while the whole machine stands still: libFuzzer
     and atheris then take for a hang whatever is read at that moment.
     """
-    before, still, limit = progress(), 0.0, float(_START_SECONDS)
+    before, still, limit = progress(), 0.0, start_seconds
     while True:
         try:
-            return process.wait(_POLL_SECONDS)
+            return process.wait(poll_seconds)
         except subprocess.TimeoutExpired:
-            still += _POLL_SECONDS
+            still += poll_seconds
         if progress() != before:
-            before, still, limit = progress(), 0.0, _SECONDS_PER_INPUT
+            before, still, limit = progress(), 0.0, seconds_per_input
         if still > limit:
             process.kill()
 

@@ -26,10 +26,10 @@ from ov_autoplace.policy.networks.checkpoint import save_checkpoint
 from ov_autoplace.policy.networks.network import PlacementNetwork, make_network
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.evaluation import Evaluation, evaluate, greedy
+from ov_autoplace.training.examples import Example, by_family, example_batches, validation_set
 from ov_autoplace.training.imitation import imitation_loss
 from ov_autoplace.training.logs import JsonLinesLog, progress
 from ov_autoplace.training.policy_gradient import PolicyGradientSettings, rollout, update
-from ov_autoplace.training.problems import Problem, by_family, problem_batches, validation_set
 from ov_autoplace.training.provenance import data_digest, origin
 from ov_autoplace.training.settings import PretrainSettings
 from ov_autoplace.training.state import load_training, save_training
@@ -74,7 +74,7 @@ def pretrain(
     resume: bool = False,
     stop_after: int | None = None,
     command: str = "",
-    batches: Iterable[list[Problem]] | None = None,
+    batches: Iterable[list[Example]] | None = None,
 ) -> PretrainResult:
     """Train a policy and write its checkpoint.
 
@@ -178,14 +178,14 @@ def _stream(
     targets: RandomTargets,
     settings: PretrainSettings,
     first: int,
-    batches: Iterable[list[Problem]] | None,
-) -> Iterator[Iterable[list[Problem]]]:
+    batches: Iterable[list[Example]] | None,
+) -> Iterator[Iterable[list[Example]]]:
     """Batches of problems, those given or fresh ones; the processes that make them end with the block."""
     if batches is not None:
         yield batches
         return
     sizes = settings.graphs_per_step, settings.units_per_step
-    with closing(problem_batches(data, targets, settings.seed, first, *sizes, settings.workers)) as fresh:
+    with closing(example_batches(data, targets, settings.seed, first, *sizes, settings.workers)) as fresh:
         yield fresh
 
 
@@ -223,7 +223,7 @@ def _imitate(
     optimizer: torch.optim.Optimizer,
     batch: GraphBatch,
     label: Tensor,
-    problems: Sequence[Problem],
+    problems: Sequence[Example],
     settings: PretrainSettings,
 ) -> dict[str, float]:
     """One step towards the teacher's answers, above all where the policy's own are slow."""
@@ -253,12 +253,12 @@ def _improve(
     optimizer: torch.optim.Optimizer,
     batch: GraphBatch,
     label: Tensor,
-    problems: Sequence[Problem],
+    problems: Sequence[Example],
     generator: torch.Generator,
     settings: PretrainSettings,
 ) -> dict[str, float]:
     """One step of the policy gradient on the simulator, and one that keeps to the teacher."""
-    environment = Environment([p.task.true for p in problems], [p.graph for p in problems])
+    environment = Environment([p.truth.problem for p in problems])
     sampled = rollout(network, batch, settings.samples, generator)
     latencies = environment.latencies(environment.split(sampled.actions.numpy()))
     gradient = PolicyGradientSettings(

@@ -33,6 +33,7 @@ from ov_autoplace.policy.networks.messages import Topology
 from ov_autoplace.policy.networks.network import PlacementNetwork
 from ov_autoplace.policy.probes import LOOK_FEATURES
 from ov_autoplace.policy.runner import compile_network, compute_scores
+from ov_autoplace.problem.problem import Problem
 
 __all__ = ["TOLERANCE", "can_be_exported", "export_network"]
 
@@ -210,7 +211,7 @@ def _compare(network: PlacementNetwork, graph: bytes, constants: bytes) -> None:
 
 def _example(network: PlacementNetwork, nodes: int, devices: int) -> PolicyGraph:
     """A random graph; on as many devices as the network takes."""
-    return policy_graph(_table(nodes, network.config.num_devices or devices))
+    return policy_graph(Problem.of(_table(nodes, network.config.num_devices or devices)))
 
 
 def _table(nodes: int, devices: int) -> CostTable:

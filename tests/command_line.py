@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,6 +63,22 @@ def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> C
         return Outcome(code, *capfd.readouterr())
 
     return run
+
+
+@pytest.fixture
+def fail_with() -> Iterator[Callable[[BaseException], None]]:
+    """Gives the program a command ``fail`` that raises an exception."""
+    from ov_autoplace.cli.app import app
+
+    before = list(app.registered_commands)
+
+    def add(error: BaseException) -> None:
+        @app.command("fail")
+        def fail() -> None:
+            raise error
+
+    yield add
+    app.registered_commands[:] = before
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import pytest
 from ov_autoplace.measure.isolation import process
 from ov_autoplace.measure.isolation.profiler import HANG_VARIABLE
 
-__all__ = ["Compiled", "Inject"]
+__all__ = ["Compilations", "Inject"]
 
 Inject = Callable[[str], None]
-Compiled = Callable[[], list[dict[str, Any]]]
+Compilations = Callable[[], list[dict[str, Any]]]
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def inject(_told_worker: None, monkeypatch: pytest.MonkeyPatch) -> Inject:
 
 
 @pytest.fixture
-def compiled(_told_worker: None, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> Compiled:
+def compilations(_told_worker: None, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> Compilations:
     """What measuring processes have compiled so far: device, affinities, bytes of constants, process."""
     record = tmp_path_factory.mktemp("compiled") / "record"
     record.touch()

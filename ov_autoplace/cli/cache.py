@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from ov_autoplace.cli import arguments
@@ -13,6 +15,7 @@ from ov_autoplace.cli.console import bytes_text, print_json, print_sentence, pri
 from ov_autoplace.errors import AutoplaceError, DeviceError, OptionError, OutputError, TargetError
 
 if TYPE_CHECKING:
+    from ov_autoplace.cost.transfers import TransferSample
     from ov_autoplace.measure.transfer_store import StoredTransfers
 
 __all__ = ["cache"]
@@ -117,8 +120,10 @@ def _shown(path: Path) -> dict[str, Any]:
     }
 
 
-def _verified(path: Path) -> dict[str, Any]:
-    """Whether an entry is damaged, is of another machine, or still says what is measured now."""
+def _verified(
+    path: Path, measure: Callable[[StoredTransfers], Sequence[TransferSample]] | None = None
+) -> dict[str, Any]:
+    """Whether an entry is damaged, is of another machine, or still says what ``measure`` finds now."""
     from ov_autoplace.measure.transfer_store import StoredTransfers
 
     try:
@@ -126,11 +131,12 @@ def _verified(path: Path) -> dict[str, Any]:
     except TargetError as cause:
         return {"entry": path.name, "state": "damaged", "remark": str(cause)}
     try:
-        factor, worst = _measured_again(entry)
+        ratios = _ratios(entry.samples, (measure or _measured_again)(entry))
     except _ElsewhereError as cause:
         return {"entry": path.name, "state": "other machine", "remark": str(cause)}
     except AutoplaceError as cause:
         return {"entry": path.name, "state": "not measured", "remark": str(cause)}
+    factor, worst = float(np.median(ratios)), max(ratios)
     state = "holds" if 1 / _DRIFT <= factor <= _DRIFT else "differs"
     remark = f"takes {factor:.2f} times as long now in the median, {worst:.2f} times at most"
     return {"entry": path.name, "state": state, "remark": remark}
@@ -140,10 +146,8 @@ class _ElsewhereError(Exception):
     """An entry that was not measured under the conditions of this machine."""
 
 
-def _measured_again(entry: StoredTransfers) -> tuple[float, float]:
-    """What placements of the stored sizes take now over what they took: in the median, and at most."""
-    import numpy as np
-
+def _measured_again(entry: StoredTransfers) -> Sequence[TransferSample]:
+    """The stored sizes on this machine."""
     from ov_autoplace.devices.conditions import measuring_conditions
     from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
     from ov_autoplace.measure.isolation.interface import profiler_for
@@ -160,15 +164,17 @@ def _measured_again(entry: StoredTransfers) -> tuple[float, float]:
         raise _ElsewhereError(f"it holds for: {strange}")
     sizes = sorted({sample.tensor_bytes for sample in entry.samples})
     profiler = profiler_for(core, entry.devices, entry.settings)
-    now = {
-        (s.devices, s.tensor_bytes): float(np.median(s.seconds))
-        for s in measure_transfers(profiler, entry.devices, sizes=sizes).samples
-    }
+    return measure_transfers(profiler, entry.devices, sizes=sizes).samples
+
+
+def _ratios(stored: Sequence[TransferSample], measured: Sequence[TransferSample]) -> list[float]:
+    """What placements take now over what they took."""
+    now = {(s.devices, s.tensor_bytes): float(np.median(s.seconds)) for s in measured}
     ratios = [
         now[s.devices, s.tensor_bytes] / float(np.median(s.seconds))
-        for s in entry.samples
+        for s in stored
         if (s.devices, s.tensor_bytes) in now
     ]
     if not ratios:
         raise TargetError("it holds no sample that can be measured again")
-    return float(np.median(ratios)), max(ratios)
+    return ratios

@@ -110,11 +110,17 @@ class TransferStore:
         core: Knows the devices.
         devices: Device names.
         properties: OpenVINO properties per device.
+        memory: What was measured in this process, by key.
     """
 
     def __init__(
-        self, core: ov.Core, devices: Sequence[str], properties: Mapping[str, Mapping[str, Any]]
+        self,
+        core: ov.Core,
+        devices: Sequence[str],
+        properties: Mapping[str, Mapping[str, Any]],
+        memory: dict[str, tuple[TransferSample, ...]] = _of_this_process,
     ) -> None:
+        self._memory = memory
         self._devices = tuple(devices)
         self._settings = {
             device: {key: value for key, value in own.items() if key != "CACHE_DIR"}
@@ -127,7 +133,7 @@ class TransferStore:
 
     def samples(self) -> tuple[TransferSample, ...]:
         """What is known, in this process or from an earlier one."""
-        known = _of_this_process.get(self._key, ())
+        known = self._memory.get(self._key, ())
         if not self.missing(known) or self._path is None or not self._path.exists():
             return known
         try:
@@ -137,12 +143,12 @@ class TransferStore:
             return known
         if entry.conditions != self._conditions or entry.devices != self._devices:
             return known
-        _of_this_process[self._key] = _merged(known, entry.samples)
-        return _of_this_process[self._key]
+        self._memory[self._key] = _merged(known, entry.samples)
+        return self._memory[self._key]
 
     def add(self, samples: Sequence[TransferSample]) -> None:
         """Keep samples besides those that are known; a folder that cannot be written costs nothing."""
-        known = _of_this_process[self._key] = _merged(self.samples(), samples)
+        known = self._memory[self._key] = _merged(self.samples(), samples)
         if self._path is None:
             return
         try:

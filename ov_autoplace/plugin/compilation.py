@@ -24,6 +24,7 @@ from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
+from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.decision_cache import DecisionCache, cache_folder
 
 __all__ = ["compile_placed", "single_device_config"]
@@ -38,6 +39,24 @@ _CHECKED = {True: "it holds", False: "it does not hold", None: "the machine is s
 _PRECISION = ("INFERENCE_PRECISION_HINT", "EXECUTION_MODE_HINT")
 
 
+def _search(core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions) -> Placement:
+    from ov_autoplace.decide.placer import Placer
+
+    return Placer(core, devices, options).place(model)
+
+
+def _confirm(
+    core: ov.Core,
+    model: ov.Model,
+    devices: Sequence[str],
+    options: PlacerOptions,
+    device_of: Mapping[str, str],
+) -> bool | None:
+    from ov_autoplace.decide.confirmation import confirm
+
+    return confirm(core, model, devices, options, device_of)
+
+
 def compile_placed(
     core: ov.Core,
     model: ov.Model,
@@ -45,6 +64,8 @@ def compile_placed(
     options: PlacerOptions,
     compile_native: Callable[..., ov.CompiledModel],
     explicit: bool = True,
+    search: Callable[..., Placement] = _search,
+    confirm: Callable[..., bool | None] = _confirm,
 ) -> ov.CompiledModel:
     """Place ``model`` on ``devices`` and compile it.
 
@@ -55,6 +76,8 @@ def compile_placed(
         options: The placer's options; ``options.properties`` go to OpenVINO.
         compile_native: ``openvino.Core.compile_model`` without its AUTOPLACE part, bound to ``core``.
         explicit: The caller named the devices; an annotation that uses others is then not applied.
+        search: Finds a placement where none is known; takes the first four arguments.
+        confirm: Checks one that was found on a busy machine; takes the device of each op besides.
     """
     if len(devices) == 1:
         if devices[0] in options.memory_limits and not _holders(core, model, devices, options):
@@ -71,12 +94,12 @@ def compile_placed(
     fold_static_shapes(model)
     cache = DecisionCache.of(core, model, devices, options)
     if cache is None:
-        return _compile_for(
-            core, model, _search(core, model, devices, options), devices, options, compile_native
-        )
+        # What is compiled here has its shapes folded, so it takes the decision as it was made.
+        device_of = search(core, model, devices, options).decided()
+        return _compile_for(core, model, device_of, devices, options, compile_native)
     with _lock(cache.lock):
         # Who waited for another process to decide finds its decision here.
-        device_of = _stored(cache, core, model, devices, options)
+        device_of = _stored(cache, core, model, devices, options, confirm)
         if device_of is not None:
             try:
                 compiled = _compile_for(core, model, device_of, devices, options, compile_native)
@@ -84,8 +107,9 @@ def compile_placed(
                 return compiled
             except RuntimeError as cause:
                 cache.drop(f"its placement cannot be run: {openvino_reason(cause)}")
-        device_of = _search(core, model, devices, options, cache)
-        return _compile_for(core, model, device_of, devices, options, compile_native)
+        placement = search(core, model, devices, options)
+        cache.store(placement)
+        return _compile_for(core, model, placement.decided(), devices, options, compile_native)
 
 
 def _compile_for(
@@ -228,14 +252,17 @@ def _annotation(
 
 
 def _stored(
-    cache: DecisionCache, core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions
+    cache: DecisionCache,
+    core: ov.Core,
+    model: ov.Model,
+    devices: Sequence[str],
+    options: PlacerOptions,
+    confirm: Callable[..., bool | None],
 ) -> dict[str, str] | None:
     """The decision in the cache; one that was found on a busy machine has to win a short race first."""
     stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
     if stored is None or not stored.disturbed:
         return stored.device_of if stored else None
-    from ov_autoplace.decide.confirmation import confirm
-
     answer = confirm(core, model, devices, options, stored.device_of)
     _log.info("a decision that was found on a busy machine was checked: %s", _CHECKED[answer])
     if answer is False:
@@ -244,18 +271,3 @@ def _stored(
         reason = "found while other work disturbed the measurements, and confirmed by a race"
         cache.write(replace(stored, disturbed=False), None, reason)
     return stored.device_of
-
-
-def _search(
-    core: ov.Core,
-    model: ov.Model,
-    devices: Sequence[str],
-    options: PlacerOptions,
-    cache: DecisionCache | None = None,
-) -> dict[str, str]:
-    from ov_autoplace.decide.placer import Placer
-
-    placement = Placer(core, devices, options).place(model)
-    if cache is not None:
-        cache.store(placement)
-    return placement.decided()  # what is compiled here has its shapes folded

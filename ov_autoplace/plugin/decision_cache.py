@@ -24,13 +24,10 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.model_hash import model_hash
 from ov_autoplace.policy.card import checkpoint_key
 
-__all__ = ["MOST_BYTES", "DecisionCache", "StoredDecision", "cache_folder", "model_hash"]
+__all__ = ["DecisionCache", "StoredDecision", "cache_folder", "model_hash"]
 
 _log = logging.getLogger("ov_autoplace")
 _SCHEMA = 2
-
-MOST_BYTES = 64 << 20
-"""All decisions in one folder together; beyond, those go that were not used for the longest time."""
 
 
 def cache_folder(core: ov.Core, properties: Mapping[str, Any]) -> str:
@@ -58,10 +55,13 @@ class DecisionCache:
     Attributes:
         path: The file.
         devices: The devices of the request.
+        most_bytes: How much all decisions in the folder may take together; beyond, those go that were not
+            used for the longest time.
     """
 
     path: Path
     devices: tuple[str, ...]
+    most_bytes: int = 64 << 20
 
     @classmethod
     def of(
@@ -167,7 +167,7 @@ class DecisionCache:
                 entries.append((status.st_mtime_ns, status.st_size, path))
         total = sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
-            if total <= MOST_BYTES:
+            if total <= self.most_bytes:
                 break
             if path != self.path:
                 with suppress(OSError):

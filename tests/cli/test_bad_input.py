@@ -377,14 +377,11 @@ def test_names_of_ops_are_not_taken_for_markup(cli: Command, tmp_path: Path) -> 
 
 
 def test_a_failure_nobody_foresaw_is_one_sentence_and_exit_code_1(
-    cli: Command, small_ir: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Command, fail_with: Callable[[BaseException], None]
 ) -> None:
-    def broken(*_: object) -> None:
-        raise KeyError("the unforeseen")
+    fail_with(KeyError("the unforeseen"))
 
-    monkeypatch.setattr(request, "read_model", broken)
-
-    plain, debugged = cli("annotate", small_ir), cli("--debug", "annotate", small_ir)
+    plain, debugged = cli("fail"), cli("--debug", "fail")
 
     assert plain.code == debugged.code == 1
     assert "the unforeseen" in plain.err

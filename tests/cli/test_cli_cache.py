@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ov_autoplace.cli import main
-from ov_autoplace.cost.transfers import TransferFit, TransferSample
+from ov_autoplace.cli.cache import _verified
+from ov_autoplace.cost.transfers import TransferSample
 from ov_autoplace.devices.names import EXTRA_DEVICES_VARIABLE, core_with_extra_devices, device_properties
-from ov_autoplace.measure import transfer_store
-from ov_autoplace.measure.transfer_store import TransferStore
+from ov_autoplace.measure.transfer_store import StoredTransfers, TransferStore
 
 PAIR = ("XCPU", "CPU")
 
@@ -26,19 +27,11 @@ def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """One entry, as a decision on this machine would leave it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv(EXTRA_DEVICES_VARIABLE, "XCPU=CPU")
-    monkeypatch.setattr(transfer_store, "_of_this_process", {})
     core = core_with_extra_devices()
-    TransferStore(core, PAIR, device_properties(core, PAIR)).add([sample(("XCPU", "CPU", "CPU"), 1e-5)])
+    store = TransferStore(core, PAIR, device_properties(core, PAIR), memory={})
+    store.add([sample(("XCPU", "CPU", "CPU"), 1e-5)])
     (path,) = (tmp_path / "ov-autoplace").iterdir()
     return path
-
-
-def now_takes(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    def measured(profiler: object, devices: object, sizes: object) -> TransferFit:
-        zeros = np.zeros((2, 2))
-        return TransferFit(PAIR, zeros, zeros, np.zeros(2), (sample(("XCPU", "CPU", "CPU"), seconds),))
-
-    monkeypatch.setattr("ov_autoplace.measure.transfers.measure_transfers", measured)
 
 
 def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[dict[str, str]]]:
@@ -74,12 +67,19 @@ def test_rm_removes_what_it_is_told_and_everything_else_stays(entry, capsys):
     assert "holds no measurements" in capsys.readouterr().out.replace("\n", " ")
 
 
-@pytest.mark.parametrize(("seconds", "state", "code"), [(1.1e-5, "holds", 0), (5e-5, "differs", 1)])
-def test_verify_measures_again(entry, capsys, monkeypatch, seconds, state, code):
-    now_takes(monkeypatch, seconds)
-    found, (row,) = listed(capsys, "verify")
-    assert (row["state"], found) == (state, code)
+@pytest.mark.parametrize(("seconds", "state"), [(1.1e-5, "holds"), (5e-5, "differs")])
+def test_verifying_compares_what_is_stored_with_what_is_measured(entry, seconds, state):
+    row = _verified(entry, lambda _: [sample(("XCPU", "CPU", "CPU"), seconds)])
+    assert row["state"] == state
     assert f"{seconds / 1e-5:.2f} times" in row["remark"]
+
+
+def test_verify_measures_again(entry, capsys):
+    stored = StoredTransfers.load(entry)
+    never = [sample(s.devices, 1e-12) for s in stored.samples]
+    replace(stored, samples=tuple(never)).save()
+    code, (row,) = listed(capsys, "verify")
+    assert (row["state"], code) == ("differs", 1)
 
 
 def test_verify_tells_damaged_entries_and_those_of_other_machines(entry, capsys, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,11 +69,10 @@ def test_no_number_of_interrupts_leaves_the_thread_that_compiles_behind(presses:
 
 
 def test_an_interrupt_that_an_extension_module_turned_into_an_error_is_one(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    fail_with: Callable[[BaseException], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: object) -> None:
-        raise ImportError("initialization failed") from KeyboardInterrupt()
-
-    monkeypatch.setattr("ov_autoplace.devices.names.core_with_extra_devices", interrupted)
-    assert main(["devices"]) == 130
+    error = ImportError("initialization failed")
+    error.__cause__ = KeyboardInterrupt()
+    fail_with(error)
+    assert main(["fail"]) == 130
     assert "initialization failed" not in capfd.readouterr().err

@@ -17,7 +17,7 @@ import pytest
 import ov_autoplace
 import zoo
 from command_line import Command, two_layers
-from measuring_faults import Compiled, Inject
+from measuring_faults import Compilations, Inject
 from ov_autoplace import _core
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import OptionError, ProfilingError
@@ -131,11 +131,13 @@ def test_a_session_forgets_in_a_new_process_and_works_apart_in_another(
         assert len(apart.compile_device("CPU").run(2)) == 2
 
 
-def test_each_probe_of_a_profile_has_a_process_of_its_own(unequal_pair: ov.Core, compiled: Compiled) -> None:
+def test_each_probe_of_a_profile_has_a_process_of_its_own(
+    unequal_pair: ov.Core, compilations: Compilations
+) -> None:
     transfers = TransferFit(tuple(PAIR), np.full((2, 2), 5e-6), np.full((2, 2), 1e-10), np.full(2, 1e-6))
     profile(zoo.build("bert_base"), PAIR, unequal_pair, transfers=transfers)
-    of_mixes = [entry["pid"] for entry in compiled() if entry["device"].startswith("HETERO")]
-    of_singles = {entry["pid"] for entry in compiled() if not entry["device"].startswith("HETERO")}
+    of_mixes = [entry["pid"] for entry in compilations() if entry["device"].startswith("HETERO")]
+    of_singles = {entry["pid"] for entry in compilations() if not entry["device"].startswith("HETERO")}
     assert len(of_mixes) == len(set(of_mixes)) == PROBES
     assert not of_singles & set(of_mixes)
     assert not any(Path(f"/proc/{pid}").exists() for pid in of_mixes)

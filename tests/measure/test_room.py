@@ -14,7 +14,7 @@ import pytest
 from openvino import opset13 as opset
 
 import ov_autoplace
-from measuring_faults import Compiled, Inject
+from measuring_faults import Compilations, Inject
 from ov_autoplace.cli.bench import _measure
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.liveness import held_bytes
@@ -60,9 +60,9 @@ def bytes_on(entry: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def most_on(device: str, compiled: Compiled) -> int:
+def most_on(device: str, compilations: Compilations) -> int:
     """The most bytes of constants that any compilation for measuring put on a device."""
-    return max((bytes_on(entry).get(device, 0) for entry in compiled()), default=0)
+    return max((bytes_on(entry).get(device, 0) for entry in compilations()), default=0)
 
 
 @pytest.fixture
@@ -153,13 +153,13 @@ def counted(core: ov.Core, memory: tuple[float, float]) -> tuple[Room, CountedDe
 
 @pytest.mark.usefixtures("steady")
 def test_a_limited_device_is_counted_in_pieces_and_its_table_is_full(
-    unequal_pair: ov.Core, compiled: Compiled
+    unequal_pair: ov.Core, compilations: Compilations
 ) -> None:
     limit = 2.5 * LAYER
     limited, found = counted(unequal_pair, (limit, np.inf))
     assert set(found.samples) == {"CPU"}
-    assert 0 < most_on("XCPU", compiled) <= limit
-    assert [entry["device"] for entry in compiled()] == ["HETERO:XCPU,CPU"] * 4 + ["CPU"]
+    assert 0 < most_on("XCPU", compilations) <= limit
+    assert [entry["device"] for entry in compilations()] == ["HETERO:XCPU,CPU"] * 4 + ["CPU"]
     table = counted_profile(PAIR, limited.graph, limited.supported, found, None, TRANSFERS).table
     assert np.isfinite(table.op_seconds).all()
     matmuls = [next(g for g, ops in enumerate(table.members) if f"matmul{i}" in ops) for i in range(LAYERS)]
@@ -181,12 +181,12 @@ def test_times_from_pieces_are_those_of_the_whole(unequal_pair: ov.Core) -> None
 
 
 def test_what_no_piece_measured_is_as_much_slower_as_the_rest(
-    unequal_pair: ov.Core, inject: Inject, compiled: Compiled
+    unequal_pair: ov.Core, inject: Inject, compilations: Compilations
 ) -> None:
     """Half of the pieces fail; a full table comes of the other half."""
     inject("run:*:steady compile:HETERO*:error@1,3")
     limited, found = counted(unequal_pair, (2.5 * LAYER, np.inf))
-    pieces = [entry["affinities"] for entry in compiled() if entry["affinities"]]
+    pieces = [entry["affinities"] for entry in compilations() if entry["affinities"]]
     assert len(pieces) == 2
     graph = limited.graph
     ops = [graph.index[f"matmul{i}"] for i in range(LAYERS)]
@@ -202,19 +202,19 @@ def test_what_no_piece_measured_is_as_much_slower_as_the_rest(
 @pytest.mark.parametrize("mode", ["PROFILE", "TUNE"])
 @pytest.mark.parametrize("held", [(5.5, 5.5), (2.5, 100.0)])
 def test_nothing_that_is_compiled_for_a_placement_exceeds_a_limit(
-    unequal_pair: ov.Core, compiled: Compiled, mode: str, held: tuple[float, float]
+    unequal_pair: ov.Core, compilations: Compilations, mode: str, held: tuple[float, float]
 ) -> None:
     limits = {device: share * LAYER for device, share in zip(PAIR, held, strict=True)}
     placement = ov_autoplace.place(
         layers(), PAIR, mode, core=unequal_pair, memory_limits=limits, policy="none", time_budget_ms=8000
     )
-    assert len(compiled()) >= 2  # the pieces; what is raced besides depends on the time that is left
+    assert len(compilations()) >= 2  # the pieces; what is raced besides depends on the time that is left
     table = placement.decision.table
     assert table.source == "profiled"
     assert np.isfinite(table.op_seconds).all()
     used = {op: device for op, device in placement.to_dict().items() if op.startswith("weights")}
     for device, limit in limits.items():
-        assert most_on(device, compiled) <= limit
+        assert most_on(device, compilations) <= limit
         assert LAYER * list(used.values()).count(device) <= limit
     if held[1] < LAYERS:
         assert set(used.values()) == set(PAIR)
@@ -222,16 +222,16 @@ def test_nothing_that_is_compiled_for_a_placement_exceeds_a_limit(
 
 
 def test_a_table_of_a_limited_device_is_profiled_in_pieces_too(
-    unequal_pair: ov.Core, compiled: Compiled
+    unequal_pair: ov.Core, compilations: Compilations
 ) -> None:
     limit = 3.5 * LAYER
     table = profile(layers(), PAIR, unequal_pair, transfers=TRANSFERS, memory_limits={"XCPU": limit})
     assert np.isfinite(table.op_seconds).all()
-    assert 0 < most_on("XCPU", compiled) <= limit
+    assert 0 < most_on("XCPU", compilations) <= limit
 
 
 def test_the_memory_that_a_target_tells_of_holds_like_a_limit(
-    unequal_pair: ov.Core, compiled: Compiled, tmp_path: Path
+    unequal_pair: ov.Core, compilations: Compilations, tmp_path: Path
 ) -> None:
     """An accelerator says how much it has: nobody has to give a limit."""
     memory = {"XCPU": 3.5 * LAYER, "CPU": np.inf}
@@ -242,7 +242,7 @@ def test_the_memory_that_a_target_tells_of_holds_like_a_limit(
     placement = ov_autoplace.place(
         layers(), PAIR, core=unequal_pair, target=path, policy="none", time_budget_ms=4000
     )
-    assert 0 < most_on("XCPU", compiled) <= memory["XCPU"]
+    assert 0 < most_on("XCPU", compilations) <= memory["XCPU"]
     assert placement.devices in (("CPU",), PAIR)
 
 
@@ -272,7 +272,7 @@ def test_the_last_compilation_does_not_fall_back_to_a_device_that_is_too_small(
 
 
 def test_where_everything_fails_no_device_is_taken_that_is_too_small(
-    unequal_pair: ov.Core, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+    unequal_pair: ov.Core, compilations: Compilations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ProfilingError("nothing can be counted")
@@ -281,11 +281,11 @@ def test_where_everything_fails_no_device_is_taken_that_is_too_small(
     limits = {"XCPU": 2.5 * LAYER}
     placement = ov_autoplace.place(layers(), PAIR, core=unequal_pair, memory_limits=limits, policy="none")
     assert placement.devices == ("CPU",)
-    assert most_on("XCPU", compiled) == 0
+    assert most_on("XCPU", compilations) == 0
 
 
 def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
-    unequal_pair: ov.Core, compiled: Compiled
+    unequal_pair: ov.Core, compilations: Compilations
 ) -> None:
     limits = {"XCPU": 5.5 * LAYER, "CPU": 100.0 * LAYER}
     options = PlacerOptions(memory_limits=limits)
@@ -294,7 +294,7 @@ def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
     late = {f"{kind}{i}" for kind in ("weights", "matmul", "relu") for i in range(5, LAYERS)} | {"y"}
     device_of = {name: "CPU" if name in late else "XCPU" for name in names}
     assert confirmation.confirm(unequal_pair, layers(), PAIR, options, device_of) in (True, False, None)
-    assert {entry["device"] for entry in compiled()} == {"HETERO:XCPU,CPU", "CPU"}
+    assert {entry["device"] for entry in compilations()} == {"HETERO:XCPU,CPU", "CPU"}
     limited = room((5.5 * LAYER, np.inf))
     with ProfilingSession(unequal_pair, layers(), PAIR, room=limited) as session:
         placement = ov_autoplace.place(layers(), PAIR, "ZERO_SHOT", core=unequal_pair, policy="none")
@@ -302,4 +302,4 @@ def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
     assert "XCPU may hold" in rows["XCPU"]["note"]
     assert "XCPU may hold" in rows["HETERO"]["note"]
     assert rows["AUTOPLACE"]["samples"] > 0
-    assert 0 < most_on("XCPU", compiled) <= limits["XCPU"]
+    assert 0 < most_on("XCPU", compilations) <= limits["XCPU"]

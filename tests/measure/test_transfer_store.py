@@ -14,26 +14,22 @@ import ov_autoplace
 import zoo
 from ov_autoplace.cost.transfers import TransferSample
 from ov_autoplace.devices.names import device_properties
-from ov_autoplace.measure import transfer_store as module
-from ov_autoplace.measure.transfer_store import SIZES, TransferStore, stored_transfers
+from ov_autoplace.measure.transfer_store import SIZES, TransferStore, _of_this_process, stored_transfers
 
 PAIR = ("XCPU", "CPU")
+PROCESSORS = os.sched_getaffinity(0)
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder of the test's own, and a process that has measured nothing."""
+    """A cache folder of the test's own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(module, "_of_this_process", {})
     return tmp_path / "ov-autoplace"
 
 
-def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_of_this_process", {})
-
-
-def store_of(core) -> TransferStore:
-    return TransferStore(core, PAIR, device_properties(core, PAIR))
+def store_of(core, memory: dict | None = None) -> TransferStore:
+    """The store as a process sees it that remembers ``memory``, or nothing."""
+    return TransferStore(core, PAIR, device_properties(core, PAIR), {} if memory is None else memory)
 
 
 def samples(*sizes: int, launch: float = 1e-5) -> list[TransferSample]:
@@ -48,16 +44,14 @@ def samples(*sizes: int, launch: float = 1e-5) -> list[TransferSample]:
     ]
 
 
-def test_what_one_process_measured_the_next_one_knows(unequal_pair, monkeypatch, folder):
+def test_what_one_process_measured_the_next_one_knows(unequal_pair, folder):
     store = store_of(unequal_pair)
     assert store.fit(store.samples()) is None
     assert len(store.missing([])) == len(SIZES)
     store.add(samples(SIZES[0]))
     assert store.fit(store.samples()) is None  # one size does not tell latency from bandwidth
-    new_process(monkeypatch)
     store = store_of(unequal_pair)
     store.add(samples(SIZES[1]))
-    new_process(monkeypatch)
     store = store_of(unequal_pair)
     known = store.samples()
     assert {s.tensor_bytes for s in known} == set(SIZES[:2])
@@ -66,39 +60,45 @@ def test_what_one_process_measured_the_next_one_knows(unequal_pair, monkeypatch,
     assert len(list(folder.iterdir())) == 1
 
 
-def test_other_settings_and_other_processors_are_other_entries(unequal_pair, monkeypatch):
+def test_other_settings_are_other_entries(unequal_pair):
     store_of(unequal_pair).add(samples(*SIZES[:2]))
     unequal_pair.set_property("CPU", {"INFERENCE_NUM_THREADS": 1})
     assert not store_of(unequal_pair).samples()
     unequal_pair.set_property("CPU", {"INFERENCE_NUM_THREADS": 2})
     assert store_of(unequal_pair).samples()
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(77)))
-    assert not store_of(unequal_pair).samples()
+
+
+@pytest.mark.skipif(len(PROCESSORS) < 2, reason="this process may use one processor only")
+def test_fewer_processors_are_another_entry(unequal_pair):
+    store_of(unequal_pair).add(samples(*SIZES[:2]))
+    os.sched_setaffinity(0, {min(PROCESSORS)})
+    try:
+        assert not store_of(unequal_pair).samples()
+    finally:
+        os.sched_setaffinity(0, PROCESSORS)
+    assert store_of(unequal_pair).samples()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"schema": "ov-autoplace/transfers", "version": 99}'])
-def test_a_damaged_entry_is_measured_anew_without_noise(unequal_pair, monkeypatch, caplog, text):
+def test_a_damaged_entry_is_measured_anew_without_noise(unequal_pair, caplog, text):
     store_of(unequal_pair).add(samples(*SIZES[:2]))
     (path,) = stored_transfers()
     path.write_text(text)
-    new_process(monkeypatch)
     with caplog.at_level(logging.INFO, "ov_autoplace"):
         store = store_of(unequal_pair)
         assert not store.samples()
         store.add(samples(*SIZES[:2]))
     assert not caplog.records
-    new_process(monkeypatch)
     assert store_of(unequal_pair).samples()
 
 
 @pytest.mark.parametrize("wrong", [-1.0, 0.0, "fast", None])
-def test_an_entry_with_impossible_times_is_not_used(unequal_pair, monkeypatch, wrong):
+def test_an_entry_with_impossible_times_is_not_used(unequal_pair, wrong):
     store_of(unequal_pair).add(samples(*SIZES[:2]))
     (path,) = stored_transfers()
     data = json.loads(path.read_text())
     data["samples"][3]["seconds"][0] = wrong
     path.write_text(json.dumps(data))
-    new_process(monkeypatch)
     assert not store_of(unequal_pair).samples()
 
 
@@ -108,8 +108,9 @@ def test_a_home_that_cannot_be_written_costs_nothing_and_says_nothing(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with caplog.at_level(logging.INFO, "ov_autoplace"):
-        store_of(unequal_pair).add(samples(*SIZES[:2]))
-        assert store_of(unequal_pair).samples()  # of this process
+        memory: dict = {}
+        store_of(unequal_pair, memory).add(samples(*SIZES[:2]))
+        assert store_of(unequal_pair, memory).samples()
     assert not caplog.records
 
 
@@ -126,6 +127,6 @@ def test_a_second_process_places_without_measuring_hand_overs(unequal_pair, monk
     monkeypatch.setattr("ov_autoplace.decide.placer.unbeatable_device", lambda *_: None)
     model = zoo.build("two_tower")
     for _ in range(2):
-        new_process(monkeypatch)
+        _of_this_process.clear()
         ov_autoplace.place(model, PAIR, core=unequal_pair, policy="none", time_budget_ms=60_000)
     assert measured == list(SIZES)

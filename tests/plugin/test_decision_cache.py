@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,11 @@ import pytest
 from openvino import opset13 as opset
 
 import zoo
+from measuring_faults import Compilations
 from ov_autoplace.decide.confirmation import confirm
-from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.plugin import decision_cache as module
+from ov_autoplace.decide.options import PlacerOptions, split_config
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plugin.compilation import compile_placed
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
 from ov_autoplace.plugin.model_hash import model_hash
 
@@ -242,7 +245,7 @@ def test_the_key_holds_what_a_target_says_and_neither_the_folder_nor_the_progres
     assert key("a") != one
 
 
-def test_the_decisions_that_were_not_used_for_longest_go_first(tmp_path, monkeypatch):
+def test_the_decisions_that_were_not_used_for_longest_go_first(tmp_path):
     stored = StoredDecision({"op": "CPU"}, disturbed=False)
     entries = [DecisionCache(tmp_path / f"autoplace-{i}.json", ("CPU",)) for i in range(4)]
     for age, entry in enumerate(entries[:3]):
@@ -251,8 +254,8 @@ def test_the_decisions_that_were_not_used_for_longest_go_first(tmp_path, monkeyp
     foreign = tmp_path / "other.blob"
     foreign.write_bytes(b"x" * 10_000)
     assert entries[0].load(["op"]) == stored  # now it is the one that was used last
-    monkeypatch.setattr(module, "MOST_BYTES", 3 * entries[0].path.stat().st_size)
-    entries[3].write(stored, "CPU", "")
+    most_bytes = 3 * entries[0].path.stat().st_size
+    replace(entries[3], most_bytes=most_bytes).write(stored, "CPU", "")
     assert [entry.path.exists() for entry in entries] == [True, False, True, True]
     assert foreign.exists()
 
@@ -271,16 +274,24 @@ def disturbed(unequal_pair, config):
     ("answer", "searches", "mark"), [(True, 0, False), (None, 0, True), (False, 1, False)]
 )
 def test_a_decision_from_a_busy_machine_is_checked_at_the_next_compile(
-    unequal_pair, config, disturbed, monkeypatch, answer, searches, mark
+    unequal_pair, config, disturbed, answer, searches, mark
 ):
-    from ov_autoplace.decide.placer import Placer
+    searched = []
 
-    searched, place = [], Placer.place
-    monkeypatch.setattr(Placer, "place", lambda *a: (searched.append(1), place(*a))[1])
-    monkeypatch.setattr("ov_autoplace.decide.confirmation.confirm", lambda *_: answer)
-    monkeypatch.setattr("ov_autoplace.decide.race.was_disturbed", lambda _: False)
-    monkeypatch.setattr("ov_autoplace.measure.profiled.CountedDevices.was_disturbed", False)
-    unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
+    def search(core: ov.Core, model: ov.Model, *_: object) -> Placement:
+        searched.append(model)
+        return Placement.from_dict({op.get_friendly_name(): "CPU" for op in model.get_ops()})
+
+    own, properties = split_config(config)
+    compile_placed(
+        unequal_pair,
+        matmuls(),
+        PAIR,
+        PlacerOptions(**own, properties=properties),
+        lambda model, *_: unequal_pair.compile_model(model, "CPU"),
+        search=search,
+        confirm=lambda *_: answer,
+    )
     assert len(searched) == searches
     assert json.loads(disturbed.read_text())["disturbed"] is mark
 
@@ -314,19 +325,12 @@ def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, monk
 
 
 @pytest.mark.parametrize("isolation", [True, False])
-def test_checking_a_stored_answer_measures_where_the_caller_wants(unequal_pair, monkeypatch, isolation):
-    from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
-    from ov_autoplace.measure.session import ProfilingSession
-
-    where = []
-    monkeypatch.setattr(
-        ProfilingSession,
-        "compile_placement",
-        lambda self, *_: where.append(isinstance(self.profiler, IsolatedProfiler)) or 1 / 0,
-    )
-    with pytest.raises(ZeroDivisionError):
-        confirm(unequal_pair, matmuls(), PAIR, PlacerOptions(isolation=isolation), {})
-    assert where == [isolation]
+def test_checking_a_stored_answer_measures_where_the_caller_wants(
+    unequal_pair, compilations: Compilations, isolation
+):
+    device_of = {op.get_friendly_name(): "XCPU" for op in matmuls().get_ops()}
+    confirm(unequal_pair, matmuls(), PAIR, PlacerOptions(isolation=isolation), device_of)
+    assert bool(compilations()) is isolation
 
 
 def test_processes_on_a_cold_cache_make_one_decision_and_none_dies():

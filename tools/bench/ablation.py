@@ -34,8 +34,8 @@ from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.network import PlacementNetwork
 from ov_autoplace.training.evaluation import greedy
-from ov_autoplace.training.pretrain import pretrain
 from ov_autoplace.training.examples import Example, example_batches
+from ov_autoplace.training.pretrain import pretrain
 from ov_autoplace.training.settings import PretrainSettings
 from ov_autoplace.training.targets import RandomTargets
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import openvino as ov
 import pytest
+
+# The networks of the tests are so small that torch's threads only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
 for folder in (ROOT / "tools", ROOT / "tests"):

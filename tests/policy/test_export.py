@@ -24,6 +24,7 @@ from solvers.random_tables import make_table, random_table
 pytestmark = pytest.mark.torch
 
 SMALL = replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=2, looks=1)
+ONE_STAGE = replace(SMALL, rounds=1, looks=0)
 
 
 def network_of(config: NetworkConfig, seed: int = 0) -> PlacementNetwork:
@@ -91,7 +92,7 @@ def test_what_is_saved_is_what_was_given(checkpoint: Path) -> None:
 
 
 def test_exporting_leaves_the_network_as_it_was() -> None:
-    network = network_of(SMALL).train()
+    network = network_of(replace(ONE_STAGE, coarse=False)).train()
     before = {name: value.clone() for name, value in network.state_dict().items()}
     export_network(network)
     assert network.training
@@ -99,7 +100,7 @@ def test_exporting_leaves_the_network_as_it_was() -> None:
 
 
 def test_a_network_trained_on_dgl_is_exported_as_bags() -> None:
-    network = network_of(replace(SMALL, implementation="dgl"))
+    network = network_of(replace(ONE_STAGE, implementation="dgl"))
     compiled = compile_network(*export_network(network))
     graph = policy_graph(Problem.of(random_table(4, 45, 3, constrained=False)))
     assert largest_difference(compute_scores(compiled, graph), torch_scores(network, graph)) < 1e-4
@@ -112,10 +113,11 @@ def test_weights_are_exported_in_full_precision_and_no_path_is_written(checkpoin
     assert not re.search(r"(/tmp|/home|/root|\.py\b)", text)
 
 
-@pytest.mark.parametrize("part", ["rounds", "coarse", "op_types"])
-def test_variants_of_the_network_are_exported_too(part: str) -> None:
-    value = 2 if part == "rounds" else not getattr(SMALL, part)
-    network = network_of(replace(SMALL, **{part: value}))
+@pytest.mark.parametrize(
+    "config", [ONE_STAGE, replace(SMALL, coarse=False), replace(ONE_STAGE, op_types=False)]
+)
+def test_variants_of_the_network_are_exported_too(config: NetworkConfig) -> None:
+    network = network_of(config)
     compiled = compile_network(*export_network(network))
     graph = policy_graph(Problem.of(random_table(4, 45, 3, constrained=False)))
     assert largest_difference(compute_scores(compiled, graph), torch_scores(network, graph)) < 1e-4
@@ -141,4 +143,4 @@ def test_a_network_that_tracing_ties_to_one_size_is_refused(monkeypatch: pytest.
 
     monkeypatch.setattr(PlacementNetwork, "forward", tied)
     with pytest.raises(CheckpointError, match="differs from the torch network by"):
-        export_network(network_of(SMALL))
+        export_network(network_of(replace(ONE_STAGE, coarse=False)))

@@ -28,14 +28,6 @@ from training.small_policies import SmallNetwork
 pytestmark = pytest.mark.torch
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def problem(*tables):
     problems = [Problem.of(table) for table in tables]
     return Environment(problems), collate([policy_graph(problem) for problem in problems])

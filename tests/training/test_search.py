@@ -29,14 +29,6 @@ TABLE = chain_table(fast_and_slow([0, 0, 0, 1, 1, 1, 1, 0, 0, 1]), transfer=0.4,
 FAST = PolicyGradientSettings(learning_rate=1e-2)
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def environment(table=TABLE):
     return Environment([Problem.of(table)])
 

@@ -61,7 +61,7 @@ def test_answers_are_legal_and_bounds_hold_in_plain_python(seed: int, devices: i
 
 @pytest.mark.parametrize(
     ("devices", "groups", "seeds", "equal_at_least", "worst"),
-    [(2, 13, 60, 0.95, 1.1), (3, 8, 40, 0.95, 1.2)],
+    [(2, 11, 60, 0.95, 1.1), (3, 7, 40, 0.95, 1.2)],
 )
 def test_auto_without_enumeration_is_nearly_always_optimal(
     monkeypatch: pytest.MonkeyPatch,

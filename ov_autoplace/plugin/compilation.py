@@ -15,7 +15,7 @@ from typing import Any
 import openvino as ov
 
 from ov_autoplace._base.locks import locked
-from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties, property_text
 from ov_autoplace.devices.support import supported_ops
@@ -39,135 +39,118 @@ _CHECKED = {True: "it holds", False: "it does not hold", None: "the machine is s
 _PRECISION = ("INFERENCE_PRECISION_HINT", "EXECUTION_MODE_HINT")
 
 
-def _search(core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions) -> Placement:
+Native = Callable[[ov.Model, str, Mapping[str, Any]], ov.CompiledModel]
+"""``openvino.Core.compile_model`` without its AUTOPLACE part, bound to a Core."""
+
+
+def _search(machine: Machine, model: ov.Model) -> Placement:
     from ov_autoplace.decide.placer import Placer
 
-    return Placer(core, devices, options).place(model)
+    return Placer(machine).place(model)
 
 
-def _confirm(
-    core: ov.Core,
-    model: ov.Model,
-    devices: Sequence[str],
-    options: PlacerOptions,
-    device_of: Mapping[str, str],
-) -> bool | None:
+def _confirm(machine: Machine, model: ov.Model, device_of: Mapping[str, str]) -> bool | None:
     from ov_autoplace.decide.confirmation import confirm
 
-    return confirm(core, model, devices, options, device_of)
+    return confirm(machine, model, device_of)
 
 
 def compile_placed(
-    core: ov.Core,
+    machine: Machine,
     model: ov.Model,
-    devices: Sequence[str],
-    options: PlacerOptions,
-    compile_native: Callable[..., ov.CompiledModel],
+    compile_native: Native,
     explicit: bool = True,
-    search: Callable[..., Placement] = _search,
-    confirm: Callable[..., bool | None] = _confirm,
+    search: Callable[[Machine, ov.Model], Placement] = _search,
+    confirm: Callable[[Machine, ov.Model, Mapping[str, str]], bool | None] = _confirm,
 ) -> ov.CompiledModel:
-    """Place ``model`` on ``devices`` and compile it.
+    """Place ``model`` on the devices of a machine and compile it.
 
     Args:
-        core: The caller's Core.
+        machine: The caller's Core, real devices, and the options, whose ``properties`` go to OpenVINO.
         model: Belongs to this function: it gets affinities.
-        devices: Real devices.
-        options: The placer's options; ``options.properties`` go to OpenVINO.
-        compile_native: ``openvino.Core.compile_model`` without its AUTOPLACE part, bound to ``core``.
+        compile_native: Compiles.
         explicit: The caller named the devices; an annotation that uses others is then not applied.
-        search: Finds a placement where none is known; takes the first four arguments.
-        confirm: Checks one that was found on a busy machine; takes the device of each op besides.
+        search: Finds a placement where none is known.
+        confirm: Checks one that was found on a busy machine; ``None`` where that is not possible.
     """
+    core, devices, options = machine.core, machine.devices, machine.options
     if len(devices) == 1:
-        if devices[0] in options.memory_limits and not _holders(core, model, devices, options):
+        if devices[0] in options.memory_limits and not _holders(machine, model, devices):
             limit = options.memory_limits[devices[0]]
             raise PlacementError(
                 f"the model does not fit into the {limit:.0f} bytes that {devices[0]} may hold; "
                 "raise the limit or add a device"
             )
-        return _compile_on(core, model, devices[0], options, compile_native)
+        return _compile_on(machine, model, devices[0], compile_native)
     make_names_unique(model)
-    device_of = _annotation(core, model, devices, explicit)
+    device_of = _annotation(model, devices, explicit)
     if device_of is not None:
-        return _compile_for(core, model, device_of, devices, options, compile_native)
+        return _compile_for(machine, model, device_of, compile_native)
     fold_static_shapes(model)
     cache = DecisionCache.of(core, model, devices, options)
     if cache is None:
         # What is compiled here has its shapes folded, so it takes the decision as it was made.
-        device_of = search(core, model, devices, options).decided()
-        return _compile_for(core, model, device_of, devices, options, compile_native)
+        return _compile_for(machine, model, search(machine, model).decided(), compile_native)
     with _lock(cache.lock):
         # Who waited for another process to decide finds its decision here.
-        device_of = _stored(cache, core, model, devices, options, confirm)
+        device_of = _stored(cache, machine, model, confirm)
         if device_of is not None:
             try:
-                compiled = _compile_for(core, model, device_of, devices, options, compile_native)
+                compiled = _compile_for(machine, model, device_of, compile_native)
                 compiled.create_infer_request()  # where HETERO finds out that submodels do not fit
                 return compiled
             except RuntimeError as cause:
                 cache.drop(f"its placement cannot be run: {openvino_reason(cause)}")
-        placement = search(core, model, devices, options)
+        placement = search(machine, model)
         cache.store(placement)
-        return _compile_for(core, model, placement.decided(), devices, options, compile_native)
+        return _compile_for(machine, model, placement.decided(), compile_native)
 
 
 def _compile_for(
-    core: ov.Core,
-    model: ov.Model,
-    device_of: Mapping[str, str],
-    devices: Sequence[str],
-    options: PlacerOptions,
-    compile_native: Callable[..., ov.CompiledModel],
+    machine: Machine, model: ov.Model, device_of: Mapping[str, str], compile_native: Native
 ) -> ov.CompiledModel:
     """Compile with the device of every op."""
-    used = [d for d in dict.fromkeys([*devices, *device_of.values()]) if d in set(device_of.values())]
+    core, config = machine.core, machine.options.properties
+    used = [d for d in dict.fromkeys([*machine.devices, *device_of.values()]) if d in set(device_of.values())]
     if len(used) == 1:
         # Through HETERO it would be the same kernels behind one more layer.
-        return _compile_on(core, model, used[0], options, compile_native)
-    config = options.properties
+        return _compile_on(machine, model, used[0], compile_native)
     try:
         set_affinities(model, open_bounded_crossings(model, device_of))
     except PlacementError as cause:
-        device = _able_device(core, model, device_of, options)
+        device = _able_device(machine, model, device_of)
         if device is None:
             raise PlacementError(f"{cause}; no device of it can run and hold the whole model") from cause
         _log.warning("the whole model runs on %s: %s", device, cause)
-        return _compile_on(core, model, device, options, compile_native)
+        return _compile_on(machine, model, device, compile_native)
     if cache_folder(core, config):
         _tell_blobs_apart(core, model, used, config)
     with _writing_blobs(core, hetero_config(core, used, config)) as native:
         return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", native)
 
 
-def _able_device(
-    core: ov.Core, model: ov.Model, device_of: Mapping[str, str], options: PlacerOptions
-) -> str | None:
+def _able_device(machine: Machine, model: ov.Model, device_of: Mapping[str, str]) -> str | None:
     """Of the devices that support every op and hold them all, the one that has most of them, if any."""
     devices = [device for device, _ in Counter(device_of.values()).most_common()]
-    properties = {device: single_device_config(device, options.properties) for device in devices}
-    supported = supported_ops(core, model, list(device_of), devices, properties)
+    properties = {device: single_device_config(device, machine.options.properties) for device in devices}
+    supported = supported_ops(machine.core, model, list(device_of), devices, properties)
     able = [device for d, device in enumerate(devices) if supported[:, d].all()]
-    return next(iter(_holders(core, model, able, options)), None)
+    return next(iter(_holders(machine, model, able)), None)
 
 
-def _holders(core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions) -> list[str]:
+def _holders(machine: Machine, model: ov.Model, devices: Sequence[str]) -> list[str]:
     """Those of ``devices`` that can hold the whole model, in the same order."""
     from ov_autoplace.measure.room import room_of
 
-    room = room_of(core, model, devices, options.shapes, options.memory_limits)
+    options = machine.options
+    room = room_of(machine.core, model, devices, options.shapes, options.memory_limits)
     return [device for device in devices if room.holds_all(device)]
 
 
-def _compile_on(
-    core: ov.Core,
-    model: ov.Model,
-    device: str,
-    options: PlacerOptions,
-    compile_native: Callable[..., ov.CompiledModel],
-) -> ov.CompiledModel:
+def _compile_on(machine: Machine, model: ov.Model, device: str, compile_native: Native) -> ov.CompiledModel:
     """Compile for one device."""
-    with _writing_blobs(core, single_device_config(device, options.properties)) as native:
+    config = single_device_config(device, machine.options.properties)
+    with _writing_blobs(machine.core, config) as native:
         return compile_native(model, device, native)
 
 
@@ -233,9 +216,7 @@ def hetero_config(core: ov.Core, devices: Sequence[str], config: Mapping[str, An
     return {**flat, "DEVICE_PROPERTIES": own} if own else flat
 
 
-def _annotation(
-    core: ov.Core, model: ov.Model, devices: Sequence[str], explicit: bool
-) -> dict[str, str] | None:
+def _annotation(model: ov.Model, devices: Sequence[str], explicit: bool) -> dict[str, str] | None:
     """The placement that the model carries, when its devices are among those asked for."""
     placement = annotated_placement(model)
     if placement is None:
@@ -253,17 +234,15 @@ def _annotation(
 
 def _stored(
     cache: DecisionCache,
-    core: ov.Core,
+    machine: Machine,
     model: ov.Model,
-    devices: Sequence[str],
-    options: PlacerOptions,
-    confirm: Callable[..., bool | None],
+    confirm: Callable[[Machine, ov.Model, Mapping[str, str]], bool | None],
 ) -> dict[str, str] | None:
     """The decision in the cache; one that was found on a busy machine has to win a short race first."""
     stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
     if stored is None or not stored.disturbed:
         return stored.device_of if stored else None
-    answer = confirm(core, model, devices, options, stored.device_of)
+    answer = confirm(machine, model, stored.device_of)
     _log.info("a decision that was found on a busy machine was checked: %s", _CHECKED[answer])
     if answer is False:
         return None

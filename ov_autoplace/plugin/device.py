@@ -90,17 +90,15 @@ def _compile_model(
     devices = _device_list(device_name)
     if devices is None:
         return original(self, model, device_name, config, weights=weights)
+    from ov_autoplace.decide.machine import Machine
     from ov_autoplace.devices.names import resolve_devices
     from ov_autoplace.plugin.compilation import compile_placed
 
     own, properties = split_config(config)
     options = PlacerOptions.from_arguments({**_state(self), **own, "properties": properties})
-    resolved = resolve_devices(self, devices)
     compiled: ov.CompiledModel = compile_placed(
-        self,
+        Machine(self, resolve_devices(self, devices), options),
         _own_model(self, model, weights),
-        resolved,
-        options,
         functools.partial(original, self),
         explicit=bool(devices),
     )

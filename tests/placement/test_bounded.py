@@ -10,7 +10,7 @@ import openvino.opset13 as ops
 import pytest
 
 from legality import group_placements
-from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.errors import ModelError, PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
@@ -166,9 +166,8 @@ def compiled_for(core: OnlySome) -> str:
     assert Counter(device_of.values()).most_common(1)[0][0] == "XCPU"
     before = [op.get_friendly_name() for op in model.get_ops()]
     asked = []
-    _compile_for(
-        core, model, device_of, ("XCPU", "CPU"), PlacerOptions(), lambda m, device, _: asked.append(device)
-    )
+    machine = Machine(core, ("XCPU", "CPU"))
+    _compile_for(machine, model, device_of, lambda m, device, _: asked.append(device))
     assert [op.get_friendly_name() for op in model.get_ops()] == before
     (device,) = asked
     return device

@@ -18,6 +18,7 @@ from openvino import opset13 as opset
 import zoo
 from measuring_faults import Compilations
 from ov_autoplace.decide.confirmation import confirm
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions, split_config
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.compilation import compile_placed
@@ -278,16 +279,14 @@ def test_a_decision_from_a_busy_machine_is_checked_at_the_next_compile(
 ):
     searched = []
 
-    def search(core: ov.Core, model: ov.Model, *_: object) -> Placement:
+    def search(_: Machine, model: ov.Model) -> Placement:
         searched.append(model)
         return Placement.from_dict({op.get_friendly_name(): "CPU" for op in model.get_ops()})
 
     own, properties = split_config(config)
     compile_placed(
-        unequal_pair,
+        Machine(unequal_pair, tuple(PAIR), PlacerOptions(**own, properties=properties)),
         matmuls(),
-        PAIR,
-        PlacerOptions(**own, properties=properties),
         lambda model, *_: unequal_pair.compile_model(model, "CPU"),
         search=search,
         confirm=lambda *_: answer,
@@ -315,13 +314,13 @@ def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, monk
         return SimpleNamespace(entries=[SimpleNamespace(samples=found) for found in samples])
 
     monkeypatch.setattr(ProfilingSession, "race", race)
-    assert confirm(unequal_pair, model, PAIR, options, device_of) is True
+    assert confirm(Machine(unequal_pair, PAIR, options), model, device_of) is True
     factors["stored"] = 1.1
-    assert confirm(unequal_pair, model, PAIR, options, device_of) is False
+    assert confirm(Machine(unequal_pair, PAIR, options), model, device_of) is False
     pinned = PlacerOptions(pins={"first": "XCPU"})
-    assert confirm(unequal_pair, model, PAIR, pinned, device_of) is True  # nothing else is allowed
+    assert confirm(Machine(unequal_pair, PAIR, pinned), model, device_of) is True  # nothing else is allowed
     noise[0] = 1000.0
-    assert confirm(unequal_pair, model, PAIR, options, device_of) is None
+    assert confirm(Machine(unequal_pair, PAIR, options), model, device_of) is None
 
 
 @pytest.mark.parametrize("isolation", [True, False])
@@ -329,7 +328,7 @@ def test_checking_a_stored_answer_measures_where_the_caller_wants(
     unequal_pair, compilations: Compilations, isolation
 ):
     device_of = {op.get_friendly_name(): "XCPU" for op in matmuls().get_ops()}
-    confirm(unequal_pair, matmuls(), PAIR, PlacerOptions(isolation=isolation), device_of)
+    confirm(Machine(unequal_pair, PAIR, PlacerOptions(isolation=isolation)), matmuls(), device_of)
     assert bool(compilations()) is isolation
 
 

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.policy.card import load_card
-from ov_autoplace.training.finetuning.budget import Interruption
+from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.policy_tuner import PolicyTuner
@@ -43,8 +42,11 @@ def run(request: FinetuneRequest) -> FinetuneResult:
     """Tune; see :func:`~ov_autoplace.training.finetune.finetune`."""
     if not request.models:
         raise OptionError("there is no model to tune on; give at least one")
-    with Interruption() as interruption, _torch_threads(request.settings.threads):
-        tuning = _Tuning(request, interruption)
+    with (
+        TuningBudget(request.budget_seconds, request.started) as budget,
+        _torch_threads(request.settings.threads),
+    ):
+        tuning = _Tuning(request, budget)
         try:
             tuning.prepare()
             return tuning.finish(tuning.measure())
@@ -67,10 +69,9 @@ def _torch_threads(count: int) -> Iterator[None]:
 class _Tuning:
     """A run while it lasts."""
 
-    def __init__(self, request: FinetuneRequest, interruption: Interruption) -> None:
+    def __init__(self, request: FinetuneRequest, budget: TuningBudget) -> None:
         self.request = request
-        self.interruption = interruption
-        self.budget = Budget(request.budget_seconds, request.started)
+        self.budget = budget
         self.folder = TuningFolder(request.out, request.resume)
         self.machine = machine_of(request)
         self.base = None if request.checkpoint is None else load_card(request.checkpoint)
@@ -100,10 +101,10 @@ class _Tuning:
             self._say(f"{name}: profile")
             before = self.budget.spent
             known = None if saved is None else self.folder.load_table(name)
-            task = load_task(name, source, self.request, self.machine, self.budget, self.interruption, known)
+            task = load_task(name, source, self.request, self.machine, self.budget, known)
             self.tasks.append(task)
             task.seconds = self.budget.spent - before + (saved["seconds_of"][name] if saved else 0.0)
-            if saved is not None and saved["digests"][name] != task.prepared.digest:
+            if saved is not None and saved["digests"][name] != task.profiled.digest:
                 raise TrainingError(
                     f"the model {name!r} is not the one that the run in {self.folder.path} was started with"
                 )
@@ -120,7 +121,6 @@ class _Tuning:
             self.folder,
             self.request.settings,
             self.budget,
-            self.interruption,
             self._say,
             self.earlier_seconds,
         )
@@ -128,7 +128,7 @@ class _Tuning:
     def _learn_again(self, task: TuningTask, saved: Mapping[str, Any] | None) -> None:
         """Learn from what was measured after the state was saved, before the run was killed."""
         known = saved["measurements"][task.name] if saved is not None else 0
-        fresh = [record for record in task.records.values() if record.number > known]
+        fresh = [trial for trial in task.trials.values() if trial.number > known]
         if saved is not None and fresh:
             self.tuner.learn_measured(task, fresh)
 
@@ -161,7 +161,7 @@ class _Tuning:
         """One round of each model that there is time for; returns how many there were."""
         rounds = 0
         for task in tasks:
-            self.interruption.check()
+            self.budget.check()
             if self.budget.allows(self.rounds.shortest_seconds(task)):
                 self._on_account_of(task, self.rounds.round)
                 rounds += 1
@@ -192,7 +192,7 @@ class _Tuning:
         """Let go of files and devices."""
         self.folder.close()
         for task in self.tasks:
-            task.prepared.session.close()
+            task.profiled.session.close()
 
     @property
     def seconds(self) -> float:
@@ -247,7 +247,7 @@ class _Tuning:
     def _write_files(self) -> None:
         values = {
             "identity": self._identity,
-            "digests": {task.name: task.prepared.digest for task in self.tasks},
+            "digests": {task.name: task.profiled.digest for task in self.tasks},
             "measurements": {task.name: task.measurements for task in self.tasks},
             "seconds": self.seconds,
             "seconds_of": {task.name: task.seconds for task in self.tasks},

@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 
 import openvino as ov
 
-from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target_json import load_target
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.models import read_model
 from ov_autoplace.devices.names import core_with_extra_devices, device_settings, fingerprint, resolve_devices
@@ -23,11 +22,11 @@ from ov_autoplace.policy.card import Card
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.networks.network import PlacementNetwork, make_network
-from ov_autoplace.training.finetuning.budget import Interruption
-from ov_autoplace.training.finetuning.measuring import Workbench
-from ov_autoplace.training.finetuning.preparing import Machine, prepare
+from ov_autoplace.training.finetuning.budget import TuningBudget
+from ov_autoplace.training.finetuning.preparing import profiled_model
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import TuningTask
+from ov_autoplace.training.finetuning.trials import ReferenceRaces
 
 __all__ = [
     "FinetuneRequest",
@@ -96,9 +95,7 @@ def machine_of(request: FinetuneRequest) -> Machine:
         raise OptionError(
             f"tuning needs at least two devices to choose from, not {', '.join(devices) or 'none'}"
         )
-    options = request.options
-    target = None if options.target is None else load_target(options.target)
-    return Machine(core, devices, options, target)
+    return Machine(core, devices, request.options)
 
 
 def network_of(request: FinetuneRequest, num_devices: int) -> PlacementNetwork:
@@ -131,8 +128,7 @@ def load_task(
     source: Source,
     request: FinetuneRequest,
     machine: Machine,
-    budget: Budget,
-    interruption: Interruption,
+    budget: TuningBudget,
     known: CostTable | None = None,
 ) -> TuningTask:
     """Read, compile and profile a model.
@@ -143,27 +139,25 @@ def load_task(
         request: The constraints.
         machine: The devices.
         budget: The time that all may take.
-        interruption: Asked between the steps.
         known: The costs that an earlier run measured.
     """
     model = source if isinstance(source, ov.Model) else read_model(machine.core, Path(source))
     try:
-        prepared = prepare(model, machine, budget, interruption, known)
+        profiled = profiled_model(model, machine, budget, known)
     except (TrainingError, ProfilingError) as cause:
         raise type(cause)(f"{name}: {cause}") from cause
     try:
-        bench = Workbench(
-            prepared.session,
-            prepared.table,
+        races = ReferenceRaces(
+            profiled.session,
+            profiled.table,
             budget,
-            interruption,
             request.settings.inferences,
             request.options.seed,
+            profiled.compile_seconds,
         )
-        bench.note_compilation(prepared.compile_seconds)
-        return TuningTask(name, prepared, bench, request.options.memory_limits, request.options.pins)
+        return TuningTask(name, profiled, races)
     except BaseException:
-        prepared.session.close()
+        profiled.session.close()
         raise
 
 

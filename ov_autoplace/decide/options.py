@@ -120,7 +120,7 @@ class PlacerOptions:
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> PlacerOptions:
-        """From keyword arguments, refusing unknown ones with the nearest valid name.
+        """From keyword arguments, of which ``None`` is the default, refusing unknown ones with the nearest name.
 
         Raises:
             OptionError: An unknown name or a bad value.
@@ -133,7 +133,8 @@ class PlacerOptions:
                 raise OptionError(f"there is no option {said!r}{_nearest(said, known)}")
             if said != name and given.get(name):
                 raise OptionError(f"{name} is given twice, once as {said}; give it once")
-            given[name] = value
+            if value is not None:
+                given[name] = value
         return cls(**given)
 
 

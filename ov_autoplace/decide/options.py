@@ -120,7 +120,7 @@ class PlacerOptions:
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> PlacerOptions:
-        """From keyword arguments, of which ``None`` is the default, refusing unknown ones with the nearest name.
+        """From keyword arguments; ``None`` is a default, and an unknown name is refused with the nearest one.
 
         Raises:
             OptionError: An unknown name or a bad value.

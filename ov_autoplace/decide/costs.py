@@ -29,7 +29,7 @@ _log = logging.getLogger("ov_autoplace")
 
 # Timing the model on the devices and its probes takes so long besides compiling them.
 _TIMING_SECONDS = 0.6
-# One size of hand-overs between two devices, before one was measured; and how many times that must be left
+# One size of transfers between two devices, before one was measured; and how many times that must be left
 # for sizes that only make the fit better.
 _FIRST_TRANSFER_SECONDS, _LEISURE = 1.0, 2.0
 
@@ -95,7 +95,7 @@ class CostSource:
             store.add(fresh)
         fit = store.fit([*samples, *fresh])
         if fit is None:
-            _log.debug("the budget ends before hand-overs are measured: they are assumed")
+            _log.debug("the budget ends before transfers are measured: they are assumed")
             return self.assumed_transfers(), False
         return fit, True
 

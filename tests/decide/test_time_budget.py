@@ -53,7 +53,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(NodeCount, "disturbance", 1.0)
     noted(ProfilingSession, "_compile", "compile")
     noted(ProfilingSession, "race", "race")
-    noted(costs, "measure_transfers", "hand-overs")
+    noted(costs, "measure_transfers", "transfers")
     return done
 
 

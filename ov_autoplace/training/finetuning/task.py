@@ -157,8 +157,8 @@ class TuningTask:
     def correct(self) -> None:
         """Fit the costs to everything that was measured.
 
-        Ratios times one latency of the reference are taken for latencies, so that a machine that became slower
-        meanwhile does not look like slower ops.
+        Ratios times one latency of the reference are taken for latencies: a machine that became slower
+        meanwhile must not look like slower ops.
         """
         seconds = self.reference_seconds
         observed = [

@@ -28,12 +28,13 @@ import openvino as ov
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.collector import collection_paused
+from ov_autoplace._base.progress import Progress
 from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.decide.costs import CostSource, Measured
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions, Progress
+from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.unfolding import unfolded
@@ -113,17 +114,17 @@ def place(
         {
             "mode": mode,
             "time_budget_ms": time_budget_ms,
-            "pins": pins or {},
-            "memory_limits": memory_limits or {},
-            "shapes": shapes or {},
+            "pins": pins,
+            "memory_limits": memory_limits,
+            "shapes": shapes,
             "target": target,
             "policy": policy,
             "solvers": solvers,
             "seed": seed,
             "isolation": isolation,
-            "properties": properties or {},
+            "properties": properties,
             "progress": progress,
-            **{name: value for name, value in former.items() if value is not None},
+            **former,
         }
     )
     core = core or core_with_extra_devices()

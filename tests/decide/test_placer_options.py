@@ -22,7 +22,7 @@ from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SOLVERS
 from policy_checkpoints import handmade
-from solvers.random_tables import random_table
+from random_tables import random_table
 
 TARGET = {"mode": "ZERO_SHOT", "target": "core-ultra-7-155h"}
 

@@ -25,7 +25,7 @@ from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner, draw
 from ov_autoplace.problem.problem import Problem
 from policy_checkpoints import handmade
-from solvers.random_tables import make_table, random_table
+from random_tables import make_table, random_table
 
 TARGET = {"mode": "ZERO_SHOT", "target": "core-ultra-7-155h"}  # estimates only: none of it need be here
 

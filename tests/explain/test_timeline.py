@@ -9,7 +9,7 @@ import pytest
 
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.timeline import timeline_of
-from report.report_tables import diamond, layered_table, pieces
+from report_tables import diamond, layered_table, pieces
 
 
 def test_subgraphs_run_one_after_another_with_hand_overs_before_them() -> None:

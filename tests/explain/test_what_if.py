@@ -9,8 +9,8 @@ import pytest
 
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.placement.simulator import simulate_batch
-from report.report_tables import diamond, layered_table
-from solvers.random_tables import legal_assignments
+from random_tables import legal_assignments
+from report_tables import diamond, layered_table
 
 
 def placed(*devices: int) -> np.ndarray:

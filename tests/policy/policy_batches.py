@@ -10,7 +10,7 @@ from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.problem.problem import Problem
-from solvers.random_tables import make_table, random_table
+from random_tables import make_table, random_table
 
 
 def random_graph(seed: int, groups: int, devices: int = 2) -> PolicyGraph:

@@ -19,7 +19,7 @@ from ov_autoplace.policy.networks.export import can_be_exported, export_network
 from ov_autoplace.policy.networks.network import PlacementNetwork, make_network
 from ov_autoplace.policy.runner import PolicyRunner, compile_network, compute_scores
 from ov_autoplace.problem.problem import Problem
-from solvers.random_tables import make_table, random_table
+from random_tables import make_table, random_table
 
 pytestmark = pytest.mark.torch
 

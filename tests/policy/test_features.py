@@ -11,7 +11,7 @@ from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, look_featu
 from ov_autoplace.policy.structure import NODE_FEATURES, fractal_dimension
 from ov_autoplace.policy.vocabulary import OP_TYPES, UNKNOWN, op_type_indices
 from ov_autoplace.problem.problem import Problem
-from solvers.random_tables import make_table, random_table
+from random_tables import make_table, random_table
 
 
 def scaled(table, factor):

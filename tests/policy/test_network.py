@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from policy_batches import random_batch, random_graph
 
 from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
@@ -12,8 +13,7 @@ from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.network import make_network, superposition_parameters
 from ov_autoplace.problem.problem import Problem
-from policy.policy_batches import random_batch, random_graph
-from solvers.random_tables import make_table, random_table
+from random_tables import make_table, random_table
 
 pytestmark = pytest.mark.torch
 

@@ -85,7 +85,7 @@ def test_a_policy_with_other_weights_answers_like_its_torch_network(tmp_path: Pa
     from ov_autoplace.policy.networks.network import make_network
     from ov_autoplace.policy.runner import PolicyRunner
     from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
-    from solvers.random_tables import random_table
+    from random_tables import random_table
 
     one_stage = replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1, looks=0)
     network = make_network(replace(one_stage, rounds=2, looks=1), 0)

@@ -21,7 +21,7 @@ from ov_autoplace.policy.features import PolicyGraph, policy_graph
 from ov_autoplace.policy.runner import PolicyRunner, choose, draw, find_policy
 from ov_autoplace.problem.problem import Problem
 from policy_checkpoints import handmade
-from solvers.random_tables import make_table, random_table
+from random_tables import make_table, random_table
 
 FASTEST_IS_FIRST = [[1.0, 5.0], [1.0, 3.0], [1.0, 9.0], [1.0, 2.0]]
 
@@ -225,7 +225,7 @@ def test_running_a_policy_needs_neither_torch_nor_dgl_nor_safetensors(tmp_path: 
         "import sys\n"
         "for name in ('torch', 'dgl', 'safetensors'): sys.modules[name] = None  # importing fails now\n"
         f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
-        "from solvers.random_tables import random_table\n"
+        "from random_tables import random_table\n"
         "from ov_autoplace import solve\n"
         f"print(solve(random_table(0, 9, 2), 'policy', policy={str(folder)!r}).solver)\n"
     )

@@ -7,7 +7,7 @@ import pytest
 
 from ov_autoplace.errors import OptionError, PlacementError
 from ov_autoplace.solvers import SOLVERS, Constraints, solve
-from solvers.random_tables import legal_assignments, make_table, random_table
+from random_tables import legal_assignments, make_table, random_table
 
 CHAIN = [(0, 1.0, [1]), (1, 1.0, [2])]
 FAST_FIRST = [[1, 9], [1, 9], [1, 9]]

@@ -11,7 +11,7 @@ from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.report.contents import Contents, Curve, Latency, placement_contents
-from report.report_tables import HOSTILE, layered_table, pieces
+from report_tables import HOSTILE, layered_table, pieces
 
 __all__ = ["contents_of", "every_part", "placement_page"]
 

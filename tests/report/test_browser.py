@@ -11,7 +11,7 @@ from report_pages import every_part, placement_page
 
 from browser import OpenedPage
 from ov_autoplace.report import write_report
-from report.report_tables import HOSTILE
+from report_tables import HOSTILE
 
 pytestmark = pytest.mark.browser
 

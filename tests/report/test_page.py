@@ -19,7 +19,7 @@ from ov_autoplace.errors import OptionError, OutputError
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.report import require_library, write_report
 from ov_autoplace.report.nodes import drawn_graph
-from report.report_tables import HOSTILE, diamond, layered_table, pieces
+from report_tables import HOSTILE, diamond, layered_table, pieces
 
 
 class Elements(HTMLParser):

@@ -15,7 +15,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import save_table
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from report.report_tables import HOSTILE, diamond
+from report_tables import HOSTILE, diamond
 
 DEVICES = ("-d", "XCPU,CPU", "--policy", "none")
 SPLIT = (*DEVICES, "--pin", "first=XCPU", "--pin", "second=CPU", "--mode", "zero-shot")

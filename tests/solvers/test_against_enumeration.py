@@ -11,7 +11,7 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.solvers import SOLVERS, solve
 from ov_autoplace.solvers import auto as auto_module
-from solvers.random_tables import legal_assignments, random_table
+from random_tables import legal_assignments, random_table
 
 TOLERANCE = 1 + 1e-9
 SOLVERS_BY_DEVICES = {

@@ -13,7 +13,7 @@ from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.moves import expand, share_out, swap
-from solvers.random_tables import legal_assignments, make_table, random_table, relaxed_seconds
+from random_tables import legal_assignments, make_table, random_table, relaxed_seconds
 
 
 def unlimited(table: CostTable) -> CostTable:

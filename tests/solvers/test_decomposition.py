@@ -16,7 +16,7 @@ from ov_autoplace.solvers import decomposition, solve
 from ov_autoplace.solvers.decomposition import Ascent, Decomposition, in_and_out
 from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.pooling import pooled
-from solvers.random_tables import legal_assignments, make_table, random_table, relaxed_seconds
+from random_tables import legal_assignments, make_table, random_table, relaxed_seconds
 
 
 @pytest.mark.parametrize("seed", range(40))

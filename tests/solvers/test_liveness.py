@@ -12,7 +12,7 @@ from ov_autoplace.cost.liveness import held_bytes, liveness_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.placement.simulator import simulate
-from solvers.random_tables import consumers_of, make_table, random_table
+from random_tables import consumers_of, make_table, random_table
 
 
 def with_results(table: CostTable, seed: int) -> CostTable:

@@ -18,7 +18,7 @@ from ov_autoplace.solvers import milp as milp_module
 from ov_autoplace.solvers import solve
 from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.pooling import copies_of, pooled
-from solvers.random_tables import legal_assignments, make_table, random_table, relaxed_seconds
+from random_tables import legal_assignments, make_table, random_table, relaxed_seconds
 
 
 def tight_table(seed: int, groups: int = 7, devices: int = 3, *, peaks: bool = False) -> CostTable:

@@ -15,7 +15,7 @@ from ov_autoplace.solvers import auto as auto_module
 from ov_autoplace.solvers import decomposition, solve
 from ov_autoplace.solvers.decomposition import Ascent, Decomposition
 from ov_autoplace.solvers.rounding import rounded
-from solvers.random_tables import legal_assignments, make_table, random_table
+from random_tables import legal_assignments, make_table, random_table
 
 Graph = list[tuple[int, list[int]]]  # producer and consumers of each tensor
 

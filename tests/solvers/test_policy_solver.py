@@ -15,7 +15,7 @@ from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import solve
 from policy_checkpoints import handmade
-from solvers.random_tables import legal_assignments, make_table, random_table
+from random_tables import legal_assignments, make_table, random_table
 
 GRAPHS = Path(__file__).parents[1] / "data" / "dnn-partitioning"
 

@@ -13,7 +13,7 @@ from ov_autoplace.placement.simulator import simulate, simulate_batch
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SOLVERS, SolverOptions, solve
-from solvers.random_tables import make_table, random_table
+from random_tables import make_table, random_table
 
 
 @pytest.mark.parametrize("solver", sorted(set(SOLVERS) - {"policy"}))  # policy: test_policy_solver.py

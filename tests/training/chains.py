@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from ov_autoplace.cost.table import CostTable
-from solvers.random_tables import make_table
+from random_tables import make_table
 
 
 def chain_table(seconds, transfer: float = 0.5, launch: float = 0.25, **fields) -> CostTable:

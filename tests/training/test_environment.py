@@ -11,7 +11,7 @@ from ov_autoplace.errors import TrainingError
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.environment import Environment
-from solvers.random_tables import legal_assignments, make_table, random_table
+from random_tables import legal_assignments, make_table, random_table
 from training.chains import chain_seconds, chain_table, fast_and_slow
 
 

@@ -9,7 +9,7 @@ from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.imitation import expected_seconds, imitation_loss
-from solvers.random_tables import make_table, random_table
+from random_tables import make_table, random_table
 
 pytestmark = pytest.mark.torch
 

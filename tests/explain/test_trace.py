@@ -49,7 +49,7 @@ def check_format(events: list[dict[str, Any]]) -> None:
             flows[event["pid"], event["cat"], event["id"]].append(event)
     for row in slices.values():
         open_until: list[float] = []
-        for event in row:  # parents stand before their children, as the format asks of equal times
+        for event in row:  # parents come before their children, as the format asks of equal times
             while open_until and event["ts"] >= open_until[-1] - 1e-5:
                 open_until.pop()
             end = event["ts"] + event["dur"]

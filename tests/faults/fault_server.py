@@ -67,7 +67,7 @@ def serve(given: Path, root: Path, log: Path) -> None:
 def _wait(child: int, longest_seconds: float = _LONGEST_SECONDS) -> int:
     """Wait for a process, and kill it when it hangs: its exit code, or minus a signal.
 
-    Polls are counted and not seconds, which pass too while the whole machine stands still.
+    Polls are counted and not seconds, which pass too while the whole machine is paused.
     """
     for _ in range(round(longest_seconds / _POLL_SECONDS)):
         ended, status = os.waitpid(child, os.WNOHANG)

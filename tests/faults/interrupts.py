@@ -168,7 +168,7 @@ def _read(
 ) -> None:
     """Take what is written until the process ends, so much time passed or a text was written.
 
-    Time while the whole machine stands still counts as a moment: nobody is late then.
+    Time while the whole machine is paused counts as a moment: nobody is late then.
     """
     last = time.monotonic()
     while seconds > 0 and not (text and text in output):

@@ -92,7 +92,7 @@ def measured() -> ov.Model:
 
 
 def reasons(model: ov.Model, *there: str) -> list[str]:
-    """What is wrong when the named ops stand on another device than the others."""
+    """What is wrong when the named ops are on another device than the others."""
     graph = extract(model)
     device = np.array([name in there for name in graph.names], dtype=np.int32)
     return [bond.reason for bond in broken_bonds(graph, device)]

@@ -45,7 +45,7 @@ class Step:
         language: ``console`` or ``python``.
         code: What is run.
         shown: What the page says that it prints.
-        span: Where ``shown`` stands in the page, begin and end; ``None`` when the page shows nothing.
+        span: Where ``shown`` is in the page, begin and end; ``None`` when the page shows nothing.
         needs: A package without which the step is left out, or an empty string.
     """
 
@@ -125,7 +125,7 @@ def _printed(step: Step, namespace: dict[str, object]) -> str:
 def differences(shown: str, printed: str) -> list[str]:
     """Lines of a page that the program does not print, apart from what depends on the machine.
 
-    Of a line, what stands in front of its first number, device or candidate counts; of a table, its title,
+    Of a line, what comes before its first number, device or candidate counts; of a table, its title,
     the heading of its first column, and that it has rows; of a tree, its title. More may be printed than a
     page shows: which tables there are depends on the answer, and the answer on the machine.
     """

@@ -123,7 +123,7 @@ def _change(holder: Any, key: Any, rng: random.Random, places: list[Any], others
     kind = rng.random()
     value = holder[key]
     if kind < 0.35:
-        # A copy: later changes to the document must not reach the list of values, nor close a circle.
+        # A copy: later changes to the document must not reach the list of values, nor close a cycle.
         holder[key] = copy.deepcopy(rng.choice(_STRANGE_VALUES))
     elif kind < 0.5 and isinstance(value, (int, float)) and not isinstance(value, bool):
         holder[key] = rng.choice(

@@ -1,7 +1,7 @@
 """What reads something that a user, an older release or a broken disk wrote, and what each may raise over it.
 
 A reader takes bytes and a scratch folder, and uses what it accepted the way the package does. Where a
-checksum or an archive stands before the content, there are two readers: one of the file's bytes, and one
+checksum or an archive comes before the content, there are two readers: one of the file's bytes, and one
 whose input is JSON from which a file with the right checksum is made, so that changes reach what lies behind.
 """
 

@@ -5,7 +5,7 @@
 A reader may accept an input or raise what it says it raises. Anything else is a fault: another exception, a
 crash of the process, an input that takes longer than 10 seconds, more than 2 GiB of memory. Faults are kept
 as files in ``OUTPUT/READER/faults``; ``--again FILE`` runs one of them, with the traceback. What took long or
-ended the process without a word is run again first: a machine that stood still is no fault of the reader.
+ended the process without a word is run again first: a machine that was paused is no fault of the reader.
 Runs into the same folder go on with its corpus and add up in ``OUTPUT/counts.json``: give each its own seed.
 """
 
@@ -202,7 +202,7 @@ def _wait(
     """Wait for a process, and kill it when it makes no progress for long: its exit status.
 
     This is done from outside, because libFuzzer cannot while a process starts, ends or holds back its
-    signals. Polls are counted and not seconds, which pass too while the whole machine stands still: libFuzzer
+    signals. Polls are counted and not seconds, which pass too while the whole machine is paused: libFuzzer
     and atheris then take for a hang whatever is read at that moment.
     """
     before, still, limit = progress(), 0.0, start_seconds

@@ -117,7 +117,7 @@ def densenet(config: DenseNetConfig, net: NetworkBuilder) -> ov.Model:
 
 
 def _scaled_relu(net: NetworkBuilder, x: Node) -> Node:
-    """Batch normalisation that no convolution stands in front of, and ReLU."""
+    """Batch normalisation with no convolution before it, and ReLU."""
     shape = (1, x.output(0).get_shape()[1], 1, 1)
     with net.scope("norm"):
         y = net.named(ops.multiply(x, net.normal("scale", shape, 0.1, mean=1.0)), "multiply")

@@ -78,7 +78,7 @@ def test_both_ways_give_the_same(unequal_pair: ov.Core, tmp_path: Path, model: o
         profiler = profiler_for(unequal_pair, PAIR, isolation=isolation)
         counted = profiler.compile(ir, "HETERO:XCPU,CPU", {"PERF_COUNT": "YES"}, device_of)
         counted.run(3)
-        # Not the status: a node of less than a microsecond counts as run in some runs only.
+        # Without the status, as what takes less than a microsecond counts as not run, now and then.
         fields = ("name", "subgraph", "type", "exec_type", "original_names", "consumers", "layout")
         # OpenVINO numbers the ends of submodels as it comes to them.
         nodes = [

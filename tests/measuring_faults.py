@@ -12,9 +12,10 @@ import pytest
 from ov_autoplace.measure.isolation import process
 from ov_autoplace.measure.isolation.profiler import HANG_VARIABLE
 
-__all__ = ["Compilations", "Inject"]
+__all__ = ["Compilations", "Inject", "RaceTakes"]
 
 Inject = Callable[[str], None]
+RaceTakes = Callable[..., None]
 Compilations = Callable[[], list[dict[str, Any]]]
 
 
@@ -30,6 +31,12 @@ def inject(_told_worker: None, monkeypatch: pytest.MonkeyPatch) -> Inject:
     """Has every measuring process from now on break as told."""
     monkeypatch.setenv(HANG_VARIABLE, "2")
     return lambda faults: monkeypatch.setenv("FAULTS", faults)
+
+
+@pytest.fixture
+def race_takes(_told_worker: None, monkeypatch: pytest.MonkeyPatch) -> RaceTakes:
+    """Tells what candidates take in every race from now on, in seconds; nothing is run."""
+    return lambda *seconds: monkeypatch.setenv("RACE", json.dumps([list(own) for own in seconds]))
 
 
 @pytest.fixture

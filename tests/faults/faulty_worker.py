@@ -7,7 +7,8 @@ the fault is a signal's name, ``abort``, ``spin``, ``memory``, ``exit``, ``error
 matches, or, of these, at those that are numbered behind the ``@``: ``@1,3`` or, from the second on, ``@2+``.
 A race breaks while the candidate whose device the pattern matches runs.
 
-The file ``COMPILED`` gets a line of JSON for each model that is compiled.
+The file ``COMPILED`` gets a line of JSON for each model that is compiled. Where ``RACE`` holds lists of
+seconds, one per candidate, these are the result of every race.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import statistics
 import sys
 import time
 from array import array
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -135,6 +137,8 @@ class Profiler:
         return Executable(self.profiler.compile(**recipe), recipe["device"] + counting)
 
     def race(self, executables: list[Executable], current: memoryview, **options: Any) -> Any:
+        if "RACE" in os.environ:
+            return told_race(json.loads(os.environ["RACE"]), len(executables))
         numbers = {i: e.device for i, e in enumerate(executables)}
 
         def watch() -> None:
@@ -145,6 +149,14 @@ class Profiler:
         if any(phase == "race" for phase, *_ in FAULTS):
             _thread.start_new_thread(watch, ())
         return self.profiler.race([e.executable for e in executables], current=current, **options)
+
+
+def told_race(seconds: list[list[float]], candidates: int) -> Any:
+    """The result of a race that nobody has run."""
+    assert len(seconds) == candidates
+    parts = [array("d", own).tobytes() for own in seconds]
+    entries = [SimpleNamespace(sample_bytes=part, dropped="", dropped_seconds=0.0) for part in parts]
+    return SimpleNamespace(entries=entries, best=0, rounds=len(seconds[0]), seconds=0.0, stopped="budget")
 
 
 class Core:

@@ -16,7 +16,7 @@ import pytest
 from openvino import opset13 as opset
 
 import zoo
-from measuring_faults import Compilations
+from measuring_faults import Compilations, RaceTakes
 from ov_autoplace.decide.confirmation import confirm
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions, split_config
@@ -295,32 +295,20 @@ def test_a_decision_from_a_busy_machine_is_checked_at_the_next_compile(
     assert json.loads(disturbed.read_text())["disturbed"] is mark
 
 
-def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, monkeypatch):
+def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, race_takes: RaceTakes):
     """A matrix product on one thread beside two: told from the samples that a scripted race gives."""
-    from types import SimpleNamespace
-
-    from ov_autoplace.measure.session import ProfilingSession
-
-    model, options = matmuls(), PlacerOptions()
+    model, machine = matmuls(), Machine(unequal_pair, PAIR)
     device_of = {op.get_friendly_name(): "XCPU" for op in model.get_ops()}
     noise = np.random.default_rng(0).lognormal(sigma=0.1, size=40)
-    factors = {"stored": 1.0, "rival": 1.0}
-
-    def race(
-        self: ProfilingSession, executables: list[object], budget: float, **_: object
-    ) -> SimpleNamespace:
-        assert len(executables) == 2
-        samples = [factors["stored"] * noise, factors["rival"] * noise]
-        return SimpleNamespace(entries=[SimpleNamespace(samples=found) for found in samples])
-
-    monkeypatch.setattr(ProfilingSession, "race", race)
-    assert confirm(Machine(unequal_pair, PAIR, options), model, device_of) is True
-    factors["stored"] = 1.1
-    assert confirm(Machine(unequal_pair, PAIR, options), model, device_of) is False
+    race_takes(noise, noise)
+    assert confirm(machine, model, device_of) is True
+    race_takes(1.1 * noise, noise)
+    assert confirm(machine, model, device_of) is False
     pinned = PlacerOptions(pins={"first": "XCPU"})
     assert confirm(Machine(unequal_pair, PAIR, pinned), model, device_of) is True  # nothing else is allowed
     noise[0] = 1000.0
-    assert confirm(Machine(unequal_pair, PAIR, options), model, device_of) is None
+    race_takes(1.1 * noise, noise)
+    assert confirm(machine, model, device_of) is None
 
 
 @pytest.mark.parametrize("isolation", [True, False])

@@ -50,7 +50,7 @@ class Card:
 
     Attributes:
         folder: Where the checkpoint lies.
-        network: The fields of :class:`~ov_autoplace.policy.config.NetworkConfig`.
+        network: What :meth:`~ov_autoplace.policy.config.NetworkConfig.to_dict` answers.
         files: SHA-256 of each other file by name.
         training: Data, seeds, command, commit and date, as the trainer wrote them.
         metrics: How good the policy is, on what, and where it loses.

@@ -14,7 +14,7 @@ from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
-from ov_autoplace.policy.networks.network import PlacementNetwork
+from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.training.problems import Problem
 
 __all__ = ["Evaluation", "evaluate", "greedy", "mean_interval"]

@@ -23,7 +23,8 @@ from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.checkpoint import save_checkpoint
-from ov_autoplace.policy.networks.network import PlacementNetwork, make_network
+from ov_autoplace.policy.networks.interface import PlacementNetwork
+from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.evaluation import Evaluation, evaluate, greedy
 from ov_autoplace.training.imitation import imitation_loss

@@ -12,7 +12,7 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
-from ov_autoplace.policy.networks.network import PlacementNetwork, superposition_parameters
+from ov_autoplace.policy.networks.interface import PlacementNetwork, superposition_parameters
 from ov_autoplace.training.finetuning.exploration import explore
 from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.finetuning.settings import FinetuneSettings

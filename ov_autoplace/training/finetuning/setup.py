@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,7 +22,8 @@ from ov_autoplace.errors import CheckpointError, OptionError, ProfilingError, Tr
 from ov_autoplace.policy.card import Card
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.networks.checkpoint import load_network
-from ov_autoplace.policy.networks.network import PlacementNetwork, make_network
+from ov_autoplace.policy.networks.interface import PlacementNetwork
+from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.finetuning.budget import Interruption
 from ov_autoplace.training.finetuning.measuring import Workbench
 from ov_autoplace.training.finetuning.preparing import Machine, prepare
@@ -113,10 +114,7 @@ def network_of(request: FinetuneRequest, num_devices: int) -> PlacementNetwork:
             raise TrainingError(
                 f"there is no configuration {request.config!r}; there are {', '.join(CONFIGS)}"
             )
-        config = CONFIGS[request.config]
-        if config.num_devices is not None:
-            config = replace(config, num_devices=num_devices)
-        return make_network(config, request.options.seed)
+        return make_network(CONFIGS[request.config].for_devices(num_devices), request.options.seed)
     network = load_network(request.checkpoint)
     if network.config.num_devices not in (None, num_devices):
         raise CheckpointError(

@@ -20,7 +20,7 @@ from typing import Any
 from ov_autoplace._base.text import parse_json
 from ov_autoplace.errors import AutoplaceError, OutputError
 
-__all__ = ["read_json", "staged_folder", "temporary_folder", "write_text_atomically"]
+__all__ = ["read_json", "staged_folder", "temporary_folder", "write_atomically", "write_text_atomically"]
 
 _PREFIX, _SUFFIX = "ov-autoplace-", ".temporary"
 _OWN_NAME = re.compile(rf"\.?{_PREFIX}\w+{re.escape(_SUFFIX)}")
@@ -46,7 +46,12 @@ def read_json(path: str | Path, error: type[AutoplaceError], what: str) -> Any:
 
 
 def write_text_atomically(path: str | Path, text: str) -> None:
-    """Write ``text`` beside ``path``, then rename, so that a reader never sees half a file.
+    """:func:`write_atomically` of a text in UTF-8."""
+    write_atomically(path, text.encode())
+
+
+def write_atomically(path: str | Path, content: bytes) -> None:
+    """Write ``content`` beside ``path``, then rename, so that a reader never sees half a file.
 
     Raises:
         OutputError: The folder is missing, read-only or full.
@@ -55,8 +60,8 @@ def write_text_atomically(path: str | Path, text: str) -> None:
     with staged_folder(path.parent) as stage:
         staged = stage / path.name
         try:
-            with staged.open("w", encoding="utf-8") as file:
-                file.write(text)
+            with staged.open("wb") as file:
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             staged.replace(path)

@@ -13,13 +13,14 @@ import torch
 from ov_autoplace.errors import CheckpointError
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.inference import compile_network, compute_scores
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.checkpoint import load_network, save_checkpoint
 from ov_autoplace.policy.networks.export import can_be_exported, export_network
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.multilevel import MultilevelNetwork
 from ov_autoplace.policy.networks.network import make_network
-from ov_autoplace.policy.runner import PolicyRunner, compile_network, compute_scores
+from ov_autoplace.policy.runner import PolicyRunner
 from solvers.random_tables import make_table, random_table
 
 pytestmark = pytest.mark.torch

@@ -18,7 +18,7 @@ from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.finetuning.policy_tuner import EXPLORED, PolicyTuner
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
-from ov_autoplace.training.state import load_state
+from ov_autoplace.training.state_file import load_state
 from training.chains import best_of_chain, chain_seconds
 from training.scripted_devices import ScriptedSession
 from training.test_tuning_task import raced, task_of

@@ -13,8 +13,9 @@ from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.training.evaluation import evaluate, greedy
 from ov_autoplace.training.imitation import imitation_loss
+from ov_autoplace.training.learner import learning_rate
 from ov_autoplace.training.logs import read_log
-from ov_autoplace.training.pretrain import learning_rate, pretrain
+from ov_autoplace.training.pretrain import pretrain
 from ov_autoplace.training.problems import by_family, make_problem, problem_batches, validation_set
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
 from ov_autoplace.training.settings import PretrainSettings

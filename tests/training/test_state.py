@@ -13,12 +13,8 @@ import pytest
 import torch
 
 from ov_autoplace.errors import OutputError, TrainingError
-from ov_autoplace.training.state import (
-    load_state,
-    load_training,
-    save_state,
-    save_training,
-)
+from ov_autoplace.training.state import load_training, save_training
+from ov_autoplace.training.state_file import load_state, save_state
 
 pytestmark = pytest.mark.torch
 
@@ -169,7 +165,7 @@ def test_saving_replaces_the_old_state_only_when_the_new_one_is_complete(tmp_pat
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ov_autoplace.training.state.os.fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OutputError, match="no space left"):
         save_state(path, {"x": torch.ones(2)}, {"step": 2})
     assert load_state(path)[1] == {"step": 1}

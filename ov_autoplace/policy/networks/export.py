@@ -18,6 +18,7 @@ from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CheckpointError
 from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.inference import compile_network, compute_scores
 from ov_autoplace.policy.inputs import (
     INPUT_NAMES,
     LEVEL_FIELDS,
@@ -32,7 +33,6 @@ from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.messages import Topology
 from ov_autoplace.policy.networks.multilevel import MultilevelNetwork
 from ov_autoplace.policy.probes import LOOK_FEATURES
-from ov_autoplace.policy.runner import compile_network, compute_scores
 
 __all__ = ["TOLERANCE", "can_be_exported", "export_network"]
 

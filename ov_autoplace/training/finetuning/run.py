@@ -32,7 +32,8 @@ from ov_autoplace.training.finetuning.setup import (
     network_of,
 )
 from ov_autoplace.training.finetuning.task import TuningTask
-from ov_autoplace.training.state import load_state, load_training, training_bytes
+from ov_autoplace.training.state import load_training, training_bytes
+from ov_autoplace.training.state_file import load_state
 
 __all__ = ["run"]
 

@@ -279,7 +279,7 @@ void FeedbackSplitter::enter(std::int32_t node) {
 // Brings up to date what changes go down the graph from the touched nodes.
 void FeedbackSplitter::sweep() {
     for (std::size_t word = m_touched_begin; word < m_touched_end; ++word) {
-        std::size_t bit = 0;  // only ascends, because readers stand behind what they read
+        std::size_t bit = 0;  // only ascends, because readers come after what they read
         while (m_touched[word]) {
             while (!(m_touched[word] >> bit & 1)) ++bit;
             m_touched[word] &= ~(std::uint64_t{1} << bit);

@@ -100,8 +100,7 @@ class Worker:
         result = self.profiler.race(executables, progress=progress, current=self.board[:1], **options)
         parts = [entry.sample_bytes for entry in result.entries]
         entries = [
-            [len(part), entry.dropped, entry.dropped_seconds]
-            for part, entry in zip(parts, result.entries, strict=True)
+            [len(part), entry.dropped] for part, entry in zip(parts, result.entries, strict=True)
         ]
         answer = {name: getattr(result, name) for name in ("best", "rounds", "seconds", "stopped")}
         return {**answer, "entries": entries}, b"".join(parts)

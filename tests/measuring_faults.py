@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ov_autoplace.measure.isolation import process
-from ov_autoplace.measure.isolation.profiler import HANG_VARIABLE
+from ov_autoplace.measure.isolation.child import HANG_VARIABLE
 
 
 @pytest.fixture

@@ -79,7 +79,8 @@ def test_both_ways_give_the_same(unequal_pair: ov.Core, tmp_path: Path, model: o
         profiler = profiler_for(unequal_pair, PAIR, isolation=isolation)
         counted = profiler.compile(ir, "HETERO:XCPU,CPU", {"PERF_COUNT": "YES"}, device_of)
         counted.run(3)
-        fields = ("name", "subgraph", "type", "exec_type", "status", "original_names", "consumers", "layout")
+        # Without the status, as what takes less than a microsecond counts as not run, now and then.
+        fields = ("name", "subgraph", "type", "exec_type", "original_names", "consumers", "layout")
         # OpenVINO numbers the ends of submodels as it comes to them.
         nodes = [
             re.sub(r"_\d+", "", repr([getattr(node, field) for field in fields]))

@@ -14,29 +14,28 @@ from ov_autoplace.baselines.earliest_task_first import solve_earliest_task_first
 from ov_autoplace.baselines.list_scheduling import solve_list_scheduling
 from ov_autoplace.baselines.multilevel import solve_multilevel
 from ov_autoplace.baselines.random_placement import solve_random
-from ov_autoplace.cost.table import CostTable
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import SolverAnswer
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.problem import Problem
 
 __all__ = ["BASELINES", "LEARNED_BASELINES", "Baseline", "BaselineOptions"]
 
 
-def _solve_placeto(table: CostTable, constraints: Constraints, options: BaselineOptions) -> SolverAnswer:
+def _solve_placeto(problem: Problem, options: BaselineOptions) -> Placement:
     from ov_autoplace.baselines.placeto import search_placeto
 
-    return search_placeto(table, constraints, options).answer()
+    return search_placeto(problem, options).answer()
 
 
-def _solve_hierarchical(table: CostTable, constraints: Constraints, options: BaselineOptions) -> SolverAnswer:
+def _solve_hierarchical(problem: Problem, options: BaselineOptions) -> Placement:
     from ov_autoplace.baselines.hierarchical import search_hierarchical
 
-    return search_hierarchical(table, constraints, options).answer()
+    return search_hierarchical(problem, options).answer()
 
 
-def _solve_local_moves(table: CostTable, constraints: Constraints, options: BaselineOptions) -> SolverAnswer:
+def _solve_local_moves(problem: Problem, options: BaselineOptions) -> Placement:
     from ov_autoplace.baselines.local_moves import search_local_moves
 
-    return search_local_moves(table, constraints, options).answer()
+    return search_local_moves(problem, options).answer()
 
 
 LEARNED_BASELINES: dict[str, Baseline] = {

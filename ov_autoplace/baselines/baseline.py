@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import SolverAnswer
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["Baseline", "BaselineOptions"]
@@ -33,5 +32,5 @@ class BaselineOptions(SolverOptions):
             raise OptionError(f"the budget is {self.evaluations} evaluations; give 1 or more")
 
 
-Baseline = Callable[[CostTable, Constraints, BaselineOptions], SolverAnswer]
-"""Table, constraints and options to an assignment of the table's groups."""
+Baseline = Callable[[Problem, BaselineOptions], Placement]
+"""Problem and options to an assignment of the table's groups."""

@@ -19,31 +19,27 @@ from ov_autoplace.baselines.list_scheduling import ListSchedule, upward_ranks
 from ov_autoplace.baselines.producers import Producers
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import SolverAnswer
-from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["earliest_task_first", "solve_earliest_task_first"]
 
 
-def solve_earliest_task_first(
-    table: CostTable, constraints: Constraints, options: SolverOptions
-) -> SolverAnswer:
+def solve_earliest_task_first(problem: Problem, options: SolverOptions) -> Placement:
     """The devices of m-ETF's schedule; where it runs out of memory, the solvers' first fit.
 
     Raises:
         PlacementError: Nothing that fits into memory was found.
     """
     try:
-        return SolverAnswer(earliest_task_first(table, constraints).assignment)
+        return Placement.of_groups(problem.table, earliest_task_first(problem).assignment)
     except PlacementError:
-        units = UnitGraph.of(table, constraints)
-        return SolverAnswer(first_fit(table, units)[units.unit_of])
+        return problem.evaluator.answer(first_fit(problem.table, problem.units))
 
 
-def earliest_task_first(table: CostTable, constraints: Constraints) -> ListSchedule:
+def earliest_task_first(problem: Problem) -> ListSchedule:
     """Schedule a table's groups with m-ETF.
 
     Groups that must share a device follow the first of them, which reserves memory for all.
@@ -51,7 +47,7 @@ def earliest_task_first(table: CostTable, constraints: Constraints) -> ListSched
     Raises:
         PlacementError: Every group that could be next finds every device that it may run on full.
     """
-    units = UnitGraph.of(table, constraints)
+    table, units = problem.table, problem.units
     G, D = len(table), table.num_devices
     unit_of = units.unit_of
     # A unit runs where all of its groups do.

@@ -24,9 +24,8 @@ from torch import Tensor, nn
 from ov_autoplace.baselines.baseline import BaselineOptions
 from ov_autoplace.baselines.neural import mean_over_edges, perceptron, seeded, step
 from ov_autoplace.baselines.trials import Trials
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.problem import Problem
 
 __all__ = ["search_hierarchical"]
 
@@ -39,13 +38,13 @@ _BASELINE_MEMORY = 0.9
 _FAILING = 100.0  # times the best single device
 
 
-def search_hierarchical(table: CostTable, constraints: Constraints, options: BaselineOptions) -> Trials:
+def search_hierarchical(problem: Problem, options: BaselineOptions) -> Trials:
     """Train on one table until the budget is spent.
 
     Raises:
         PlacementError: The table has no legal placement.
     """
-    trials = Trials(table, constraints, options)
+    trials = Trials(problem, options)
     fastest = np.where(trials.graph.allowed, trials.graph.node_cost, np.inf).argmin(axis=1)
     with seeded(options.seed) as generator:
         policy = _Policy(trials.graph)

@@ -21,9 +21,8 @@ from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.baselines.producers import Producers
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import SolverAnswer
-from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.solver import SolverOptions
 
@@ -49,20 +48,19 @@ class ListSchedule:
         return float(self.finish_seconds.max(initial=0.0))
 
 
-def solve_list_scheduling(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+def solve_list_scheduling(problem: Problem, options: SolverOptions) -> Placement:
     """The devices of HEFT's schedule; where it runs out of memory, the solvers' first fit.
 
     Raises:
         PlacementError: Nothing that fits into memory was found.
     """
     try:
-        return SolverAnswer(list_schedule(table, constraints).assignment)
+        return Placement.of_groups(problem.table, list_schedule(problem).assignment)
     except PlacementError:
-        units = UnitGraph.of(table, constraints)
-        return SolverAnswer(first_fit(table, units)[units.unit_of])
+        return problem.evaluator.answer(first_fit(problem.table, problem.units))
 
 
-def list_schedule(table: CostTable, constraints: Constraints) -> ListSchedule:
+def list_schedule(problem: Problem) -> ListSchedule:
     """Schedule a table's groups with HEFT.
 
     Groups that must share a device follow the first of them.
@@ -70,7 +68,7 @@ def list_schedule(table: CostTable, constraints: Constraints) -> ListSchedule:
     Raises:
         PlacementError: A group finds every device that it may run on full.
     """
-    units = UnitGraph.of(table, constraints)
+    table, units = problem.table, problem.units
     # A unit runs where all of its groups do.
     seconds = np.where(np.isfinite(units.op_seconds)[units.unit_of], table.op_seconds, np.inf)
     producers = Producers.of(table)

@@ -26,9 +26,8 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.baselines.baseline import BaselineOptions
 from ov_autoplace.baselines.neural import discounted_returns, mean_over_edges, perceptron, seeded, step
 from ov_autoplace.baselines.trials import Trials
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.problem import Problem
 
 __all__ = ["search_local_moves"]
 
@@ -42,14 +41,14 @@ _MOVES_PER_UNIT = 2  # of an episode
 _ILLEGAL = -1.0
 
 
-def search_local_moves(table: CostTable, constraints: Constraints, options: BaselineOptions) -> Trials:
+def search_local_moves(problem: Problem, options: BaselineOptions) -> Trials:
     """Train on one table until the budget is spent; every move is one evaluation.
 
     Raises:
         PlacementError: The table has no legal placement.
         TrainingError: No legal placement was found to start from.
     """
-    trials = Trials(table, constraints, options)
+    trials = Trials(problem, options)
     random = np.random.default_rng(options.seed)
     with seeded(options.seed) as generator:
         policy = _Policy(trials.graph)

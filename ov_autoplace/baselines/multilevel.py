@@ -17,10 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import SolverAnswer
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import first_fit, repair
 from ov_autoplace.solvers.solver import SolverOptions
@@ -30,14 +29,14 @@ __all__ = ["solve_multilevel"]
 _TOTAL_WEIGHT = 1_000_000  # METIS counts in integers of 32 bits
 
 
-def solve_multilevel(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+def solve_multilevel(problem: Problem, options: SolverOptions) -> Placement:
     """Cut the graph into one part per device, and give each device a part.
 
     Raises:
         OptionError: pymetis is not installed.
         PlacementError: Nothing that fits into memory was found.
     """
-    units = UnitGraph.of(table, constraints)
+    units = problem.units
     usable = units.usable_devices
     allowed = np.isfinite(units.op_seconds)
     # Of a device that may not run something, the dearest device's time stands in.
@@ -52,8 +51,8 @@ def solve_multilevel(table: CostTable, constraints: Constraints, options: Solver
     placed = np.where(allowed[np.arange(len(units)), placed], placed, fastest).astype(np.int32)
     if not units.fits(placed):
         repaired = repair(units, placed)
-        placed = first_fit(table, units) if repaired is None else repaired
-    return SolverAnswer(placed[units.unit_of])
+        placed = first_fit(problem.table, units) if repaired is None else repaired
+    return problem.evaluator.answer(placed)
 
 
 def _partition(units: UnitGraph, seconds: FloatArray, seed: int) -> IntArray:

@@ -26,9 +26,8 @@ from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.baselines.baseline import BaselineOptions
 from ov_autoplace.baselines.neural import discounted_returns, mean_over_edges, perceptron, seeded, step
 from ov_autoplace.baselines.trials import Trials
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.problem import Problem
 
 __all__ = ["search_placeto"]
 
@@ -41,14 +40,14 @@ _ILLEGAL = -1.0
 _STEPS_AT_ONCE = 16  # of a gradient: bounds the memory that it takes
 
 
-def search_placeto(table: CostTable, constraints: Constraints, options: BaselineOptions) -> Trials:
+def search_placeto(problem: Problem, options: BaselineOptions) -> Trials:
     """Train on one table until the budget is spent; every step of an episode is one evaluation.
 
     Raises:
         PlacementError: The table has no legal placement.
         TrainingError: No legal placement was found to start from.
     """
-    trials = Trials(table, constraints, options)
+    trials = Trials(problem, options)
     random = np.random.default_rng(options.seed)
     with seeded(options.seed) as generator:
         policy = _Policy(trials.graph)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace.cost.table import CostTable
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import SolverAnswer
-from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.solver import SolverOptions
 
@@ -16,7 +14,7 @@ __all__ = ["solve_random"]
 _TRIES = 100
 
 
-def solve_random(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+def solve_random(problem: Problem, options: SolverOptions) -> Placement:
     """Place every unit on one of its allowed devices, each as likely as the others.
 
     Where memory is limited, placements are drawn until one fits; after 100 that do not, the answer is the
@@ -25,7 +23,7 @@ def solve_random(table: CostTable, constraints: Constraints, options: SolverOpti
     Raises:
         PlacementError: Nothing that fits into memory was found.
     """
-    units = UnitGraph.of(table, constraints)
+    units = problem.units
     random = np.random.default_rng(options.seed)
     allowed = np.isfinite(units.op_seconds)
     for _ in range(_TRIES):
@@ -33,5 +31,5 @@ def solve_random(table: CostTable, constraints: Constraints, options: SolverOpti
         drawn = np.where(allowed, random.random(allowed.shape), -1.0)
         device = drawn.argmax(axis=1).astype(np.int32)
         if units.fits(device):
-            return SolverAnswer(device[units.unit_of])
-    return SolverAnswer(first_fit(table, units)[units.unit_of])
+            return problem.evaluator.answer(device)
+    return problem.evaluator.answer(first_fit(problem.table, units))

@@ -6,12 +6,10 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.baselines.baseline import BaselineOptions
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import TrainingError
+from ov_autoplace.placement.placement import Placement
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import SolverAnswer
-from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.training.environment import Environment
 
@@ -31,12 +29,12 @@ class Trials:
         sampled: Latency of every placement that was tried, in order; ``inf`` = illegal.
     """
 
-    def __init__(self, table: CostTable, constraints: Constraints, options: BaselineOptions) -> None:
-        self.graph = policy_graph(table, constraints)
+    def __init__(self, problem: Problem, options: BaselineOptions) -> None:
+        self.graph = policy_graph(problem)
         self.sampled: list[float] = []
         self._options = options
-        self._units = UnitGraph.of(table, constraints)
-        self._environment = Environment([table], [self.graph])
+        self._units = problem.units
+        self._environment = Environment([problem])
         self.reference_seconds = float(self._environment.best_single[0])
         self._best: IntArray | None = None
         self._best_seconds = np.inf
@@ -78,13 +76,13 @@ class Trials:
                 return drawn, latency
         if self._best is not None:
             return self._best.copy(), self._best_seconds
-        greedy = greedy_assignment(self.graph.table, self._units)
+        greedy = greedy_assignment(self.graph.problem.table, self._units)
         latency = float(self.seconds(greedy[None])[0])
         if latency == np.inf:
             raise TrainingError("found no legal placement to start from; relax the limits")
         return greedy, latency
 
-    def answer(self) -> SolverAnswer:
+    def answer(self) -> Placement:
         """The best placement that was tried.
 
         Raises:
@@ -94,4 +92,4 @@ class Trials:
             raise TrainingError(
                 f"none of {len(self.sampled)} placements was legal; try more, or relax the limits"
             )
-        return SolverAnswer(np.ascontiguousarray(self._best[self._units.unit_of], dtype=np.int32))
+        return self.graph.problem.evaluator.answer(self._best)

@@ -14,9 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.proposals import Proposal, ProposalSource, propose
+from ov_autoplace.problem.problem import Problem
 
 __all__ = ["MINIMAL_GAIN", "cheap_transfers", "free_transfers", "unbeatable_device"]
 
@@ -46,17 +46,15 @@ def cheap_transfers(transfers: TransferFit) -> TransferFit:
     )
 
 
-def unbeatable_device(
-    table: CostTable, samples: Mapping[str, FloatArray], source: ProposalSource
-) -> Proposal | None:
+def unbeatable_device(problem: Problem, samples: Mapping[str, FloatArray], seed: int = 0) -> Proposal | None:
     """The placement on one device that no placement can beat by :data:`MINIMAL_GAIN`, if that is proven.
 
     Args:
-        table: Costs with crossings as the bound shall take them, see :func:`cheap_transfers`.
+        problem: With crossings priced as the bound shall take them, see :func:`cheap_transfers`.
         samples: Latencies of the whole model on each device, ``float64[n]`` in seconds.
-        source: The constraints; of its solvers only ``auto`` is asked, and only where crossing costs
-            something.
+        seed: Of the solver ``auto``, which is asked where crossing costs something.
     """
+    table = problem.table
     known = [device for device in table.devices if device in samples]
     if not known:
         return None
@@ -65,7 +63,7 @@ def unbeatable_device(
     hopeful = replace(table, op_seconds=frozen_array(table.op_seconds * scale, np.float64))
     crossing = table.launch_seconds.any() or table.transfer_latency.any()
     solvers = ("auto",) if crossing else ()
-    proposals = propose(hopeful, replace(source, solvers=solvers, policy=None))
+    proposals = propose(problem.at(hopeful), ProposalSource(solvers, seed=seed))
     alone = next((p for p in proposals if p.is_single and p.name == best), None)
     if alone is None:
         return None

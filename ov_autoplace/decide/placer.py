@@ -51,6 +51,7 @@ from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.runner import PolicyRunner, find_policy
+from ov_autoplace.problem.problem import Problem
 
 __all__ = ["Placer", "place"]
 
@@ -187,20 +188,14 @@ class Placer:
             make_names_unique(model)
             fold_static_shapes(model)
             graph = extract(model, options.shapes)
-        source = ProposalSource(
-            options.memory_limits,
-            options.pins,
-            options.seed,
-            options.solvers,
-            policy=policy,
-            policy_is_demanded=demanded,
-        )
+        source = ProposalSource(options.solvers, policy, demanded, options.seed)
         if options.mode == "ZERO_SHOT":
             with self._phase("estimate"):
                 table = self._costs.estimate(model, graph)
             with self._phase("solve"):
-                contest = predicted(propose(table, source))
-            return self._answer(whole, table, contest, source)
+                problem = self._problem(table)
+                contest = predicted(propose(problem, source))
+            return self._answer(whole, problem, contest, source)
         properties = device_properties(self._core, self._devices, options.properties)
         with self._phase("prepare"):
             supported = supported_ops(self._core, model, graph.names, self._devices, properties)
@@ -224,18 +219,19 @@ class Placer:
                     counted = count_devices(session, graph, supported, self._budget, is_firm=is_firm)
                 if counted is None:
                     with self._phase("solve"):
-                        table = self._costs.estimate(model, graph, supported)
-                        contest = out_of_time(propose(table, self._affordable(source)), self._budget.seconds)
+                        problem = self._problem(self._costs.estimate(model, graph, supported))
+                        proposals = propose(problem, self._affordable(source))
+                        contest = out_of_time(proposals, self._budget.seconds)
                 else:
                     measured = Measured(session, graph, supported, counted, source, properties)
-                    table, contest = self._measure(measured)
+                    problem, contest = self._measure(measured)
             except ProfilingError as cause:
                 if cause.device is None or len(self._devices) == 1:
                     able = np.flatnonzero(supported.all(axis=0)).tolist()
                     return self._single(whole, session, [self._devices[d] for d in able], cause)
                 smaller = self._without(cause.device, cause)
             else:
-                return self._answer(whole, table, contest, source)
+                return self._answer(whole, problem, contest, source)
         return smaller.place(whole)
 
     def _without(self, failed: str, cause: ProfilingError) -> Placer:
@@ -285,7 +281,10 @@ class Placer:
     def _left_out_text(self) -> str:
         return "".join(f"; {device} is left out: {reason}" for device, reason in self._left_out.items())
 
-    def _measure(self, known: Measured) -> tuple[CostTable, Contest]:
+    def _problem(self, table: CostTable) -> Problem:
+        return Problem.of(table, self._options.memory_limits, self._options.pins)
+
+    def _measure(self, known: Measured) -> tuple[Problem, Contest]:
         """From counted nodes to an answer, with as few further measurements as prove it."""
         budget, options = self._budget, self._options
         if options.time_budget_ms is None:
@@ -307,15 +306,18 @@ class Placer:
         with self._phase("profile"):
             profile = self._costs.profile(known, transfers)
         with self._phase("solve"):
-            proposals = propose(profile.table, self._affordable(known.source))
+            problem = self._problem(profile.table)
+            proposals = propose(problem, self._affordable(known.source))
         with self._phase("measure"):
-            contest = Race(known.session, profile, known.source, options, budget).run(proposals)
+            contest = Race(known.session, problem, profile.samples, known.source, options, budget).run(
+                proposals
+            )
         disturbed = contest.disturbed or known.counted.was_disturbed
-        return profile.table, replace(contest, disturbed=disturbed)
+        return problem, replace(contest, disturbed=disturbed)
 
     def _proven(
         self, known: Measured, assumed: TransferFit, shown: TransferFit | None = None
-    ) -> tuple[CostTable, Contest] | None:
+    ) -> tuple[Problem, Contest] | None:
         """The best device, where no mix can be faster than it even if crossings cost only ``assumed``.
 
         Args:
@@ -327,12 +329,13 @@ class Placer:
             return None
 
         samples = known.counted.samples
-        best = unbeatable_device(self._costs.counted(known, assumed).table, samples, known.source)
+        hopeful = self._problem(self._costs.counted(known, assumed).table)
+        best = unbeatable_device(hopeful, samples, known.source.seed)
         if best is None:
             return None
-        table = self._costs.counted(known, shown or self._costs.assumed_transfers()).table
-        proposals = propose(table, replace(known.source, solvers=(), policy=None))
-        return table, settled(proposals, samples, best.name)
+        problem = self._problem(self._costs.counted(known, shown or self._costs.assumed_transfers()).table)
+        proposals = propose(problem, ProposalSource(solvers=()))
+        return problem, settled(proposals, samples, best.name)
 
     def _affordable(self, source: ProposalSource) -> ProposalSource:
         """Without the policy where that would have to be compiled first and nobody asked for it."""
@@ -342,8 +345,9 @@ class Placer:
         return source if self._budget.allows(_POLICY_SECONDS) else replace(source, policy=None)
 
     def _answer(
-        self, model: ov.Model, table: CostTable, contest: Contest, source: ProposalSource
+        self, model: ov.Model, problem: Problem, contest: Contest, source: ProposalSource
     ) -> Placement:
+        table = problem.table
         candidates = tuple(
             Candidate(
                 name=entrant.name,
@@ -374,7 +378,7 @@ class Placer:
             decision=decision,
             given={},  # to be found: it was decided on the folded model
         )
-        return unfolded(model, placement, table, source, shapes=self._options.shapes)
+        return unfolded(model, placement, problem, source, shapes=self._options.shapes)
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.cost.liveness import held_bytes
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import DEFAULT_SOLVERS, POLICY_SOLVER
 from ov_autoplace.errors import CheckpointError, PlacementError
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner, choose, draw
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import Evaluator
-from ov_autoplace.problem.units import UnitGraph
-from ov_autoplace.solvers import solve
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers import SolverOptions, solve_problem
 
 __all__ = ["POLICY_NAME", "Proposal", "ProposalSource", "propose"]
 
@@ -57,37 +53,32 @@ class Proposal:
 
 @dataclass(frozen=True)
 class ProposalSource:
-    """Where proposals come from, for one model and its constraints.
+    """Who proposes placements.
 
     Attributes:
-        memory_limits: Bytes by device.
-        pins: Device by op name pattern.
-        seed: Of the solvers.
         solvers: Names of the solvers to ask, in order; ``policy`` among them is the turn of ``policy``.
         policy: The policy to ask, after the solvers unless it has a turn among them, or ``None``.
         policy_is_demanded: Whether a policy that cannot be run is an error, not only a warning.
+        seed: Of the solvers, and of the policy's draws.
     """
 
-    memory_limits: Mapping[str, float] = field(default_factory=dict)
-    pins: Mapping[str, str] = field(default_factory=dict)
-    seed: int = 0
     solvers: Sequence[str] = DEFAULT_SOLVERS
     policy: PolicyRunner | None = None
     policy_is_demanded: bool = False
+    seed: int = 0
 
 
-def propose(table: CostTable, source: ProposalSource) -> list[Proposal]:
+def propose(problem: Problem, source: ProposalSource) -> list[Proposal]:
     """All candidates in the order in which they are thought of; equal placements are kept once.
 
     Raises:
         PlacementError: No placement honours the constraints.
         CheckpointError: A demanded policy cannot be run.
     """
-    constraints = Constraints.of(table, source.memory_limits, source.pins)
+    table = problem.table
     found: dict[bytes, Proposal] = {}
     failures: list[PlacementError] = []
-    for name, assignment, bound in _assignments(table, constraints, source, failures):
-        assignment = assignment.astype(np.int32)
+    for name, assignment, bound in _assignments(problem, source, failures):
         key = assignment.tobytes()
         known = found.get(key)
         if known is None:
@@ -108,23 +99,22 @@ def propose(table: CostTable, source: ProposalSource) -> list[Proposal]:
 
 
 def _assignments(
-    table: CostTable, constraints: Constraints, source: ProposalSource, failures: list[PlacementError]
+    problem: Problem, source: ProposalSource, failures: list[PlacementError]
 ) -> Iterator[tuple[str, IntArray, float | None]]:
     """Answers with their names and bounds; why a solver has none is added to ``failures``."""
-    for d, device in enumerate(table.devices):
-        if _honours(table, constraints, everywhere := np.full(len(table), d, dtype=np.int32)):
-            yield device, everywhere, None
-    by_priority = constraints.allowed.argmax(axis=1).astype(np.int32)
-    if _honours(table, constraints, by_priority):
+    table, units = problem.table, problem.units
+    for d, everywhere in problem.evaluator.singles().items():
+        yield table.devices[d], units.to_groups(everywhere), None
+    by_priority = problem.constraints.allowed.argmax(axis=1).astype(np.int32)
+    hetero = units.from_groups(by_priority)
+    if (units.to_groups(hetero) == by_priority).all() and units.fits(hetero):
         yield HETERO_NAME, by_priority, None
     for name in dict.fromkeys([*source.solvers, POLICY_NAME]):
         if name == POLICY_NAME:
-            yield from _policy_answers(table, constraints, source)
+            yield from _policy_answers(problem, source)
         else:
             try:
-                placement = solve(
-                    table, name, seed=source.seed, memory_limits=source.memory_limits, pins=source.pins
-                )
+                placement = solve_problem(problem, name, SolverOptions(seed=source.seed))
             except PlacementError as cause:
                 # A simple solver may find no way where another does; who named it wants to know.
                 level = logging.DEBUG if name in DEFAULT_SOLVERS else logging.WARNING
@@ -134,13 +124,11 @@ def _assignments(
             yield placement.solver, placement.assignment, placement.lower_bound_seconds
 
 
-def _policy_answers(
-    table: CostTable, constraints: Constraints, source: ProposalSource
-) -> Iterator[tuple[str, IntArray, None]]:
+def _policy_answers(problem: Problem, source: ProposalSource) -> Iterator[tuple[str, IntArray, None]]:
     """The policy's greedy answer, and those of a few draws that are predicted to be fastest."""
     if source.policy is None:
         return
-    graph = policy_graph(table, constraints)
+    graph = policy_graph(problem)
     try:
         scores = source.policy.scores(graph)
     except CheckpointError as cause:
@@ -154,21 +142,12 @@ def _policy_answers(
         answers.extend(draw(scores, graph, _SAMPLES, source.seed))
     except PlacementError:
         pass  # the policy found nothing, or no more, that fits into memory
-    evaluator = Evaluator(table, UnitGraph.of(table, constraints))
     if not answers:
         return
     distinct = {device.tobytes(): i for i, device in reversed(list(enumerate(answers)))}
     numbers = sorted(distinct.values())
-    latencies = evaluator.latencies([answers[i] for i in numbers])
+    latencies = problem.evaluator.latencies([answers[i] for i in numbers])
     drawn = [numbers[i] for i in np.argsort(latencies, kind="stable") if numbers[i] > 0]
     for i in [*(n for n in numbers if n == 0), *drawn[:_KEPT_SAMPLES]]:
-        yield f"{POLICY_NAME} sample {i}" if i else POLICY_NAME, answers[i][graph.unit_of], None
-
-
-def _honours(table: CostTable, constraints: Constraints, assignment: IntArray) -> bool:
-    allowed = constraints.allowed[np.arange(len(table)), assignment].all()
-    held = held_bytes(table, assignment)
-    first = np.full(constraints.unit_of.max(initial=-1) + 1, -1, dtype=np.int32)
-    first[constraints.unit_of] = assignment
-    together = (first[constraints.unit_of] == assignment).all()
-    return bool(allowed and together and (held <= constraints.memory_capacity * (1 + 1e-12)).all())
+        name = f"{POLICY_NAME} sample {i}" if i else POLICY_NAME
+        yield name, problem.units.to_groups(answers[i]), None

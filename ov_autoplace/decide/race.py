@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,10 +18,10 @@ from ov_autoplace.decide.proposals import POLICY_NAME, Proposal, ProposalSource,
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, Contest, Entrant, unconfirmed, verdict
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.corrections import Observation, corrected_table
-from ov_autoplace.measure.profiled import Profile
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.problem.problem import Problem
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable
@@ -52,13 +52,15 @@ class Race:
     def __init__(
         self,
         session: ProfilingSession,
-        profile: Profile,
+        problem: Problem,
+        samples: Mapping[str, FloatArray],
         source: ProposalSource,
         options: PlacerOptions,
         budget: Budget,
     ) -> None:
         self._session = session
-        self._profile = profile
+        self._problem = problem
+        self._samples = samples
         self._source = source
         self._options = options
         self._budget = budget
@@ -68,7 +70,7 @@ class Race:
 
     def run(self, proposals: Sequence[Proposal]) -> Contest:
         """Race the best of ``proposals``; ``TUNE`` goes on with corrected costs until its budget ends."""
-        entrants = [Entrant(p, self._profile.samples.get(p.name, np.empty(0))) for p in proposals]
+        entrants = [Entrant(p, self._samples.get(p.name, np.empty(0))) for p in proposals]
         singles = [e for e in entrants if e.proposal.is_single and len(e.samples)]
         reference = self._fastest(singles)
         tuning = self._options.mode == "TUNE"
@@ -158,8 +160,8 @@ class Race:
         random = np.random.default_rng(self._options.seed)
         while self._budget.left > _CONFIRMATION * self._seconds:
             observed = [Observation(e.proposal.assignment, e.seconds) for e in entrants if len(e.samples)]
-            table = corrected_table(self._profile.table, observed)
-            fresh = self._fresh(table, entrants, random)
+            corrected = self._problem.at(corrected_table(self._problem.table, observed))
+            fresh = self._fresh(corrected, entrants, random)
             if not fresh:
                 break  # the neighbourhood of the optimum is exhausted
             entrants += fresh
@@ -169,7 +171,7 @@ class Race:
             champion = self._race(contestants, share) or champion
         return champion
 
-    def _fresh(self, table: CostTable, entrants: list[Entrant], random: np.random.Generator) -> list[Entrant]:
+    def _fresh(self, problem: Problem, entrants: list[Entrant], random: np.random.Generator) -> list[Entrant]:
         """The most promising placements that were not run yet.
 
         Solved for the corrected costs, and for costs that are wrong by as much as profiles usually are:
@@ -180,11 +182,11 @@ class Race:
         first = [name for name in self._source.solvers if name != POLICY_NAME][:1]
         source = replace(self._source, solvers=first, policy=None)
         for trial in range(_TRIALS):
-            wrong = table if trial == 0 else _perturbed(table, random)
+            wrong = problem if trial == 0 else problem.at(_perturbed(problem.table, random))
             for proposal in propose(wrong, source):
                 key = proposal.assignment.tobytes()
                 if not proposal.is_single and key not in known:
-                    seconds = simulate(table, proposal.assignment).latency_seconds
+                    seconds = simulate(problem.table, proposal.assignment).latency_seconds
                     name = f"tuned {len(entrants) + len(found)}"
                     found.setdefault(key, Entrant(replace(proposal, name=name, predicted_seconds=seconds)))
         ranked = sorted(found.values(), key=lambda e: e.proposal.predicted_seconds)
@@ -241,13 +243,13 @@ class Race:
 
     def _make_room(self, entrants: list[Entrant]) -> None:
         """Drop what was compiled for others where devices cannot hold everything at once."""
-        if np.isfinite(self._profile.table.memory_capacity).any():
+        if np.isfinite(self._problem.table.memory_capacity).any():
             keys = {entrant.proposal.assignment.tobytes() for entrant in entrants}
             self._executables = {key: e for key, e in self._executables.items() if key in keys}
 
     def _fit_together(self, entrants: list[Entrant]) -> bool:
         """Whether devices can hold all of these at the same time, as a race needs it."""
-        table = self._profile.table
+        table = self._problem.table
         if len(entrants) < 2 or np.isinf(table.memory_capacity).all():
             return True
         held = sum(held_bytes(table, entrant.proposal.assignment) for entrant in entrants)
@@ -256,7 +258,7 @@ class Race:
     def _executable(self, proposal: Proposal) -> Executable:
         key = proposal.assignment.tobytes()
         if key not in self._executables:
-            placement = Placement.of_groups(self._profile.table, proposal.assignment)
+            placement = Placement.of_groups(self._problem.table, proposal.assignment)
             before = self._budget.left
             executable = self._session.compile_placement(placement.to_dict())
             self._compile_seconds[key] = max(executable.compile_seconds, before - self._budget.left)

@@ -28,6 +28,7 @@ from ov_autoplace.placement.fitting import fit
 from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.partition import count_graph_subgraphs
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.problem import Problem
 
 __all__ = ["unfolded"]
 
@@ -37,7 +38,7 @@ _log = logging.getLogger("ov_autoplace")
 def unfolded(
     model: ov.Model,
     placement: Placement,
-    table: CostTable | None = None,
+    problem: Problem | None = None,
     source: ProposalSource | None = None,
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
@@ -48,9 +49,9 @@ def unfolded(
         model: The model as it was given; it is not modified.
         placement: Covers the ops of the model, or those that folding leaves; with ``Placement.given``
             set to anything, it is known to be of the folded model.
-        table: Costs of the folded model's groups; without them the placement stays as near to ``placement``
-            as it can.
-        source: Constraints of the placement, and who is asked to place the given model's groups.
+        problem: Costs of the folded model's groups, and constraints; without them the placement stays as near
+            to ``placement`` as it can.
+        source: Whose solvers are asked to place the given model's groups.
         shapes: Input shapes to take sizes from, see :func:`~ov_autoplace.graph.extract.extract`.
 
     Raises:
@@ -60,7 +61,7 @@ def unfolded(
     if fitted.folded is None and _runs(fitted.graph, fitted.devices):
         return replace(placement, given=None)
     graph = extract(model, shapes) if shapes else extract_structure(model)
-    devices = placement.devices if table is None else table.devices
+    devices = placement.devices if problem is None else problem.table.devices
     # An op that became a Constant stood with its group there; here it runs.
     known = {
         name: fitted.device_of[name]
@@ -70,7 +71,7 @@ def unfolded(
     projection = _projected(graph, known, devices)
     same_cuts = count_graph_subgraphs(fitted.graph, fitted.devices)
     if not _runs(graph, projection) or count_graph_subgraphs(graph, projection) != same_cuts:
-        found = None if table is None else _cheapest(graph, table, source or ProposalSource())
+        found = None if problem is None else _cheapest(graph, problem, source or ProposalSource())
         projection = _nearest(graph, projection) if found is None else found
     given = {name: devices[d] for name, d in zip(graph.names, projection.tolist(), strict=True)}
     return replace(placement, given=given)
@@ -107,13 +108,14 @@ def _nearest(graph: ComputationGraph, wanted: IntArray) -> IntArray:
     return np.full(len(graph), votes.sum(axis=0).argmax(), dtype=np.int32)
 
 
-def _cheapest(graph: ComputationGraph, table: CostTable, source: ProposalSource) -> IntArray | None:
+def _cheapest(graph: ComputationGraph, problem: Problem, source: ProposalSource) -> IntArray | None:
     """The given model's groups placed at known costs, ``int32[N]``; ``None`` where no way is found."""
-    for pins in (source.pins, {}) if source.pins else ({},):
+    table = problem.table
+    for pins in (problem.pins, {}) if problem.pins else ({},):
         try:
             coarse = coarsen(graph, fused=table.members or (), pins=pins, light_ops=False)
-            costs = _costs_of(coarse, table)
-            proposals = propose(costs, replace(source, pins=pins, policy=None, policy_is_demanded=False))
+            unfolded_problem = Problem.of(_costs_of(coarse, table), problem.memory_limits, pins)
+            proposals = propose(unfolded_problem, replace(source, policy=None, policy_is_demanded=False))
         except PlacementError as cause:
             _log.warning(
                 "on the model as it was given, whose shape computations are not folded, the pins and limits "

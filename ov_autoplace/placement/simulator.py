@@ -26,9 +26,8 @@ from ov_autoplace.cost.wiring import CONSTANT, GROUP, PARAMETER, Wiring
 from ov_autoplace.errors import CostTableError, OptionError, PlacementError
 from ov_autoplace.placement.placement import Placement, Schedule
 
-__all__ = ["OBJECTIVES", "problem_of", "simulate", "simulate_batch", "wiring_of_groups"]
+__all__ = ["problem_of", "simulate", "simulate_batch", "wiring_of_groups"]
 
-OBJECTIVES = ("hetero",)
 _MOST_THREADS = 1_000  # the core takes one per processor core at most
 
 _problems: WeakKeyDictionary[CostTable, _core.Problem] = WeakKeyDictionary()
@@ -65,24 +64,21 @@ def problem_of(table: CostTable) -> _core.Problem:
     return problem
 
 
-def simulate(table: CostTable, placement: Placement | ArrayLike, objective: str = "hetero") -> Schedule:
+def simulate(table: CostTable, placement: Placement | ArrayLike) -> Schedule:
     """Simulate one placement.
 
     Args:
         table: Costs of G groups on D devices.
         placement: A placement of the table's groups or of their ops, or a device index per group, ``int[G]``.
-        objective: ``hetero``, the only one so far.
 
     Returns:
         The schedule; its latency is ``inf`` when a group is placed where it cannot run, or when HETERO would
         cut what must stay in one subgraph (:attr:`Wiring.bonds`).
 
     Raises:
-        OptionError: The objective does not exist.
         PlacementError: The placement does not fit the table.
         CostTableError: The table's arrays do not fit together.
     """
-    _check_objective(objective)
     assignment = _assignment_of(table, placement)
     parts = problem_of(table).breakdown(assignment)
     memory = held_bytes(table, assignment)
@@ -99,7 +95,6 @@ def simulate(table: CostTable, placement: Placement | ArrayLike, objective: str 
 def simulate_batch(
     table: CostTable,
     assignments: ArrayLike,
-    objective: str = "hetero",
     threads: int = 0,
     limit_seconds: float = np.inf,
 ) -> FloatArray:
@@ -108,7 +103,6 @@ def simulate_batch(
     Args:
         table: Costs of G groups on D devices.
         assignments: Device index per group, ``int[B, G]``.
-        objective: ``hetero``, the only one so far.
         threads: Number of threads; 0 takes one per core, which is also the most.
         limit_seconds: Placements that are slower than this are of no interest: their subgraphs are cut only
             until that is proven.
@@ -118,11 +112,10 @@ def simulate_batch(
         ``limit_seconds`` may be a lower bound.
 
     Raises:
-        OptionError: The objective does not exist, or ``threads`` is negative.
+        OptionError: ``threads`` is negative.
         PlacementError: The assignments do not fit the table.
         CostTableError: The table's arrays do not fit together.
     """
-    _check_objective(objective)
     if threads < 0:
         raise OptionError(f"threads is {threads}; give 0 for one per core, or a positive number")
     rows = _device_indices(assignments)
@@ -163,11 +156,6 @@ def _device_indices(values: ArrayLike) -> IntArray:
         worst = max(int(array.max()), int(array.min()), key=abs)
         raise PlacementError(f"a placement holds device indices, not numbers like {worst}")
     return np.ascontiguousarray(array, dtype=np.int32)
-
-
-def _check_objective(objective: str) -> None:
-    if objective not in OBJECTIVES:
-        raise OptionError(f"there is no objective {objective!r}; there is {', '.join(OBJECTIVES)}")
 
 
 def wiring_of_groups(table: CostTable) -> Wiring:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._base.arrays import BoolArray, IntArray
+from ov_autoplace._base.arrays import BoolArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.policy.levels import Level, beyond_best_other, build_levels, signed_log
 from ov_autoplace.policy.structure import NODE_FEATURES, structural_features
 from ov_autoplace.policy.vocabulary import op_type_indices
-from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 
 __all__ = ["NODE_FEATURES", "PAIR_FEATURES", "PolicyGraph", "policy_graph"]
@@ -43,8 +43,7 @@ class PolicyGraph:
     """N units on D devices with E edges, as policies see them.
 
     Attributes:
-        table: The cost table.
-        unit_of: Unit of each group of the table, ``int32[G]``.
+        problem: What it was made from; its units are the N units.
         allowed: Which unit may run where, ``bool[N, D]``.
         op_type: Vocabulary index of each unit's heaviest group, ``int64[N]``.
         output_shapes: Shape of that group's output, length N; empty when not known.
@@ -61,12 +60,10 @@ class PolicyGraph:
             together, ``float32[E]``.
         scale_seconds: What costs were divided by.
         is_estimate: Whether the table holds estimates, which are wrong by factors, not measurements.
-        memory_bytes, memory_capacity: As in the unit graph, ``float64[N]``, ``float64[D]``.
         kept: What functions of a graph made once; it goes with the graph to other processes.
     """
 
-    table: CostTable
-    unit_of: IntArray
+    problem: Problem
     allowed: BoolArray
     op_type: NDArray[np.int64]
     output_shapes: tuple[tuple[int, ...], ...]
@@ -80,8 +77,6 @@ class PolicyGraph:
     edge_share: NDArray[np.float32]
     scale_seconds: float
     is_estimate: bool
-    memory_bytes: NDArray[np.float64]
-    memory_capacity: NDArray[np.float64]
     kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -112,14 +107,9 @@ class PolicyGraph:
         )
 
 
-def policy_graph(table: CostTable, constraints: Constraints | None = None) -> PolicyGraph:
-    """What policies see of ``table``.
-
-    Args:
-        table: The cost table.
-        constraints: Pins and memory limits; ``None`` = those of the table alone.
-    """
-    units = UnitGraph.of(table, constraints or Constraints.of(table))
+def policy_graph(problem: Problem) -> PolicyGraph:
+    """What policies see of a problem."""
+    table, units = problem.table, problem.units
     allowed = np.isfinite(units.op_seconds)
     dearest = np.where(allowed, units.op_seconds, 0.0).max(axis=1, keepdims=True)
     fastest = np.where(allowed, units.op_seconds, np.inf).min(axis=1)
@@ -129,8 +119,7 @@ def policy_graph(table: CostTable, constraints: Constraints | None = None) -> Po
     heaviest = _heaviest_groups(table, units)
     shapes = table.output_shapes
     return PolicyGraph(
-        table=table,
-        unit_of=units.unit_of,
+        problem=problem,
         allowed=allowed,
         op_type=op_type_indices(table.op_types, len(table))[heaviest],
         output_shapes=() if shapes is None else tuple(shapes[g] for g in heaviest),
@@ -144,8 +133,6 @@ def policy_graph(table: CostTable, constraints: Constraints | None = None) -> Po
         edge_share=share.astype(np.float32),
         scale_seconds=scale,
         is_estimate=table.source == "analytic",
-        memory_bytes=units.packing_bytes,
-        memory_capacity=units.memory_capacity,
     )
 
 

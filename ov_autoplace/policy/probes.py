@@ -98,7 +98,7 @@ def look_features(graph: PolicyGraph, placed: NDArray[np.int64]) -> NDArray[np.f
     own, circles, work = _circles(placed, ends)
     relaxed = graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _hand_overs(graph, placed)
     seconds = _simulated(graph, placed, work)
-    launch = graph.table.launch_seconds / graph.scale_seconds
+    launch = graph.problem.table.launch_seconds / graph.scale_seconds
     single = np.where(
         graph.allowed.all(axis=0), graph.node_cost.sum(axis=0, dtype=np.float64) + launch, np.inf
     )
@@ -160,13 +160,13 @@ def _hand_overs(graph: PolicyGraph, placed: NDArray[np.int64]) -> float:
 
 def _simulated(graph: PolicyGraph, placed: NDArray[np.int64], work: int) -> float:
     """Latency on HETERO in units of the graph's scale; infinite where simulating it would take long."""
-    wiring = graph.table.wiring
+    wiring = graph.problem.table.wiring
     nodes = len(graph) if wiring is None else len(wiring.node_group)
     has_circles = work > len(graph)
     if has_circles and (nodes > _MOST_NODES_IN_CIRCLES or work * nodes > _MOST_WORK * len(graph)):
         return float("inf")
-    devices = placed[graph.unit_of].astype(np.int32)
-    return float(simulate_batch(graph.table, devices[None], threads=1)[0]) / graph.scale_seconds
+    devices = graph.problem.units.to_groups(placed)
+    return float(simulate_batch(graph.problem.table, devices[None], threads=1)[0]) / graph.scale_seconds
 
 
 def _log_ratio(seconds: float, best_single: float) -> float:

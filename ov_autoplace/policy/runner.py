@@ -212,21 +212,23 @@ def choose(scores: NDArray[np.floating], graph: PolicyGraph) -> IntArray:
     """The allowed device with the highest score of each unit, within memory limits, ``int32[N]``."""
     scores = np.where(graph.allowed, scores, -np.inf)
     free: IntArray = scores.argmax(axis=1).astype(np.int32)
-    held = np.bincount(free, graph.memory_bytes, graph.num_devices)
-    if (held <= graph.memory_capacity * (1 + 1e-12)).all():
+    units = graph.problem.units
+    held = np.bincount(free, units.packing_bytes, graph.num_devices)
+    if (held <= units.memory_capacity * (1 + 1e-12)).all():
         return free
     in_order = np.arange(len(graph))
-    for order in (in_order, np.argsort(-graph.memory_bytes, kind="stable")):
+    for order in (in_order, np.argsort(-units.packing_bytes, kind="stable")):
         chosen = _masked(scores, graph, order)
         if chosen is not None:
             return chosen
-    limits = ", ".join(f"{limit:.0f}" for limit in graph.memory_capacity)
+    limits = ", ".join(f"{limit:.0f}" for limit in units.memory_capacity)
     raise PlacementError(f"the policy found no placement within the memory limits of {limits} bytes")
 
 
 def _masked(scores: NDArray[np.floating], graph: PolicyGraph, order: NDArray[np.integer]) -> IntArray | None:
-    room = (graph.memory_capacity * (1 + 1e-12)).tolist()
-    size = graph.memory_bytes.tolist()
+    units = graph.problem.units
+    room = (units.memory_capacity * (1 + 1e-12)).tolist()
+    size = units.packing_bytes.tolist()
     preferred = np.argsort(-scores, axis=1, kind="stable").tolist()
     allowed = graph.allowed.tolist()
     chosen = np.empty(len(graph), dtype=np.int32)

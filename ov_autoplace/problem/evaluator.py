@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.problem.units import UnitGraph
 
-__all__ = ["Evaluator", "SolverAnswer"]
+__all__ = ["Evaluator"]
 
 
 _REMEMBERED_BATCH = 8
@@ -30,13 +31,11 @@ class Evaluator:
     Attributes:
         table: The cost table.
         units: Its units.
-        objective: The objective.
     """
 
-    def __init__(self, table: CostTable, units: UnitGraph, objective: str = "hetero") -> None:
+    def __init__(self, table: CostTable, units: UnitGraph) -> None:
         self.table = table
         self.units = units
-        self.objective = objective
         # With the limit that each was simulated with: above it, a latency may be a lower bound only.
         self._known: dict[bytes, tuple[float, float]] = {}
         self._best_single: float | None = None
@@ -74,7 +73,7 @@ class Evaluator:
     def _simulate(self, batch: IntArray, limit_seconds: float) -> FloatArray:
         if len(self.units.unit_of) != len(self.units):
             batch = batch[:, self.units.unit_of]
-        return simulate_batch(self.table, batch, self.objective, limit_seconds=limit_seconds)
+        return simulate_batch(self.table, batch, limit_seconds=limit_seconds)
 
     def best(self, devices: Sequence[IntArray] | IntArray) -> IntArray:
         """The fastest of several assignments; of those that are equal up to rounding, the first."""
@@ -117,9 +116,15 @@ class Evaluator:
         fits = ~units.may_overflow
         return {int(d): np.full(len(units), d, dtype=np.int32) for d in np.flatnonzero(runs_all & fits)}
 
-    def answer(self, device: IntArray, lower_bound: float | None = None) -> SolverAnswer:
-        """The answer that an assignment of units is."""
-        return SolverAnswer(device[self.units.unit_of], lower_bound)
+    def answer(self, device: IntArray, lower_bound: float | None = None) -> Placement:
+        """The placement of the groups that an assignment of units is.
+
+        Args:
+            device: Of each unit, ``int32[U]``.
+            lower_bound: Proven bound below every allowed placement's latency, in seconds.
+        """
+        placement = Placement.of_groups(self.table, self.units.to_groups(device))
+        return replace(placement, lower_bound_seconds=lower_bound)
 
     def bound(self, relaxed_bound: float) -> float:
         """A bound of the true objective from one of the relaxed objective.
@@ -133,16 +138,3 @@ class Evaluator:
         if len(launches) < 2:
             return best_single
         return min(best_single, relaxed_bound + float(launches[:2].sum()))
-
-
-@dataclass(frozen=True, eq=False)
-class SolverAnswer:
-    """A solver's answer.
-
-    Attributes:
-        assignment: Device of each group, ``int32[G]``.
-        lower_bound_seconds: Proven bound below every allowed placement's latency, or ``None``.
-    """
-
-    assignment: IntArray
-    lower_bound_seconds: float | None = None

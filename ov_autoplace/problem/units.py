@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace.cost.liveness import Liveness, liveness_of, static_bytes
@@ -102,6 +104,16 @@ class UnitGraph:
 
     def __len__(self) -> int:
         return len(self.op_seconds)
+
+    def to_groups(self, device: NDArray[np.integer[Any]]) -> IntArray:
+        """Device of each group of the table, ``int32[G]``, from that of each unit, ``int[U]``."""
+        return np.ascontiguousarray(device[self.unit_of], dtype=np.int32)
+
+    def from_groups(self, assignment: IntArray) -> IntArray:
+        """Device of each unit, ``int32[U]``, from that of each group, ``int32[G]``."""
+        device = np.empty(len(self), dtype=np.int32)
+        device[self.unit_of] = assignment
+        return device
 
     @property
     def num_devices(self) -> int:

@@ -4,8 +4,8 @@ Imports ``policy`` and below.
 """
 
 from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import SolverAnswer
-from ov_autoplace.solvers.registry import SOLVERS, solve
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers.registry import SOLVERS, solve, solve_problem
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
-__all__ = ["SOLVERS", "Constraints", "Solver", "SolverAnswer", "SolverOptions", "solve"]
+__all__ = ["SOLVERS", "Constraints", "Problem", "Solver", "SolverOptions", "solve", "solve_problem"]

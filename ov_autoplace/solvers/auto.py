@@ -11,9 +11,9 @@ import numpy as np
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
-from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.evaluator import Evaluator
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.local import improve
@@ -33,7 +33,7 @@ _FEW_DEVICES = 4
 _STARTS_UP_TO = 200
 
 
-def solve_auto(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+def solve_auto(problem: Problem, options: SolverOptions) -> Placement:
     """Find the fastest placement that is worth the time, never a slower one than the best single device.
 
     Few enough placements are all tried. Otherwise minimum cuts (two devices) or descent by cuts (more)
@@ -43,15 +43,14 @@ def solve_auto(table: CostTable, constraints: Constraints, options: SolverOption
     Raises:
         PlacementError: Nothing that fits into memory was found.
     """
-    units = UnitGraph.of(table, constraints)
-    evaluator = Evaluator(table, units, options.objective)
+    table, units, evaluator = problem.table, problem.units, problem.evaluator
     choices = np.isfinite(units.op_seconds).sum(axis=1)
     if np.log(choices).sum() <= log(_ENUMERATED_PLACEMENTS) + 1e-9:
         best = _enumerate(table, evaluator)
         return evaluator.answer(best, float(evaluator.latencies([best])[0]))
     if not units.has_memory_limits:
         units = without_copies(units)
-        evaluator = Evaluator(table, units, options.objective)
+        evaluator = Evaluator(table, units)
     if len(units.usable_devices) <= 2:
         proposals, bound = cut_proposals(evaluator)
     else:

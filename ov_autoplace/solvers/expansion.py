@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.cost.table import CostTable
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.evaluator import Evaluator
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.memory import fill_in_order, limited_move
@@ -25,16 +25,15 @@ _UNITS_CUT = 60_000  # over all moves of one descent: what bounds its time
 _UNITS_CUT_WITH_LIMITS = 4_000  # where a move is a dozen cuts and no limit on time ends the descent
 
 
-def solve_expansion(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+def solve_expansion(problem: Problem, options: SolverOptions) -> Placement:
     """The best placement that expansion and swap moves reach, with a bound from isolating cuts.
 
     Raises:
         PlacementError: Nothing that fits into memory was found.
     """
-    units = UnitGraph.of(table, constraints)
-    evaluator = Evaluator(table, units, options.objective)
+    evaluator = problem.evaluator
     best = evaluator.best(expansion_proposals(evaluator, options))
-    return evaluator.answer(best, evaluator.bound(isolating_bound(units)))
+    return evaluator.answer(best, evaluator.bound(isolating_bound(problem.units)))
 
 
 def expansion_proposals(evaluator: Evaluator, options: SolverOptions) -> list[IntArray]:

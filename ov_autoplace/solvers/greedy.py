@@ -6,8 +6,8 @@ import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.solver import SolverOptions
@@ -15,10 +15,9 @@ from ov_autoplace.solvers.solver import SolverOptions
 __all__ = ["greedy_assignment", "solve_greedy"]
 
 
-def solve_greedy(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+def solve_greedy(problem: Problem, options: SolverOptions) -> Placement:
     """Place one unit after the other where it is done cheapest, given the producers placed so far."""
-    units = UnitGraph.of(table, constraints)
-    return Evaluator(table, units, options.objective).answer(greedy_assignment(table, units))
+    return problem.evaluator.answer(greedy_assignment(problem.table, problem.units))
 
 
 def greedy_assignment(table: CostTable, units: UnitGraph) -> IntArray:

@@ -8,11 +8,10 @@ from itertools import islice
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, IntArray
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
+from ov_autoplace.problem.evaluator import Evaluator
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.solver import SolverOptions
@@ -30,15 +29,14 @@ _STALE_BATCHES = 12
 _Move = tuple[IntArray, IntArray]  # units, and the device that each of them changes to
 
 
-def solve_local(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+def solve_local(problem: Problem, options: SolverOptions) -> Placement:
     """Local search from the best single device or from the greedy placement, whichever is faster.
 
     Raises:
         PlacementError: Nothing that fits into memory was found.
     """
-    units = UnitGraph.of(table, constraints)
-    evaluator = Evaluator(table, units, options.objective)
-    starts = [*evaluator.singles().values(), greedy_assignment(table, units)]
+    evaluator = problem.evaluator
+    starts = [*evaluator.singles().values(), greedy_assignment(problem.table, problem.units)]
     return evaluator.answer(improve(evaluator, evaluator.best(starts), options))
 
 
@@ -134,8 +132,8 @@ def _neighbours(evaluator: Evaluator, device: IntArray, rng: np.random.Generator
 def _subgraph_moves(evaluator: Evaluator, device: IntArray, may_run: BoolArray) -> Iterator[_Move]:
     """Every subgraph to every other device as a whole, small subgraphs first."""
     units, table = evaluator.units, evaluator.table
-    placement = Placement.of_groups(table, device[units.unit_of])
-    subgraph_of = simulate(table, placement, evaluator.objective).subgraph_of
+    placement = Placement.of_groups(table, units.to_groups(device))
+    subgraph_of = simulate(table, placement).subgraph_of
     by_piece = units.unit_of[np.argsort(subgraph_of, kind="stable")]
     ends = np.cumsum(np.bincount(subgraph_of))
     starts = np.concatenate([[0], ends[:-1]])

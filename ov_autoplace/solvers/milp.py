@@ -21,9 +21,9 @@ from typing import TypedDict
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, IntArray
-from ov_autoplace.cost.table import CostTable
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.evaluator import Evaluator
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.decomposition import Ascent, Decomposition
 from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
@@ -57,16 +57,17 @@ _CLOSE_WITHOUT_LIMITS = 0.02
 _MOST_VARIABLES = 6_000
 
 
-def solve_milp(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+def solve_milp(problem: Problem, options: SolverOptions) -> Placement:
     """The best placement that large neighbourhoods reach, with the bound that pooled programs prove.
 
     Raises:
         PlacementError: Nothing fits into memory, or nothing that does was found.
     """
-    units = UnitGraph.of(table, constraints)
-    evaluator = Evaluator(table, units, options.objective)
+    evaluator = problem.evaluator
     starts = expansion_proposals(evaluator, options)
-    return evaluator.answer(*refine(evaluator, starts, evaluator.bound(isolating_bound(units)), options))
+    return evaluator.answer(
+        *refine(evaluator, starts, evaluator.bound(isolating_bound(problem.units)), options)
+    )
 
 
 class _Limits(TypedDict, total=False):

@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.evaluator import Evaluator
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import first_fit, limited_move
 from ov_autoplace.solvers.moves import Moved, share_out, swap
@@ -26,14 +26,14 @@ _CLOSE_ENOUGH = 1.02
 _DEAR = 4.0
 
 
-def solve_mincut(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+def solve_mincut(problem: Problem, options: SolverOptions) -> Placement:
     """The best placement that a few minimum cuts find, with the bound that the first one proves.
 
     Raises:
         OptionError: More than two devices can be used.
         PlacementError: Nothing that fits into memory was found.
     """
-    evaluator = Evaluator(table, UnitGraph.of(table, constraints), options.objective)
+    evaluator = problem.evaluator
     proposals, bound = cut_proposals(evaluator)
     return evaluator.answer(evaluator.best(proposals), bound)
 

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace.cost.table import CostTable
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import SolverAnswer
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["solve_policy"]
 
 
-def solve_policy(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+def solve_policy(problem: Problem, options: SolverOptions) -> Placement:
     """Place every unit where the policy scores it highest; nothing is repaired, searched or simulated.
 
     Raises:
         CheckpointError: The checkpoint cannot be used, or not for so many devices.
         PlacementError: The policy's answer does not fit into memory, with full devices masked.
     """
-    if table.num_devices == 1:
-        return SolverAnswer(np.zeros(len(table), dtype=np.int32))  # the only answer there is
+    if problem.table.num_devices == 1:
+        return problem.evaluator.answer(np.zeros(len(problem.units), dtype=np.int32))  # the only one
     from ov_autoplace.policy.features import policy_graph
     from ov_autoplace.policy.runner import PolicyRunner
 
     runner = PolicyRunner(options.policy)
-    graph = policy_graph(table, constraints)
-    return SolverAnswer(runner.greedy(graph)[graph.unit_of])
+    return problem.evaluator.answer(runner.greedy(policy_graph(problem)))

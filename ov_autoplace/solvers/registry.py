@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import OBJECTIVES, simulate
-from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.auto import solve_auto
 from ov_autoplace.solvers.expansion import solve_expansion
 from ov_autoplace.solvers.greedy import solve_greedy
@@ -23,7 +23,7 @@ from ov_autoplace.solvers.policy import solve_policy
 from ov_autoplace.solvers.single import solve_single
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
-__all__ = ["SOLVERS", "solve"]
+__all__ = ["SOLVERS", "solve", "solve_problem"]
 
 SOLVERS: dict[str, Solver] = {
     "single": solve_single,
@@ -40,10 +40,9 @@ SOLVERS: dict[str, Solver] = {
 def solve(
     table: CostTable,
     solver: str = "auto",
-    objective: str = "hetero",
+    *,
     time_limit: float | None = None,
     seed: int = 0,
-    *,
     memory_limits: Mapping[str, float] | None = None,
     pins: Mapping[str, str] | None = None,
     policy: str | os.PathLike[str] | None = None,
@@ -53,7 +52,6 @@ def solve(
     Args:
         table: What everything costs.
         solver: A name of ``SOLVERS``.
-        objective: What to minimise: ``"hetero"``, the latency of one request on OpenVINO's HETERO.
         time_limit: Seconds after which to stop searching; the search then goes on for longer than it
             would without one if the limit allows. ``None``: an effort that depends on the table alone, so
             that the answer can be repeated; where memory limits bind, the clock ends it after 20 seconds.
@@ -72,7 +70,6 @@ def solve(
         CheckpointError: The policy's checkpoint cannot be used.
     """
     _require_known("solver", solver, SOLVERS)
-    _require_known("objective", objective, OBJECTIVES)
     if time_limit is not None and not time_limit > 0:
         raise OptionError(f"the time limit is {time_limit!r}; give a number of seconds above 0")
     if policy is not None and solver != "policy":
@@ -80,15 +77,19 @@ def solve(
     deadline = None if time_limit is None else time.monotonic() + time_limit
     if not len(table):
         raise OptionError("the cost table has no groups, so there is nothing to place")
-    constraints = Constraints.of(table, memory_limits, pins)
-    options = SolverOptions(objective, deadline, seed, None if policy is None else os.fspath(policy))
-    answer = SOLVERS[solver](table, constraints, options)
-    placement = Placement.of_groups(table, answer.assignment, solver)
-    latency = simulate(table, placement, objective).latency_seconds
+    options = SolverOptions(deadline, seed, None if policy is None else os.fspath(policy))
+    return solve_problem(Problem.of(table, memory_limits, pins), solver, options)
+
+
+def solve_problem(problem: Problem, solver: str, options: SolverOptions) -> Placement:
+    """The answer of a solver of :data:`SOLVERS`, simulated; see :func:`solve`."""
+    answer = SOLVERS[solver](problem, options)
+    latency = simulate(problem.table, answer.assignment).latency_seconds
     bound = answer.lower_bound_seconds
     # Sums in another order may differ in the last digits; a bound above an answer is no more than that.
     return replace(
-        placement,
+        answer,
+        solver=solver,
         latency_seconds=latency,
         lower_bound_seconds=None if bound is None else min(bound, latency),
     )

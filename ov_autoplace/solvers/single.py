@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import Evaluator, SolverAnswer
-from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["solve_single"]
 
 
-def solve_single(table: CostTable, constraints: Constraints, options: SolverOptions) -> SolverAnswer:
+def solve_single(problem: Problem, options: SolverOptions) -> Placement:
     """Place everything on the one device that is fastest.
 
     Raises:
         PlacementError: No device may run everything; the sentence gives one reason per device.
     """
-    evaluator = Evaluator(table, UnitGraph.of(table, constraints), options.objective)
+    evaluator = problem.evaluator
     singles = list(evaluator.singles().values())
     if not singles:
-        raise PlacementError(f"no single device can take every group: {_reasons(table, evaluator.units)}")
+        raise PlacementError(f"no single device can take every group: {_reasons(problem)}")
     return evaluator.answer(evaluator.best(singles))
 
 
-def _reasons(table: CostTable, units: UnitGraph) -> str:
+def _reasons(problem: Problem) -> str:
+    table, units = problem.table, problem.units
     reasons = []
     for d, device in enumerate(table.devices):
         forbidden = np.flatnonzero(np.isinf(units.op_seconds[:, d]))

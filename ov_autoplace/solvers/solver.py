@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ov_autoplace.cost.table import CostTable
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import SolverAnswer
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.problem import Problem
 
 __all__ = ["Solver", "SolverOptions"]
 
@@ -18,7 +17,6 @@ class SolverOptions:
     """How to search.
 
     Attributes:
-        objective: What is minimised; ``"hetero"``.
         deadline: ``time.monotonic()`` at which to stop searching, or ``None``: then a budget of
             evaluations that depends on the table alone ends the search, and answers can be repeated. Programs
             under memory limits are ended by the clock too, after 20 seconds.
@@ -26,7 +24,6 @@ class SolverOptions:
         policy: Checkpoint of the solver ``policy``; ``None`` = the one that comes with the package.
     """
 
-    objective: str = "hetero"
     deadline: float | None = None
     seed: int = 0
     policy: str | None = None
@@ -37,4 +34,4 @@ class SolverOptions:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
 
-Solver = Callable[[CostTable, Constraints, SolverOptions], SolverAnswer]
+Solver = Callable[[Problem, SolverOptions], Placement]

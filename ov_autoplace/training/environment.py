@@ -14,13 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.placement.simulator import simulate_batch
-from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.evaluator import Evaluator
-from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.auto import solve_auto
 from ov_autoplace.solvers.solver import SolverOptions
 
@@ -34,45 +31,32 @@ Actions = NDArray[np.integer[Any]]
 
 
 class Environment:
-    """B cost tables, for each of which a policy chooses k placements at a time.
+    """B problems, for each of which a policy chooses k placements at a time.
 
     Attributes:
-        tables: The B tables.
-        graphs: What the policy reads of each.
+        problems: The B problems.
         best_single: What a reward of 0 stands for, in seconds, ``float64[B]``: the fastest single device that
             may run everything; where there is none, what the ``auto`` solver finds.
-        reference: Which of the two that is, for each table: a device name, or ``"auto"``.
+        reference: Which of the two that is, for each problem: a device name, or ``"auto"``.
     """
 
-    def __init__(self, tables: Sequence[CostTable], graphs: Sequence[PolicyGraph]) -> None:
-        """Take B tables and the graphs made from them; pins and memory limits are those of the graphs.
-
-        Args:
-            tables: The tables.
-            graphs: ``policy_graph(table)`` of each.
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """Take B problems.
 
         Raises:
-            TrainingError: A graph was not made from its table.
-            PlacementError: A table has no legal placement.
+            PlacementError: A problem has no legal placement.
         """
-        if len(tables) != len(graphs):
-            raise TrainingError(f"{len(tables)} tables need as many graphs, not {len(graphs)}")
-        self.tables = tuple(tables)
-        self.graphs = tuple(graphs)
-        constraints = [_constraints(b, table, graphs[b]) for b, table in enumerate(tables)]
-        self._evaluators = [
-            Evaluator(t, UnitGraph.of(t, c)) for t, c in zip(tables, constraints, strict=True)
-        ]
-        references = [_reference(e, c) for e, c in zip(self._evaluators, constraints, strict=True)]
+        self.problems = tuple(problems)
+        references = [_reference(problem) for problem in self.problems]
         self.reference = tuple(name for name, _ in references)
         self.best_single = frozen_array([seconds for _, seconds in references], np.float64)
 
     def __len__(self) -> int:
-        return len(self.tables)
+        return len(self.problems)
 
     def split(self, actions: Actions) -> list[Actions]:
         """Cut the actions of a whole batch, ``int[k, N]``, into those of each graph, ``int[k, N_b]``."""
-        ends = np.cumsum([len(evaluator.units) for evaluator in self._evaluators])
+        ends = np.cumsum([len(problem.units) for problem in self.problems])
         if actions.ndim != 2 or actions.shape[1] != ends[-1]:
             raise TrainingError(f"actions must be int[k, {ends[-1]}], not {list(actions.shape)}")
         return np.split(actions, ends[:-1], axis=1)
@@ -88,7 +72,7 @@ class Environment:
             than a device has, a cut through what must stay together, or so many subgraphs waiting for each
             other in a circle that HETERO would take seconds to sort them out.
         """
-        rows = [self._latencies_of(e, a) for e, a in zip(self._evaluators, actions, strict=True)]
+        rows = [_latencies_of(p, a) for p, a in zip(self.problems, actions, strict=True)]
         return np.stack(rows)
 
     def rewards(self, latencies: FloatArray) -> FloatArray:
@@ -96,27 +80,14 @@ class Environment:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(-np.log(latencies / self.best_single[:, None]))
 
-    def assignment(self, graph: int, actions: Actions) -> IntArray:
-        """Device of every group of a table, ``int32[G]``, from that of every unit, ``int[N_b]``."""
-        return np.ascontiguousarray(actions[self._evaluators[graph].units.unit_of], dtype=np.int32)
 
-    def _latencies_of(self, evaluator: Evaluator, actions: Actions) -> FloatArray:
-        devices = np.ascontiguousarray(actions, dtype=np.int32)
-        legal = _is_legal(evaluator, devices)
-        latencies = np.full(len(devices), np.inf)
-        if legal.any():
-            latencies[legal] = simulate_batch(evaluator.table, devices[legal][:, evaluator.units.unit_of])
-        return latencies
-
-
-def _constraints(number: int, table: CostTable, graph: PolicyGraph) -> Constraints:
-    """The constraints that a graph was made under."""
-    if graph.unit_of.shape != (len(table),) or graph.num_devices != table.num_devices:
-        raise TrainingError(f"graph {number} of the environment was not made from table {number}")
-    allowed = graph.allowed[graph.unit_of]
-    if (allowed & ~table.supported).any():
-        raise TrainingError(f"graph {number} allows what table {number} does not support")
-    return Constraints(allowed, graph.memory_capacity, graph.unit_of)
+def _latencies_of(problem: Problem, actions: Actions) -> FloatArray:
+    devices = np.ascontiguousarray(actions, dtype=np.int32)
+    legal = _is_legal(problem.evaluator, devices)
+    latencies = np.full(len(devices), np.inf)
+    if legal.any():
+        latencies[legal] = simulate_batch(problem.table, devices[legal][:, problem.units.unit_of])
+    return latencies
 
 
 def _is_legal(evaluator: Evaluator, devices: IntArray) -> BoolArray:
@@ -132,12 +103,12 @@ def _is_legal(evaluator: Evaluator, devices: IntArray) -> BoolArray:
     return legal
 
 
-def _reference(evaluator: Evaluator, constraints: Constraints) -> tuple[str, float]:
+def _reference(problem: Problem) -> tuple[str, float]:
     """The placement to compare with, by name, and its seconds."""
-    singles = evaluator.singles()
+    singles = problem.evaluator.singles()
     if singles:
-        seconds = evaluator.latencies(list(singles.values()))
+        seconds = problem.evaluator.latencies(list(singles.values()))
         fastest = int(np.argmin(seconds))
-        return evaluator.table.devices[list(singles)[fastest]], float(seconds[fastest])
-    answer = solve_auto(evaluator.table, constraints, SolverOptions(evaluator.objective))
-    return "auto", float(simulate_batch(evaluator.table, answer.assignment[None])[0])
+        return problem.table.devices[list(singles)[fastest]], float(seconds[fastest])
+    answer = solve_auto(problem, SolverOptions())
+    return "auto", float(simulate_batch(problem.table, answer.assignment[None])[0])

@@ -15,7 +15,7 @@ from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.interface import PlacementNetwork
-from ov_autoplace.training.problems import Problem
+from ov_autoplace.training.examples import Example
 
 __all__ = ["Evaluation", "evaluate", "greedy", "mean_interval"]
 
@@ -81,7 +81,7 @@ def greedy(network: PlacementNetwork) -> Callable[[PolicyGraph], IntArray]:
     return answer
 
 
-def evaluate(answer: Callable[[PolicyGraph], IntArray], problems: Sequence[Problem]) -> Evaluation:
+def evaluate(answer: Callable[[PolicyGraph], IntArray], problems: Sequence[Example]) -> Evaluation:
     """Score the answers of a policy on the true tables.
 
     Args:
@@ -90,7 +90,7 @@ def evaluate(answer: Callable[[PolicyGraph], IntArray], problems: Sequence[Probl
     """
     gaps = []
     for problem in problems:
-        devices = np.ascontiguousarray(answer(problem.graph)[problem.graph.unit_of], dtype=np.int32)
+        devices = problem.graph.problem.units.to_groups(answer(problem.graph))
         seconds = float(simulate_batch(problem.task.true, devices[None])[0])
         gaps.append(seconds / problem.best_seconds - 1.0)
     return Evaluation(

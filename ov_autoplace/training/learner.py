@@ -23,9 +23,9 @@ from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.evaluation import evaluate
+from ov_autoplace.training.examples import Example
 from ov_autoplace.training.imitation import imitation_loss
 from ov_autoplace.training.policy_gradient import PolicyGradientSettings, rollout, update
-from ov_autoplace.training.problems import Problem
 from ov_autoplace.training.settings import PretrainSettings
 from ov_autoplace.training.state import load_training, save_training
 
@@ -56,14 +56,14 @@ class Learner:
         )
         self._generator = torch.Generator().manual_seed(settings.seed)
 
-    def learn(self, problems: Sequence[Problem]) -> dict[str, float]:
+    def learn(self, examples: Sequence[Example]) -> dict[str, float]:
         """Make one step; returns what it did."""
-        batch = collate([problem.graph for problem in problems])
-        label = torch.from_numpy(np.concatenate([problem.label for problem in problems]))
+        batch = collate([example.graph for example in examples])
+        label = torch.from_numpy(np.concatenate([example.label for example in examples]))
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate(self.step, self._settings)
         kind = self._imitate if self.step < self._settings.imitation_steps else self._improve
-        metrics = kind(batch, label, problems)
+        metrics = kind(batch, label, examples)
         # Early on the average forgets faster, or it would keep noise.
         decay = min(self._settings.average, (1 + self.step) / (10 + self.step))
         for name, value in self.network.state_dict().items():
@@ -123,24 +123,24 @@ class Learner:
     def _generators(self) -> dict[str, torch.Generator]:
         return {"samples": self._generator}
 
-    def _imitate(self, batch: GraphBatch, label: Tensor, problems: Sequence[Problem]) -> dict[str, float]:
+    def _imitate(self, batch: GraphBatch, label: Tensor, examples: Sequence[Example]) -> dict[str, float]:
         """One step towards the teacher's answers, above all where the policy's own are slow."""
         answers = self.network.answers(batch)
         own = answers[-1].argmax(dim=1).numpy()
         spans = pairwise(batch.node_offsets.tolist())
-        answer_of = {id(p.graph): own[a:b] for p, (a, b) in zip(problems, spans, strict=True)}
-        gaps = evaluate(lambda graph: answer_of[id(graph)], problems).gaps
+        answer_of = {id(e.graph): own[a:b] for e, (a, b) in zip(examples, spans, strict=True)}
+        gaps = evaluate(lambda graph: answer_of[id(graph)], examples).gaps
         focus = self._settings.focus * (1 - batch.is_estimate.numpy())
         importance = torch.from_numpy(1.0 + focus * np.clip(gaps, 0.0, 1.0)).float()
-        loss, metrics = self._imitation_loss(answers, batch, label, problems, importance)
+        loss, metrics = self._imitation_loss(answers, batch, label, examples, importance)
         metrics["gap"] = float(gaps.mean())
         metrics["grad_norm"] = self._descend(loss)
         return metrics
 
-    def _improve(self, batch: GraphBatch, label: Tensor, problems: Sequence[Problem]) -> dict[str, float]:
+    def _improve(self, batch: GraphBatch, label: Tensor, examples: Sequence[Example]) -> dict[str, float]:
         """One step of the policy gradient on the simulator, and one that keeps to the teacher."""
         settings = self._settings
-        environment = Environment([p.task.true for p in problems], [p.graph for p in problems])
+        environment = Environment([example.truth.problem for example in examples])
         sampled = rollout(self.network, batch, settings.samples, self._generator)
         latencies = environment.latencies(environment.split(sampled.actions.numpy()))
         gradient = PolicyGradientSettings(
@@ -152,10 +152,10 @@ class Learner:
         )
         rewards = environment.rewards(latencies)
         metrics = update(self.network, self._optimizer, batch, *sampled, rewards, gradient)
-        best = np.array([problem.best_seconds for problem in problems])
+        best = np.array([example.best_seconds for example in examples])
         metrics["sampled_gap"] = float(np.mean(np.median(latencies / best[:, None], axis=1)) - 1)
         if settings.keep_imitating:
-            loss, _ = self._imitation_loss(self.network.answers(batch), batch, label, problems)
+            loss, _ = self._imitation_loss(self.network.answers(batch), batch, label, examples)
             self._descend(settings.keep_imitating * loss)
         return metrics
 
@@ -164,7 +164,7 @@ class Learner:
         answers: list[Tensor],
         batch: GraphBatch,
         label: Tensor,
-        problems: Sequence[Problem],
+        examples: Sequence[Example],
         importance: Tensor | None = None,
     ) -> tuple[Tensor, dict[str, float]]:
         return imitation_loss(
@@ -174,7 +174,7 @@ class Learner:
             self._settings.expected_cost,
             self._settings.early_rounds,
             importance,
-            collate([problem.truth for problem in problems]),
+            collate([example.truth for example in examples]),
             self._settings.estimate_labels,
         )
 

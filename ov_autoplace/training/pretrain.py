@@ -16,9 +16,9 @@ from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.networks.checkpoint import save_checkpoint
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.training.evaluation import Evaluation, evaluate, greedy
+from ov_autoplace.training.examples import Example, by_family, example_batches, validation_set
 from ov_autoplace.training.learner import Learner
 from ov_autoplace.training.logs import JsonLinesLog, progress
-from ov_autoplace.training.problems import Problem, by_family, problem_batches, validation_set
 from ov_autoplace.training.provenance import data_digest, origin
 from ov_autoplace.training.settings import PretrainSettings
 from ov_autoplace.training.targets import RandomTargets
@@ -61,7 +61,7 @@ def pretrain(
     resume: bool = False,
     stop_after: int | None = None,
     command: str = "",
-    batches: Iterable[list[Problem]] | None = None,
+    batches: Iterable[list[Example]] | None = None,
 ) -> PretrainResult:
     """Train a policy and write its checkpoint.
 
@@ -76,7 +76,7 @@ def pretrain(
         resume: Go on from the state in ``out``.
         stop_after: Save the state and return at this step, as if killed right after.
         command: What made the checkpoint, for its card.
-        batches: Problems that were made before, from the first step or the resumed one on; ``None`` makes
+        batches: Examples that were made before, from the first step or the resumed one on; ``None`` makes
             them meanwhile, in ``settings.workers`` processes.
 
     Raises:
@@ -109,10 +109,10 @@ def pretrain(
         progress(settings.steps, f"pretraining {config.name}") as advance,
     ):
         advance(learner.step)
-        for problems in stream:
+        for examples in stream:
             if learner.step >= last:
                 break
-            metrics = learner.learn(problems)
+            metrics = learner.learn(examples)
             record: dict[str, Any] = {"step": learner.step, **metrics}
             if learner.step % settings.evaluate_every == 0 or learner.step == settings.steps:
                 with learner.averaged():
@@ -150,14 +150,14 @@ def _stream(
     targets: RandomTargets,
     settings: PretrainSettings,
     first: int,
-    batches: Iterable[list[Problem]] | None,
-) -> Iterator[Iterable[list[Problem]]]:
-    """Batches of problems, those given or fresh ones; the processes that make them end with the block."""
+    batches: Iterable[list[Example]] | None,
+) -> Iterator[Iterable[list[Example]]]:
+    """Batches of examples, those given or fresh ones; the processes that make them end with the block."""
     if batches is not None:
         yield batches
         return
     sizes = settings.graphs_per_step, settings.units_per_step
-    with closing(problem_batches(data, targets, settings.seed, first, *sizes, settings.workers)) as fresh:
+    with closing(example_batches(data, targets, settings.seed, first, *sizes, settings.workers)) as fresh:
         yield fresh
 
 
@@ -174,6 +174,6 @@ def _judged(
     exact = replace(targets, estimate=0.0, untyped=0.0)
     reports = {}
     for devices in sorted({count for count, _ in targets.devices if count <= _JUDGED_DEVICES}):
-        problems = validation_set(families, exact, _JUDGED_PROBLEMS, devices, _HELD_OUT_SEED)
-        reports[f"held_out_{devices}_devices"] = evaluate(greedy(network), problems).report()
+        examples = validation_set(families, exact, _JUDGED_PROBLEMS, devices, _HELD_OUT_SEED)
+        reports[f"held_out_{devices}_devices"] = evaluate(greedy(network), examples).report()
     return reports

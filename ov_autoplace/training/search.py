@@ -15,14 +15,12 @@ import torch
 from torch import nn
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.network import make_network
-from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.policy_gradient import (
     PolicyGradientSettings,
@@ -67,20 +65,18 @@ Progress = Callable[[int, int, float], None]
 
 
 def search(
-    table: CostTable,
+    environment: Environment,
     network: str | NetworkConfig | nn.Module,
     evaluations: int = 2000,
     seed: int = 0,
     *,
     settings: PolicyGradientSettings | ReinforceSettings | None = None,
-    constraints: Constraints | None = None,
-    environment: Environment | None = None,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Train one network on one table and keep the best placement that it ever sampled.
+    """Train one network on one problem and keep the best placement that it ever sampled.
 
     Args:
-        table: The cost table.
+        environment: Where latencies come from, with one problem.
         network: A name of ``CONFIGS`` or a configuration, to start from random parameters; or a network, of
             which a copy is trained.
         evaluations: How many placements to sample; HSDAG's budget is 2,000.
@@ -88,26 +84,20 @@ def search(
             torch threads.
         settings: The protocol: PPO or REINFORCE. ``None`` takes REINFORCE for ``hsdag`` and PPO for all else,
             with a tenth of its learning rate for a network that is given, so as not to unlearn what it knows.
-        constraints: Pins and memory limits; ``None`` = those of the table alone.
-        environment: Where latencies come from, with ``table`` as its only table; its graph brings the
-            constraints. ``None`` = the simulator.
         progress: Called after every update.
 
     Raises:
         TrainingError: The budget is not positive, the name is unknown, or no sample was legal.
-        PlacementError: The table has no legal placement.
     """
     if evaluations < 1:
         raise TrainingError(f"a search needs at least 1 evaluation, not {evaluations}")
-    if environment is None:
-        environment = Environment([table], [policy_graph(table, constraints)])
-    (graph,) = environment.graphs
-    policy, name = _policy(network, table.num_devices, seed)
+    (problem,) = environment.problems
+    policy, name = _policy(network, problem.table.num_devices, seed)
     if settings is None:
         settings = _settings(name, is_fresh=not isinstance(network, nn.Module))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        run = _Search(policy, collate([graph]), environment, evaluations, seed, progress)
+        run = _Search(policy, collate([policy_graph(problem)]), environment, evaluations, seed, progress)
         zero_shot = run.greedy()
         if isinstance(settings, ReinforceSettings):
             run.reinforce(settings)
@@ -119,7 +109,7 @@ def search(
             f"none of {evaluations} sampled placements was legal; try more, or relax the limits"
         )
     return SearchResult(
-        assignment=frozen_array(environment.assignment(0, run.best), np.int32),
+        assignment=frozen_array(problem.units.to_groups(run.best), np.int32),
         latency_seconds=float(run.history[-1]),
         history=frozen_array(run.history, np.float64),
         greedy_seconds=greedy,

@@ -11,7 +11,7 @@ from ov_autoplace.baselines.earliest_task_first import earliest_task_first
 from ov_autoplace.baselines.list_scheduling import upward_ranks
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.solvers import Constraints
+from ov_autoplace.problem.problem import Problem
 
 # A graph of nine tasks; its static levels and schedule were worked out by hand.
 TASKS = [2, 3, 3, 4, 5, 4, 4, 4, 1]
@@ -42,7 +42,7 @@ def test_static_levels_are_those_worked_out_by_hand(nine_tasks: CostTable) -> No
 
 
 def test_the_schedule_is_the_one_worked_out_by_hand(nine_tasks: CostTable) -> None:
-    schedule = earliest_task_first(nine_tasks, Constraints.of(nine_tasks))
+    schedule = earliest_task_first(Problem.of(nine_tasks))
     assert schedule.makespan_seconds == 19
     assert schedule.assignment.tolist() == [0, 0, 1, 0, 2, 0, 1, 1, 1]
     assert schedule.start_seconds.tolist() == [0, 6, 3, 2, 3, 9, 12, 7, 18]
@@ -52,7 +52,7 @@ def test_the_schedule_is_the_one_worked_out_by_hand(nine_tasks: CostTable) -> No
 @pytest.mark.parametrize("seed", range(10))
 def test_no_other_group_and_no_other_device_could_have_started_earlier(seed: int, devices: int) -> None:
     table = random_problem(seed, devices)
-    schedule = earliest_task_first(table, Constraints.of(table))
+    schedule = earliest_task_first(Problem.of(table))
     start, finish, device = schedule.start_seconds, schedule.finish_seconds, schedule.assignment
     arcs = [
         (int(p), int(c), float(table.tensor_bytes[t]))
@@ -82,13 +82,13 @@ def test_no_other_group_and_no_other_device_could_have_started_earlier(seed: int
 
 def test_of_devices_that_are_equally_early_the_one_that_finishes_first_is_taken() -> None:
     table = table_of([[5, 1, 3]], [])
-    assert earliest_task_first(table, Constraints.of(table)).assignment.tolist() == [1]
+    assert earliest_task_first(Problem.of(table)).assignment.tolist() == [1]
 
 
 def test_a_device_that_is_full_takes_no_more() -> None:
     # Without limits each device would get three of the six equal groups.
     table = table_of([[1, 1]] * 6, [], memory_bytes=np.ones(6), memory_capacity=np.array([2.0, 4.0]))
-    assignment = earliest_task_first(table, Constraints.of(table)).assignment
+    assignment = earliest_task_first(Problem.of(table)).assignment
     assert np.bincount(assignment, minlength=2).tolist() == [2, 4]
 
 
@@ -104,7 +104,7 @@ def test_memory_limits_hold_and_a_corner_it_works_itself_into_is_left_by_first_f
         memory_bytes=size,
         memory_capacity=room,
     )
-    assignment = BASELINES["m-etf"](table, Constraints.of(table), BaselineOptions()).assignment
+    assignment = BASELINES["m-etf"](Problem.of(table), BaselineOptions()).assignment
     assert (np.bincount(assignment, size, 2) <= room).all()
 
 
@@ -117,10 +117,10 @@ def test_what_must_share_a_device_is_reserved_its_room_together() -> None:
         memory_bytes=np.ones(4),
         memory_capacity=np.array([2.0, 4.0]),
     )
-    assert earliest_task_first(table, Constraints.of(table)).assignment.tolist() == [0, 1, 1, 0]
+    assert earliest_task_first(Problem.of(table)).assignment.tolist() == [0, 1, 1, 0]
 
 
 def test_a_group_that_fits_nowhere_is_named() -> None:
     table = table_of([[1, 1]], [], memory_bytes=np.ones(1), memory_capacity=np.zeros(2))
     with pytest.raises(PlacementError, match="group0"):
-        earliest_task_first(table, Constraints.of(table))
+        earliest_task_first(Problem.of(table))

@@ -19,7 +19,7 @@ from ov_autoplace.baselines.neural import discounted_returns, mean_over_edges
 from ov_autoplace.baselines.placeto import search_placeto
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.placement.simulator import simulate, simulate_batch
-from ov_autoplace.solvers import Constraints
+from ov_autoplace.problem.problem import Problem
 
 pytestmark = pytest.mark.torch
 
@@ -38,7 +38,7 @@ def test_what_it_tries_gets_faster_until_it_is_near_the_optimum(name: str) -> No
     every = np.array(list(itertools.product((0, 1), repeat=6)), dtype=np.int32)
     optimum = simulate_batch(small, every).min()
 
-    trials = SEARCHES[name](small, Constraints.of(small), BaselineOptions(seed=1, evaluations=400))
+    trials = SEARCHES[name](Problem.of(small), BaselineOptions(seed=1, evaluations=400))
     tried = np.array(trials.sampled)
     assert len(tried) == 400
     # With the wrong sign of the reward it would get slower.
@@ -52,7 +52,7 @@ def test_what_it_tries_gets_faster_until_it_is_near_the_optimum(name: str) -> No
 @pytest.mark.parametrize("devices", [1, 2, 3])
 def test_answers_keep_to_the_budget_and_to_what_is_supported(name: str, devices: int) -> None:
     table = random_problem(5, devices)
-    trials = SEARCHES[name](table, Constraints.of(table), BaselineOptions(evaluations=50))
+    trials = SEARCHES[name](Problem.of(table), BaselineOptions(evaluations=50))
     assert 1 <= len(trials.sampled) <= 50
     assert table.supported[np.arange(len(table)), trials.answer().assignment].all()
 
@@ -66,7 +66,7 @@ def test_memory_limits_and_shared_devices_are_kept(name: str) -> None:
         memory_capacity=np.array([8.0, 5.0]),
         colocation=np.array([0, -1, -1, -1, -1, -1, -1, 0], dtype=np.int32),
     )
-    answer = BASELINES[name](table, Constraints.of(table), BaselineOptions(evaluations=100)).assignment
+    answer = BASELINES[name](Problem.of(table), BaselineOptions(evaluations=100)).assignment
     assert answer[0] == answer[7]
     assert np.bincount(answer, minlength=2)[1] <= 5
 
@@ -77,7 +77,7 @@ def test_the_same_seed_tries_the_same_and_leaves_the_generator_of_others_alone(n
     torch.manual_seed(11)
     before = torch.random.get_rng_state()
     options = [BaselineOptions(seed=seed, evaluations=30) for seed in (3, 3, 4)]
-    tried = [SEARCHES[name](table, Constraints.of(table), o).sampled for o in options]
+    tried = [SEARCHES[name](Problem.of(table), o).sampled for o in options]
     assert tried[0] == tried[1] != tried[2]
     assert torch.equal(torch.random.get_rng_state(), before)
 
@@ -86,7 +86,7 @@ def test_the_same_seed_tries_the_same_and_leaves_the_generator_of_others_alone(n
 def test_a_deadline_that_has_passed_leaves_a_first_answer(name: str) -> None:
     table = random_problem(7, 2)
     options = BaselineOptions(deadline=time.monotonic(), evaluations=10_000)
-    trials = SEARCHES[name](table, Constraints.of(table), options)
+    trials = SEARCHES[name](Problem.of(table), options)
     assert 1 <= len(trials.sampled) <= 20
     assert np.isfinite(simulate(table, trials.answer().assignment).latency_seconds)
 
@@ -99,10 +99,10 @@ def test_a_budget_of_nothing_is_refused() -> None:
 def test_where_chance_finds_nothing_legal_greedy_is_the_start() -> None:
     # Of 2 ** 20 placements one fits.
     table = table_of([[1, 1]] * 20, [], memory_bytes=np.ones(20), memory_capacity=np.array([0.0, 20.0]))
-    trials = search_placeto(table, Constraints.of(table), BaselineOptions(evaluations=60))
+    trials = search_placeto(Problem.of(table), BaselineOptions(evaluations=60))
     assert trials.answer().assignment.tolist() == [1] * 20
     with pytest.raises(TrainingError, match="none of 30"):
-        search_hierarchical(table, Constraints.of(table), BaselineOptions(evaluations=30)).answer()
+        search_hierarchical(Problem.of(table), BaselineOptions(evaluations=30)).answer()
 
 
 def test_returns_are_the_discounted_sums_of_what_follows() -> None:

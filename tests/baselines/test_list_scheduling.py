@@ -10,7 +10,8 @@ from ov_autoplace.baselines import BASELINES
 from ov_autoplace.baselines.list_scheduling import list_schedule, upward_ranks
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.solvers import Constraints, SolverOptions
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers import SolverOptions
 
 # Topcuoglu et al. 2002, figure 2: a graph of ten tasks on three processors.
 COSTS = [
@@ -57,7 +58,7 @@ def test_ranks_are_those_of_the_publication(published: CostTable) -> None:
 
 
 def test_the_schedule_is_that_of_the_publication(published: CostTable) -> None:
-    schedule = list_schedule(published, Constraints.of(published))
+    schedule = list_schedule(Problem.of(published))
     assert (schedule.assignment + 1).tolist() == PUBLISHED_PROCESSORS
     assert schedule.makespan_seconds == pytest.approx(PUBLISHED_MAKESPAN)
 
@@ -67,7 +68,7 @@ def test_the_schedule_is_that_of_the_publication(published: CostTable) -> None:
 def test_schedules_are_possible_and_every_group_finishes_as_early_as_it_can(seed: int, devices: int) -> None:
     """Each group is put where it finishes earliest, found here by trying every moment that could be one."""
     table = random_problem(seed, devices)
-    schedule = list_schedule(table, Constraints.of(table))
+    schedule = list_schedule(Problem.of(table))
     start, finish, device = schedule.start_seconds, schedule.finish_seconds, schedule.assignment
     arcs = [
         (int(p), int(c), float(table.tensor_bytes[t]))
@@ -116,8 +117,8 @@ def test_groups_that_must_share_a_device_do_and_pins_hold() -> None:
         ],
         colocation=together,
     )
-    pinned = Constraints.of(table, pins={f"group{free[1]}": "DEV2"})
-    answer = BASELINES["list scheduling"](table, pinned, SolverOptions()).assignment
+    pinned = Problem.of(table, pins={f"group{free[1]}": "DEV2"})
+    answer = BASELINES["list scheduling"](pinned, SolverOptions()).assignment
     assert len(set(answer[together == 7].tolist())) == 1
     assert answer[free[1]] == 2
     assert table.supported[np.arange(len(table)), answer].all()
@@ -129,7 +130,7 @@ def test_full_devices_are_left_out_and_what_fits_nowhere_falls_back_to_first_fit
     table = table_of(
         [[1, 2]] * 4, chain, memory_bytes=np.full(4, 10.0), memory_capacity=np.array([20.0, np.inf])
     )
-    answer = BASELINES["list scheduling"](table, Constraints.of(table), SolverOptions()).assignment
+    answer = BASELINES["list scheduling"](Problem.of(table), SolverOptions()).assignment
     assert answer.tolist() == [0, 0, 1, 1]
     # The small groups are faster on DEV1, and the large one, which comes last, runs nowhere else.
     tight = table_of(
@@ -139,8 +140,8 @@ def test_full_devices_are_left_out_and_what_fits_nowhere_falls_back_to_first_fit
         memory_capacity=np.array([10.0, 10.0]),
     )
     with pytest.raises(PlacementError, match="'group2' is full"):
-        list_schedule(tight, Constraints.of(tight))
-    answer = BASELINES["list scheduling"](tight, Constraints.of(tight), SolverOptions()).assignment
+        list_schedule(Problem.of(tight))
+    answer = BASELINES["list scheduling"](Problem.of(tight), SolverOptions()).assignment
     assert answer.tolist() == [0, 0, 1]
 
 
@@ -148,4 +149,4 @@ def test_constants_are_no_dependency() -> None:
     """A constant that a later group holds is read by an earlier one; neither waits for the other."""
     table = table_of([[1.0], [1.0]], [(1, 100.0, [0])], tensor_is_constant=np.array([True]))
     assert upward_ranks(table, table.op_seconds).tolist() == [1.0, 1.0]
-    assert list_schedule(table, Constraints.of(table)).makespan_seconds == 2.0
+    assert list_schedule(Problem.of(table)).makespan_seconds == 2.0

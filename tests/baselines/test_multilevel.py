@@ -12,11 +12,11 @@ from baseline_tables import random_problem, table_of
 from ov_autoplace.baselines import BASELINES, BaselineOptions
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
-from ov_autoplace.solvers import Constraints
+from ov_autoplace.problem.problem import Problem
 
 
 def answer(table: CostTable, seed: int = 0) -> np.ndarray:
-    return BASELINES["multilevel"](table, Constraints.of(table), BaselineOptions(seed=seed)).assignment
+    return BASELINES["multilevel"](Problem.of(table), BaselineOptions(seed=seed)).assignment
 
 
 def test_without_pymetis_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,12 @@ from baseline_tables import random_problem, table_of
 
 from ov_autoplace.baselines import BASELINES
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.solvers import Constraints, SolverOptions
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers import SolverOptions
 
 
 def answer(table: CostTable, seed: int) -> np.ndarray:
-    return BASELINES["random"](table, Constraints.of(table), SolverOptions(seed=seed)).assignment
+    return BASELINES["random"](Problem.of(table), SolverOptions(seed=seed)).assignment
 
 
 def test_every_allowed_device_is_drawn_equally_often_and_no_other() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import MINIMAL_GAIN, cheap_transfers, free_transfers, unbeatable_device
-from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.problem.problem import Problem
 from reference_hetero import random_table
 
 
@@ -36,7 +36,7 @@ def samples_of(table, noise: float = 0.0) -> dict[str, np.ndarray]:
 def test_no_placement_beats_a_device_that_is_said_to_be_unbeatable():
     proven = 0
     for table in tables(seed=7):
-        best = unbeatable_device(table, samples_of(table), ProposalSource())
+        best = unbeatable_device(Problem.of(table), samples_of(table))
         every = simulate_batch(table, np.array(list(product(range(2), repeat=len(table))), np.int32))
         if best is not None:
             proven += 1
@@ -52,24 +52,24 @@ def test_where_a_mix_is_faster_nothing_is_proven():
     D = len(table.devices)
     free = {"transfer_latency": np.zeros((D, D)), "transfer_seconds_per_byte": np.zeros((D, D))}
     table = replace(table, op_seconds=seconds, launch_seconds=np.zeros(D), wiring=None, **free)
-    assert unbeatable_device(table, samples_of(table), ProposalSource()) is None
+    assert unbeatable_device(Problem.of(table), samples_of(table)) is None
 
 
 def test_a_device_that_is_sometimes_as_fast_as_the_best_one_has_to_be_raced():
     table = next(tables(seed=2))
     table = replace(table, op_seconds=np.ones((len(table), 2)) * [1.0, 1.2], wiring=None)
     steady = samples_of(table)
-    assert unbeatable_device(table, steady, ProposalSource()).name == table.devices[0]
+    assert unbeatable_device(Problem.of(table), steady).name == table.devices[0]
     unsteady = {**steady, table.devices[1]: samples_of(table, noise=0.3)[table.devices[1]]}
-    assert unbeatable_device(table, unsteady, ProposalSource()) is None
+    assert unbeatable_device(Problem.of(table), unsteady) is None
 
 
 def test_pins_that_forbid_the_best_device_leave_nothing_proven():
     table = next(tables(seed=3))
     table = replace(table, op_seconds=np.ones((len(table), 2)) * [1.0, 3.0], wiring=None)
-    assert unbeatable_device(table, samples_of(table), ProposalSource()) is not None
-    pinned = ProposalSource(pins={table.names[0]: table.devices[1]})
-    assert unbeatable_device(table, samples_of(table), pinned) is None
+    assert unbeatable_device(Problem.of(table), samples_of(table)) is not None
+    pinned = Problem.of(table, pins={table.names[0]: table.devices[1]})
+    assert unbeatable_device(pinned, samples_of(table)) is None
 
 
 @pytest.mark.parametrize(("fit", "factor"), [("free", 0.0), ("cheap", 0.5)])

@@ -13,6 +13,7 @@ from ov_autoplace.decide.proposals import Proposal, ProposalSource
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Entrant, predicted, verdict
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.problem.problem import Problem
 from reference_hetero import random_table
 
 NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
@@ -144,14 +145,21 @@ def _contest(
         memory_capacity=np.array(memory),
         wiring=None,
     )
-    profile = SimpleNamespace(table=table, samples=alone or {"D1": NOISE})
+    alone = alone or {"D1": NOISE}
     proposals = [
         Proposal(name, np.full(4, ["D0", "D1"].index(name), dtype=np.int32), 1.0)
-        for name, samples in profile.samples.items()
+        for name, samples in alone.items()
         if len(samples)
     ]
     proposals.append(Proposal("auto", np.array([0, 0, 1, 1], dtype=np.int32), predicted_seconds))
-    race = Race(session, profile, ProposalSource(solvers=solvers), PlacerOptions(mode=mode), Budget(seconds))
+    race = Race(
+        session,
+        Problem.of(table),
+        alone,
+        ProposalSource(solvers),
+        PlacerOptions(mode=mode),
+        Budget(seconds),
+    )
     return race.run(proposals)
 
 

@@ -16,9 +16,11 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.errors import CheckpointError, OptionError, PlacementError, ProfilingError
 from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.policy.runner import PolicyRunner
-from ov_autoplace.solvers import SOLVERS, SolverAnswer
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers import SOLVERS
 from policy_checkpoints import handmade
 from solvers.random_tables import random_table
 
@@ -43,8 +45,9 @@ def proposers(placement: ov_autoplace.Placement) -> list[str]:
 def alternating(monkeypatch: pytest.MonkeyPatch) -> str:
     """A registered solver whose answer nobody else would think of."""
 
-    def solve_alternating(table, constraints, options):
-        return SolverAnswer(np.arange(len(table), dtype=np.int32) % table.num_devices)
+    def solve_alternating(problem, options):
+        table = problem.table
+        return Placement.of_groups(table, np.arange(len(table), dtype=np.int32) % table.num_devices)
 
     monkeypatch.setitem(SOLVERS, "alternating", solve_alternating)
     return "alternating"
@@ -100,7 +103,7 @@ def test_the_policy_has_its_turn_where_it_is_named_and_is_asked_once(
         (("policy",), ["policy"]),
     ):
         asked.clear()
-        propose(table, ProposalSource(solvers=solvers, policy=runner))
+        propose(Problem.of(table), ProposalSource(solvers=solvers, policy=runner))
         assert asked == order
 
 
@@ -122,16 +125,16 @@ def test_naming_the_policy_among_the_solvers_demands_it(monkeypatch: pytest.Monk
 def test_a_named_solver_that_finds_nothing_says_so_and_a_usual_one_does_not(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def helpless(*_: object) -> SolverAnswer:
+    def helpless(*_: object) -> Placement:
         raise PlacementError("I see no way")
 
     for name in ("greedy", "local"):
         monkeypatch.setitem(SOLVERS, name, helpless)
     table = random_table(4, groups=14, devices=2, constrained=False)
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
-        assert propose(table, ProposalSource())
+        assert propose(Problem.of(table), ProposalSource())
         assert not caplog.records
-        assert propose(table, ProposalSource(solvers=("auto", "local")))
+        assert propose(Problem.of(table), ProposalSource(solvers=("auto", "local")))
     assert "the solver local proposes nothing: I see no way" in caplog.text
 
 

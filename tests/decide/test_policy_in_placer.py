@@ -22,6 +22,7 @@ from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner, draw
+from ov_autoplace.problem.problem import Problem
 from policy_checkpoints import handmade
 from solvers.random_tables import make_table, random_table
 
@@ -61,9 +62,9 @@ def names_of(proposals: list[Proposal]) -> list[str]:
 def test_the_policy_proposes_its_greedy_answer_and_the_best_few_of_its_draws(fastest: Path) -> None:
     table = random_table(4, groups=14, devices=2, constrained=False)
     runner = PolicyRunner(fastest)
-    found = {p.name: p for p in propose(table, ProposalSource(seed=5, policy=runner))}
+    found = {p.name: p for p in propose(Problem.of(table), ProposalSource(seed=5, policy=runner))}
     assert found["policy"].assignment.tolist() == table.op_seconds.argmin(axis=1).tolist()
-    graph = policy_graph(table)
+    graph = policy_graph(Problem.of(table))
     drawn = draw(runner.scores(graph), graph, 8, seed=5)
     others = [p.assignment.tobytes() for p in found.values() if not p.name.startswith("policy")]
     latency = [simulate(table, row).latency_seconds for row in drawn]
@@ -82,7 +83,7 @@ def test_a_placement_that_several_propose_is_one_candidate_that_names_them(faste
         [(g, 1.0, [g + 1]) for g in range(3)],
         transfer_seconds_per_byte=np.zeros((2, 2)),
     )
-    found = propose(table, ProposalSource(policy=PolicyRunner(fastest)))
+    found = propose(Problem.of(table), ProposalSource(policy=PolicyRunner(fastest)))
     (mix,) = (p for p in found if p.assignment.tolist() == [0, 1, 0, 1])
     assert (mix.name, mix.also[:2]) == ("auto", ("greedy", "policy"))
     assert mix.lower_bound_seconds is not None
@@ -90,15 +91,16 @@ def test_a_placement_that_several_propose_is_one_candidate_that_names_them(faste
 
 def test_without_a_policy_nobody_asks_it() -> None:
     table = random_table(4, groups=14, devices=2, constrained=False)
-    assert not [n for n in names_of(propose(table, ProposalSource())) if "policy" in n]
+    assert not [n for n in names_of(propose(Problem.of(table), ProposalSource())) if "policy" in n]
 
 
 def test_pins_and_memory_limits_bind_the_policy_too(slowest: Path) -> None:
     for seed in range(10):
         table = random_table(seed, groups=12, devices=2, constrained=False)
         limits = dict.fromkeys(table.devices, 0.7 * float(table.memory_bytes.sum()))
-        source = ProposalSource(limits, {"group3": "DEV1"}, policy=PolicyRunner(slowest))
-        found = [p for p in propose(table, source) if "policy" in p.name]
+        problem = Problem.of(table, limits, {"group3": "DEV1"})
+        source = ProposalSource(policy=PolicyRunner(slowest))
+        found = [p for p in propose(problem, source) if "policy" in p.name]
         assert found
         for p in found:
             assert p.assignment[3] == 1
@@ -112,8 +114,8 @@ def test_a_policy_that_finds_nothing_within_memory_leaves_the_others(fastest: Pa
         memory_capacity=np.array([18.0, 18.0]),
     )
     with pytest.raises(PlacementError):
-        PolicyRunner(fastest).greedy(policy_graph(table))
-    assert names_of(propose(table, ProposalSource(policy=PolicyRunner(fastest))))
+        PolicyRunner(fastest).greedy(policy_graph(Problem.of(table)))
+    assert names_of(propose(Problem.of(table), ProposalSource(policy=PolicyRunner(fastest))))
 
 
 def test_a_policy_that_cannot_be_run_costs_a_warning_unless_it_was_demanded(
@@ -125,10 +127,10 @@ def test_a_policy_that_cannot_be_run_costs_a_warning_unless_it_was_demanded(
     monkeypatch.setattr(PolicyRunner, "scores", broken)
     source = ProposalSource(policy=PolicyRunner(fastest))
     table = random_table(4, groups=14, devices=2, constrained=False)
-    assert names_of(propose(table, source))
+    assert names_of(propose(Problem.of(table), source))
     assert "the policy proposes nothing: it cannot be run" in caplog.text
     with pytest.raises(CheckpointError, match="cannot be run"):
-        propose(table, replace(source, policy_is_demanded=True))
+        propose(Problem.of(table), replace(source, policy_is_demanded=True))
 
 
 def test_on_estimated_costs_the_policys_answer_is_taken_where_predictions_say_nothing() -> None:

@@ -16,6 +16,7 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import Proposal, ProposalSource, propose
 from ov_autoplace.measure.session import NodeCount, ProfilingSession
 from ov_autoplace.policy import runner
+from ov_autoplace.problem.problem import Problem
 from training.scripted_devices import Clock
 
 PAIR = ["XCPU", "CPU"]
@@ -92,7 +93,7 @@ def test_pins_are_kept_where_there_is_no_time_to_measure(unequal_pair, steps):
 
 def test_a_device_that_is_proven_best_ends_the_measuring(unequal_pair, steps, monkeypatch):
     """The proof itself is tested with the bounds."""
-    monkeypatch.setattr(placer, "unbeatable_device", lambda table, samples, source: proposals_of(table)[1])
+    monkeypatch.setattr(placer, "unbeatable_device", lambda problem, *_: proposals_of(problem)[1])
     decision = place(unequal_pair, 100.0).decision
     assert steps == ["compile", "compile"], "each device once, for its nodes' times"
     assert decision.chosen == "CPU"
@@ -100,8 +101,8 @@ def test_a_device_that_is_proven_best_ends_the_measuring(unequal_pair, steps, mo
     assert len(decision.candidate("CPU").samples) > 0
 
 
-def proposals_of(table: ov_autoplace.CostTable) -> list[Proposal]:
-    return propose(table, ProposalSource(solvers=()))
+def proposals_of(problem: Problem) -> list[Proposal]:
+    return propose(problem, ProposalSource(solvers=()))
 
 
 @pytest.mark.parametrize("seconds", [3.0, 5.0, 8.0, 13.0])

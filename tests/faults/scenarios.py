@@ -122,8 +122,8 @@ def pretrain(given: Path, root: Path) -> int:
     """A pretraining run of three steps."""
     from ov_autoplace.errors import AutoplaceError
     from ov_autoplace.policy.config import CONFIGS
+    from ov_autoplace.training.examples import by_family, validation_set
     from ov_autoplace.training.pretrain import pretrain as train
-    from ov_autoplace.training.problems import by_family, validation_set
     from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
     from ov_autoplace.training.settings import PretrainSettings
     from ov_autoplace.training.targets import RandomTargets

@@ -165,8 +165,6 @@ def test_a_problem_is_made_once_and_lives_no_longer_than_its_table() -> None:
 
 def test_bad_arguments_are_refused_in_words() -> None:
     table = small_table()
-    with pytest.raises(OptionError, match="no objective 'makespan'; there is hetero"):
-        simulate(table, [0, 0, 0], objective="makespan")
     with pytest.raises(OptionError, match="threads is -1"):
         simulate_batch(table, [[0, 0, 0]], threads=-1)
     with pytest.raises(PlacementError, match="group 'b' is placed on device 2"):

@@ -21,6 +21,7 @@ from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.multilevel import MultilevelNetwork
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.policy.runner import PolicyRunner
+from ov_autoplace.problem.problem import Problem
 from solvers.random_tables import make_table, random_table
 
 pytestmark = pytest.mark.torch
@@ -63,7 +64,7 @@ def test_any_number_of_nodes_edges_and_devices_gives_the_torch_networks_scores(
     network, runner = load_network(checkpoint), PolicyRunner(checkpoint)
     for seed in range(3):
         table = random_table(seed, groups, devices, constrained=groups < 40)
-        graph = policy_graph(table)
+        graph = policy_graph(Problem.of(table))
         assert largest_difference(runner.scores(graph), torch_scores(network, graph)) < 1e-4
 
 
@@ -72,7 +73,7 @@ def test_graphs_without_any_edge_and_with_one_hub_give_the_torch_networks_scores
     seconds = np.random.default_rng(0).lognormal(size=(50, 2))
     apart, hub = make_table(seconds), make_table(seconds, [(0, 2.0, list(range(1, 50)))])
     for table in (apart, hub, replace(hub, source="analytic")):
-        graph = policy_graph(table)
+        graph = policy_graph(Problem.of(table))
         assert largest_difference(runner.scores(graph), torch_scores(network, graph)) < 1e-4
 
 
@@ -80,7 +81,7 @@ def test_an_estimated_table_is_told_from_a_measured_one(checkpoint: Path) -> Non
     table = random_table(0, 20, 2, constrained=False)
     runner = PolicyRunner(checkpoint)
     measured, estimated = (
-        runner.scores(policy_graph(replace(table, source=s))) for s in ("profiled", "analytic")
+        runner.scores(policy_graph(Problem.of(replace(table, source=s)))) for s in ("profiled", "analytic")
     )
     assert np.abs(measured - estimated).max() > 1e-3
 
@@ -103,7 +104,7 @@ def test_exporting_leaves_the_network_as_it_was() -> None:
 def test_a_network_trained_on_dgl_is_exported_as_bags() -> None:
     network = network_of(replace(SMALL, implementation="dgl"))
     compiled = compile_network(*export_network(network))
-    graph = policy_graph(random_table(4, 45, 3, constrained=False))
+    graph = policy_graph(Problem.of(random_table(4, 45, 3, constrained=False)))
     assert largest_difference(compute_scores(compiled, graph), torch_scores(network, graph)) < 1e-4
 
 
@@ -119,7 +120,7 @@ def test_variants_of_the_network_are_exported_too(part: str) -> None:
     value = 2 if part == "rounds" else not getattr(SMALL, part)
     network = network_of(replace(SMALL, **{part: value}))
     compiled = compile_network(*export_network(network))
-    graph = policy_graph(random_table(4, 45, 3, constrained=False))
+    graph = policy_graph(Problem.of(random_table(4, 45, 3, constrained=False)))
     assert largest_difference(compute_scores(compiled, graph), torch_scores(network, graph)) < 1e-4
 
 

@@ -10,7 +10,7 @@ from ov_autoplace.policy.levels import LEVELS, beyond_best_other, signed_log
 from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, look_features, probe_features
 from ov_autoplace.policy.structure import NODE_FEATURES, fractal_dimension
 from ov_autoplace.policy.vocabulary import OP_TYPES, UNKNOWN, op_type_indices
-from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.problem import Problem
 from solvers.random_tables import make_table, random_table
 
 
@@ -24,7 +24,7 @@ def scaled(table, factor):
 @pytest.mark.parametrize("seed", range(5))
 def test_a_policy_sees_the_same_whatever_the_unit_of_time(seed):
     table = random_table(seed, groups=12)
-    graph, other = policy_graph(table), policy_graph(scaled(table, 1e-6))
+    graph, other = policy_graph(Problem.of(table)), policy_graph(Problem.of(scaled(table, 1e-6)))
     np.testing.assert_allclose(graph.pair_features, other.pair_features, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(graph.node_cost, other.node_cost, rtol=1e-5)
     np.testing.assert_allclose(graph.edge_cost, other.edge_cost, rtol=1e-5, atol=1e-6)
@@ -39,7 +39,7 @@ def test_an_edge_costs_its_hand_overs_and_one_launch():
         transfer_seconds_per_byte=np.array([[0.0, 0.1], [0.2, 0.0]]),
         launch_seconds=np.array([2.0, 4.0]),
     )
-    graph = policy_graph(table)  # the mean time on the fastest device is 1 s
+    graph = policy_graph(Problem.of(table))  # the mean time on the fastest device is 1 s
     assert list(zip(graph.edge_source, graph.edge_target, strict=True)) == [(0, 1), (0, 2)]
     both = [[0.0, 2 * 0.5 + 15 * 0.1 + 4.0], [2 * 0.25 + 15 * 0.2 + 2.0, 0.0]]
     one = [[0.0, 0.5 + 10 * 0.1 + 4.0], [0.25 + 10 * 0.2 + 2.0, 0.0]]
@@ -55,8 +55,8 @@ def test_groups_that_must_share_a_device_are_one_unit_with_their_costs_added():
         colocation=np.array([0, 0, -1]),
         op_types=("Relu", "MatMul", "Add"),
     )
-    graph = policy_graph(table)
-    assert graph.unit_of.tolist() == [0, 0, 1]
+    graph = policy_graph(Problem.of(table))
+    assert graph.problem.units.unit_of.tolist() == [0, 0, 1]
     assert graph.allowed.tolist() == [[True, False], [True, True]]
     assert [OP_TYPES[i] for i in graph.op_type] == ["MatMul", "Add"]
     assert graph.node_cost[0, 0] == pytest.approx(11.0 / graph.scale_seconds)
@@ -66,20 +66,22 @@ def test_groups_that_must_share_a_device_are_one_unit_with_their_costs_added():
 
 def test_pins_are_seen_as_forbidden_devices():
     table = random_table(3, groups=6, constrained=False)
-    graph = policy_graph(table, Constraints.of(table, pins={table.names[2]: table.devices[1]}))
+    graph = policy_graph(Problem.of(table, pins={table.names[2]: table.devices[1]}))
     assert graph.allowed[2].tolist() == [False, True]
     assert graph.allowed[[0, 1, 3, 4, 5]].all()
 
 
 def test_estimates_are_told_from_measurements():
     table = random_table(0)
-    assert policy_graph(replace(table, source="analytic")).is_estimate
-    assert not policy_graph(replace(table, source="profiled")).is_estimate
+    assert policy_graph(Problem.of(replace(table, source="analytic"))).is_estimate
+    assert not policy_graph(Problem.of(replace(table, source="profiled"))).is_estimate
 
 
 def test_features_have_one_width_for_every_table():
-    small = policy_graph(random_table(1, groups=3))
-    large = policy_graph(replace(random_table(2, groups=30), output_shapes=((1, 64, 7, 7, 2, 2, 2, 2),) * 30))
+    small = policy_graph(Problem.of(random_table(1, groups=3)))
+    large = policy_graph(
+        Problem.of(replace(random_table(2, groups=30), output_shapes=((1, 64, 7, 7, 2, 2, 2, 2),) * 30))
+    )
     assert small.node_features.shape == (len(small), len(NODE_FEATURES))
     assert large.node_features.shape == (len(large), len(NODE_FEATURES))
     assert np.isfinite(large.node_features).all()
@@ -112,7 +114,7 @@ def test_beyond_best_other_is_what_a_wrong_choice_costs():
 @pytest.mark.parametrize("seed", range(8))
 def test_every_level_is_the_same_problem_with_groups_for_nodes(seed):
     """The relaxed cost of a placement that keeps groups whole is the same on all levels."""
-    graph = policy_graph(random_table(seed, groups=25, devices=3, constrained=False))
+    graph = policy_graph(Problem.of(random_table(seed, groups=25, devices=3, constrained=False)))
     assert len(graph.levels) == LEVELS
     random = np.random.default_rng(seed)
     members = np.arange(len(graph))
@@ -142,7 +144,9 @@ def test_probes_find_the_circles_that_a_greedy_placement_makes():
     probes = {
         shortcut: probe_features(
             policy_graph(
-                make_table(seconds, [(0, 0.1, [1, 2] if shortcut else [1]), (1, 0.1, [2]), (2, 0.1, [3])])
+                Problem.of(
+                    make_table(seconds, [(0, 0.1, [1, 2] if shortcut else [1]), (1, 0.1, [2]), (2, 0.1, [3])])
+                )
             )
         )
         for shortcut in (True, False)
@@ -167,7 +171,7 @@ def test_a_look_compares_an_answer_with_every_single_device():
     launch = np.array([0.5, 0.25, 0.0])
     table = make_table(seconds, [(0, 0.1, [1, 2]), (1, 0.1, [2]), (2, 0.1, [3])], launch_seconds=launch)
     placed = np.array([0, 1, 0, 0])
-    look = look_features(policy_graph(table), placed)
+    look = look_features(policy_graph(Problem.of(table)), placed)
     assert look.shape == (4, 3, len(LOOK_FEATURES))
     column = dict(zip(LOOK_FEATURES, look.transpose(2, 0, 1), strict=True))
     assert column["chosen"].argmax(axis=1).tolist() == placed.tolist()
@@ -193,7 +197,7 @@ def test_groups_join_along_the_edge_that_is_dearest_to_cut():
     # 0 and 1 prefer different devices but exchange much; 1 and 2 agree but exchange little.
     seconds = [[1.0, 2.0], [2.0, 1.0], [2.0, 1.0], [2.0, 1.0]]
     tensors = [(0, 1000.0, [1]), (1, 0.01, [2]), (2, 50.0, [3])]
-    parent = policy_graph(make_table(seconds, tensors)).levels[0].parent
+    parent = policy_graph(Problem.of(make_table(seconds, tensors))).levels[0].parent
     assert parent[0] == parent[1]
     assert parent[2] == parent[3]
     assert parent[1] != parent[2]

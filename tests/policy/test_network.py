@@ -12,6 +12,7 @@ from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.interface import superposition_parameters
 from ov_autoplace.policy.networks.network import make_network
+from ov_autoplace.problem.problem import Problem
 from policy.policy_batches import random_batch, random_graph
 from solvers.random_tables import make_table, random_table
 
@@ -65,8 +66,10 @@ def test_permuting_the_devices_permutes_the_scores(devices):
         memory_capacity=table.memory_capacity[order],
     )
     network = make_network(SMALL, seed=0)
-    left = scores(network, [policy_graph(table)])[:, torch.from_numpy(order)]
-    torch.testing.assert_close(left, scores(network, [policy_graph(permuted)]), atol=1e-4, rtol=1e-4)
+    left = scores(network, [policy_graph(Problem.of(table))])[:, torch.from_numpy(order)]
+    torch.testing.assert_close(
+        left, scores(network, [policy_graph(Problem.of(permuted))]), atol=1e-4, rtol=1e-4
+    )
 
 
 def test_graphs_of_a_batch_do_not_see_each_other():
@@ -107,7 +110,7 @@ def test_a_unit_far_away_is_seen_through_the_coarser_levels():
     tensors = [(g, 1.0, [g + 1]) for g in range(59)]
     table = make_table(seconds, tensors)
     changed = make_table(np.concatenate((seconds[:-1], [[2.0, 1.0]])), tensors)
-    graphs = [policy_graph(table), policy_graph(changed)]
+    graphs = [policy_graph(Problem.of(table)), policy_graph(Problem.of(changed))]
     # All but what every unit is told of the whole graph: the total time of each device.
     graphs[1] = replace(graphs[1], pair_features=graphs[0].pair_features)
     for coarse in (True, False):

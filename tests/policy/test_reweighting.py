@@ -10,6 +10,7 @@ import pytest
 from openvino import opset13 as ops
 
 from ov_autoplace.policy.reweighting import exchange_weights
+from ov_autoplace.problem.problem import Problem
 
 Weights = dict[str, np.ndarray]
 
@@ -104,7 +105,7 @@ def test_a_policy_with_other_weights_answers_like_its_torch_network(tmp_path: Pa
     writer.save(network, {"tuned": True}, {}, {})
     assert load_card(tmp_path / "tuned").files["policy.xml"] == trained.files["policy.xml"]
     for seed in range(3):
-        graph = policy_graph(random_table(seed, 5 + 20 * seed, 2 + seed % 2, constrained=False))
+        graph = policy_graph(Problem.of(random_table(seed, 5 + 20 * seed, 2 + seed % 2, constrained=False)))
         with torch.no_grad():
             expected = network(collate([graph])).logits.numpy()
         scores = PolicyRunner(tmp_path / "tuned").scores(graph)

@@ -19,7 +19,7 @@ from ov_autoplace.policy import card
 from ov_autoplace.policy import runner as module
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
 from ov_autoplace.policy.runner import PolicyRunner, choose, draw, find_policy
-from ov_autoplace.solvers import Constraints
+from ov_autoplace.problem.problem import Problem
 from policy_checkpoints import handmade
 from solvers.random_tables import make_table, random_table
 
@@ -31,12 +31,12 @@ def graph_of(seed: int, groups: int, devices: int) -> PolicyGraph:
     table = random_table(seed, groups, devices, constrained=False)
     seconds = table.op_seconds.copy()
     seconds[np.random.default_rng(seed).random(groups) < 0.2, -1] = np.inf
-    return policy_graph(replace(table, op_seconds=seconds))
+    return policy_graph(Problem.of(replace(table, op_seconds=seconds)))
 
 
 def with_memory(sizes: list[float], capacity: list[float], seconds: list[list[float]]) -> PolicyGraph:
     table = make_table(seconds, memory_bytes=np.array(sizes), memory_capacity=np.array(capacity))
-    return policy_graph(table)
+    return policy_graph(Problem.of(table))
 
 
 @pytest.mark.parametrize(("groups", "devices"), [(1, 2), (9, 2), (40, 3), (300, 5)])
@@ -63,7 +63,7 @@ def test_the_greedy_answer_is_the_highest_allowed_score(tmp_path: Path) -> None:
 
 
 def test_draws_follow_the_softmax_of_the_scores() -> None:
-    graph = policy_graph(make_table([[1.0, 1.0, 1.0], [1.0, np.inf, 1.0]]))
+    graph = policy_graph(Problem.of(make_table([[1.0, 1.0, 1.0], [1.0, np.inf, 1.0]])))
     scores = np.array([[0.0, 1.0, -1.0], [0.5, 9.0, 0.0]], dtype=np.float32)
     for temperature in (1.0, 2.0):
         drawn = draw(scores, graph, 20_000, seed=3, temperature=temperature)
@@ -108,18 +108,19 @@ def test_answers_within_memory_limits_are_legal_and_prefer_high_scores(seed: int
     random = np.random.default_rng(seed)
     table = random_table(seed, groups=25, devices=3, constrained=False)
     limits = dict(zip(table.devices, random.uniform(0.4, 0.7, 3) * table.memory_bytes.sum(), strict=True))
-    graph = policy_graph(table, Constraints.of(table, limits))
+    graph = policy_graph(Problem.of(table, limits))
+    units = graph.problem.units
     scores = random.normal(size=graph.allowed.shape)
     answer = choose(scores, graph)
-    held = np.bincount(answer, graph.memory_bytes, 3)
-    assert (held <= graph.memory_capacity * (1 + 1e-12)).all()
+    held = np.bincount(answer, units.packing_bytes, 3)
+    assert (held <= units.memory_capacity * (1 + 1e-12)).all()
     # Each unit is on its favourite, or its favourite had no room left for it at the end of the order.
     moved = np.flatnonzero(answer != scores.argmax(axis=1))
     favourite = scores.argmax(axis=1)[moved]
     earlier = [
-        np.bincount(answer[:u], graph.memory_bytes[:u], 3)[d] for u, d in zip(moved, favourite, strict=True)
+        np.bincount(answer[:u], units.packing_bytes[:u], 3)[d] for u, d in zip(moved, favourite, strict=True)
     ]
-    assert (np.array(earlier) + graph.memory_bytes[moved] > graph.memory_capacity[favourite]).all()
+    assert (np.array(earlier) + units.packing_bytes[moved] > units.memory_capacity[favourite]).all()
 
 
 def test_a_network_is_compiled_once_per_process_and_serves_threads(

@@ -10,6 +10,7 @@ import pytest
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.moves import expand, share_out, swap
 from solvers.random_tables import legal_assignments, make_table, random_table, relaxed_seconds
@@ -20,7 +21,7 @@ def unlimited(table: CostTable) -> CostTable:
 
 
 def units_of(table: CostTable) -> UnitGraph:
-    return UnitGraph.of(table, Constraints.of(table))
+    return Problem.of(table).units
 
 
 @pytest.mark.parametrize("seed", range(120))

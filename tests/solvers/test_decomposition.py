@@ -11,8 +11,7 @@ from test_memory_programs import any_placement, table_with_copies
 
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import csr_from_lists
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import decomposition, solve
 from ov_autoplace.solvers.decomposition import Ascent, Decomposition, in_and_out
 from ov_autoplace.solvers.milp_model import solve_model
@@ -76,7 +75,7 @@ def test_the_bound_is_below_every_placement(
         every = legal_assignments(table) if any_placement(table) else np.empty((0, 6))
         if not len(every):
             continue
-        units = UnitGraph.of(table, Constraints.of(table))
+        units = Problem.of(table).units
         parts = Decomposition(units)
         if not parts.is_affordable or not len(units.producer):
             assert most_states == 0
@@ -92,7 +91,7 @@ def test_the_bound_is_below_every_placement(
 @pytest.mark.parametrize("seed", range(6))
 def test_transfers_between_copies_are_in_the_bound_and_sets_become_placements(seed: int) -> None:
     table = table_with_copies(seed)
-    units = UnitGraph.of(table, Constraints.of(table))
+    units = Problem.of(table).units
     best = min(legal_assignments(table), key=lambda a: relaxed_seconds(table, a))
     optimum = relaxed_seconds(table, best)
     ascent = Ascent(Decomposition(units))

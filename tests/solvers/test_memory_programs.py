@@ -12,7 +12,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import auto as auto_module
 from ov_autoplace.solvers import milp as milp_module
 from ov_autoplace.solvers import solve
@@ -49,7 +49,7 @@ def test_the_program_is_the_enumerated_optimum_of_the_relaxed_objective(seed: in
     table = tight_table(seed, groups=6, peaks=peaks)
     every = legal(table)
     try:
-        units = UnitGraph.of(table, Constraints.of(table))
+        units = Problem.of(table).units
     except PlacementError:
         assert not len(every)
         return
@@ -112,7 +112,7 @@ def table_with_copies(seed: int) -> CostTable:
 @pytest.mark.parametrize("seed", range(8))
 def test_pools_of_copies_bound_the_optimum_from_below(seed: int) -> None:
     table = table_with_copies(seed)
-    units = UnitGraph.of(table, Constraints.of(table))
+    units = Problem.of(table).units
     assert copies_of(units) == [[0, 1, 2], [3]]
     optimum = min(relaxed_seconds(table, a) for a in legal(table))
     bounds = []
@@ -134,8 +134,8 @@ def test_devices_that_differ_in_one_thing_are_no_copies() -> None:
         {"transfer_latency": np.eye(4)[[0, 1, 3, 2]]},
     ):
         other = replace(table, **change)
-        assert [0, 1, 2] not in copies_of(UnitGraph.of(other, Constraints.of(other)))
-    pinned = UnitGraph.of(table, Constraints.of(table, pins={"group2": table.devices[1]}))
+        assert [0, 1, 2] not in copies_of(Problem.of(other).units)
+    pinned = Problem.of(table, pins={"group2": table.devices[1]}).units
     assert [0, 1, 2] not in copies_of(pinned)
 
 

@@ -10,8 +10,7 @@ import pytest
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import csr_from_lists
 from ov_autoplace.placement.simulator import simulate_batch
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import auto as auto_module
 from ov_autoplace.solvers import decomposition, solve
 from ov_autoplace.solvers.decomposition import Ascent, Decomposition
@@ -139,7 +138,7 @@ def test_the_bound_is_below_every_placement_on_the_true_objective(
     counted, close = 0, []
     for seed in range(40):
         table = random_table(seed, 7 if devices == 2 else 6, devices, constrained=False)
-        units = UnitGraph.of(table, Constraints.of(table))
+        units = Problem.of(table).units
         parts = Decomposition(units, units_are_nodes=True)
         optimum = float(simulate_batch(table, legal_assignments(table)).min())
         if not parts.counts_pieces:
@@ -195,7 +194,7 @@ def test_many_devices_are_placed_near_the_optimum(monkeypatch: pytest.MonkeyPatc
 def test_rounding_keeps_whole_shares_and_draws_the_others_as_often_as_they_weigh() -> None:
     rng = np.random.default_rng(0)
     table = make_table([[1, 1, 1], [1, 1, 1], [1, np.inf, 2], [3, 1, 2]])
-    units = UnitGraph.of(table, Constraints.of(table))
+    units = Problem.of(table).units
     shares = np.array([[0, 1.0, 0], [0.5, 0, 0.5], [0, 1.0, 0], [0, 0, 0]])
     drawn = rounded(units, shares, 2_000, rng)
     assert (drawn[:, 0] == 1).all()

@@ -12,7 +12,8 @@ from ov_autoplace.errors import CheckpointError, OptionError, PlacementError
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner
-from ov_autoplace.solvers import Constraints, solve
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers import solve
 from policy_checkpoints import handmade
 from solvers.random_tables import legal_assignments, make_table, random_table
 
@@ -63,10 +64,12 @@ def test_pins_and_memory_limits_are_honoured(fastest: Path, seed: int) -> None:
 def test_a_graph_of_the_public_format_without_op_types_is_placed(fastest: Path, path: Path) -> None:
     table = load_dnn_partitioning(path, accelerators=1, memory=False)
     assert table.op_types is None
-    constraints = Constraints.of(table)
-    graph = policy_graph(table, constraints)
+    graph = policy_graph(Problem.of(table))
     placement = solve(table, "policy", policy=fastest)
-    assert placement.assignment.tolist() == PolicyRunner(fastest).greedy(graph)[graph.unit_of].tolist()
+    assert (
+        placement.assignment.tolist()
+        == graph.problem.units.to_groups(PolicyRunner(fastest).greedy(graph)).tolist()
+    )
     assert np.isfinite(placement.latency_seconds)
 
 

@@ -7,14 +7,12 @@ import time
 import numpy as np
 import pytest
 
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate, simulate_batch
-from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.evaluator import Evaluator
-from ov_autoplace.problem.units import UnitGraph
-from ov_autoplace.solvers import SOLVERS, SolverAnswer, solve
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers import SOLVERS, SolverOptions, solve
 from solvers.random_tables import make_table, random_table
 
 
@@ -62,8 +60,8 @@ def test_equally_fast_answers_go_to_the_single_device() -> None:
 
 
 def test_a_new_solver_plugs_into_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    def last_device(table: CostTable, constraints, options) -> SolverAnswer:
-        return SolverAnswer(np.full(len(table), table.num_devices - 1, dtype=np.int32))
+    def last_device(problem: Problem, options: SolverOptions) -> Placement:
+        return Placement.of_groups(problem.table, np.full(len(problem.table), 1, dtype=np.int32))
 
     monkeypatch.setitem(SOLVERS, "last", last_device)
     placement = solve(make_table([[1, 2], [1, 2]]), "last")
@@ -102,7 +100,7 @@ def test_a_large_graph_with_cyclic_subgraphs_is_not_simulated_for_ever() -> None
 
 def test_a_latency_that_was_cut_off_at_a_limit_is_not_taken_for_the_latency() -> None:
     table = random_table(5, groups=30, devices=2, constrained=False)
-    units = UnitGraph.of(table, Constraints.of(table))
+    units = Problem.of(table).units
     evaluator = Evaluator(table, units)
     scattered = np.random.default_rng(6).integers(2, size=len(units)).astype(np.int32)
     exact = simulate_batch(table, scattered[None, units.unit_of])[0]

@@ -9,15 +9,14 @@ import pytest
 
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.placement.simulator import simulate
-from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.environment import Environment
 from solvers.random_tables import legal_assignments, make_table, random_table
 from training.chains import chain_seconds, chain_table, fast_and_slow
 
 
 def environment_of(*tables):
-    return Environment(tables, [policy_graph(table) for table in tables])
+    return Environment([Problem.of(table) for table in tables])
 
 
 def test_latencies_are_those_of_the_simulator_for_every_table():
@@ -33,15 +32,15 @@ def test_latencies_are_those_of_the_simulator_for_every_table():
 @pytest.mark.parametrize("seed", range(12))
 def test_exactly_the_placements_that_break_a_constraint_are_masked(seed):
     table = random_table(seed, groups=6, devices=2)
-    graph = policy_graph(table)
-    environment = Environment([table], [graph])
-    every = np.array(list(itertools.product(range(2), repeat=len(graph))))
+    problem = Problem.of(table)
+    environment = Environment([problem])
+    every = np.array(list(itertools.product(range(2), repeat=len(problem.units))))
     latencies = environment.latencies([every])[0]
     legal = {tuple(row) for row in legal_assignments(table)}
     # What the simulator itself refuses is HETERO's cut through ops that must stay in one subgraph.
     assert legal
     for action, seconds in zip(every, latencies, strict=True):
-        assignment = environment.assignment(0, action)
+        assignment = problem.units.to_groups(action)
         possible = np.isfinite(simulate(table, assignment).latency_seconds)
         assert np.isfinite(seconds) == (possible and tuple(assignment) in legal)
 
@@ -49,16 +48,16 @@ def test_exactly_the_placements_that_break_a_constraint_are_masked(seed):
 def test_units_act_for_all_their_groups():
     table = chain_table(fast_and_slow([0, 1, 0, 1]), colocation=np.array([0, -1, 0, -1], dtype=np.int32))
     environment = environment_of(table)
-    assert len(environment.graphs[0]) == 3
-    assert environment.assignment(0, np.array([1, 0, 1])).tolist() == [1, 0, 1, 1]
+    units = environment.problems[0].units
+    assert len(units) == 3
+    assert units.to_groups(np.array([1, 0, 1])).tolist() == [1, 0, 1, 1]
     expected = chain_seconds(table, [1, 0, 1, 1])
     assert environment.latencies([np.array([[1, 0, 1]])])[0, 0] == pytest.approx(expected)
 
 
 def test_pins_and_memory_limits_of_the_graph_are_kept():
     table = chain_table(fast_and_slow([0, 0, 1, 1]), memory_bytes=np.full(4, 10.0))
-    constraints = Constraints.of(table, memory_limits={"DEV0": 20}, pins={"group3": "DEV1"})
-    environment = Environment([table], [policy_graph(table, constraints)])
+    environment = Environment([Problem.of(table, {"DEV0": 20}, {"group3": "DEV1"})])
     actions = np.array([[0, 0, 1, 1], [0, 0, 0, 1], [1, 1, 1, 0], [1, 1, 1, 1]])
     assert np.isfinite(environment.latencies([actions])[0]).tolist() == [True, False, False, True]
     assert environment.reference == ("DEV1",)
@@ -102,17 +101,6 @@ def test_actions_of_a_batch_are_cut_at_the_graphs():
     ]
     with pytest.raises(TrainingError, match=r"int\[k, 8\], not \[2, 7\]"):
         environment.split(np.zeros((2, 7), dtype=int))
-
-
-def test_graphs_of_other_tables_are_refused():
-    short, long = (chain_table(fast_and_slow([0] * n)) for n in (2, 3))
-    with pytest.raises(TrainingError, match="1 tables need as many graphs, not 0"):
-        Environment([short], [])
-    with pytest.raises(TrainingError, match="graph 0 of the environment was not made from table 0"):
-        Environment([short], [policy_graph(long)])
-    partly = make_table([[1.0, np.inf], [1.0, 1.0]])
-    with pytest.raises(TrainingError, match="graph 0 allows what table 0 does not support"):
-        Environment([partly], [policy_graph(short)])
 
 
 def test_a_placement_whose_subgraphs_wait_for_each_other_in_a_huge_circle_is_masked(monkeypatch):

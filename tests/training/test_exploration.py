@@ -9,6 +9,7 @@ import torch
 from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.distribution import PolicyOutput
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.finetuning.exploration import (
     Exploration,
     explore,
@@ -20,7 +21,7 @@ from training.chains import chain_table, fast_and_slow
 
 pytestmark = pytest.mark.torch
 
-LEVELS = policy_graph(chain_table(fast_and_slow([0] * 8 + [1] * 8 + [0] * 8))).levels
+LEVELS = policy_graph(Problem.of(chain_table(fast_and_slow([0] * 8 + [1] * 8 + [0] * 8)))).levels
 
 
 def output_of(margins) -> PolicyOutput:

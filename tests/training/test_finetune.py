@@ -18,6 +18,7 @@ from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.checkpoint import load_network, save_checkpoint
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.policy.runner import PolicyRunner
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.finetune import finetune
 from ov_autoplace.training.finetuning import run as run_module
 from ov_autoplace.training.finetuning.task import ZERO_SHOT, TuningTask
@@ -148,7 +149,7 @@ def test_the_folder_is_a_checkpoint_that_runs_without_torch_and_says_where_it_co
         if not torch.equal(value, load_network(base).state_dict()[name])
     ]
     assert changed
-    graph = policy_graph(TRUE)
+    graph = policy_graph(Problem.of(TRUE))
     with torch.no_grad():
         expected = network(collate([graph])).logits.numpy()
     assert np.allclose(runner.scores(graph), expected, atol=1e-4, rtol=1e-4)

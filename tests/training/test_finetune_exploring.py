@@ -15,6 +15,7 @@ from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.checkpoint import load_network, save_checkpoint
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.network import make_network
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.finetuning.policy_tuner import EXPLORED, PolicyTuner
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
@@ -37,7 +38,7 @@ SETTINGS = FinetuneSettings(
 def sure(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint that puts everything on DEV0 and has no doubt about it."""
     network = make_network(SMALL, 0)
-    batch = collate([policy_graph(WRONG)])
+    batch = collate([policy_graph(Problem.of(WRONG))])
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-2)
     everything_on_0 = torch.zeros(1, GROUPS, dtype=torch.int64)
     for _ in range(200):
@@ -62,7 +63,7 @@ def world(monkeypatch: pytest.MonkeyPatch, sure: Path, tmp_path: Path) -> World:
 
 def test_the_policy_really_is_sure(sure):
     with torch.no_grad():
-        policy = PlacementDistribution(load_network(sure)(collate([policy_graph(WRONG)])))
+        policy = PlacementDistribution(load_network(sure)(collate([policy_graph(Problem.of(WRONG))])))
     everything_on_0 = torch.zeros(1, GROUPS, dtype=torch.int64)
     assert policy.log_prob(everything_on_0).exp().item() > 0.999
 

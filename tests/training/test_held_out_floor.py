@@ -20,6 +20,7 @@ from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import solve
 from ov_autoplace.training.targets import RandomTargets, random_task
 from ov_autoplace.training.workload import Workload
@@ -66,8 +67,8 @@ def mean_gap(policy: PolicyRunner, problems: list[HeldOut]) -> float:
     """Of the policy's greedy answers, to the solver's."""
     gaps = []
     for problem in problems:
-        graph = policy_graph(problem.table)
-        answer = policy.greedy(graph)[graph.unit_of]
+        graph = policy_graph(Problem.of(problem.table))
+        answer = policy.greedy(graph)[graph.problem.units.unit_of]
         gaps.append(simulate(problem.table, answer).latency_seconds / problem.best - 1)
         print(f"{problem.family}: {100 * gaps[-1]:.2f} %")  # shown when a test fails
     return float(np.mean(gaps))

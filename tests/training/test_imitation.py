@@ -7,8 +7,7 @@ import torch
 
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.batch import collate
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.imitation import expected_seconds, imitation_loss
 from solvers.random_tables import make_table, random_table
 
@@ -26,8 +25,8 @@ def chain(seed, groups=5):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_expected_latency_is_the_mean_over_all_placements(seed):
     table = chain(seed)
-    graph = policy_graph(table)
-    units = UnitGraph.of(table, Constraints.of(table)).with_launches(1.0)
+    graph = policy_graph(Problem.of(table))
+    units = Problem.of(table).units.with_launches(1.0)
     probability = np.random.default_rng(seed).dirichlet((1.0, 1.0), len(graph))
     mean = 0.0
     for placed in itertools.product(range(2), repeat=len(graph)):
@@ -38,7 +37,7 @@ def test_the_expected_latency_is_the_mean_over_all_placements(seed):
 
 
 def test_the_loss_of_the_teachers_own_answer_is_nothing():
-    batch = collate([policy_graph(chain(seed)) for seed in range(3)])
+    batch = collate([policy_graph(Problem.of(chain(seed))) for seed in range(3)])
     label = torch.arange(batch.num_nodes) % 2
     certain = 50.0 * torch.nn.functional.one_hot(label, 2).float()
     loss, metrics = imitation_loss([certain], batch, label, 1.0, 0.3)
@@ -49,7 +48,7 @@ def test_the_loss_of_the_teachers_own_answer_is_nothing():
 
 
 def test_early_rounds_count_less():
-    batch = collate([policy_graph(chain(0))])
+    batch = collate([policy_graph(Problem.of(chain(0)))])
     label = torch.zeros(batch.num_nodes, dtype=torch.int64)
     wrong, right = torch.tensor([[0.0, 5.0]]).expand(5, 2), torch.tensor([[50.0, 0.0]]).expand(5, 2)
     late, _ = imitation_loss([right, wrong], batch, label, 0.0, 0.3)
@@ -60,7 +59,7 @@ def test_early_rounds_count_less():
 def test_an_estimate_teaches_what_the_truth_costs_and_trusts_its_labels_less():
     table = random_table(0, constrained=False)
     estimate = replace(table, op_seconds=table.op_seconds[:, ::-1].copy(), source="analytic")
-    shown, truth = collate([policy_graph(estimate)]), collate([policy_graph(table)])
+    shown, truth = collate([policy_graph(Problem.of(estimate))]), collate([policy_graph(Problem.of(table))])
     label = torch.zeros(shown.num_nodes, dtype=torch.int64)
     scores = torch.zeros(shown.num_nodes, 2)
     of_truth, metrics = imitation_loss([scores], truth, label, 1.0, 0.3)
@@ -69,7 +68,7 @@ def test_an_estimate_teaches_what_the_truth_costs_and_trusts_its_labels_less():
 
 
 def test_an_important_graph_counts_more():
-    batch = collate([policy_graph(chain(seed)) for seed in range(2)])
+    batch = collate([policy_graph(Problem.of(chain(seed))) for seed in range(2)])
     label = torch.zeros(batch.num_nodes, dtype=torch.int64)
     scores = torch.zeros(batch.num_nodes, 2)
     scores[:5, 1] = 3.0  # wrong about the first graph, undecided about the second

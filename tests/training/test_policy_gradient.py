@@ -12,6 +12,7 @@ import torch
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.policy_gradient import (
     PolicyGradientSettings,
@@ -36,8 +37,8 @@ def _one_thread():
 
 
 def problem(*tables):
-    graphs = [policy_graph(table) for table in tables]
-    return Environment(tables, graphs), collate(graphs)
+    problems = [Problem.of(table) for table in tables]
+    return Environment(problems), collate([policy_graph(problem) for problem in problems])
 
 
 def chains():

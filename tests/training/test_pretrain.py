@@ -12,11 +12,11 @@ from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.training.evaluation import evaluate, greedy
+from ov_autoplace.training.examples import by_family, example_batches, make_example, validation_set
 from ov_autoplace.training.imitation import imitation_loss
 from ov_autoplace.training.learner import learning_rate
 from ov_autoplace.training.logs import read_log
 from ov_autoplace.training.pretrain import pretrain
-from ov_autoplace.training.problems import by_family, make_problem, problem_batches, validation_set
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
 from ov_autoplace.training.settings import PretrainSettings
 from ov_autoplace.training.targets import RandomTargets
@@ -87,7 +87,7 @@ def test_the_checkpoint_says_how_it_was_made_and_runs_without_torch(trained):
     assert low <= held_out["mean_gap"] <= high
     assert set(held_out["by_family"]) == set(RANDOM_FAMILIES)
     assert held_out["losing_cases"][0]["gap"] == held_out["largest_gap"]
-    problem = make_problem(by_family(_workloads()), np.random.default_rng(0), TARGETS, 3)
+    problem = make_example(by_family(_workloads()), np.random.default_rng(0), TARGETS, 3)
     answer = PolicyRunner(out).greedy(problem.graph)
     assert answer.tolist() == greedy(result.network)(problem.graph).tolist()
     assert answer.tolist() == greedy(load_network(out).eval())(problem.graph).tolist()
@@ -115,7 +115,7 @@ def test_a_run_does_not_resume_with_other_settings(data, tmp_path):
 
 def test_the_stream_does_not_depend_on_the_number_of_processes_or_on_where_it_starts(data):
     def labels(first, workers, count=3):
-        stream = problem_batches(data, TARGETS, 5, first, 4, 1000, workers)
+        stream = example_batches(data, TARGETS, 5, first, 4, 1000, workers)
         batches = [[problem.label.tolist() for problem in next(stream)] for _ in range(count)]
         stream.close()
         return batches
@@ -126,7 +126,7 @@ def test_the_stream_does_not_depend_on_the_number_of_processes_or_on_where_it_st
 
 
 def test_a_batch_ends_at_its_number_of_graphs_or_units(data):
-    stream = problem_batches(data, TARGETS, 5, 0, 100, 60, 1)
+    stream = example_batches(data, TARGETS, 5, 0, 100, 60, 1)
     for _ in range(4):
         sizes = [len(problem.graph) for problem in next(stream)]
         assert sum(sizes[:-1]) < 60 <= sum(sizes)
@@ -134,7 +134,7 @@ def test_a_batch_ends_at_its_number_of_graphs_or_units(data):
 
 
 def test_the_teacher_is_as_good_as_its_label_says():
-    problem = make_problem(by_family(_workloads()), np.random.default_rng(3), TARGETS, 2, thorough=True)
+    problem = make_example(by_family(_workloads()), np.random.default_rng(3), TARGETS, 2, thorough=True)
     gap = evaluate(lambda graph: problem.label.astype(np.int32), [problem]).gaps[0]
     assert gap == pytest.approx(0.0, abs=1e-9)
 

@@ -13,7 +13,8 @@ from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.network import make_network
-from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.policy_gradient import (
     PolicyGradientSettings,
     ReinforceSettings,
@@ -36,12 +37,16 @@ def _one_thread():
     torch.set_num_threads(threads)
 
 
+def environment(table=TABLE):
+    return Environment([Problem.of(table)])
+
+
 def small_network(seed: int = 0) -> SmallNetwork:
-    return SmallNetwork.for_batch(collate([policy_graph(TABLE)]), seed)
+    return SmallNetwork.for_batch(collate([policy_graph(Problem.of(TABLE))]), seed)
 
 
 def test_the_search_finds_the_optimum_and_says_what_it_cost():
-    found = search(TABLE, small_network(), evaluations=500, settings=FAST)
+    found = search(environment(), small_network(), evaluations=500, settings=FAST)
     best, seconds = best_of_chain(TABLE)
     assert tuple(found.assignment.tolist()) == best
     assert found.latency_seconds == pytest.approx(seconds)
@@ -56,7 +61,7 @@ def test_the_search_finds_the_optimum_and_says_what_it_cost():
 @pytest.mark.parametrize("settings", [FAST, ReinforceSettings(learning_rate=1e-2)])
 @pytest.mark.parametrize("evaluations", [1, 2, 50])
 def test_every_evaluation_stands_in_a_history_that_never_rises(settings, evaluations):
-    found = search(TABLE, small_network(), evaluations, settings=settings)
+    found = search(environment(), small_network(), evaluations, settings=settings)
     assert found.history.shape == (evaluations,)
     assert (np.diff(found.history) <= 0).all()
     assert found.latency_seconds == pytest.approx(chain_seconds(TABLE, found.assignment))
@@ -65,15 +70,15 @@ def test_every_evaluation_stands_in_a_history_that_never_rises(settings, evaluat
 def test_the_first_evaluation_of_ppo_is_the_greedy_answer_of_the_start():
     network = small_network(seed=2)
     with torch.no_grad():
-        logits = network(collate([policy_graph(TABLE)])).logits
-    found = search(TABLE, network, evaluations=1, settings=FAST)
+        logits = network(collate([policy_graph(Problem.of(TABLE))])).logits
+    found = search(environment(), network, evaluations=1, settings=FAST)
     assert found.assignment.tolist() == logits.argmax(dim=1).tolist()
     assert found.zero_shot_seconds == found.history[0]
 
 
 @pytest.mark.parametrize("settings", [FAST, ReinforceSettings()])
 def test_the_same_seed_gives_the_same_search_and_another_seed_another(settings):
-    runs = [search(TABLE, "gdp", 60, seed, settings=settings) for seed in (3, 3, 4)]
+    runs = [search(environment(), "gdp", 60, seed, settings=settings) for seed in (3, 3, 4)]
     assert np.array_equal(runs[0].history, runs[1].history)
     assert np.array_equal(runs[0].assignment, runs[1].assignment)
     assert runs[0].greedy_seconds == runs[1].greedy_seconds
@@ -86,7 +91,7 @@ def test_a_search_leaves_the_given_network_and_the_global_generator_alone():
     torch.manual_seed(11)
     expected = torch.rand(3)
     torch.manual_seed(11)
-    search(TABLE, network, 40, settings=FAST)
+    search(environment(), network, 40, settings=FAST)
     assert torch.equal(torch.rand(3), expected)
     assert all(map(torch.equal, before, network.parameters()))
     assert network.training
@@ -95,7 +100,7 @@ def test_a_search_leaves_the_given_network_and_the_global_generator_alone():
 def test_a_pretrained_network_starts_from_what_it_knows():
     """A network trained on the table is asked to search it again with two evaluations."""
     network = small_network()
-    batch = collate([policy_graph(TABLE)])
+    batch = collate([policy_graph(Problem.of(TABLE))])
     best, seconds = best_of_chain(TABLE)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     for _ in range(300):
@@ -103,7 +108,7 @@ def test_a_pretrained_network_starts_from_what_it_knows():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    found = search(TABLE, network, 2, settings=FAST)
+    found = search(environment(), network, 2, settings=FAST)
     assert found.zero_shot_seconds == pytest.approx(seconds)
     assert found.history == pytest.approx([seconds, seconds])
 
@@ -116,7 +121,7 @@ def test_each_configuration_has_the_protocol_of_its_paper(name, protocol, device
     table = chain_table(np.random.default_rng(0).uniform(1, 2, (8, devices)))
     networks = [name, make_network(name, 0)] if devices == 2 else [CONFIGS[name]]
     for network in networks:
-        found = search(table, network, 10)
+        found = search(environment(table), network, 10)
         assert found.protocol == protocol
         assert np.isfinite(found.latency_seconds)
 
@@ -126,7 +131,7 @@ def test_a_given_network_learns_with_a_tenth_of_the_learning_rate_unless_told_ot
     usual = PolicyGradientSettings()
     careful = replace(usual, learning_rate=usual.learning_rate / 10)
     histories = [
-        search(TABLE, network, 200, settings=settings).history for settings in (None, careful, usual)
+        search(environment(), network, 200, settings=settings).history for settings in (None, careful, usual)
     ]
     assert np.array_equal(histories[0], histories[1])
     assert not np.array_equal(histories[0], histories[2])
@@ -135,16 +140,16 @@ def test_a_given_network_learns_with_a_tenth_of_the_learning_rate_unless_told_ot
 def test_hsdag_may_answer_with_a_single_device():
     """Its released code forbids that; here one device is best, and the search must find it."""
     table = chain_table(fast_and_slow([0] * 4, ratio=3.0), transfer=5.0)
-    found = search(table, "hsdag", 200)
+    found = search(environment(table), "hsdag", 200)
     assert found.assignment.tolist() == [0, 0, 0, 0]
     assert found.latency_seconds == found.best_single_seconds
 
 
 def test_pins_and_memory_limits_hold():
     table = chain_table(fast_and_slow([0] * 6), memory_bytes=np.full(6, 10.0))
-    constraints = Constraints.of(table, memory_limits={"DEV0": 40}, pins={"group5": "DEV1"})
-    network = SmallNetwork.for_batch(collate([policy_graph(table, constraints)]), 0)
-    found = search(table, network, 300, settings=FAST, constraints=constraints)
+    problem = Problem.of(table, memory_limits={"DEV0": 40}, pins={"group5": "DEV1"})
+    network = SmallNetwork.for_batch(collate([policy_graph(problem)]), 0)
+    found = search(Environment([problem]), network, 300, settings=FAST)
     assert (found.assignment == 0).sum() <= 4
     assert found.assignment[5] == 1
     assert found.latency_seconds == pytest.approx(chain_seconds(table, [0, 0, 0, 0, 1, 1]))
@@ -152,7 +157,9 @@ def test_pins_and_memory_limits_hold():
 
 def test_progress_is_told_after_every_update():
     calls = []
-    found = search(TABLE, small_network(), 40, settings=FAST, progress=lambda *told: calls.append(told))
+    found = search(
+        environment(), small_network(), 40, settings=FAST, progress=lambda *told: calls.append(told)
+    )
     assert [done for done, _, _ in calls] == [1, 9, 17, 25, 33, 40]
     assert {total for _, total, _ in calls} == {40}
     assert [best for _, _, best in calls] == [found.history[done - 1] for done, _, _ in calls]
@@ -160,12 +167,12 @@ def test_progress_is_told_after_every_update():
 
 def test_a_search_that_cannot_work_is_one_sentence():
     with pytest.raises(TrainingError, match="at least 1 evaluation, not 0"):
-        search(TABLE, "gdp", 0)
+        search(environment(), "gdp", 0)
     with pytest.raises(TrainingError, match="no network 'gpd'; there is hsdag, gdp, autoplace-base"):
-        search(TABLE, "gpd", 10)
+        search(environment(), "gpd", 10)
     two = chain_table(np.ones((2, 2)), memory_bytes=np.full(2, 10.0), memory_capacity=np.full(2, 15.0))
-    network = SmallNetwork.for_batch(collate([policy_graph(two)]), 0)
+    network = SmallNetwork.for_batch(collate([policy_graph(Problem.of(two))]), 0)
     with torch.no_grad():
         network.out.bias.copy_(torch.tensor([50.0, -50.0]))
     with pytest.raises(TrainingError, match="none of 20 sampled placements was legal"):
-        search(two, network, 20, settings=FAST)
+        search(environment(two), network, 20, settings=FAST)

@@ -34,8 +34,8 @@ from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.network import PlacementNetwork
 from ov_autoplace.training.evaluation import greedy
+from ov_autoplace.training.examples import Example, example_batches
 from ov_autoplace.training.pretrain import pretrain
-from ov_autoplace.training.problems import Problem, problem_batches
 from ov_autoplace.training.settings import PretrainSettings
 from ov_autoplace.training.targets import RandomTargets
 
@@ -104,15 +104,15 @@ class Batches:
 
     def __init__(self, data: Path) -> None:
         self.data = data
-        self._made: tuple[tuple[int, int | None, int], list[list[Problem]]] | None = None
+        self._made: tuple[tuple[int, int | None, int], list[list[Example]]] | None = None
 
-    def of(self, settings: PretrainSettings, devices: int | None) -> list[list[Problem]]:
+    def of(self, settings: PretrainSettings, devices: int | None) -> list[list[Example]]:
         """All batches of a run; the last ones that were asked for are kept."""
         key = settings.seed, devices, settings.steps
         if self._made is None or self._made[0] != key:
             targets = RandomTargets() if devices is None else RandomTargets(devices=((devices, 1.0),))
             sizes = settings.graphs_per_step, settings.units_per_step
-            stream = problem_batches(self.data, targets, settings.seed, 0, *sizes, settings.workers)
+            stream = example_batches(self.data, targets, settings.seed, 0, *sizes, settings.workers)
             with closing(stream):
                 self._made = key, list(islice(stream, settings.steps))
         return self._made[1]

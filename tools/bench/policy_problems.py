@@ -31,7 +31,7 @@ from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.solvers import Constraints, solve
-from ov_autoplace.training.problems import by_family
+from ov_autoplace.training.examples import by_family
 from ov_autoplace.training.targets import RandomTargets, random_task
 from ov_autoplace.training.workload import Workload, load_folder
 from workloads import write_workloads

@@ -33,6 +33,7 @@ from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.messages import Topology
 from ov_autoplace.policy.networks.multilevel import MultilevelNetwork
 from ov_autoplace.policy.probes import LOOK_FEATURES
+from ov_autoplace.problem.problem import Problem
 
 __all__ = ["TOLERANCE", "can_be_exported", "export_network"]
 
@@ -92,7 +93,7 @@ def _converted(network: MultilevelNetwork) -> ov.Model:
 
 def _converted_stage(network: MultilevelNetwork, stage: int) -> ov.Model:
     nodes, devices = _TRACED
-    graph = policy_graph(_table(nodes, devices))
+    graph = policy_graph(Problem.of(_table(nodes, devices)))
     arrays = {name: torch.from_numpy(array) for name, array in network_inputs(graph).items()}
     if stage:
         shapes = (network.config.hidden,), (), (len(LOOK_FEATURES),)
@@ -196,7 +197,7 @@ def _compare(network: MultilevelNetwork, graph: bytes, constants: bytes) -> None
     """Refuse an exported network that does not answer like the torch network on graphs of several sizes."""
     stages = compile_network(graph, constants, network.config.name)
     for nodes, devices in _CHECKED:
-        example = policy_graph(_table(nodes, devices))
+        example = policy_graph(Problem.of(_table(nodes, devices)))
         with torch.no_grad():
             expected = network(collate([example])).logits.cpu().numpy()[example.allowed]
         scores = compute_scores(stages, example, network.config.name)[example.allowed]

@@ -10,17 +10,14 @@ import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.measure.corrections import Observation, corrected_table
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.problem.constraints import Constraints
-from ov_autoplace.problem.evaluator import Evaluator
-from ov_autoplace.problem.units import UnitGraph
-from ov_autoplace.solvers import solve
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers import SolverOptions, solve_problem
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.finetuning.exploration import Exploration
 from ov_autoplace.training.finetuning.measuring import Record, Workbench
@@ -85,8 +82,7 @@ class TuningTask:
         self.prepared = prepared
         self.bench = bench
         self.table = prepared.table
-        self.constraints = Constraints.of(prepared.table, memory_limits, pins)
-        self._memory_limits, self._pins = memory_limits, pins
+        self.problem = Problem.of(prepared.table, memory_limits, pins)
         self.records: dict[bytes, Record] = {}
         self.before: Record | None = None
         self.after: Record | None = None
@@ -178,13 +174,11 @@ class TuningTask:
 
     def assignment_of(self, units: IntArray) -> IntArray:
         """Device of each group, ``int32[G]``, from that of each unit."""
-        return self.environment.assignment(0, units)
+        return self.problem.units.to_groups(units)
 
     def units_of(self, assignment: IntArray) -> IntArray:
         """Device of each unit, ``int32[N]``, from that of each group."""
-        units = np.empty(len(self.graph), dtype=np.int32)
-        units[self.graph.unit_of] = assignment
-        return units
+        return self.problem.units.from_groups(assignment)
 
     def predicted(self, assignment: IntArray) -> float:
         """Simulated latency with the corrected costs, in seconds."""
@@ -207,8 +201,7 @@ class TuningTask:
         if not self.prepared.is_folded:
             return placement
         placement = replace(placement, given={})
-        source = ProposalSource(self._memory_limits, self._pins)
-        return unfolded(self.prepared.model, placement, self.corrected, source)
+        return unfolded(self.prepared.model, placement, self.problem.at(self.corrected))
 
     def line(self, event: Event) -> dict[str, Any]:
         """An event as a line of the measurement log; all that is known of the task is in its lines."""
@@ -276,16 +269,15 @@ class TuningTask:
 
     def _use(self, table: CostTable) -> None:
         self.corrected = table
-        self.graph = policy_graph(table, self.constraints)
-        self.environment = Environment([table], [self.graph])
+        problem = self.problem.at(table)
+        self.graph = policy_graph(problem)
+        self.environment = Environment([problem])
 
     def _singles(self) -> list[Record]:
         """The legal placements on one device; where there is none, the solver's answer in their place."""
-        evaluator = Evaluator(self.table, UnitGraph.of(self.table, self.constraints))
-        found = {self.table.devices[d]: units for d, units in evaluator.singles().items()}
         records = []
-        for device, units in found.items():
-            assignment = np.ascontiguousarray(units[self.constraints.unit_of], dtype=np.int32)
+        for d, units in self.problem.evaluator.singles().items():
+            device, assignment = self.table.devices[d], self.problem.units.to_groups(units)
             seconds = simulate(self.table, assignment).latency_seconds
             records.append(Record(assignment, device, seconds))
         records = [record for record in records if np.isfinite(record.predicted_seconds)]
@@ -294,9 +286,9 @@ class TuningTask:
         return records
 
     def _solved(self) -> Record:
-        answer = solve(self.table, memory_limits=self._memory_limits, pins=self._pins)
-        assignment = np.ascontiguousarray(answer.assignment, dtype=np.int32)
-        return Record(assignment, answer.solver, simulate(self.table, assignment).latency_seconds)
+        answer = solve_problem(self.problem, "auto", SolverOptions())
+        assert answer.latency_seconds is not None
+        return Record(answer.assignment, answer.solver, answer.latency_seconds)
 
 
 def placement_text(record: Record) -> str:

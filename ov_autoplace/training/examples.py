@@ -1,6 +1,6 @@
-"""An endless stream of placement problems with a teacher's answers, made in other processes.
+"""Examples to learn from: placement problems with a teacher's answers, made without end in other processes.
 
-Problem i is a function of the seed and i alone, so a run that resumes at problem i goes on as if it had never
+Example i is a function of the seed and i alone, so a run that resumes at example i goes on as if it had never
 stopped, whatever the number of processes.
 """
 
@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from ov_autoplace.errors import PlacementError, TrainingError
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
 from ov_autoplace.policy.probes import probe_features
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import solve
 from ov_autoplace.training.targets import RandomTargets, Task, random_task
 from ov_autoplace.training.workload import Workload, load_folder
 
-__all__ = ["Problem", "by_family", "make_problem", "problem_batches", "validation_set"]
+__all__ = ["Example", "by_family", "example_batches", "make_example", "validation_set"]
 
 _AHEAD = 6  # batches made in advance per process
 _SMALLEST = 4  # groups
@@ -34,7 +35,7 @@ _TRIVIAL = 0.4  # share of the problems solved by one device that is kept: they 
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Example:
     """A graph on a machine, and the answer to imitate.
 
     Attributes:
@@ -67,13 +68,13 @@ def by_family(workloads: Sequence[Workload]) -> tuple[tuple[Workload, ...], ...]
     return tuple(tuple(families[name]) for name in sorted(families))
 
 
-def make_problem(
+def make_example(
     families: Sequence[Sequence[Workload]],
     random: np.random.Generator,
     targets: RandomTargets,
     devices: int,
     thorough: bool = False,
-) -> Problem:
+) -> Example:
     """One problem: a workload of a random family on a random machine, and its solution.
 
     Args:
@@ -96,15 +97,14 @@ def make_problem(
         is_single = (answer.assignment == answer.assignment[0]).all()
         if is_single and devices == 2 and not thorough and random.random() >= _TRIVIAL:
             continue
-        graph = policy_graph(task.shown)
+        graph = policy_graph(Problem.of(task.shown))
         # What is derived from a graph is made here, in the worker.
         assert graph.levels
         assert len(probe_features(graph)) == len(graph)
-        truth = graph if task.shown is task.true else policy_graph(task.true)
-        label = np.zeros(len(graph), dtype=np.int64)
-        label[graph.unit_of] = answer.assignment
+        truth = graph if task.shown is task.true else policy_graph(Problem.of(task.true))
+        label = graph.problem.units.from_groups(answer.assignment).astype(np.int64)
         assert answer.latency_seconds is not None
-        return Problem(task, graph, truth, label, answer.latency_seconds)
+        return Example(task, graph, truth, label, answer.latency_seconds)
 
 
 _families: tuple[tuple[Workload, ...], ...] = ()
@@ -125,23 +125,23 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _batch(number: int, seed: int, targets: RandomTargets, graphs: int, units: int) -> list[Problem]:
+def _batch(number: int, seed: int, targets: RandomTargets, graphs: int, units: int) -> list[Example]:
     """Batch ``number`` of the stream of ``seed``."""
     random = np.random.default_rng((seed, number))
     counts, weights = zip(*targets.devices, strict=True)
     devices = int(random.choice(counts, p=np.array(weights) / sum(weights)))
-    batch: list[Problem] = []
+    batch: list[Example] = []
     total = 0
     while len(batch) < graphs and total < units:
-        problem = make_problem(_families, random, targets, devices)
+        problem = make_example(_families, random, targets, devices)
         batch.append(problem)
         total += len(problem.graph)
     return batch
 
 
-def problem_batches(
+def example_batches(
     folder: Path, targets: RandomTargets, seed: int, first: int, graphs: int, units: int, workers: int
-) -> Generator[list[Problem]]:
+) -> Generator[list[Example]]:
     """Batches ``first``, ``first + 1``, ... of a stream, made by ``workers`` processes.
 
     Args:
@@ -157,7 +157,7 @@ def problem_batches(
     make = partial(_batch, seed=seed, targets=targets, graphs=graphs, units=units)
     context = get_context("spawn")
     with ProcessPoolExecutor(workers, context, _load, (str(folder),)) as pool:
-        waiting: deque[Future[list[Problem]]] = deque()
+        waiting: deque[Future[list[Example]]] = deque()
         number = first
         try:
             while True:
@@ -172,10 +172,10 @@ def problem_batches(
 
 def validation_set(
     families: Sequence[Sequence[Workload]], targets: RandomTargets, count: int, devices: int, seed: int
-) -> list[Problem]:
+) -> list[Example]:
     """Problems to judge a policy on, each solved as well as is known; families take turns."""
     problems = []
     for i in range(count):
         random = np.random.default_rng((seed, devices, i))
-        problems.append(make_problem([families[i % len(families)]], random, targets, devices, thorough=True))
+        problems.append(make_example([families[i % len(families)]], random, targets, devices, thorough=True))
     return problems

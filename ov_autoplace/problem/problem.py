@@ -1,0 +1,61 @@
+"""The question that solvers and policies answer: a cost table under constraints, made once per decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.problem.constraints import Constraints
+from ov_autoplace.problem.evaluator import Evaluator
+from ov_autoplace.problem.units import UnitGraph
+
+__all__ = ["Problem"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Where to place G groups on D devices.
+
+    Attributes:
+        table: What everything costs.
+        constraints: What a placement must honour, as arrays over the table's groups.
+        memory_limits: Bytes by device name, as the user gave them.
+        pins: Device by name pattern, as the user gave them.
+    """
+
+    table: CostTable
+    constraints: Constraints
+    memory_limits: Mapping[str, float] = field(default_factory=dict)
+    pins: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        table: CostTable,
+        memory_limits: Mapping[str, float] | None = None,
+        pins: Mapping[str, str] | None = None,
+    ) -> Problem:
+        """The problem of a table and of its user; see :meth:`Constraints.of`.
+
+        Raises:
+            OptionError: A limit or a pin cannot be understood.
+            PlacementError: Some group is left without a device.
+        """
+        limits, patterns = dict(memory_limits or {}), dict(pins or {})
+        return cls(table, Constraints.of(table, limits, patterns), limits, patterns)
+
+    def at(self, table: CostTable) -> Problem:
+        """The same question at other costs of the same groups."""
+        return replace(self, table=table)
+
+    @cached_property
+    def units(self) -> UnitGraph:
+        """What cannot be separated, as one unit each."""
+        return UnitGraph.of(self.table, self.constraints)
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        """Scores placements of the units; it remembers them, whoever asks."""
+        return Evaluator(self.table, self.units)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray, offsets_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.cost.wiring import wiring_of_ops
@@ -73,6 +73,5 @@ def tensor_readers(graph: ComputationGraph) -> tuple[IntArray, IntArray]:
     pairs = np.unique(graph.edge_tensor.astype(np.int64) * G + graph.tensor_consumers)
     tensor_of_pair, consumers = np.divmod(pairs, G)
     outside = consumers != graph.tensor_producer[tensor_of_pair]
-    offsets = np.zeros(len(graph.tensor_producer) + 1, dtype=np.int32)
-    np.cumsum(np.bincount(tensor_of_pair[outside], minlength=len(offsets) - 1), out=offsets[1:])
-    return offsets, consumers[outside].astype(np.int32)
+    readers = np.bincount(tensor_of_pair[outside], minlength=len(graph.tensor_producer))
+    return offsets_of(readers), consumers[outside].astype(np.int32)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._base.arrays import IntArray
+from ov_autoplace._base.arrays import IntArray, rows_of
 from ov_autoplace._base.files import write_text_atomically
 from ov_autoplace.cost.dnn_partitioning import (
     BYTES_PER_MS,
@@ -173,7 +173,7 @@ def _classes_with_uncuttable(table: CostTable) -> IntArray:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    tensor = np.repeat(np.arange(len(table.tensor_producer)), np.diff(table.tensor_offsets))
+    tensor = rows_of(table.tensor_offsets)
     joined = table.tensor_uncuttable[tensor]
     pairs = [np.stack([table.tensor_producer[tensor], table.tensor_consumers], axis=1)[joined]]
     if table.colocation is not None:

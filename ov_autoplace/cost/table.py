@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array, rows_of
 from ov_autoplace.cost.wiring import Wiring
 from ov_autoplace.errors import CostTableError
 
@@ -172,7 +172,7 @@ def _check_tensors(table: CostTable) -> None:
         raise CostTableError(
             f"tensor_offsets must rise from 0 to the number of consumers ({len(consumers)}) without a fall"
         )
-    tensor = np.repeat(np.arange(len(counts)), counts)
+    tensor = rows_of(offsets)
     producer = table.tensor_producer[tensor]
     late = (producer > consumers) & ~table.tensor_is_constant[tensor]
     wrong = np.flatnonzero((producer == consumers) | late)

@@ -15,7 +15,8 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.decide.proposals import Proposal, ProposalSource, propose
+from ov_autoplace.decide.proposals import ProposalSource, propose
+from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.problem.problem import Problem
 
 __all__ = ["MINIMAL_GAIN", "cheap_transfers", "free_transfers", "unbeatable_device"]
@@ -46,7 +47,7 @@ def cheap_transfers(transfers: TransferFit) -> TransferFit:
     )
 
 
-def unbeatable_device(problem: Problem, samples: Mapping[str, FloatArray], seed: int = 0) -> Proposal | None:
+def unbeatable_device(problem: Problem, samples: Mapping[str, FloatArray], seed: int = 0) -> Candidate | None:
     """The placement on one device that no placement can beat by :data:`MINIMAL_GAIN`, if that is proven.
 
     Args:
@@ -63,16 +64,16 @@ def unbeatable_device(problem: Problem, samples: Mapping[str, FloatArray], seed:
     hopeful = replace(table, op_seconds=frozen_array(table.op_seconds * scale, np.float64))
     crossing = table.launch_seconds.any() or table.transfer_latency.any()
     solvers = ("auto",) if crossing else ()
-    proposals = propose(problem.at(hopeful), ProposalSource(solvers, seed=seed))
-    alone = next((p for p in proposals if p.is_single and p.name == best), None)
+    candidates = propose(problem.at(hopeful), ProposalSource(solvers, seed=seed))
+    alone = next((p for p in candidates if p.is_single and p.name == best), None)
     if alone is None:
         return None
-    others = [p.predicted_seconds for p in proposals if p.is_single and p is not alone]
-    if min(others, default=np.inf) < _CLOSE_DEVICE * alone.predicted_seconds:
+    others = [p.promised_seconds for p in candidates if p.is_single and p is not alone]
+    if min(others, default=np.inf) < _CLOSE_DEVICE * alone.promised_seconds:
         return None
-    bounds = [p.lower_bound_seconds for p in proposals if p.lower_bound_seconds is not None]
+    bounds = [p.lower_bound_seconds for p in candidates if p.lower_bound_seconds is not None]
     bound = max([float(hopeful.op_seconds.min(axis=1).sum()), *bounds])
-    return alone if bound >= (1 - MINIMAL_GAIN) * alone.predicted_seconds else None
+    return alone if bound >= (1 - MINIMAL_GAIN) * alone.promised_seconds else None
 
 
 def _speed_up(samples: FloatArray | None) -> float:

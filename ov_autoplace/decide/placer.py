@@ -37,7 +37,7 @@ from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions, Progress
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.unfolding import unfolded
-from ov_autoplace.decide.verdict import Contest, out_of_time, predicted, settled
+from ov_autoplace.decide.verdict import Verdict, out_of_time, predicted, proven
 from ov_autoplace.devices.names import core_with_extra_devices, device_properties, resolve_devices
 from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.errors import OptionError, ProfilingError
@@ -47,9 +47,8 @@ from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.measure.counting import count_devices
 from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.placement.decision import Decision
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.runner import PolicyRunner, find_policy
 from ov_autoplace.problem.problem import Problem
 
@@ -194,8 +193,8 @@ class Placer:
                 table = self._costs.estimate(model, graph)
             with self._phase("solve"):
                 problem = self._problem(table)
-                contest = predicted(propose(problem, source))
-            return self._answer(whole, problem, contest, source)
+                verdict = predicted(propose(problem, source))
+            return self._answer(whole, problem, verdict, source)
         properties = device_properties(self._core, self._devices, options.properties)
         with self._phase("prepare"):
             supported = supported_ops(self._core, model, graph.names, self._devices, properties)
@@ -220,18 +219,18 @@ class Placer:
                 if counted is None:
                     with self._phase("solve"):
                         problem = self._problem(self._costs.estimate(model, graph, supported))
-                        proposals = propose(problem, self._affordable(source))
-                        contest = out_of_time(proposals, self._budget.seconds)
+                        candidates = propose(problem, self._affordable(source))
+                        verdict = out_of_time(candidates, self._budget.seconds)
                 else:
                     measured = Measured(session, graph, supported, counted, source, properties)
-                    problem, contest = self._measure(measured)
+                    problem, verdict = self._measure(measured)
             except ProfilingError as cause:
                 if cause.device is None or len(self._devices) == 1:
                     able = np.flatnonzero(supported.all(axis=0)).tolist()
                     return self._single(whole, session, [self._devices[d] for d in able], cause)
                 smaller = self._without(cause.device, cause)
             else:
-                return self._answer(whole, problem, contest, source)
+                return self._answer(whole, problem, verdict, source)
         return smaller.place(whole)
 
     def _without(self, failed: str, cause: ProfilingError) -> Placer:
@@ -284,7 +283,7 @@ class Placer:
     def _problem(self, table: CostTable) -> Problem:
         return Problem.of(table, self._options.memory_limits, self._options.pins)
 
-    def _measure(self, known: Measured) -> tuple[Problem, Contest]:
+    def _measure(self, known: Measured) -> tuple[Problem, Verdict]:
         """From counted nodes to an answer, with as few further measurements as prove it."""
         budget, options = self._budget, self._options
         if options.time_budget_ms is None:
@@ -292,32 +291,31 @@ class Placer:
             base = budget.seconds + _COMPILATIONS * known.counted.compile_seconds
             budget.seconds = base + min(base, _INFERENCES * once)
         with self._phase("solve"):
-            proven = self._proven(known, free_transfers(self._devices))
-        if proven is not None:
-            return proven
+            answer = self._proven(known, free_transfers(self._devices))
+        if answer is not None:
+            return answer
         with self._phase("transfers"):
             transfers, are_known = self._costs.transfers(known)
         # TUNE corrects what crossings cost, so that they prove nothing there.
         if are_known and options.mode == "PROFILE":
             with self._phase("solve"):
-                proven = self._proven(known, cheap_transfers(transfers), transfers)
-            if proven is not None:
-                return proven
+                answer = self._proven(known, cheap_transfers(transfers), transfers)
+            if answer is not None:
+                return answer
         with self._phase("profile"):
             profile = self._costs.profile(known, transfers)
         with self._phase("solve"):
             problem = self._problem(profile.table)
-            proposals = propose(problem, self._affordable(known.source))
+            candidates = propose(problem, self._affordable(known.source))
         with self._phase("measure"):
-            contest = Race(known.session, problem, profile.samples, known.source, options, budget).run(
-                proposals
-            )
-        disturbed = contest.disturbed or known.counted.was_disturbed
-        return problem, replace(contest, disturbed=disturbed)
+            race = Race(known.session, problem, profile.samples, known.source, options, budget)
+            verdict = race.run(candidates)
+        disturbed = verdict.disturbed or known.counted.was_disturbed
+        return problem, replace(verdict, disturbed=disturbed)
 
     def _proven(
         self, known: Measured, assumed: TransferFit, shown: TransferFit | None = None
-    ) -> tuple[Problem, Contest] | None:
+    ) -> tuple[Problem, Verdict] | None:
         """The best device, where no mix can be faster than it even if crossings cost only ``assumed``.
 
         Args:
@@ -334,8 +332,8 @@ class Placer:
         if best is None:
             return None
         problem = self._problem(self._costs.counted(known, shown or self._costs.assumed_transfers()).table)
-        proposals = propose(problem, ProposalSource(solvers=()))
-        return problem, settled(proposals, samples, best.name)
+        candidates = propose(problem, ProposalSource(solvers=()))
+        return problem, proven(candidates, samples, best.name)
 
     def _affordable(self, source: ProposalSource) -> ProposalSource:
         """Without the policy where that would have to be compiled first and nobody asked for it."""
@@ -345,30 +343,19 @@ class Placer:
         return source if self._budget.allows(_POLICY_SECONDS) else replace(source, policy=None)
 
     def _answer(
-        self, model: ov.Model, problem: Problem, contest: Contest, source: ProposalSource
+        self, model: ov.Model, problem: Problem, verdict: Verdict, source: ProposalSource
     ) -> Placement:
         table = problem.table
-        candidates = tuple(
-            Candidate(
-                name=entrant.name,
-                predicted_seconds=entrant.proposal.predicted_seconds,
-                subgraphs=simulate(table, entrant.proposal.assignment).subgraphs,
-                samples=entrant.samples,
-                dropped=entrant.dropped,
-                also=entrant.proposal.also,
-            )
-            for entrant in contest.entrants
-        )
-        winner = contest.winner.proposal
+        winner = verdict.winner
         decision = Decision(
             chosen=winner.name,
-            reason=contest.reason + self._left_out_text(),
+            reason=verdict.reason + self._left_out_text(),
             mode=self._options.mode,
-            candidates=candidates,
+            candidates=tuple(verdict.candidates),
             seconds=dict(self._seconds),
             table=table,
             left_out=self._left_out,
-            disturbed=contest.disturbed,
+            disturbed=verdict.disturbed,
         )
         _log.info("%s", decision)
         placement = replace(

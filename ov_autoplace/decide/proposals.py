@@ -4,51 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.decide.options import DEFAULT_SOLVERS, POLICY_SOLVER
 from ov_autoplace.errors import CheckpointError, PlacementError
+from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner, choose, draw
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem
 
-__all__ = ["POLICY_NAME", "Proposal", "ProposalSource", "propose"]
+__all__ = ["POLICY_NAME", "ProposalSource", "propose"]
 
 _log = logging.getLogger("ov_autoplace")
 
 HETERO_NAME = "HETERO"
 POLICY_NAME = POLICY_SOLVER
 _SAMPLES, _KEPT_SAMPLES = 8, 3
-
-
-@dataclass(frozen=True, eq=False)
-class Proposal:
-    """One legal placement.
-
-    Attributes:
-        name: A device's name for a single-device placement, ``HETERO``, the solver's name, ``policy`` for the
-            policy's greedy answer, or ``policy sample 3``.
-        assignment: Device of each group, ``int32[G]``.
-        predicted_seconds: Simulated latency.
-        lower_bound_seconds: Proven bound below all placements, when the source proves one.
-        also: Names of the other sources that proposed the same placement.
-    """
-
-    name: str
-    assignment: IntArray
-    predicted_seconds: float
-    lower_bound_seconds: float | None = None
-    also: tuple[str, ...] = ()
-
-    @property
-    def is_single(self) -> bool:
-        """Whether all groups stand on one device."""
-        return bool((self.assignment == self.assignment[0]).all()) if len(self.assignment) else True
 
 
 @dataclass(frozen=True)
@@ -68,7 +44,7 @@ class ProposalSource:
     seed: int = 0
 
 
-def propose(problem: Problem, source: ProposalSource) -> list[Proposal]:
+def propose(problem: Problem, source: ProposalSource) -> list[Candidate]:
     """All candidates in the order in which they are thought of; equal placements are kept once.
 
     Raises:
@@ -76,26 +52,33 @@ def propose(problem: Problem, source: ProposalSource) -> list[Proposal]:
         CheckpointError: A demanded policy cannot be run.
     """
     table = problem.table
-    found: dict[bytes, Proposal] = {}
+    found: dict[bytes, Candidate] = {}
     failures: list[PlacementError] = []
     for name, assignment, bound in _assignments(problem, source, failures):
         key = assignment.tobytes()
         known = found.get(key)
         if known is None:
-            found[key] = Proposal(name, assignment, simulate(table, assignment).latency_seconds, bound)
+            schedule = simulate(table, assignment)
+            found[key] = Candidate(
+                name,
+                schedule.latency_seconds,
+                schedule.subgraphs,
+                assignment=assignment,
+                lower_bound_seconds=bound,
+            )
         else:
             # A solver may prove something about a placement that was known.
-            proven = known.lower_bound_seconds if bound is None else bound
-            found[key] = replace(known, lower_bound_seconds=proven, also=(*known.also, name))
+            known.lower_bound_seconds = known.lower_bound_seconds if bound is None else bound
+            known.also = (*known.also, name)
     # HETERO would cut what must stay together in the others, whatever the groups say.
-    proposals = [p for p in found.values() if np.isfinite(p.predicted_seconds)]
-    if not proposals:
+    candidates = [c for c in found.values() if np.isfinite(c.promised_seconds)]
+    if not candidates:
         raise PlacementError(
             f"no placement on {', '.join(table.devices)} was found that honours the pins and memory limits "
             "and keeps each variable in one subgraph; loosen the pins or the limits"
             + "".join(f" ({cause})" for cause in failures[:1])
         )
-    return proposals
+    return candidates
 
 
 def _assignments(

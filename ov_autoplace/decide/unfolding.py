@@ -124,11 +124,11 @@ def _cheapest(graph: ComputationGraph, problem: Problem, source: ProposalSource)
             )
             continue
         able = [p for p in proposals if _runs(graph, p.assignment[coarse.group_of])]
-        best = min(able, key=lambda p: p.predicted_seconds, default=None)
-        single = min((p for p in able if p.is_single), key=lambda p: p.predicted_seconds, default=None)
+        best = min(able, key=lambda p: p.promised_seconds, default=None)
+        single = min((p for p in able if p.is_single), key=lambda p: p.promised_seconds, default=None)
         if best is not None and single is not None:
             # A mix that was never measured must promise what a measured one has to keep.
-            promised = best.predicted_seconds <= (1 - MINIMAL_GAIN) * single.predicted_seconds
+            promised = best.promised_seconds <= (1 - MINIMAL_GAIN) * single.promised_seconds
             best = best if promised else single
         if best is not None:
             return best.assignment[coarse.group_of].astype(np.int32)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import paired_ratio
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
-from ov_autoplace.decide.proposals import POLICY_NAME, Proposal
+from ov_autoplace.decide.proposals import POLICY_NAME
+from ov_autoplace.placement.decision import Candidate
 
 __all__ = [
     "CONVINCING_ROUNDS",
     "ESTIMATE_MARGIN",
-    "Contest",
-    "Entrant",
+    "Verdict",
+    "measured",
     "out_of_time",
     "predicted",
-    "settled",
+    "proven",
     "unconfirmed",
-    "verdict",
 ]
 
 ESTIMATE_MARGIN = 0.1
@@ -31,148 +32,127 @@ CONVINCING_ROUNDS = 6
 """Fewer paired samples than this give no 95 % interval of a median, so they cannot prove a gain."""
 
 
-@dataclass(eq=False)
-class Entrant:
-    """A proposal with what was measured of it.
-
-    Attributes:
-        proposal: What was proposed.
-        samples: Seconds per inference, all races together, ``float64[n]``.
-        dropped: Why it left the last race that it was in.
-    """
-
-    proposal: Proposal
-    samples: FloatArray = field(default_factory=lambda: np.empty(0))
-    dropped: str = ""
-
-    @property
-    def name(self) -> str:
-        """Name of the proposal."""
-        return self.proposal.name
-
-    @property
-    def seconds(self) -> float:
-        """Median of the samples, ``inf`` when there are none."""
-        return float(np.median(self.samples)) if len(self.samples) else float("inf")
-
-
 @dataclass(frozen=True, eq=False)
-class Contest:
-    """The outcome: who won, why, and everybody who took part or was considered.
+class Verdict:
+    """Who won, why, and everybody who took part or was considered.
 
     Attributes:
         winner: Whose placement is the answer.
         reason: One sentence.
-        entrants: All of them.
+        candidates: All of them.
         disturbed: Other work made some of the samples behind it long.
     """
 
-    winner: Entrant
+    winner: Candidate
     reason: str
-    entrants: tuple[Entrant, ...]
+    candidates: Sequence[Candidate]
     disturbed: bool = False
 
 
-def settled(proposals: Sequence[Proposal], samples: Mapping[str, FloatArray], best: str) -> Contest:
-    """The contest that need not be held: a bound proves that no mix is faster than one device by what counts.
+def proven(candidates: Sequence[Candidate], samples: Mapping[str, FloatArray], best: str) -> Verdict:
+    """The verdict without a race: a bound proves that no mix is faster than one device by what counts.
 
     Args:
-        proposals: Single devices, the best one among them.
+        candidates: Single devices, the best one among them.
         samples: Latencies of the whole model by device, ``float64[n]`` in seconds.
         best: The device.
     """
-    entrants = tuple(Entrant(p, samples.get(p.name, np.empty(0))) for p in proposals)
-    winner = next(e for e in entrants if e.name == best)
+    for candidate in candidates:
+        candidate.samples = samples.get(candidate.name, np.empty(0))
+    winner = next(c for c in candidates if c.name == best)
     reason = (
         f"{best} is the fastest device and no mix of devices is predicted to be faster: "
         f"{100 * MINIMAL_GAIN:.0f} % are more than the best devices for all groups could gain"
     )
-    return Contest(winner, reason, entrants)
+    return Verdict(winner, reason, candidates)
 
 
-def out_of_time(proposals: Sequence[Proposal], budget_seconds: float) -> Contest:
-    """The contest when the budget ended before every device was profiled: the costs are estimates.
+def out_of_time(candidates: Sequence[Candidate], budget_seconds: float) -> Verdict:
+    """The verdict when the budget ended before every device was profiled: the costs are estimates.
 
     One device is taken where that is allowed, because no gain of a mix is proven.
     """
-    contest = predicted(proposals)
-    singles = [e for e in contest.entrants if e.proposal.is_single]
-    winner = min(singles, key=_prediction, default=contest.winner)
+    verdict = predicted(candidates)
+    winner = min(
+        (c for c in candidates if c.is_single), key=attrgetter("promised_seconds"), default=verdict.winner
+    )
     reason = (
         f"{winner.name}: the time budget of {1e3 * budget_seconds:.0f} ms ended before the model was "
         "profiled on every device, so this rests on estimates"
     )
-    return replace(contest, winner=winner, reason=reason)
+    return replace(verdict, winner=winner, reason=reason)
 
 
-def unconfirmed(entrants: list[Entrant], reference: Entrant | None, mix: Entrant) -> Contest:
+def unconfirmed(candidates: Sequence[Candidate], reference: Candidate | None, mix: Candidate) -> Verdict:
     """The best single device, because the budget ended before a mix could win a second time."""
     if reference is None:
-        return verdict(entrants, reference, mix)
+        return measured(candidates, reference, mix)
     reason = (
         f"{reference.name}: {mix.name} was measured faster once, but the time budget ended before both were "
         "compiled anew to confirm it"
     )
-    return Contest(reference, reason, tuple(entrants))
+    return Verdict(reference, reason, candidates)
 
 
-def predicted(proposals: Sequence[Proposal]) -> Contest:
-    """The contest when nothing may be run and all costs are estimates.
+def predicted(candidates: Sequence[Candidate]) -> Verdict:
+    """The verdict when nothing may be run and all costs are estimates.
 
     The policy's greedy answer wins unless it is predicted slower than the best single device, or slower than
     the best candidate by more than :data:`ESTIMATE_MARGIN`; then the lowest prediction wins.
     """
-    entrants = tuple(Entrant(p) for p in proposals)
-    fastest = min(entrants, key=_prediction)
-    single = min((e for e in entrants if e.proposal.is_single), key=_prediction, default=None)
-    winner = next((e for e in entrants if POLICY_NAME in (e.name, *e.proposal.also)), fastest)
-    limit = _prediction(fastest) * (1 + ESTIMATE_MARGIN)
+    fastest = min(candidates, key=attrgetter("promised_seconds"))
+    single = min((c for c in candidates if c.is_single), key=attrgetter("promised_seconds"), default=None)
+    winner = next((c for c in candidates if POLICY_NAME in (c.name, *c.also)), fastest)
+    limit = fastest.promised_seconds * (1 + ESTIMATE_MARGIN)
     if single is not None:
-        limit = min(limit, _prediction(single))
-    if _prediction(winner) > limit:
+        limit = min(limit, single.promised_seconds)
+    if winner.promised_seconds > limit:
         winner = fastest
-    if _prediction(winner) == _prediction(fastest):
+    if winner.promised_seconds == fastest.promised_seconds:
         reason = f"{winner.name} is predicted to be fastest"
     else:
-        behind = 100 * (_prediction(winner) / _prediction(fastest) - 1)
+        behind = 100 * (winner.promised_seconds / fastest.promised_seconds - 1)
         reason = (
             f"{winner.name} is the learned policy's answer, {behind:.1f} % slower than {fastest.name} by "
             f"estimated costs, which cannot tell so little apart"
         )
-    if single is not None and not winner.proposal.is_single:
-        gain = 1 - _prediction(winner) / _prediction(single)
+    if single is not None and not winner.is_single:
+        gain = 1 - winner.promised_seconds / single.promised_seconds
         reason += f", {100 * gain:.1f} % faster than {single.name} alone"
-    return Contest(winner, f"{reason}; nothing was measured", entrants)
+    return Verdict(winner, f"{reason}; nothing was measured", candidates)
 
 
-def _prediction(entrant: Entrant) -> float:
-    return entrant.proposal.predicted_seconds
+def measured(
+    candidates: Sequence[Candidate], reference: Candidate | None, champion: Candidate | None
+) -> Verdict:
+    """The champion if it beats the best single device by more than the noise, else that device.
 
-
-def verdict(entrants: list[Entrant], reference: Entrant | None, champion: Entrant | None) -> Contest:
-    """The champion if it beats the best single device by more than the noise, else that device."""
-    everybody = tuple(entrants)
+    Args:
+        candidates: Everybody.
+        reference: The best single device, if one can run the model.
+        champion: The fastest in the races, if anything could be run.
+    """
     if champion is None:
         # Nothing could be run here; the prediction is all there is.
-        winner = min(entrants, key=lambda e: e.proposal.predicted_seconds)
+        winner = min(candidates, key=attrgetter("promised_seconds"))
         reason = f"{winner.name} is predicted to be fastest; no candidate could be run"
-        return Contest(winner, reason, everybody)
-    if champion.proposal.is_single:
-        mixes = [e for e in entrants if not e.proposal.is_single and (len(e.samples) or e.dropped)]
-        hope = min(entrants, key=_prediction)
-        gain = 1 - _prediction(hope) / _prediction(champion)
-        if not mixes and not hope.proposal.is_single and gain > MINIMAL_GAIN:
+        return Verdict(winner, reason, candidates)
+    if champion.is_single:
+        mixes = [c for c in candidates if not c.is_single and (len(c.samples) or c.dropped)]
+        hope = min(candidates, key=attrgetter("promised_seconds"))
+        gain = 1 - hope.promised_seconds / champion.promised_seconds
+        if not mixes and not hope.is_single and gain > MINIMAL_GAIN:
             reason = (
                 f"{champion.name} is the fastest device, and the time budget ended before {hope.name}, "
                 f"predicted {100 * gain:.1f} % faster, could be run"
             )
-            return Contest(champion, reason, everybody)
+            return Verdict(champion, reason, candidates)
         verb = "was measured" if mixes else "is predicted"
         reason = f"{champion.name} is the fastest device and no mix of devices {verb} to be faster"
-        return Contest(champion, reason, everybody)
+        return Verdict(champion, reason, candidates)
     if reference is None:
         reason = f"{champion.name} was measured fastest; no single device can run the model"
-        return Contest(champion, reason, everybody)
+        return Verdict(champion, reason, candidates)
     ratio = paired_ratio(champion.samples, reference.samples)
     spread = f"95 % interval {ratio.low:.3f} to {ratio.high:.3f} of its time"
     rounds = min(len(champion.samples), len(reference.samples))
@@ -181,13 +161,13 @@ def verdict(entrants: list[Entrant], reference: Entrant | None, champion: Entran
             f"{reference.name}: {champion.name} looked faster, but the time budget allowed only "
             f"{rounds} paired runs, and fewer than {CONVINCING_ROUNDS} prove nothing"
         )
-        return Contest(reference, reason, everybody)
+        return Verdict(reference, reason, candidates)
     if ratio.high < 1 and ratio.median <= 1 - MINIMAL_GAIN:
         gain = 100 * (1 - ratio.median)
         reason = f"{champion.name} was measured {gain:.1f} % faster than {reference.name} ({spread})"
-        return Contest(champion, reason, everybody)
+        return Verdict(champion, reason, candidates)
     reason = (
         f"{reference.name}: {champion.name} was measured at {ratio.median:.3f} of its time ({spread}), "
         f"which is not faster by more than the noise and {100 * MINIMAL_GAIN:.0f} %"
     )
-    return Contest(reference, reason, everybody)
+    return Verdict(reference, reason, candidates)

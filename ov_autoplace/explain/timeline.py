@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray, rows_of
 from ov_autoplace.explain.explanation import Cut, Explanation
 
 __all__ = ["HandOver", "Stage", "Timeline", "timeline_of"]
@@ -130,7 +130,7 @@ def _order(explanation: Explanation) -> IntArray:
     other; the lowest number of those that wait then goes first.
     """
     table, subgraph_of = explanation.table, explanation.schedule.subgraph_of
-    tensor = np.repeat(np.arange(len(table.tensor_producer)), np.diff(table.tensor_offsets))
+    tensor = rows_of(table.tensor_offsets)
     links = np.stack(
         [subgraph_of[table.tensor_producer[tensor]], subgraph_of[table.tensor_consumers]], axis=1
     )

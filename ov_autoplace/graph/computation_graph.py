@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, rows_of
 
 __all__ = ["CoarseGraph", "ComputationGraph"]
 
@@ -99,9 +99,7 @@ class ComputationGraph:
     @cached_property
     def edge_tensor(self) -> IntArray:
         """Tensor of each edge, ``int32[E]``, aligned with ``tensor_consumers``."""
-        return np.repeat(
-            np.arange(len(self.tensor_producer), dtype=np.int32), np.diff(self.tensor_offsets)
-        ).astype(np.int32)
+        return rows_of(self.tensor_offsets).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)

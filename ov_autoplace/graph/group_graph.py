@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array, offsets_of
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.rules import GraphView
 from ov_autoplace.graph.rules.light_ops import is_light
@@ -60,13 +60,11 @@ def group_graph(view: GraphView, labels: IntArray) -> tuple[ComputationGraph, Bo
         tensor_producer=frozen_array(producer, np.int32),
         tensor_port=frozen_array(_position_in_row(producer, num_groups), np.int32),
         tensor_bytes=frozen_array(graph.tensor_bytes[tensors], np.float64),
-        tensor_offsets=frozen_array(np.concatenate(([0], np.cumsum(counts))), np.int32),
+        tensor_offsets=frozen_array(offsets_of(counts), np.int32),
         tensor_consumers=frozen_array(consumers, np.int32),
         tensor_consumer_port=frozen_array(consumer_ports, np.int32),
         tensor_uncuttable=frozen_array(graph.tensor_uncuttable[tensors], np.bool_),
-        input_offsets=frozen_array(
-            np.concatenate(([0], np.cumsum(np.bincount(consumers, minlength=num_groups)))), np.int32
-        ),
+        input_offsets=frozen_array(offsets_of(np.bincount(consumers, minlength=num_groups)), np.int32),
         input_sources=frozen_array(sources[order], np.int32),
     )
     return contracted, frozen_array(graph.is_constant[graph.tensor_producer[tensors]], np.bool_)
@@ -78,7 +76,7 @@ def _heaviest_members(view: GraphView, labels: IntArray, num_groups: int) -> lis
     moved = graph.input_bytes + graph.output_bytes + graph.weight_bytes
     positions = np.arange(len(graph))
     order = np.lexsort((-positions, moved, graph.flops, ~is_light(view), ~view.foldable, labels))
-    last = np.cumsum(np.bincount(labels, minlength=num_groups)) - 1
+    last = offsets_of(np.bincount(labels, minlength=num_groups))[1:] - 1
     return [int(i) for i in order[last]]
 
 
@@ -101,7 +99,6 @@ def _crossing_tensors(view: GraphView, labels: IntArray) -> tuple[IntArray, IntA
 
 
 def _position_in_row(rows: IntArray, num_rows: int) -> IntArray:
-    """Running number of each entry within its row; entries of a row stand together, rows ascend."""
-    counts = np.bincount(rows, minlength=num_rows)
-    starts = np.cumsum(counts) - counts
+    """Running number of each entry within its row; rows ascend."""
+    starts = offsets_of(np.bincount(rows, minlength=num_rows))
     return (np.arange(len(rows)) - starts[rows]).astype(np.int32)

@@ -226,6 +226,10 @@ class ProfilingSession:
         except ProfilingError as cause:
             return Candidate(device, None, 1, dropped=f"failed: {cause}")
 
+    def has_compiled(self, device: str) -> bool:
+        """Whether the whole model is compiled for ``device``."""
+        return device in self._compiled
+
     def forget(self) -> None:
         """Drop the compiled models: the next ones are compiled anew, in a new process; see :meth:`apart`."""
         from ov_autoplace.measure.isolation.profiler import IsolatedProfiler

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
@@ -16,17 +16,20 @@ if TYPE_CHECKING:
 __all__ = ["Candidate", "Decision"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Candidate:
-    """One placement that was considered.
+    """One placement that is considered; it fills up on its way from the proposal to the race.
 
     Attributes:
-        name: ``"CPU"`` for a single device, else the solver that proposed it.
+        name: A device's name for a single device, ``HETERO``, the solver's name, ``policy`` for the policy's
+            greedy answer, or ``policy sample 3``.
         predicted_seconds: Simulated latency; ``None`` when no cost table was made.
         subgraphs: Number of subgraphs of HETERO.
         samples: Measured latencies in seconds, ``float64[n]``, empty when it was not run.
         dropped: Why it left the race, or an empty string.
         also: Names of the other sources that proposed the same placement.
+        assignment: Device of each group of the cost table, ``int32[G]``; empty without a table.
+        lower_bound_seconds: Proven bound below the latency of all placements, when its source proved one.
     """
 
     name: str
@@ -35,11 +38,33 @@ class Candidate:
     samples: FloatArray = field(default_factory=lambda: np.empty(0))
     dropped: str = ""
     also: tuple[str, ...] = ()
+    assignment: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int32), repr=False)
+    lower_bound_seconds: float | None = None
 
     @property
     def measured_seconds(self) -> float | None:
         """Median of the samples."""
         return float(np.median(self.samples)) if len(self.samples) else None
+
+    @property
+    def seconds(self) -> float:
+        """Median of the samples, ``inf`` when there are none."""
+        return float(np.median(self.samples)) if len(self.samples) else float("inf")
+
+    @property
+    def promised_seconds(self) -> float:
+        """Simulated latency, ``inf`` when it is not known."""
+        return float("inf") if self.predicted_seconds is None else self.predicted_seconds
+
+    @property
+    def key(self) -> bytes:
+        """Equal for equal placements of one table."""
+        return self.assignment.tobytes()
+
+    @property
+    def is_single(self) -> bool:
+        """Whether all groups are on one device."""
+        return len(self.assignment) == 0 or bool((self.assignment == self.assignment[0]).all())
 
 
 @dataclass(frozen=True, eq=False)

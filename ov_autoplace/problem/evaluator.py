@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace import _core
-from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray, rows_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate_batch
@@ -100,7 +100,7 @@ class Evaluator:
         a placement with thousands of them in one cycle takes seconds to simulate and is useless besides.
         """
         units = self.units
-        edges = np.stack([np.repeat(units.producer, np.diff(units.offsets)), units.consumers], axis=1)
+        edges = np.stack([units.producer[rows_of(units.offsets)], units.consumers], axis=1)
         crosses = device[edges[:, 0]] != device[edges[:, 1]]
         piece = _core.connected_labels(len(units), np.ascontiguousarray(edges[~crosses]))
         cycle = _core.merge_cycles(piece, np.ascontiguousarray(edges[crosses]))

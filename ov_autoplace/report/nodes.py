@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, rows_of
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.report.layout import layered_heights, layers
 
@@ -59,7 +59,7 @@ def drawn_graph(explanation: Explanation) -> DrawnGraph:
     """The drawing of a placement."""
     table, subgraph_of = explanation.table, explanation.schedule.subgraph_of
     count = len(table)
-    tensor = np.repeat(np.arange(len(table.tensor_producer)), np.diff(table.tensor_offsets))
+    tensor = rows_of(table.tensor_offsets)
     links = np.stack([table.tensor_producer[tensor], table.tensor_consumers], axis=1)
     links = links[~table.tensor_is_constant[tensor]].astype(np.int32)
     layer = layers(count, links)

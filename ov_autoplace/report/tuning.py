@@ -14,7 +14,6 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.report.contents import Contents, Curve, Latency, placement_facts
 from ov_autoplace.training.finetuning.files import LOG, TuningFolder
-from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.finetuning.result import FinetuneResult, TunedModel
 from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT, placement_text
 from ov_autoplace.training.logs import read_log
@@ -62,7 +61,7 @@ def _tuned(model: TunedModel, folder: Path, lines: Sequence[_Line], is_alone: bo
     """The devices alone, the policy's answers and the best placement, with all that was measured of them."""
     own = [line for line in lines if line["model"] == model.name]
     assignment = model.placement.groups_of(_table(folder, model))
-    best = placement_text(Record(assignment, "", 0.0))
+    best = placement_text(assignment)
     alone = {device: _placement(own, device) for device in model.devices}
     _, unit = _ratio(own, alone.get(model.best_single))
     singles = []

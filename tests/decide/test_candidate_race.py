@@ -9,83 +9,86 @@ import pytest
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.decide.proposals import Proposal, ProposalSource
+from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.race import Race
-from ov_autoplace.decide.verdict import Entrant, predicted, verdict
+from ov_autoplace.decide.verdict import Verdict, measured, predicted
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.problem.problem import Problem
 from reference_hetero import random_table
 
 NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
 
 
-def _entrant(name: str, devices: list[int], predicted_seconds: float, factor: float | None = None) -> Entrant:
+def _candidate(name: str, devices: list[int], seconds: float, factor: float | None = None) -> Candidate:
     samples = np.empty(0) if factor is None else factor * NOISE
-    return Entrant(Proposal(name, np.array(devices, dtype=np.int32), predicted_seconds), samples)
+    return Candidate(name, seconds, 1, samples, assignment=np.array(devices, dtype=np.int32))
 
 
 def test_a_mix_that_is_clearly_faster_wins_and_the_gain_is_told():
-    single = _entrant("CPU", [1, 1], 1.0, factor=1.0)
-    mix = _entrant("mincut", [0, 1], 0.9, factor=0.8)
-    contest = verdict([single, mix], reference=single, champion=mix)
-    assert contest.winner is mix
-    assert "20.0 % faster than CPU" in contest.reason
+    single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
+    mix = _candidate("mincut", [0, 1], 0.9, factor=0.8)
+    verdict = measured([single, mix], reference=single, champion=mix)
+    assert verdict.winner is mix
+    assert "20.0 % faster than CPU" in verdict.reason
 
 
 def test_a_device_that_won_without_a_profile_of_its_own_can_run_the_model():
-    single = _entrant("CPU", [1, 1], 1.0, factor=1.0)
-    contest = verdict([single], reference=None, champion=single)
-    assert contest.winner is single
-    assert contest.reason == "CPU is the fastest device and no mix of devices is predicted to be faster"
+    single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
+    verdict = measured([single], reference=None, champion=single)
+    assert verdict.winner is single
+    assert verdict.reason == "CPU is the fastest device and no mix of devices is predicted to be faster"
 
 
 @pytest.mark.parametrize("factor", [0.99, 1.0])
 def test_a_mix_within_the_noise_loses_to_the_single_device(factor):
-    single = _entrant("CPU", [1, 1], 1.0, factor=1.0)
-    mix = _entrant("mincut", [0, 1], 0.9, factor=factor)
-    contest = verdict([single, mix], reference=single, champion=mix)
-    assert contest.winner is single
-    assert "not faster by more than the noise" in contest.reason
+    single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
+    mix = _candidate("mincut", [0, 1], 0.9, factor=factor)
+    verdict = measured([single, mix], reference=single, champion=mix)
+    assert verdict.winner is single
+    assert "not faster by more than the noise" in verdict.reason
 
 
 def test_a_gain_that_noise_could_explain_is_no_gain():
     random = np.random.default_rng(1)
-    single = _entrant("CPU", [1, 1], 1.0, factor=1.0)
-    mix = _entrant("mincut", [0, 1], 0.9)
+    single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
+    mix = _candidate("mincut", [0, 1], 0.9)
     mix.samples = 0.97 * random.lognormal(sigma=0.5, size=12)
-    assert verdict([single, mix], reference=single, champion=mix).winner is single
+    assert measured([single, mix], reference=single, champion=mix).winner is single
 
 
 def test_a_handful_of_runs_proves_no_gain():
-    single = _entrant("CPU", [1, 1], 1.0, factor=1.0)
-    mix = _entrant("mincut", [0, 1], 0.5, factor=0.5)
+    single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
+    mix = _candidate("mincut", [0, 1], 0.5, factor=0.5)
     mix.samples, single.samples = mix.samples[:5], single.samples[:5]
-    contest = verdict([single, mix], reference=single, champion=mix)
-    assert contest.winner is single
-    assert "only 5 paired runs" in contest.reason
+    verdict = measured([single, mix], reference=single, champion=mix)
+    assert verdict.winner is single
+    assert "only 5 paired runs" in verdict.reason
 
 
 def test_when_no_device_runs_the_model_alone_the_fastest_mix_wins():
-    slow = _entrant("greedy", [1, 0], 2.0, factor=2.0)
-    fast = _entrant("mincut", [0, 1], 1.0, factor=1.0)
-    contest = verdict([slow, fast], reference=None, champion=fast)
-    assert contest.winner is fast
-    assert "no single device can run the model" in contest.reason
+    slow = _candidate("greedy", [1, 0], 2.0, factor=2.0)
+    fast = _candidate("mincut", [0, 1], 1.0, factor=1.0)
+    verdict = measured([slow, fast], reference=None, champion=fast)
+    assert verdict.winner is fast
+    assert "no single device can run the model" in verdict.reason
 
 
 def test_when_nothing_can_be_run_the_prediction_decides():
-    contest = verdict([_entrant("a", [0, 1], 2.0), _entrant("b", [1, 0], 1.0)], reference=None, champion=None)
-    assert contest.winner.name == "b"
-    assert "no candidate could be run" in contest.reason
+    verdict = measured(
+        [_candidate("a", [0, 1], 2.0), _candidate("b", [1, 0], 1.0)], reference=None, champion=None
+    )
+    assert verdict.winner.name == "b"
+    assert "no candidate could be run" in verdict.reason
 
 
 def test_without_measurement_the_lowest_prediction_wins_and_says_so():
-    single = Proposal("GPU", np.zeros(2, dtype=np.int32), 1.0)
-    mix = Proposal("mincut", np.array([0, 1], dtype=np.int32), 0.75)
-    contest = predicted([single, mix])
-    assert contest.winner.name == "mincut"
-    assert "25.0 % faster than GPU alone" in contest.reason
-    assert "nothing was measured" in contest.reason
+    single = Candidate("GPU", 1.0, 1, assignment=np.zeros(2, dtype=np.int32))
+    mix = Candidate("mincut", 0.75, 1, assignment=np.array([0, 1], dtype=np.int32))
+    verdict = predicted([single, mix])
+    assert verdict.winner.name == "mincut"
+    assert "25.0 % faster than GPU alone" in verdict.reason
+    assert "nothing was measured" in verdict.reason
 
 
 class _Session:
@@ -102,7 +105,10 @@ class _Session:
 
     def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
         name = "+".join(sorted(set(device_of.values())))
-        return SimpleNamespace(name=name, compile_seconds=self._compile_seconds)
+        return SimpleNamespace(name=name, compile_seconds=self._compile_seconds, subgraphs=1)
+
+    def has_compiled(self, device: str) -> bool:
+        return False
 
     def forget(self) -> None:
         self._factors.pop(0)
@@ -129,7 +135,7 @@ class _Session:
         return SimpleNamespace(entries=entries, best=int(np.argmin(medians)))
 
 
-def _contest(
+def _raced(
     session: _Session,
     mode: str = "PROFILE",
     seconds: float = 1e6,
@@ -137,7 +143,7 @@ def _contest(
     predicted_seconds: float = 0.8,
     memory: Sequence[float] = (np.inf, np.inf),
     **alone: np.ndarray,
-):
+) -> Verdict:
     table = replace(
         random_table(np.random.default_rng(0), 4, 2),
         op_seconds=np.ones((4, 2)),
@@ -147,11 +153,13 @@ def _contest(
     )
     alone = alone or {"D1": NOISE}
     proposals = [
-        Proposal(name, np.full(4, ["D0", "D1"].index(name), dtype=np.int32), 1.0)
+        Candidate(name, 1.0, 1, assignment=np.full(4, ["D0", "D1"].index(name), dtype=np.int32))
         for name, samples in alone.items()
         if len(samples)
     ]
-    proposals.append(Proposal("auto", np.array([0, 0, 1, 1], dtype=np.int32), predicted_seconds))
+    proposals.append(
+        Candidate("auto", predicted_seconds, 1, assignment=np.array([0, 0, 1, 1], dtype=np.int32))
+    )
     race = Race(
         session,
         Problem.of(table),
@@ -164,9 +172,9 @@ def _contest(
 
 
 def test_a_mix_has_to_win_again_when_both_are_compiled_anew():
-    assert _contest(_Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 0.9})).winner.name == "auto"
+    assert _raced(_Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 0.9})).winner.name == "auto"
     lucky = _Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 1.05})
-    assert _contest(lucky).winner.name == "D1"
+    assert _raced(lucky).winner.name == "D1"
     assert lucky.races == [["D1", "D0+D1"], ["D0+D1", "D1"]]
 
 
@@ -184,9 +192,9 @@ def test_what_was_measured_before_does_not_count_for_whom_is_not_run_anew(monkey
         return executable
 
     monkeypatch.setattr(session, "compile_placement", compile_once)
-    contest = _contest(session)
-    assert contest.winner.name == "D1"
-    (mix,) = [entrant for entrant in contest.entrants if entrant.name == "auto"]
+    verdict = _raced(session)
+    assert verdict.winner.name == "D1"
+    (mix,) = [c for c in verdict.candidates if c.name == "auto"]
     assert not len(mix.samples)
     assert "no memory is left" in mix.dropped
 
@@ -195,29 +203,29 @@ def test_what_was_measured_before_does_not_count_for_whom_is_not_run_anew(monkey
 def test_tuning_asks_only_the_first_solver_that_was_asked(asked, again, monkeypatch):
     seen = []
     monkeypatch.setattr("ov_autoplace.decide.race.propose", lambda _, source: seen.append(source) or [])
-    _contest(_Session(*[{"D1": 1.0, "D0+D1": 1.1}] * 4), mode="TUNE", solvers=asked)
+    _raced(_Session(*[{"D1": 1.0, "D0+D1": 1.1}] * 4), mode="TUNE", solvers=asked)
     assert {(tuple(source.solvers), source.policy) for source in seen} == {(tuple(again), None)}
 
 
 @pytest.mark.parametrize("seconds", [1.0, 1e-3])
 def test_a_mix_that_is_so_much_faster_that_races_end_early_wins(seconds):
     races = [{"D1": 4.0, "D0+D1": 1.0}] * 4
-    contest = _contest(_Session(*races, seconds=seconds), D1=4 * seconds * NOISE)
-    assert contest.winner.name == "auto"
-    assert "75.0 % faster than D1" in contest.reason
+    verdict = _raced(_Session(*races, seconds=seconds), D1=4 * seconds * NOISE)
+    assert verdict.winner.name == "auto"
+    assert "75.0 % faster than D1" in verdict.reason
 
 
 @pytest.mark.parametrize("seconds", [1.0, 1e-3])
 def test_a_single_device_that_wins_needs_no_second_race(seconds):
     session = _Session({"D1": 1.0, "D0+D1": 1.1}, seconds=seconds)
-    assert _contest(session, D1=seconds * NOISE).winner.name == "D1"
+    assert _raced(session, D1=seconds * NOISE).winner.name == "D1"
     assert len(session.races) == 1
 
 
 @pytest.mark.parametrize(("predicted_seconds", "worth"), [(1.1, True), (1.2, False)])
 def test_a_mix_that_is_predicted_to_be_much_slower_is_not_compiled(predicted_seconds, worth):
     session = _Session({"D1": 1.0, "D0+D1": 1.1})
-    _contest(session, predicted_seconds=predicted_seconds)
+    _raced(session, predicted_seconds=predicted_seconds)
     assert bool(session.races) == worth
 
 
@@ -226,13 +234,13 @@ def test_a_candidate_is_left_out_when_too_little_of_the_budget_remains_to_race_i
     devices = {"D0": 1.0, "D1": 1.05, "D0+D1": 1.1}
     for seconds, raced in ((30.0, ["D0", "D0+D1"]), (100.0, ["D0", "D0+D1", "D1"])):
         session = _Session(devices)
-        _contest(session, seconds=seconds, D0=NOISE, D1=1.05 * NOISE)
+        _raced(session, seconds=seconds, D0=NOISE, D1=1.05 * NOISE)
         assert session.races[0] == raced
 
 
 def test_a_race_leaves_time_to_confirm_what_it_finds():
     session = _Session({"D1": 1.0, "D0+D1": 1.1})
-    _contest(session, seconds=100.0)
+    _raced(session, seconds=100.0)
     assert 0 < session.budgets[0] <= 50
 
 
@@ -240,14 +248,14 @@ def test_a_race_leaves_time_to_confirm_what_it_finds():
 def test_only_what_devices_can_hold_at_the_same_time_is_raced(memory, raced):
     """The single device holds four bytes on D1, and the mix two."""
     session = _Session({"D1": 1.0, "D0+D1": 1.1})
-    _contest(session, memory=(np.inf, memory))
+    _raced(session, memory=(np.inf, memory))
     assert session.races == raced
 
 
 def test_a_mix_wins_where_no_device_can_run_the_model_alone():
-    contest = _contest(_Session({"D0+D1": 1.1}), D1=np.empty(0))
-    assert contest.winner.name == "auto"
-    assert "no single device can run the model" in contest.reason
+    verdict = _raced(_Session({"D0+D1": 1.1}), D1=np.empty(0))
+    assert verdict.winner.name == "auto"
+    assert "no single device can run the model" in verdict.reason
 
 
 def test_a_mix_of_a_short_model_has_to_win_over_three_compilations_together():
@@ -255,7 +263,7 @@ def test_a_mix_of_a_short_model_has_to_win_over_three_compilations_together():
     scripts = (first, good, good, bad), (first, good, bad, bad)
     sessions = [_Session(*script, seconds=1e-3) for script in scripts]
     alone = {"D1": 1e-3 * NOISE}
-    assert [_contest(session, **alone).winner.name for session in sessions] == ["auto", "D1"]
+    assert [_raced(session, **alone).winner.name for session in sessions] == ["auto", "D1"]
     order = ["D0+D1", "D1"]
     assert sessions[0].races[1:] == [order, order[::-1], order]
 
@@ -264,21 +272,21 @@ def test_between_devices_of_which_one_copy_was_lucky_three_compilations_decide()
     lucky, usual = {"D0": 1.0, "D1": 1.05, "D0+D1": 2.0}, {"D0": 1.05, "D1": 1.0, "D0+D1": 2.0}
     alone = {"D0": 1e-3 * NOISE, "D1": 1.05e-3 * NOISE}
     short = _Session(lucky, usual, lucky, usual, seconds=1e-3)
-    assert _contest(short, **alone).winner.name == "D1"
+    assert _raced(short, **alone).winner.name == "D1"
     assert len(short.races) == 4
     long = _Session(lucky, usual, lucky, usual)
-    assert _contest(long, D0=NOISE, D1=1.05 * NOISE).winner.name == "D0"
+    assert _raced(long, D0=NOISE, D1=1.05 * NOISE).winner.name == "D0"
     assert len(long.races) == 1
 
 
 def test_a_short_model_that_takes_long_to_compile_is_compiled_anew_only_to_confirm_a_mix():
     mix = {"D1": 1.0, "D0+D1": 0.8}
     session = _Session(mix, mix, mix, mix, seconds=1e-3, compile_seconds=1.0)
-    assert _contest(session, seconds=3.0, D1=1e-3 * NOISE).winner.name == "auto"
+    assert _raced(session, seconds=3.0, D1=1e-3 * NOISE).winner.name == "auto"
     assert len(session.races) == 2
     devices = {"D0": 1.0, "D1": 1.05, "D0+D1": 2.0}
     session = _Session(devices, devices, seconds=1e-3, compile_seconds=1.0)
-    assert _contest(session, seconds=1.0, D0=1e-3 * NOISE, D1=1.05e-3 * NOISE).winner.name == "D0"
+    assert _raced(session, seconds=1.0, D0=1e-3 * NOISE, D1=1.05e-3 * NOISE).winner.name == "D0"
     assert len(session.races) == 1
 
 
@@ -286,54 +294,54 @@ def test_a_device_whose_profile_was_disturbed_is_raced_all_the_same():
     """Most of its inferences were long, but one was shorter than any of the other device's."""
     disturbed = np.where(np.arange(50) % 10 == 0, 0.5, 3.0)
     session = _Session({"D0": 1.0, "D1": 0.6, "D0+D1": 2.0})
-    assert _contest(session, D0=np.ones(50), D1=disturbed).winner.name == "D1"
+    assert _raced(session, D0=np.ones(50), D1=disturbed).winner.name == "D1"
     hopeless = _Session({"D0": 1.0, "D1": 0.6, "D0+D1": 2.0})
-    assert _contest(hopeless, D0=np.ones(50), D1=np.full(50, 3.0)).winner.name == "D0"
+    assert _raced(hopeless, D0=np.ones(50), D1=np.full(50, 3.0)).winner.name == "D0"
 
 
 def test_a_mix_that_there_is_no_time_to_confirm_is_not_taken():
     mix = {"D1": 1.0, "D0+D1": 0.8}
     session = _Session(mix, mix, compile_seconds=1.0)
-    contest = _contest(session, seconds=1.0)
-    assert contest.winner.name == "D1"
-    assert "the time budget ended before both were compiled anew" in contest.reason
+    verdict = _raced(session, seconds=1.0)
+    assert verdict.winner.name == "D1"
+    assert "the time budget ended before both were compiled anew" in verdict.reason
     assert len(session.races) == 1
 
 
 def test_the_gain_that_there_was_no_time_for_is_told_in_percent_of_the_device():
-    single = _entrant("CPU", [1, 1], 2.0, factor=2.0)
-    contest = verdict([single, _entrant("mincut", [0, 1], 1.5)], reference=single, champion=single)
-    assert contest.winner is single
-    assert "mincut, predicted 25.0 % faster, could be run" in contest.reason
+    single = _candidate("CPU", [1, 1], 2.0, factor=2.0)
+    verdict = measured([single, _candidate("mincut", [0, 1], 1.5)], reference=single, champion=single)
+    assert verdict.winner is single
+    assert "mincut, predicted 25.0 % faster, could be run" in verdict.reason
 
 
 def test_how_far_the_policy_is_behind_is_told_in_percent_of_the_fastest():
-    policy = Proposal("policy", np.array([0, 1], dtype=np.int32), 2.1)
-    contest = predicted([Proposal("auto", np.array([1, 0], dtype=np.int32), 2.0), policy])
-    assert contest.winner.name == "policy"
-    assert "5.0 % slower than auto by estimated costs" in contest.reason
+    policy = Candidate("policy", 2.1, 1, assignment=np.array([0, 1], dtype=np.int32))
+    verdict = predicted([Candidate("auto", 2.0, 1, assignment=np.array([1, 0], dtype=np.int32)), policy])
+    assert verdict.winner.name == "policy"
+    assert "5.0 % slower than auto by estimated costs" in verdict.reason
 
 
 def test_without_time_nothing_is_compiled_and_what_was_not_run_is_told():
     session = _Session({"D1": 1.0, "D0+D1": 0.8})
-    contest = _contest(session, seconds=0.0)
-    assert contest.winner.name == "D1"
-    assert "the time budget ended before auto, predicted 20.0 % faster, could be run" in contest.reason
+    verdict = _raced(session, seconds=0.0)
+    assert verdict.winner.name == "D1"
+    assert "the time budget ended before auto, predicted 20.0 % faster, could be run" in verdict.reason
     assert session.races == []
 
 
 def test_samples_of_which_a_few_are_far_too_long_mark_the_contest():
-    assert not _contest(_Session({"D1": 1.0, "D0+D1": 1.1})).disturbed
+    assert not _raced(_Session({"D1": 1.0, "D0+D1": 1.1})).disturbed
     session = _Session({"D1": 1.0, "D0+D1": 1.1})
     session.disturb = 30.0
-    assert _contest(session).disturbed
+    assert _raced(session).disturbed
 
 
 def test_tuning_ends_within_its_budget_and_keeps_the_best():
     session = _Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 0.9})
-    contest = _contest(session, mode="TUNE")
-    assert not contest.winner.proposal.is_single
-    assert all(e.name.startswith(("D1", "auto", "tuned")) for e in contest.entrants)
+    verdict = _raced(session, mode="TUNE")
+    assert not verdict.winner.is_single
+    assert all(e.name.startswith(("D1", "auto", "tuned")) for e in verdict.candidates)
 
 
 class _SessionByOp(_Session):
@@ -342,15 +350,15 @@ class _SessionByOp(_Session):
     def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
         devices = list(device_of.values())
         name = devices[0] if len(set(devices)) == 1 else " ".join(devices)
-        return SimpleNamespace(name=name, compile_seconds=0.0)
+        return SimpleNamespace(name=name, compile_seconds=0.0, subgraphs=1)
 
 
 def test_the_answer_of_tuning_is_the_fastest_mix_that_it_found(monkeypatch):
-    better = Proposal("min-cut", np.array([0, 1, 1, 1], dtype=np.int32), 0.7)
-    worse = Proposal("min-cut", np.array([0, 0, 0, 1], dtype=np.int32), 0.6)
+    better = Candidate("min-cut", 0.7, 1, assignment=np.array([0, 1, 1, 1], dtype=np.int32))
+    worse = Candidate("min-cut", 0.6, 1, assignment=np.array([0, 0, 0, 1], dtype=np.int32))
     monkeypatch.setattr("ov_autoplace.decide.race.propose", lambda *_: [better, worse])
     factors = {"D1": 1.0, "D0 D0 D1 D1": 0.9, "D0 D1 D1 D1": 0.7, "D0 D0 D0 D1": 0.95}
-    contest = _contest(_SessionByOp(*[factors] * 5), mode="TUNE", solvers=("auto",))
-    assert contest.winner.proposal.assignment.tolist() == [0, 1, 1, 1]
-    assert contest.winner.name.startswith("tuned")
-    assert "30.0 % faster than D1" in contest.reason
+    verdict = _raced(_SessionByOp(*[factors] * 5), mode="TUNE", solvers=("auto",))
+    assert verdict.winner.assignment.tolist() == [0, 1, 1, 1]
+    assert verdict.winner.name.startswith("tuned")
+    assert "30.0 % faster than D1" in verdict.reason

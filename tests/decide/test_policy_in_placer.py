@@ -15,9 +15,10 @@ from openvino import opset13 as ops
 import ov_autoplace
 from command_line import Command
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.decide.proposals import Proposal, ProposalSource, propose
+from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.decide.verdict import ESTIMATE_MARGIN, predicted
 from ov_autoplace.errors import CheckpointError, PlacementError
+from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.policy.features import policy_graph
@@ -51,11 +52,11 @@ def matmuls(count: int = 6) -> ov.Model:
     return ov.Model([ops.result(y, name="answer")], [x], "matmuls")
 
 
-def proposal(name: str, devices: list[int], seconds: float, *also: str) -> Proposal:
-    return Proposal(name, np.array(devices, dtype=np.int32), seconds, None, also)
+def candidate(name: str, devices: list[int], seconds: float, *also: str) -> Candidate:
+    return Candidate(name, seconds, 1, also=also, assignment=np.array(devices, dtype=np.int32))
 
 
-def names_of(proposals: list[Proposal]) -> list[str]:
+def names_of(proposals: list[Candidate]) -> list[str]:
     return [p.name for p in proposals]
 
 
@@ -134,11 +135,11 @@ def test_a_policy_that_cannot_be_run_costs_a_warning_unless_it_was_demanded(
 
 
 def test_on_estimated_costs_the_policys_answer_is_taken_where_predictions_say_nothing() -> None:
-    single, mix = proposal("GPU", [0, 0], 1.0), proposal("auto", [0, 1], 0.8)
-    near = proposal("policy", [1, 0], 0.8 * (1 + 0.9 * ESTIMATE_MARGIN))
-    contest = predicted([single, mix, near, proposal("policy sample 1", [1, 0], 0.81)])
-    assert contest.winner.proposal is near
-    assert contest.reason == (
+    single, mix = candidate("GPU", [0, 0], 1.0), candidate("auto", [0, 1], 0.8)
+    near = candidate("policy", [1, 0], 0.8 * (1 + 0.9 * ESTIMATE_MARGIN))
+    verdict = predicted([single, mix, near, candidate("policy sample 1", [1, 0], 0.81)])
+    assert verdict.winner is near
+    assert verdict.reason == (
         f"policy is the learned policy's answer, {90 * ESTIMATE_MARGIN:.1f} % slower than auto by estimated "
         "costs, which cannot tell so little apart, "
         f"{100 * (1 - near.predicted_seconds):.1f} % faster than GPU alone; nothing was measured"
@@ -147,22 +148,22 @@ def test_on_estimated_costs_the_policys_answer_is_taken_where_predictions_say_no
 
 @pytest.mark.parametrize("seconds", [0.8 * (1 + 1.1 * ESTIMATE_MARGIN), 1.001, 5.0])
 def test_on_estimated_costs_a_clearly_worse_answer_of_the_policy_is_not_taken(seconds: float) -> None:
-    single, mix = proposal("GPU", [0, 0], 1.0), proposal("auto", [0, 1], 0.8)
-    assert predicted([single, mix, proposal("policy", [1, 0], seconds)]).winner.name == "auto"
+    single, mix = candidate("GPU", [0, 0], 1.0), candidate("auto", [0, 1], 0.8)
+    assert predicted([single, mix, candidate("policy", [1, 0], seconds)]).winner.name == "auto"
 
 
 def test_an_answer_predicted_slower_than_one_device_is_never_taken() -> None:
-    proposals = [proposal("GPU", [0, 0], 1.0), proposal("policy", [1, 0], 1.001)]
-    contest = predicted(proposals)
-    assert contest.winner.name == "GPU"
-    assert contest.reason == "GPU is predicted to be fastest; nothing was measured"
+    proposals = [candidate("GPU", [0, 0], 1.0), candidate("policy", [1, 0], 1.001)]
+    verdict = predicted(proposals)
+    assert verdict.winner.name == "GPU"
+    assert verdict.reason == "GPU is predicted to be fastest; nothing was measured"
 
 
 def test_the_policys_answer_counts_also_where_somebody_else_named_it_first() -> None:
-    single, mix = proposal("GPU", [0, 0], 1.0, "policy"), proposal("auto", [0, 1], 0.97)
-    contest = predicted([single, mix])
-    assert contest.winner.proposal is single
-    assert "GPU is the learned policy's answer" in contest.reason
+    single, mix = candidate("GPU", [0, 0], 1.0, "policy"), candidate("auto", [0, 1], 0.97)
+    verdict = predicted([single, mix])
+    assert verdict.winner is single
+    assert "GPU is the learned policy's answer" in verdict.reason
 
 
 def test_zero_shot_asks_the_policy_and_says_who_won(fastest: Path) -> None:

@@ -13,8 +13,9 @@ import ov_autoplace
 from ov_autoplace._base import budget as budget_module
 from ov_autoplace.decide import costs, placer
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.decide.proposals import Proposal, ProposalSource, propose
+from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.measure.session import NodeCount, ProfilingSession
+from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.policy import runner
 from ov_autoplace.problem.problem import Problem
 from training.scripted_devices import Clock
@@ -101,7 +102,7 @@ def test_a_device_that_is_proven_best_ends_the_measuring(unequal_pair, steps, mo
     assert len(decision.candidate("CPU").samples) > 0
 
 
-def proposals_of(problem: Problem) -> list[Proposal]:
+def proposals_of(problem: Problem) -> list[Candidate]:
     return propose(problem, ProposalSource(solvers=()))
 
 

@@ -70,6 +70,7 @@ class ScriptedSession:
         return SimpleNamespace(
             devices=devices,
             seconds=seconds,
+            compile_seconds=self._compile_seconds,
             subgraphs=schedule.subgraphs,
             run=lambda runs, warmup: np.array([self._sample(seconds) for _ in range(runs)]),
         )
@@ -86,6 +87,9 @@ class ScriptedSession:
             samples = [drift * self._sample(executable.seconds) for _ in range(max_rounds)]
             entries.append(SimpleNamespace(samples=np.array(samples), dropped=""))
         return SimpleNamespace(entries=entries)
+
+    def has_compiled(self, device: str) -> bool:
+        return not self.compilations_forgotten
 
     def forget(self) -> None:
         self.compilations_forgotten += 1

@@ -12,7 +12,7 @@ import pytest
 from ov_autoplace._base import budget as module
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import OptionError
-from ov_autoplace.training.finetuning.budget import Interruption, parse_seconds
+from ov_autoplace.training.finetuning.budget import TuningBudget, parse_seconds
 from training.scripted_devices import Clock
 
 
@@ -82,7 +82,7 @@ def test_durations_are_the_longest_of_the_last_three(clock):
 
 _INTERRUPTED = """
 import signal
-from ov_autoplace.training.finetuning.budget import Interruption
+from ov_autoplace.training.finetuning.budget import TuningBudget
 
 def raises(action):
     try:
@@ -92,11 +92,11 @@ def raises(action):
     return False
 
 before = signal.getsignal(signal.SIGINT)
-with Interruption() as interruption:
-    interruption.check()
+with TuningBudget(60) as budget:
+    budget.check()
     signal.raise_signal(signal.SIGINT)
-    assert interruption.requested
-    assert raises(interruption.check)
+    assert budget.stop_requested
+    assert raises(budget.check)
     assert raises(lambda: signal.raise_signal(signal.SIGINT))
 assert signal.getsignal(signal.SIGINT) is before
 print("as it should be")
@@ -114,7 +114,7 @@ def test_in_another_thread_nothing_is_changed():
     seen = []
 
     def work() -> None:
-        with Interruption():
+        with TuningBudget(60):
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)

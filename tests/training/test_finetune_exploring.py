@@ -16,9 +16,9 @@ from ov_autoplace.policy.networks.checkpoint import load_network, save_checkpoin
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.finetuning.policy_tuner import EXPLORED, PolicyTuner
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
+from ov_autoplace.training.finetuning.trials import Trial
 from ov_autoplace.training.state_file import load_state
 from training.chains import best_of_chain, chain_seconds
 from training.scripted_devices import ScriptedSession
@@ -147,13 +147,13 @@ class Tuned:
         return policy.log_prob(actions).item()
 
 
-def record(assignment, source: str) -> Record:
-    return Record(np.array(assignment, dtype=np.int32), source, 1.0)
+def trial(assignment, source: str) -> Trial:
+    return Trial(source, 1.0, 0, assignment=np.array(assignment, dtype=np.int32))
 
 
 def test_an_explored_placement_that_is_slow_makes_the_policy_no_surer(sure):
     tuned = Tuned(sure)
-    slow = record([0, 1] * 6, EXPLORED)
+    slow = trial([0, 1] * 6, EXPLORED)
     raced(tuned.task, slow)
     greedy = tuned.tuner.greedy(tuned.task)
     assert tuned.task.known(greedy) in tuned.task.singles
@@ -165,7 +165,7 @@ def test_an_explored_placement_that_is_slow_makes_the_policy_no_surer(sure):
 
 def test_an_explored_placement_that_is_fast_becomes_likelier(sure):
     tuned = Tuned(sure)
-    fast = record(FAST_ON, EXPLORED)
+    fast = trial(FAST_ON, EXPLORED)
     raced(tuned.task, fast)
     before = tuned.log_prob(np.array(FAST_ON))
     metrics = tuned.tuner.learn_measured(tuned.task, [fast])
@@ -175,7 +175,7 @@ def test_an_explored_placement_that_is_fast_becomes_likelier(sure):
 
 def test_luck_that_was_refuted_is_not_imitated(sure):
     tuned = Tuned(sure)
-    lucky = record(FAST_ON, EXPLORED)
+    lucky = trial(FAST_ON, EXPLORED)
     raced(tuned.task, lucky)
     lucky.refuted = True
     assert tuned.tuner.learn_measured(tuned.task, [lucky]) == {}

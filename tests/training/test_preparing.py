@@ -10,13 +10,12 @@ import openvino as ov
 import pytest
 
 from command_line import two_layers
-from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.target import Target
 from ov_autoplace.errors import ModelError, ProfilingError, TrainingError
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.training.finetuning import preparing as module
-from ov_autoplace.training.finetuning.budget import Interruption
+from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.preparing import Machine, PreparedModel, prepare
 
 AMPLE = 3600.0
@@ -33,7 +32,7 @@ def model() -> ov.Model:
 
 
 def prepared(model: ov.Model, machine: Machine, seconds: float = AMPLE, **options) -> PreparedModel:
-    result = prepare(model, machine, Budget(seconds), Interruption(), **options)
+    result = prepare(model, machine, TuningBudget(seconds), **options)
     result.session.close()
     return result
 
@@ -120,14 +119,14 @@ def test_what_an_earlier_run_knew_is_not_measured_again(machine, model, monkeypa
 
 def test_a_budget_that_is_spent_is_told(machine, model):
     with pytest.raises(TrainingError, match="does not suffice to compile the model for each device"):
-        prepare(model, machine, Budget(1e-9), Interruption())
+        prepare(model, machine, TuningBudget(1e-9))
 
 
 def test_ctrl_c_is_noticed(machine, model):
-    interruption = Interruption()
-    interruption.requested = True
+    budget = TuningBudget(AMPLE)
+    budget.stop_requested = True
     with pytest.raises(KeyboardInterrupt):
-        prepare(model, machine, Budget(AMPLE), interruption)
+        prepare(model, machine, budget)
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, *devices: str) -> None:

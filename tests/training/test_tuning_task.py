@@ -7,12 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.training.finetuning.budget import Interruption
+from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.log_lines import check_line
-from ov_autoplace.training.finetuning.measuring import Record, Workbench
 from ov_autoplace.training.finetuning.task import ZERO_SHOT, Event, TuningTask, placement_text
+from ov_autoplace.training.finetuning.trials import ReferenceRaces, Trial
 from training.chains import chain_seconds, chain_table, fast_and_slow
 from training.scripted_devices import ScriptedSession, scripted_model
 
@@ -26,24 +25,24 @@ MIX = np.array([0, 0, 0, 1, 1, 1], dtype=np.int32)
 
 def task_of(believed=BELIEVED, true=TRUE, memory=None, pins=None, noise: float = 0.0) -> TuningTask:
     session = ScriptedSession(true, noise=noise)
-    bench = Workbench(session, believed, Budget(1e6), Interruption(), 12, 0)  # type: ignore[arg-type]
-    return TuningTask("net", scripted_model(believed, session), bench, memory or {}, pins or {})
+    races = ReferenceRaces(session, believed, TuningBudget(1e6), 12, 0)  # type: ignore[arg-type]
+    return TuningTask("net", scripted_model(believed, session), races, memory or {}, pins or {})
 
 
-def raced(task: TuningTask, *records: Record) -> list[Event]:
+def raced(task: TuningTask, *trials: Trial) -> list[Event]:
     """Race the devices and then some placements, as a run does."""
-    ran = task.bench.race_singles(task.singles)
+    ran = task.races.race_singles(task.singles)
     task.reference = ran[0]
     events = []
-    for record in [*ran, *task.bench.race(task.reference, records)]:
-        task.adopt(record)
-        events.append(Event("measured", record, tuple(record.samples), tuple(record.reference)))
+    for trial in [*ran, *task.races.race(task.reference, trials)]:
+        task.adopt(trial)
+        events.append(Event("measured", trial, tuple(trial.samples), tuple(trial.reference)))
     return events
 
 
 def test_costs_are_corrected_by_what_was_measured():
     task = task_of()
-    mix = Record(MIX, "policy", task.predicted(MIX))
+    mix = Trial("policy", task.predicted(MIX), 0, assignment=MIX)
     assert task.score(MIX) > 1  # as profiled, the mix looks worse than a device
     raced(task, mix)
     task.correct()
@@ -57,7 +56,7 @@ def test_costs_are_corrected_by_what_was_measured():
 
 def test_corrections_do_not_add_up():
     task = task_of()
-    raced(task, Record(MIX, "policy", 1.0))
+    raced(task, Trial("policy", 1.0, 0, assignment=MIX))
     task.correct()
     once = task.corrected.op_seconds
     task.correct()
@@ -66,16 +65,17 @@ def test_corrections_do_not_add_up():
 
 def test_placements_are_numbered_in_the_order_in_which_they_were_measured():
     task = task_of()
-    raced(task, Record(MIX, "policy", 1.0))
-    assert sorted(record.number for record in task.records.values()) == [1, 2, 3]
+    raced(task, Trial("policy", 1.0, 0, assignment=MIX))
+    assert sorted(trial.number for trial in task.trials.values()) == [1, 2, 3]
     assert task.measurements == 3
-    task.adopt(task.records[MIX.tobytes()])
+    task.adopt(task.trials[MIX.tobytes()])
     assert task.measurements == 3
 
 
 def test_the_log_tells_everything_that_a_run_knew():
     task = task_of(noise=0.05)
-    mix, failed = Record(MIX, ZERO_SHOT, 1.0), Record(1 - MIX, "policy", 2.0, failure="no such kernel")
+    mix = Trial(ZERO_SHOT, 1.0, 0, assignment=MIX)
+    failed = Trial("policy", 2.0, 0, dropped="no such kernel", assignment=1 - MIX)
     events = raced(task, mix)
     task.before = mix
     task.rounds = 3
@@ -92,31 +92,31 @@ def test_the_log_tells_everything_that_a_run_knew():
 
     again = task_of(noise=0.05)
     again.restore(lines)
-    assert again.records.keys() == task.records.keys()
-    for key, record in task.records.items():
-        copy = again.records[key]
-        assert np.allclose(copy.samples, record.samples, rtol=1e-12)
-        assert copy.ratio == pytest.approx(record.ratio)
-        assert (copy.number, copy.source, copy.failure) == (record.number, record.source, record.failure)
-    assert again.reference is again.records[task.reference.key]
+    assert again.trials.keys() == task.trials.keys()
+    for key, trial in task.trials.items():
+        copy = again.trials[key]
+        assert np.allclose(copy.samples, trial.samples, rtol=1e-12)
+        assert copy.ratio == pytest.approx(trial.ratio)
+        assert (copy.number, copy.name, copy.dropped) == (trial.number, trial.name, trial.dropped)
+    assert again.reference is again.trials[task.reference.key]
     assert again.champion.key == task.champion.key
     assert again.before is not None
     assert again.before.key == mix.key
     assert again.rounds == 3
-    assert again.records[task.singles[0].key].proposed
+    assert again.trials[task.singles[0].key].proposed
     task.correct()
     assert np.allclose(again.corrected.op_seconds, task.corrected.op_seconds)
 
 
 def test_a_refuted_champion_is_none_after_a_resume():
     task = task_of()
-    mix = Record(MIX, "policy", 1.0)
+    mix = Trial("policy", 1.0, 0, assignment=MIX)
     lines = [task.line(event) for event in raced(task, mix)]
     lines += [task.line(Event("confirmed", mix)), task.line(Event("refuted", mix))]
     again = task_of()
     again.restore(lines)
     assert again.champion is again.best_single
-    assert again.records[mix.key].refuted
+    assert again.trials[mix.key].refuted
 
 
 def test_a_log_of_another_model_is_refused():
@@ -143,12 +143,12 @@ def test_a_placement_on_a_device_beyond_all_is_of_another_model():
 
 def test_a_prediction_that_was_not_finite_comes_back_from_the_log():
     task = task_of()
-    failed = Record(MIX, "policy", np.inf, failure="no such kernel")
+    failed = Trial("policy", np.inf, 0, dropped="no such kernel", assignment=MIX)
     lines = [task.line(event) for event in [*raced(task), Event("measured", failed)]]
     lines[-1]["predicted_ms"] = None  # as the log's file has it
     again = task_of()
     again.restore(lines)
-    assert again.records[MIX.tobytes()].predicted_seconds == np.inf
+    assert again.trials[MIX.tobytes()].promised_seconds == np.inf
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_pins_that_no_device_honours_leave_the_solver_to_compare_with():
     (only,) = task.singles
     assert tuple(only.assignment) == (0, 0, 0, 1, 1, 1)  # the optimum, found by trying everything
     assert not only.is_single
-    assert task.single_name(only) == only.source
+    assert task.single_name(only) == only.name
 
 
 def test_a_device_that_is_too_small_is_no_rival():
@@ -190,8 +190,8 @@ def test_a_device_that_is_too_small_is_no_rival():
 
 
 def test_placements_of_many_devices_are_text():
-    many = Record(np.array([0, 9, 10, 61, 300], dtype=np.int32), "policy", 1.0)
-    text = placement_text(many)
+    many = Trial("policy", 1.0, 0, assignment=np.array([0, 9, 10, 61, 300], dtype=np.int32))
+    text = placement_text(many.assignment)
     assert len(text) == 5
     assert text.startswith("09")
     assert json.loads(json.dumps(text)) == text

@@ -14,10 +14,10 @@ from ov_autoplace._base import budget as budget_module
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.training.finetune import finetune
 from ov_autoplace.training.finetuning import run as run_module
-from ov_autoplace.training.finetuning.measuring import Workbench
 from ov_autoplace.training.finetuning.result import FinetuneResult
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import TuningTask
+from ov_autoplace.training.finetuning.trials import ReferenceRaces
 from ov_autoplace.training.logs import read_log
 from training.chains import chain_table, fast_and_slow
 from training.scripted_devices import Clock, ScriptedSession, scripted_model
@@ -54,15 +54,14 @@ class World:
             monkeypatch.setattr(f"ov_autoplace.training.finetuning.{module}.fingerprint", lambda *_: "here")
         monkeypatch.setattr("ov_autoplace.training.finetuning.setup.device_settings", lambda *_: {})
 
-    def _load_task(self, name, source, request, machine, budget, interruption, known=None) -> TuningTask:
+    def _load_task(self, name, source, request, machine, budget, known=None) -> TuningTask:
         session = ScriptedSession(self.true, clock=self.clock, compile_seconds=0.3, seed=len(self.sessions))
         session.interrupt_in_race = self.interrupt_in_race
         self.sessions.append(session)
         table = known or self.believed
         settings = request.settings
-        bench = Workbench(session, table, budget, interruption, settings.inferences, request.options.seed)  # type: ignore[arg-type]
-        bench.note_compilation(0.3)
-        return TuningTask(name, scripted_model(table, session, self.digest), bench, {}, self.pins)
+        races = ReferenceRaces(session, table, budget, settings.inferences, request.options.seed, 0.3)  # type: ignore[arg-type]
+        return TuningTask(name, scripted_model(table, session, self.digest), races, {}, self.pins)
 
     def tune(self, *names: str, budget: float = 60.0, **options) -> FinetuneResult:
         arguments = {"checkpoint": self.checkpoint, "settings": SETTINGS, "out": self.out} | options

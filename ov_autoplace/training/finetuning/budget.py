@@ -8,29 +8,35 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import OptionError
 
-__all__ = ["Interruption", "parse_seconds"]
+__all__ = ["TuningBudget", "parse_seconds"]
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
-class Interruption:
-    """Takes Ctrl-C as a request to stop at the next good moment; a second one interrupts at once.
+class TuningBudget(Budget):
+    """The time of a run, which Ctrl-C may cut short: it asks to stop at the next good moment.
 
-    Python handles signals in its main thread; in another thread this does nothing, and Ctrl-C does what it
-    always does.
+    A second Ctrl-C interrupts at once. Python handles signals in its main thread, and while this is used as a
+    context manager; elsewhere Ctrl-C does what it always does.
+
+    Args:
+        seconds: All the time.
+        started: ``time.perf_counter()`` when it began to count; ``None`` = now.
 
     Attributes:
-        requested: Whether Ctrl-C was pressed.
+        stop_requested: Whether Ctrl-C was pressed.
     """
 
-    def __init__(self) -> None:
-        self.requested = False
+    def __init__(self, seconds: float, started: float | None = None) -> None:
+        super().__init__(seconds, started)
+        self.stop_requested = False
         self._previous: Any = None
         self._installed = False
 
-    def __enter__(self) -> Interruption:
+    def __enter__(self) -> TuningBudget:
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(signal.SIGINT, self._note)
             self._installed = True
@@ -49,13 +55,13 @@ class Interruption:
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
         """
-        if self.requested:
+        if self.stop_requested:
             raise KeyboardInterrupt
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+        if self.stop_requested:
             raise KeyboardInterrupt
-        self.requested = True
+        self.stop_requested = True
 
 
 def parse_seconds(value: str | float) -> float:

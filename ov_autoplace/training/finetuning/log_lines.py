@@ -30,19 +30,19 @@ def check_line(line: dict[str, Any], where: str) -> None:
     Raises:
         TrainingError: A field is missing or is something else.
     """
-    record = Record.of(line, where, TrainingError)
+    trial = Record.of(line, where, TrainingError)
     for key in _TEXTS:
-        record.text(key)
-    kind = record.text("kind")
+        trial.text(key)
+    kind = trial.text("kind")
     if kind not in KINDS:
         raise TrainingError(f"{where}: there is no kind {kind[:60]!r}; there are {', '.join(KINDS)}")
     for key in ("measurement", "round", "subgraphs"):
-        record.integer(key, 0, _MOST)
+        trial.integer(key, 0, _MOST)
     for key in ("predicted_ms", "temperature", "relative", "best"):
         if key not in line:  # where null stands for what is not finite
             raise TrainingError(f"{where}: {key!r} is missing")
-        record.number(key, null=math.inf)
+        trial.number(key, null=math.inf)
     for key in ("ms", "reference_ms"):
-        for value in record.numbers(key):
+        for value in trial.numbers(key):
             if not _LOWEST_MS <= value <= _HIGHEST_MS:
                 raise TrainingError(f"{where}: {key!r} holds {value}, which is no latency in milliseconds")

@@ -14,9 +14,9 @@ from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.interface import PlacementNetwork, superposition_parameters
 from ov_autoplace.training.finetuning.exploration import explore
-from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import ZERO_SHOT, TuningTask
+from ov_autoplace.training.finetuning.trials import Trial
 from ov_autoplace.training.policy_gradient import PolicyGradientSettings, rollout, update
 
 __all__ = ["EXPLORED", "GREEDY", "SAMPLED", "Answers", "PolicyTuner"]
@@ -109,7 +109,7 @@ class PolicyTuner:
         rewards = task.environment.rewards(latencies)
         return update(self.network, self.optimizer, batch, *sampled, rewards, self._gradient)
 
-    def learn_measured(self, task: TuningTask, fresh: Sequence[Record]) -> dict[str, float]:
+    def learn_measured(self, task: TuningTask, fresh: Sequence[Trial]) -> dict[str, float]:
         """Learn from measured latencies: PPO on what the policy drew itself, imitation of what was better.
 
         PPO's ratio of probabilities accounts for what the policy has changed since the draw, so it is for
@@ -141,10 +141,10 @@ class PolicyTuner:
         batch: GraphBatch,
         policy: PlacementDistribution,
         greedy: IntArray,
-        fresh: Sequence[Record],
+        fresh: Sequence[Trial],
     ) -> dict[str, float]:
         """One update of PPO on this round's own draws, beside the likeliest placement."""
-        own = {record.key: record.assignment for record in fresh if record.source in _OWN}
+        own = {trial.key: trial.assignment for trial in fresh if trial.name in _OWN}
         own.setdefault(greedy.tobytes(), greedy)
         ratios = np.array([task.score(assignment) for assignment in own.values()])
         if np.isfinite(ratios).sum() < 2:
@@ -164,7 +164,7 @@ class PolicyTuner:
             return {}
         # Of an answer that cannot be run everything is better.
         gains = [np.log(own / task.relative(r)) if np.isfinite(own) else 1.0 for r in better]
-        actions = self._actions(task, [record.assignment for record in better])
+        actions = self._actions(task, [trial.assignment for trial in better])
         weights = torch.tensor(gains, dtype=torch.float32) / sum(gains)
         loss = torch.zeros(())
         for _ in range(self.settings.epochs):

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import openvino as ov
 
 from ov_autoplace._base.arrays import BoolArray
-from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.table import CostTable
@@ -29,7 +28,7 @@ from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.transfers import measure_transfers
 from ov_autoplace.plugin.model_hash import model_hash
-from ov_autoplace.training.finetuning.budget import Interruption
+from ov_autoplace.training.finetuning.budget import TuningBudget
 
 __all__ = ["Machine", "PreparedModel", "prepare"]
 
@@ -90,8 +89,7 @@ class PreparedModel:
 def prepare(
     model: ov.Model,
     machine: Machine,
-    budget: Budget,
-    interruption: Interruption,
+    budget: TuningBudget,
     known: CostTable | None = None,
 ) -> PreparedModel:
     """Compile a model on each device alone and profile it.
@@ -102,7 +100,6 @@ def prepare(
         model: Is not modified.
         machine: The devices; those that cannot compile the model are left out.
         budget: The time that all may take.
-        interruption: Asked between the steps.
         known: Costs that an earlier run measured, on the devices that it could use.
 
     Raises:
@@ -119,7 +116,7 @@ def prepare(
     graph = extract(folded, options.shapes)
     devices = machine.devices if known is None else known.devices
     while True:
-        interruption.check()
+        budget.check()
         properties = device_properties(machine.core, devices, options.properties)
         supported = supported_ops(machine.core, folded, graph.names, devices, properties)
         memory = memory_capacity(machine.core, devices, options.memory_limits, machine.target)
@@ -134,10 +131,10 @@ def prepare(
             room=Room(tuple(devices), graph, supported, memory),
         )
         try:
-            failed, compile_seconds, once = _try_devices(session, supported, budget, interruption)
+            failed, compile_seconds, once = _try_devices(session, supported, budget)
             if not failed:
                 table = known or _cost_table(
-                    session, folded, graph, supported, machine, budget, interruption, compile_seconds, once
+                    session, folded, graph, supported, machine, budget, compile_seconds, once
                 )
                 return PreparedModel(whole, digest, session, table, compile_seconds, is_folded)
         except BaseException:
@@ -148,7 +145,7 @@ def prepare(
 
 
 def _try_devices(
-    session: ProfilingSession, supported: BoolArray, budget: Budget, interruption: Interruption
+    session: ProfilingSession, supported: BoolArray, budget: TuningBudget
 ) -> tuple[dict[str, ProfilingError], float, float]:
     """Compile the model on each device that supports and can hold all of it, and run it once.
 
@@ -160,7 +157,7 @@ def _try_devices(
     for d, device in enumerate(session.devices):
         if not supported[:, d].all() or (session.room and not session.room.holds_all(device)):
             continue
-        interruption.check()
+        budget.check()
         if not budget.allows(longest + once):
             raise TrainingError(
                 f"the budget of {budget.seconds:g} s does not suffice to compile the model for each device; "
@@ -199,8 +196,7 @@ def _cost_table(
     graph: ComputationGraph,
     supported: BoolArray,
     machine: Machine,
-    budget: Budget,
-    interruption: Interruption,
+    budget: TuningBudget,
     compile_seconds: float,
     once: float,
 ) -> CostTable:
@@ -217,7 +213,7 @@ def _cost_table(
         needed += (_DEVICE_RUNS * D + _PROBE_RUNS * probes) * once
         # Costs that no time is left to correct are of little use.
         if budget.allows(2 * needed):
-            transfers = _transfers(session, machine, budget, interruption) or target.transfers
+            transfers = _transfers(session, machine, budget) or target.transfers
             if budget.allows(needed):
                 profile = profile_session(
                     session, graph, supported, machine.options.pins, transfers, probe=probes > 0
@@ -231,9 +227,7 @@ class _TooLongError(Exception):
     """Measuring was given up."""
 
 
-def _transfers(
-    session: ProfilingSession, machine: Machine, budget: Budget, interruption: Interruption
-) -> TransferFit | None:
+def _transfers(session: ProfilingSession, machine: Machine, budget: TuningBudget) -> TransferFit | None:
     """Costs of launches and hand-overs, measured once per run; ``None`` when that takes too long."""
     if machine.target is not None:
         return machine.target.transfers
@@ -241,7 +235,7 @@ def _transfers(
         end = budget.spent + _LARGEST_SHARE * budget.free
 
         def check(done: int, total: int, text: str) -> None:
-            interruption.check()
+            budget.check()
             if budget.spent > end:
                 raise _TooLongError
 

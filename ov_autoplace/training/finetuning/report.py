@@ -12,11 +12,11 @@ import numpy as np
 from ov_autoplace.devices.names import fingerprint
 from ov_autoplace.policy.card import Card
 from ov_autoplace.training.finetuning.files import TuningFolder
-from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.finetuning.preparing import Machine
 from ov_autoplace.training.finetuning.result import TunedModel
 from ov_autoplace.training.finetuning.setup import FinetuneRequest
 from ov_autoplace.training.finetuning.task import TuningTask
+from ov_autoplace.training.finetuning.trials import Trial
 
 __all__ = ["card_metrics", "card_training", "tuned_model"]
 
@@ -78,7 +78,7 @@ def tuned_model(task: TuningTask, folder: TuningFolder) -> TunedModel:
         after=_measured(task, task.after),
         best=task.relative(best),
         best_single=name,
-        single_seconds=task.bench.seconds_of(single),
+        single_seconds=single.known_seconds,
         placement=replace(task.placement(best), solver=task.single_name(best)),
         file=folder.best_file(task),
         measurements=task.measurements,
@@ -87,8 +87,8 @@ def tuned_model(task: TuningTask, folder: TuningFolder) -> TunedModel:
     )
 
 
-def _measured(task: TuningTask, record: Record | None) -> float | None:
-    return None if record is None or not len(record.samples) else task.relative(record)
+def _measured(task: TuningTask, trial: Trial | None) -> float | None:
+    return None if trial is None or not len(trial.samples) else task.relative(trial)
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:

@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace._base.budget import Budget
-from ov_autoplace.training.finetuning.budget import Interruption
+from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.exploration import is_novel, work_shares
 from ov_autoplace.training.finetuning.files import TuningFolder
-from ov_autoplace.training.finetuning.measuring import Record
 from ov_autoplace.training.finetuning.policy_tuner import EXPLORED, Answers, PolicyTuner
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT, Event, TuningTask
+from ov_autoplace.training.finetuning.trials import Trial
 
 __all__ = ["TuningRounds"]
 
@@ -30,7 +29,6 @@ class TuningRounds:
         folder: Where everything measured goes at once.
         settings: The hyper-parameters.
         budget: The time that all may take.
-        interruption: Asked between the steps.
         say: Tells the caller what is going on.
         earlier_seconds: Time that the runs took which this one resumes.
     """
@@ -40,8 +38,7 @@ class TuningRounds:
         tuner: PolicyTuner,
         folder: TuningFolder,
         settings: FinetuneSettings,
-        budget: Budget,
-        interruption: Interruption,
+        budget: TuningBudget,
         say: Callable[[str], None],
         earlier_seconds: float = 0.0,
     ) -> None:
@@ -49,7 +46,6 @@ class TuningRounds:
         self._folder = folder
         self._settings = settings
         self._budget = budget
-        self._interruption = interruption
         self._say = say
         self._earlier_seconds = earlier_seconds
 
@@ -66,20 +62,20 @@ class TuningRounds:
             task.before.proposed = True
             self._log(task, Event("proposed", task.before, note=ZERO_SHOT))
         else:
-            task.before = Record(greedy, ZERO_SHOT, task.predicted(greedy))
-            if np.isfinite(task.before.predicted_seconds):
+            task.before = task.trial(ZERO_SHOT, greedy)
+            if np.isfinite(task.before.promised_seconds):
                 self._measure(task, [task.before])
         task.correct()
 
     def _race_singles(self, task: TuningTask) -> bool:
         """Find the fastest device; returns whether the budget sufficed."""
-        ran = task.bench.race_singles(task.singles)
+        ran = task.races.race_singles(task.singles)
         task.adopt_singles(ran)
         if ran:
             # Before the log, so that a killed run that measured anything has left a placement.
             self._folder.save_best(task)
-        for record in ran:
-            self._log(task, Event("measured", record, tuple(record.samples), tuple(record.reference)))
+        for trial in ran:
+            self._log(task, Event("measured", trial, tuple(trial.samples), tuple(trial.reference)))
         return bool(ran)
 
     def shortest_seconds(self, task: TuningTask) -> float:
@@ -87,13 +83,15 @@ class TuningRounds:
         forward = self._budget.duration(f"forward {task.name}")
         propose = self._budget.duration(f"propose {task.name}", unknown=3 * forward)
         propose += self._budget.duration(f"correct {task.name}")
-        return propose + task.bench.compile_seconds + _SHORTEST_ROUND * task.reference_seconds
+        return propose + task.races.bench.longest_compilation + _SHORTEST_ROUND * task.reference_seconds
 
     def last_seconds(self, task: TuningTask) -> float:
         """Estimate of :meth:`last_races`."""
-        once = max(task.bench.seconds_of(record) for record in (task.reference, task.champion))
+        once = max(trial.known_seconds for trial in (task.reference, task.champion))
         races, compilations = (1, 1) if task.champion in task.singles else (3, 4)
-        return compilations * task.bench.compile_seconds + races * 2 * self._settings.inferences * once
+        return (
+            compilations * task.races.bench.longest_compilation + races * 2 * self._settings.inferences * once
+        )
 
     def round(self, task: TuningTask) -> None:
         """One round."""
@@ -104,11 +102,11 @@ class TuningRounds:
             f"propose {task.name}", lambda: self._tuner.propose(task, task.temperature)
         )
         fresh = self._choose(task, answers)
-        fastest = min(task.relative(record) for record in task.remembered(1))
+        fastest = min(task.relative(trial) for trial in task.remembered(1))
         if fresh:
             self._measure(task, fresh)
             self._budget.timed(f"correct {task.name}", task.correct)
-        promising = any(task.relative(record) < fastest for record in fresh)
+        promising = any(task.relative(trial) < fastest for trial in fresh)
         moving = task.known(answers.greedy) is None
         task.exploration.note(self._settings, bool(fresh), promising, moving)
         self._learn(task, fresh)
@@ -120,8 +118,8 @@ class TuningRounds:
         if task.after is not None:
             self._log(task, Event("proposed", task.after, note=AFTER))
         else:
-            task.after = Record(greedy, AFTER, task.predicted(greedy))
-            if np.isfinite(task.after.predicted_seconds):
+            task.after = task.trial(AFTER, greedy)
+            if np.isfinite(task.after.promised_seconds):
                 self._measure(task, [task.after])
         while task.champion not in task.singles:
             champion = task.champion
@@ -129,12 +127,12 @@ class TuningRounds:
             if task.champion is champion:
                 return
 
-    def _choose(self, task: TuningTask, answers: Answers) -> list[Record]:
+    def _choose(self, task: TuningTask, answers: Answers) -> list[Trial]:
         """The most promising proposals that were not measured yet, the likeliest one first."""
         limit = self._settings.hopeless * task.predicted(task.best_single.assignment)
         shares = work_shares(task.table)
-        seen = [record.assignment for record in task.records.values()]
-        chosen: dict[bytes, Record] = {}
+        seen = [trial.assignment for trial in task.trials.values()]
+        chosen: dict[bytes, Trial] = {}
         for i in [0, *(1 + np.argsort(answers.seconds[1:], kind="stable")).tolist()]:
             assignment, seconds = answers.placements[i], float(answers.seconds[i])
             if not np.isfinite(seconds) or seconds > limit:
@@ -150,11 +148,11 @@ class TuningRounds:
             # Near what is known there is always something new; a measurement of it would tell nothing.
             novelty = self._settings.novelty
             if source != EXPLORED or is_novel(assignment, seen, shares, novelty):
-                chosen[assignment.tobytes()] = Record(assignment, source, seconds)
+                chosen[assignment.tobytes()] = task.trial(source, assignment, seconds)
                 seen.append(assignment)
         return list(chosen.values())
 
-    def _measure(self, task: TuningTask, fresh: Sequence[Record]) -> None:
+    def _measure(self, task: TuningTask, fresh: Sequence[Trial]) -> None:
         """Race new placements, and prove the best of them if it looks faster than every device."""
         close = [r for r in task.singles if r is not task.reference and task.relative(r) <= _CLOSE]
         before = task.champion
@@ -163,45 +161,45 @@ class TuningRounds:
         if not mix and task.champion is not before:
             self._folder.save_best(task)
         single = task.best_single
-        found = [r for r in fresh if not r.failure and task.bench.is_convincing(r, single)]
+        found = [r for r in fresh if not r.dropped and task.races.is_convincing(r, single)]
         found = [r for r in found if r.ratio.median < task.champion.ratio.median]
         if found:
             self._prove(task, min(found, key=lambda r: r.ratio.median))
-        task.bench.keep_only([task.reference, task.champion, *close])
+        task.races.bench.keep_only([task.reference, task.champion, *close])
 
-    def _prove(self, task: TuningTask, record: Record) -> None:
+    def _prove(self, task: TuningTask, trial: Trial) -> None:
         """A second compilation decides whether a mix is, or stays, the best placement."""
-        self._say(f"{task.name}: compile {record.source} again")
-        contest = task.bench.confirm(record, task.best_single, task.champion)
-        if contest is None:
+        self._say(f"{task.name}: compile {trial.name} again")
+        verdict = task.races.confirm(trial, task.best_single, task.champion)
+        if verdict is None:
             return
         before = task.champion
-        won = contest.winner.proposal.assignment is record.assignment
+        won = verdict.winner.assignment is trial.assignment
         if won:
-            task.confirm(record)
+            task.confirm(trial)
         else:
-            record.refuted = True
+            trial.refuted = True
         if task.champion is not before:
             self._folder.save_best(task)
-        self._log(task, Event("confirmed" if won else "refuted", record, note=contest.reason))
+        self._log(task, Event("confirmed" if won else "refuted", trial, note=verdict.reason))
 
-    def _race(self, task: TuningTask, others: Sequence[Record]) -> None:
+    def _race(self, task: TuningTask, others: Sequence[Trial]) -> None:
         """Race placements against the reference, and log them."""
-        before = {record.key: len(record.samples) for record in others}
-        for record in task.bench.race(task.reference, others):
-            kind, first = "again" if record.number else "measured", before[record.key]
-            task.adopt(record)
-            samples = tuple(record.samples[first:].tolist())
-            reference = tuple(record.reference[first:].tolist())
-            self._log(task, Event(kind, record, samples, reference))
+        before = {trial.key: len(trial.samples) for trial in others}
+        for trial in task.races.race(task.reference, others):
+            kind, first = "again" if trial.number else "measured", before[trial.key]
+            task.adopt(trial)
+            samples = tuple(trial.samples[first:].tolist())
+            reference = tuple(trial.reference[first:].tolist())
+            self._log(task, Event(kind, trial, samples, reference))
 
-    def _learn(self, task: TuningTask, fresh: Sequence[Record]) -> None:
+    def _learn(self, task: TuningTask, fresh: Sequence[Trial]) -> None:
         """Updates on what was measured, and on the simulator, as long as there is time."""
         label = f"update {task.name}"
         updates: list[Callable[[], object]] = [lambda: self._tuner.learn_measured(task, fresh)]
         updates += [lambda: self._tuner.learn_simulated(task)] * self._settings.simulated_updates
         for update in updates:
-            self._interruption.check()
+            self._budget.check()
             # An update is some passes forwards and backwards, until it is known how long one takes.
             guess = 4 * self._settings.epochs * self._budget.duration(f"forward {task.name}")
             if self._budget.allows(self._budget.duration(label, unknown=guess)):

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.policy.card import load_card
-from ov_autoplace.training.finetuning.budget import Interruption
+from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.policy_tuner import PolicyTuner
@@ -44,8 +43,11 @@ def run(request: FinetuneRequest) -> FinetuneResult:
     """Tune; see :func:`~ov_autoplace.training.finetune.finetune`."""
     if not request.models:
         raise OptionError("there is no model to tune on; give at least one")
-    with Interruption() as interruption, _torch_threads(request.settings.threads):
-        tuning = _Tuning(request, interruption)
+    with (
+        TuningBudget(request.budget_seconds, request.started) as budget,
+        _torch_threads(request.settings.threads),
+    ):
+        tuning = _Tuning(request, budget)
         try:
             tuning.prepare()
             return tuning.finish(tuning.measure())
@@ -68,10 +70,9 @@ def _torch_threads(count: int) -> Iterator[None]:
 class _Tuning:
     """A run while it lasts."""
 
-    def __init__(self, request: FinetuneRequest, interruption: Interruption) -> None:
+    def __init__(self, request: FinetuneRequest, budget: TuningBudget) -> None:
         self.request = request
-        self.interruption = interruption
-        self.budget = Budget(request.budget_seconds, request.started)
+        self.budget = budget
         self.folder = TuningFolder(request.out, request.resume)
         self.machine = machine_of(request)
         self.base = None if request.checkpoint is None else load_card(request.checkpoint)
@@ -101,7 +102,7 @@ class _Tuning:
             self._say(f"{name}: profile")
             before = self.budget.spent
             known = None if saved is None else self.folder.load_table(name)
-            task = load_task(name, source, self.request, self.machine, self.budget, self.interruption, known)
+            task = load_task(name, source, self.request, self.machine, self.budget, known)
             self.tasks.append(task)
             task.seconds = self.budget.spent - before + (saved["seconds_of"][name] if saved else 0.0)
             if saved is not None and saved["digests"][name] != task.prepared.digest:
@@ -121,7 +122,6 @@ class _Tuning:
             self.folder,
             self.request.settings,
             self.budget,
-            self.interruption,
             self._say,
             self.earlier_seconds,
         )
@@ -129,7 +129,7 @@ class _Tuning:
     def _learn_again(self, task: TuningTask, saved: Mapping[str, Any] | None) -> None:
         """Learn from what was measured after the state was saved, before the run was killed."""
         known = saved["measurements"][task.name] if saved is not None else 0
-        fresh = [record for record in task.records.values() if record.number > known]
+        fresh = [trial for trial in task.trials.values() if trial.number > known]
         if saved is not None and fresh:
             self.tuner.learn_measured(task, fresh)
 
@@ -162,7 +162,7 @@ class _Tuning:
         """One round of each model that there is time for; returns how many there were."""
         rounds = 0
         for task in tasks:
-            self.interruption.check()
+            self.budget.check()
             if self.budget.allows(self.rounds.shortest_seconds(task)):
                 self._on_account_of(task, self.rounds.round)
                 rounds += 1

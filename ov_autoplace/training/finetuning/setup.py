@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import openvino as ov
 
-from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.decide.options import PlacerOptions
@@ -24,11 +23,11 @@ from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.network import make_network
-from ov_autoplace.training.finetuning.budget import Interruption
-from ov_autoplace.training.finetuning.measuring import Workbench
+from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.preparing import Machine, prepare
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import TuningTask
+from ov_autoplace.training.finetuning.trials import ReferenceRaces
 
 __all__ = [
     "FinetuneRequest",
@@ -129,8 +128,7 @@ def load_task(
     source: Source,
     request: FinetuneRequest,
     machine: Machine,
-    budget: Budget,
-    interruption: Interruption,
+    budget: TuningBudget,
     known: CostTable | None = None,
 ) -> TuningTask:
     """Read, compile and profile a model.
@@ -141,25 +139,23 @@ def load_task(
         request: The constraints.
         machine: The devices.
         budget: The time that all may take.
-        interruption: Asked between the steps.
         known: The costs that an earlier run measured.
     """
     model = source if isinstance(source, ov.Model) else read_model(machine.core, Path(source))
     try:
-        prepared = prepare(model, machine, budget, interruption, known)
+        prepared = prepare(model, machine, budget, known)
     except (TrainingError, ProfilingError) as cause:
         raise type(cause)(f"{name}: {cause}") from cause
     try:
-        bench = Workbench(
+        races = ReferenceRaces(
             prepared.session,
             prepared.table,
             budget,
-            interruption,
             request.settings.inferences,
             request.options.seed,
+            prepared.compile_seconds,
         )
-        bench.note_compilation(prepared.compile_seconds)
-        return TuningTask(name, prepared, bench, request.options.memory_limits, request.options.pins)
+        return TuningTask(name, prepared, races, request.options.memory_limits, request.options.pins)
     except BaseException:
         prepared.session.close()
         raise

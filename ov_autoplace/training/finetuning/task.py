@@ -20,8 +20,8 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.finetuning.exploration import Exploration
-from ov_autoplace.training.finetuning.measuring import Record, Workbench
 from ov_autoplace.training.finetuning.preparing import PreparedModel
+from ov_autoplace.training.finetuning.trials import ReferenceRaces, Trial
 
 __all__ = ["AFTER", "ZERO_SHOT", "Event", "TuningTask", "placement_text"]
 
@@ -34,19 +34,19 @@ AFTER = "policy after tuning"
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the measurement log, beside the record that it is about.
+    """One line of the measurement log, beside the trial that it is about.
 
     Attributes:
         kind: ``measured`` (a placement for the first time), ``again`` (more runs of a known one),
             ``proposed`` (the policy proposed a known one, and nothing was run), ``confirmed`` or ``refuted``
             (compiled again and raced again).
-        record: The placement.
+        trial: The placement.
         samples, reference: Seconds of this race alone.
         note: Why.
     """
 
     kind: str
-    record: Record
+    trial: Trial
     samples: tuple[float, ...] = ()
     reference: tuple[float, ...] = ()
     note: str = ""
@@ -60,7 +60,7 @@ class TuningTask:
         table: Costs as they were profiled.
         corrected: The same, corrected by what was measured.
         environment: The simulator of ``corrected``, with ``graph`` as its only graph.
-        records: All placements that were measured or tried, by key.
+        trials: All placements that were measured or tried, by key.
         reference: The placement in every race: the fastest single device of the first race.
         before: The greedy answer of the policy as it was at the start.
         after: That of the tuned policy.
@@ -74,88 +74,88 @@ class TuningTask:
         self,
         name: str,
         prepared: PreparedModel,
-        bench: Workbench,
+        races: ReferenceRaces,
         memory_limits: Mapping[str, float],
         pins: Mapping[str, str],
     ) -> None:
         self.name = name
         self.prepared = prepared
-        self.bench = bench
+        self.races = races
         self.table = prepared.table
         self.problem = Problem.of(prepared.table, memory_limits, pins)
-        self.records: dict[bytes, Record] = {}
-        self.before: Record | None = None
-        self.after: Record | None = None
+        self.trials: dict[bytes, Trial] = {}
+        self.before: Trial | None = None
+        self.after: Trial | None = None
         self.rounds = 0
         self.seconds = 0.0
         self.exploration = Exploration()
         self.temperature = 1.0
         self.singles = self._singles()
-        self.reference = min(self.singles, key=lambda record: record.predicted_seconds)
-        self._confirmed: list[Record] = []
+        self.reference = min(self.singles, key=lambda trial: trial.promised_seconds)
+        self._confirmed: list[Trial] = []
         self._use(self.table)
 
     @property
     def measurements(self) -> int:
         """How many placements were measured, the single devices included."""
-        return sum(record.number > 0 for record in self.records.values())
+        return sum(trial.number > 0 for trial in self.trials.values())
 
     @property
     def reference_seconds(self) -> float:
         """Latency of the reference, all races together."""
-        return self.bench.seconds_of(self.reference)
+        return self.reference.known_seconds
 
     @property
-    def champion(self) -> Record:
+    def champion(self) -> Trial:
         """The best placement that is proven, which is what is on disk.
 
         The last mix of devices that was confirmed and not refuted since: each of them beat the one before.
         """
-        proven = [record for record in self._confirmed if not record.refuted]
+        proven = [trial for trial in self._confirmed if not trial.refuted]
         return proven[-1] if proven else self.best_single
 
-    def confirm(self, record: Record) -> None:
+    def confirm(self, trial: Trial) -> None:
         """A placement won, compiled anew, against the best single device and against the champion."""
-        if record not in self._confirmed:
-            self._confirmed.append(record)
+        if trial not in self._confirmed:
+            self._confirmed.append(trial)
 
     @property
-    def best_single(self) -> Record:
+    def best_single(self) -> Trial:
         """The fastest single device as far as measured; what stands for it where none may run everything."""
-        return min(self.singles, key=lambda record: (record.ratio.median, record.predicted_seconds))
+        return min(self.singles, key=lambda trial: (trial.ratio.median, trial.promised_seconds))
 
-    def single_name(self, record: Record) -> str:
+    def single_name(self, trial: Trial) -> str:
         """Name of the device of a placement on one device, else of who proposed it."""
-        return self.table.devices[int(record.assignment[0])] if record.is_single else record.source
+        return self.table.devices[int(trial.assignment[0])] if trial.is_single else trial.name
 
-    def relative(self, record: Record) -> float:
+    def relative(self, trial: Trial) -> float:
         """Measured latency over that of the best single device; infinite when it was never run."""
-        return record.ratio.median / self.best_single.ratio.median
+        return trial.ratio.median / self.best_single.ratio.median
 
-    def relative_high(self, record: Record) -> float:
+    def relative_high(self, trial: Trial) -> float:
         """Upper end of the interval of :meth:`relative`."""
-        return record.ratio.high / self.best_single.ratio.median
+        return trial.ratio.high / self.best_single.ratio.median
 
-    def known(self, assignment: IntArray) -> Record | None:
-        """The record of a placement that was measured, or that failed."""
-        return self.records.get(assignment.tobytes())
+    def known(self, assignment: IntArray) -> Trial | None:
+        """The trial of a placement that was measured, or that failed."""
+        return self.trials.get(assignment.tobytes())
 
-    def adopt(self, record: Record) -> None:
+    def adopt(self, trial: Trial) -> None:
         """Count a placement that was just measured or tried for the first time."""
-        if record.key not in self.records:
-            self.records[record.key] = record
-            record.number = self.measurements + 1
+        if trial.key not in self.trials:
+            self.trials[trial.key] = trial
+            trial.number = self.measurements + 1
 
-    def adopt_singles(self, raced: Sequence[Record]) -> None:
+    def adopt_singles(self, raced: Sequence[Trial]) -> None:
         """Count the single devices that were raced in turns; the first one, the fastest, is the reference."""
-        for record in raced:
-            self.adopt(record)
+        for trial in raced:
+            self.adopt(trial)
         self.reference = next(iter(raced), self.reference)
 
-    def remembered(self, count: int) -> list[Record]:
+    def remembered(self, count: int) -> list[Trial]:
         """The best placements measured so far."""
-        run = [record for record in self.records.values() if len(record.samples)]
-        return sorted(run, key=lambda record: record.ratio.median)[:count]
+        run = [trial for trial in self.trials.values() if len(trial.samples)]
+        return sorted(run, key=lambda trial: trial.ratio.median)[:count]
 
     def correct(self) -> None:
         """Fit the costs to everything that was measured.
@@ -165,9 +165,9 @@ class TuningTask:
         """
         seconds = self.reference_seconds
         observed = [
-            Observation(record.assignment, record.ratio.median * seconds)
-            for record in self.records.values()
-            if len(record.samples)
+            Observation(trial.assignment, trial.ratio.median * seconds)
+            for trial in self.trials.values()
+            if len(trial.samples)
         ]
         if observed:
             self._use(corrected_table(self.table, observed))
@@ -189,15 +189,26 @@ class TuningTask:
 
         What was faster by the luck of one compilation counts as no faster than what is proven.
         """
-        record = self.known(assignment)
-        if record is not None:
-            measured = self.relative(record)
-            return max(measured, self.relative(self.champion)) if record.refuted else measured
+        trial = self.known(assignment)
+        if trial is not None:
+            measured = self.relative(trial)
+            return max(measured, self.relative(self.champion)) if trial.refuted else measured
         return self.predicted(assignment) / self.predicted(self.best_single.assignment)
 
-    def placement(self, record: Record) -> Placement:
+    def trial(self, name: str, assignment: IntArray, predicted_seconds: float | None = None) -> Trial:
+        """A placement that was not measured yet.
+
+        Args:
+            name: Who proposed it.
+            assignment: Device of each group, ``int32[G]``.
+            predicted_seconds: Simulated with the corrected costs, unless that is to be done.
+        """
+        seconds = self.predicted(assignment) if predicted_seconds is None else predicted_seconds
+        return Trial(name, seconds, 0, assignment=assignment)
+
+    def placement(self, trial: Trial) -> Placement:
         """A device for every op of the model, also for those that were folded away."""
-        placement = Placement.of_groups(self.table, record.assignment)
+        placement = Placement.of_groups(self.table, trial.assignment)
         if not self.prepared.is_folded:
             return placement
         placement = replace(placement, given={})
@@ -205,24 +216,24 @@ class TuningTask:
 
     def line(self, event: Event) -> dict[str, Any]:
         """An event as a line of the measurement log; all that is known of the task is in its lines."""
-        record = event.record
+        trial = event.trial
         return {
             "model": self.name,
             "kind": event.kind,
-            "measurement": record.number,
+            "measurement": trial.number,
             "round": self.rounds,
             "temperature": self.temperature,
-            "source": record.source,
+            "source": trial.name,
             "reference": self.single_name(self.reference),
-            "predicted_ms": 1e3 * record.predicted_seconds,
-            "relative": self.relative(record) if len(record.samples) else None,
+            "predicted_ms": 1e3 * trial.promised_seconds,
+            "relative": self.relative(trial) if len(trial.samples) else None,
             "best": self.relative(self.champion) if len(self.champion.samples) else None,
-            "subgraphs": record.subgraphs,
-            "failure": record.failure,
+            "subgraphs": trial.subgraphs,
+            "failure": trial.dropped,
             "note": event.note,
             "ms": [1e3 * seconds for seconds in event.samples],
             "reference_ms": [1e3 * seconds for seconds in event.reference],
-            "placement": placement_text(record),
+            "placement": placement_text(trial.assignment),
         }
 
     def restore(self, lines: Sequence[Mapping[str, Any]]) -> None:
@@ -241,28 +252,29 @@ class TuningTask:
         known = (assignment >= 0) & (assignment < self.table.num_devices)
         if len(assignment) != len(self.table) or not known.all():
             raise TrainingError(f"the measurement log holds placements of another model than {self.name!r}")
-        record = self.records.get(assignment.tobytes())
-        if record is None:
+        trial = self.trials.get(assignment.tobytes())
+        if trial is None:
             single = next((r for r in self.singles if r.key == assignment.tobytes()), None)
-            record = single or Record(assignment, line["source"], _seconds(line["predicted_ms"]))
-            self.records[record.key] = record
-        record.number = line["measurement"]
-        record.subgraphs, record.failure = line["subgraphs"], line["failure"]
+            seconds = _seconds(line["predicted_ms"])
+            trial = single or Trial(line["source"], seconds, line["subgraphs"], assignment=assignment)
+            self.trials[trial.key] = trial
+        trial.number = line["measurement"]
+        trial.subgraphs, trial.dropped = line["subgraphs"], line["failure"]
         if line["ms"] and line["kind"] != "refuted" and line["kind"] != "confirmed":
-            record.add(np.array(line["ms"]) / 1e3, np.array(line["reference_ms"]) / 1e3)
-        record.proposed |= line["kind"] == "proposed"
+            trial.add(np.array(line["ms"]) / 1e3, np.array(line["reference_ms"]) / 1e3)
+        trial.proposed |= line["kind"] == "proposed"
         if ZERO_SHOT in (line["source"], line["note"]):
-            self.before = record
+            self.before = trial
         self.reference = self._single_called(line["reference"])
         if line["kind"] == "confirmed":
-            self.confirm(record)
-        record.refuted |= line["kind"] == "refuted"
+            self.confirm(trial)
+        trial.refuted |= line["kind"] == "refuted"
         self.rounds = line["round"]
 
-    def _single_called(self, name: str) -> Record:
-        for record in self.singles:
-            if self.single_name(record) == name:
-                return record
+    def _single_called(self, name: str) -> Trial:
+        for trial in self.singles:
+            if self.single_name(trial) == name:
+                return trial
         raise TrainingError(
             f"the measurement log compares {self.name!r} with {name[:60]!r}, which cannot run all of it here"
         )
@@ -273,27 +285,26 @@ class TuningTask:
         self.graph = policy_graph(problem)
         self.environment = Environment([problem])
 
-    def _singles(self) -> list[Record]:
+    def _singles(self) -> list[Trial]:
         """The legal placements on one device; where there is none, the solver's answer in their place."""
-        records = []
+        trials = []
         for d, units in self.problem.evaluator.singles().items():
             device, assignment = self.table.devices[d], self.problem.units.to_groups(units)
-            seconds = simulate(self.table, assignment).latency_seconds
-            records.append(Record(assignment, device, seconds))
-        records = [record for record in records if np.isfinite(record.predicted_seconds)]
-        if not records:
-            records.append(self._solved())
-        return records
+            schedule = simulate(self.table, assignment)
+            trials.append(Trial(device, schedule.latency_seconds, schedule.subgraphs, assignment=assignment))
+        trials = [trial for trial in trials if np.isfinite(trial.promised_seconds)]
+        if not trials:
+            trials.append(self._solved())
+        return trials
 
-    def _solved(self) -> Record:
+    def _solved(self) -> Trial:
         answer = solve_problem(self.problem, "auto", SolverOptions())
-        assert answer.latency_seconds is not None
-        return Record(answer.assignment, answer.solver, answer.latency_seconds)
+        return self.trial(answer.solver, answer.assignment, answer.latency_seconds)
 
 
-def placement_text(record: Record) -> str:
+def placement_text(assignment: IntArray) -> str:
     """A placement as text: one character per group, ``0`` for the first device."""
-    return (record.assignment + ord("0")).astype(np.uint32).tobytes().decode("utf-32-le")
+    return (assignment + ord("0")).astype(np.uint32).tobytes().decode("utf-32-le")
 
 
 def _assignment(text: str) -> IntArray:

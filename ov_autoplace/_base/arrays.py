@@ -6,6 +6,7 @@ Rows of different lengths lie in one array (compressed sparse rows): row r is
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,11 +53,11 @@ def rows_of(offsets: IntArray) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
-def grouped(values: IntArray, rows: IntArray, num_rows: int) -> list[list[int]]:
+def grouped(values: NDArray[np.integer], rows: IntArray, num_rows: int) -> list[list[int]]:
     """The values of each row; those of one row keep their order."""
     ordered = values[np.argsort(rows, kind="stable")].tolist()
     offsets = offsets_of(np.bincount(rows, minlength=num_rows)).tolist()
-    return [ordered[begin:end] for begin, end in zip(offsets, offsets[1:], strict=False)]
+    return [ordered[begin:end] for begin, end in pairwise(offsets)]
 
 
 def csr_from_lists(lists: list[list[int]]) -> tuple[IntArray, IntArray]:

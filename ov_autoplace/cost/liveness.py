@@ -19,7 +19,10 @@ from ov_autoplace._base.arrays import FloatArray, IntArray, offsets_of, rows_of
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
 
-__all__ = ["Liveness", "held_bytes", "liveness_of", "static_bytes"]
+__all__ = ["MEMORY_TOLERANCE", "Liveness", "held_bytes", "liveness_of", "static_bytes"]
+
+MEMORY_TOLERANCE = 1 + 1e-12
+"""A limit holds up to this factor: sums of bytes in another order differ in their last digits."""
 
 
 @dataclass(frozen=True, eq=False)

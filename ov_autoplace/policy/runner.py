@@ -14,6 +14,7 @@ import openvino as ov
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import IntArray
+from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.errors import CheckpointError, PlacementError
 from ov_autoplace.policy.card import (
     CONSTANTS,
@@ -214,7 +215,7 @@ def choose(scores: NDArray[np.floating], graph: PolicyGraph) -> IntArray:
     free: IntArray = scores.argmax(axis=1).astype(np.int32)
     units = graph.problem.units
     held = np.bincount(free, units.packing_bytes, graph.num_devices)
-    if (held <= units.memory_capacity * (1 + 1e-12)).all():
+    if (held <= units.memory_capacity * MEMORY_TOLERANCE).all():
         return free
     in_order = np.arange(len(graph))
     for order in (in_order, np.argsort(-units.packing_bytes, kind="stable")):
@@ -227,7 +228,7 @@ def choose(scores: NDArray[np.floating], graph: PolicyGraph) -> IntArray:
 
 def _masked(scores: NDArray[np.floating], graph: PolicyGraph, order: NDArray[np.integer]) -> IntArray | None:
     units = graph.problem.units
-    room = (units.memory_capacity * (1 + 1e-12)).tolist()
+    room = (units.memory_capacity * MEMORY_TOLERANCE).tolist()
     size = units.packing_bytes.tolist()
     preferred = np.argsort(-scores, axis=1, kind="stable").tolist()
     allowed = graph.allowed.tolist()

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, offsets_of, rows_of
-from ov_autoplace.cost.liveness import Liveness, liveness_of, static_bytes
+from ov_autoplace.cost.liveness import MEMORY_TOLERANCE, Liveness, liveness_of, static_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.problem.constraints import Constraints
 
@@ -131,7 +131,7 @@ class UnitGraph:
     @cached_property
     def may_overflow(self) -> BoolArray:
         """Which devices could be asked to hold more than they can, ``bool[D]``."""
-        return np.asarray(self.memory_capacity * (1 + 1e-12) < self.most_bytes)
+        return np.asarray(self.memory_capacity * MEMORY_TOLERANCE < self.most_bytes)
 
     @cached_property
     def most_bytes(self) -> float:
@@ -233,4 +233,4 @@ class UnitGraph:
 
     def fits(self, device: IntArray) -> bool:
         """Whether no device holds more than its capacity (sums are compared up to rounding)."""
-        return bool((self.memory_of(device) <= self.memory_capacity * (1 + 1e-12)).all())
+        return bool((self.memory_of(device) <= self.memory_capacity * MEMORY_TOLERANCE).all())

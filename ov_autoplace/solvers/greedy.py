@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray, grouped, rows_of
+from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.problem import Problem
@@ -32,7 +33,7 @@ def greedy_assignment(table: CostTable, units: UnitGraph) -> IntArray:
     D = units.num_devices
     inputs = grouped(rows_of(units.offsets), units.consumers, len(units))
     seconds, size = units.op_seconds.tolist(), units.packing_bytes.tolist()
-    room = (units.memory_capacity * (1 + 1e-12)).tolist()
+    room = (units.memory_capacity * MEMORY_TOLERANCE).tolist()
     producer, tensor_bytes = units.producer.tolist(), units.tensor_bytes.tolist()
     latency, rate = units.transfer_latency.tolist(), units.transfer_seconds_per_byte.tolist()
     chosen = [-1] * len(units)

@@ -1,4 +1,4 @@
-"""Putting a cost table together from a coarse graph, op times and what hand-overs cost."""
+"""Putting a cost table together from a coarse graph, op times and what transfers cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def assemble_table(
         coarse: Co-location groups of a model, G of them.
         devices: Device names, D.
         op_seconds: Run time of each group on each device, ``float64[G, D]``; ``inf`` = cannot run there.
-        transfers: Costs of launches and hand-overs; must know ``devices``.
+        transfers: Costs of launches and transfers; must know ``devices``.
         memory_capacity: Bytes per device, ``float64[D]``; ``None`` = not limited.
         source: Where the times come from, see :class:`CostTable`.
 

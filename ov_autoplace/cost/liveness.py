@@ -1,7 +1,7 @@
 """Memory that a placement takes: weights, and the results that are alive at once.
 
 Groups run one after the other in the table's order. A result is held by every device that makes or reads it,
-from when it is made until its last reader has run: HETERO gives both ends of a hand-over a buffer of their
+from when it is made until its last reader has run: HETERO gives both ends of a transfer a buffer of their
 own. The interval does not depend on the placement, so what a device holds at a moment is a sum over
 results that are on it, which a mixed-integer program can say, too.
 """

@@ -35,9 +35,9 @@ class CostTable:
         tensor_is_constant: Constants shared by several groups: no transfer and no dependency, but
             consumers on the producer's device join its subgraph, ``bool[T]``.
         tensor_uncuttable: Tensors whose producer and consumers must share a device, ``bool[T]``.
-        transfer_latency: Fixed seconds of one hand-over, ``float64[D, D]`` (from, to); the diagonal is a
-            hand-over between two subgraphs of one device.
-        transfer_seconds_per_byte: Seconds per byte of one hand-over, ``float64[D, D]``.
+        transfer_latency: Fixed seconds of one transfer, ``float64[D, D]`` (from, to); the diagonal is a
+            transfer between two subgraphs of one device.
+        transfer_seconds_per_byte: Seconds per byte of one transfer, ``float64[D, D]``.
         launch_seconds: Fixed seconds per subgraph, ``float64[D]``.
         mix_seconds: Fixed seconds that a placement on more than one device pays once: a device that idles
             while another works has to wake up for its next subgraph.

@@ -56,7 +56,7 @@ class MeasuredRun:
 
     Attributes:
         stages: The submodels in the order in which HETERO runs them.
-        seconds: Median latency of the same runs, hand-overs and dispatch included.
+        seconds: Median latency of the same runs, transfers and dispatch included.
         runs: Number of runs.
     """
 

@@ -153,7 +153,7 @@ class Schedule:
         subgraphs: Number of subgraphs that HETERO would compile.
         device_seconds: Busy time of each device, in order of the table's devices.
         memory_bytes: The most bytes that each device holds at once: weights, and results alive together.
-        transfer_seconds: Time spent in hand-overs.
+        transfer_seconds: Time spent in transfers.
         subgraph_of: Subgraph of each group, ``int32[G]``, numbered in order of first appearance.
     """
 

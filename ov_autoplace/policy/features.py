@@ -55,7 +55,7 @@ class PolicyGraph:
             tensors between the same two units are one edge, ``int64[E]``.
         edge_offsets: CSR by target, ``int64[N + 1]``.
         edge_cost: Price of the edge by ``scale_seconds`` with the producer on the row's and the consumer on
-            the column's device: hand-overs and one launch; 0 on the diagonal, ``float32[E, D, D]``.
+            the column's device: transfers and one launch; 0 on the diagonal, ``float32[E, D, D]``.
         edge_share: Part of the price that remains when all consumers of its tensors receive them
             together, ``float32[E]``.
         scale_seconds: What costs were divided by.

@@ -38,7 +38,7 @@ class DrawnGraph:
         row: A long graph is broken like lines of text: line of each node, from the top, ``int32[N]``.
         middle: Height of each line's middle, ``float64[R]``.
         edges: ``int32[E, 2]``, each once.
-        is_cut: Whether an edge is a hand-over, ``bool[E]``.
+        is_cut: Whether an edge is a transfer, ``bool[E]``.
         is_collapsed: Whether nodes stand for several groups.
     """
 
@@ -133,7 +133,7 @@ def _broken_into_rows(layer: IntArray, height: FloatArray) -> tuple[FloatArray, 
 
 
 def _edges(ends: IntArray, crosses: BoolArray) -> tuple[IntArray, BoolArray]:
-    """Each pair of different nodes once, and whether any tensor between them is handed over."""
+    """Each pair of different nodes once, and whether any tensor between them is transferred."""
     differ = ends[:, 0] != ends[:, 1]
     ends, crosses = ends[differ], crosses[differ]
     edges, which = np.unique(ends, axis=0, return_inverse=True)

@@ -55,7 +55,7 @@ def solve_auto(problem: Problem, options: SolverOptions) -> Placement:
         proposals, bound = cut_proposals(evaluator)
     else:
         proposals, bound = _on_many_devices(evaluator, options)
-    # Cuts do not see the circles that HETERO takes apart, and where these are dear all their proposals may be
+    # Cuts do not see the cycles that HETERO takes apart, and where these are dear all their proposals may be
     # far off; walking along the graph happens to make fewer of them.
     with suppress(PlacementError):  # of which the proposals found a way around
         proposals = [*proposals, greedy_assignment(table, units)]

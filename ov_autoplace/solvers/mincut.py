@@ -42,7 +42,7 @@ def cut_proposals(evaluator: Evaluator) -> tuple[list[IntArray], float]:
     """Single devices, and placements from minimum cuts on two devices.
 
     The first cut minimises the relaxed objective: its value is the bound. Cuts that also charge a launch
-    with each transfer are exact for chains, where each hand-over begins one subgraph. Where subgraphs
+    with each transfer are exact for chains, where each transfer begins one subgraph. Where subgraphs
     depend on each other in a cycle, which HETERO has to split, two more kinds follow: with dearer
     transfers, and without a way back, which leaves no cycle.
 

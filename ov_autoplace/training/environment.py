@@ -23,7 +23,7 @@ from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["Environment"]
 
-# Nodes that HETERO's cutting of circles may visit. In the worst case (a ladder with all rungs on the other
+# Nodes that HETERO's cutting of cycles may visit. In the worst case (a ladder with all rungs on the other
 # device) 50 million take two seconds; with random placements of a network they take milliseconds.
 _MOST_WORK = 50_000_000
 
@@ -70,7 +70,7 @@ class Environment:
         Returns:
             Seconds, ``float64[B, k]``; ``inf`` = masked: a unit on a device that may not run it, more memory
             than a device has, a cut through what must stay together, or so many subgraphs waiting for each
-            other in a circle that HETERO would take seconds to sort them out.
+            other in a cycle that HETERO would take seconds to sort them out.
         """
         rows = [_latencies_of(p, a) for p, a in zip(self.problems, actions, strict=True)]
         return np.stack(rows)

@@ -66,7 +66,7 @@ def test_results_of_a_chain_are_freed_behind_the_last_reader() -> None:
     )
     # Ten weights of one byte, and never more than a group's input and output.
     assert held_bytes(table, np.zeros(10, dtype=np.int32)).tolist() == [30.0, 0.0]
-    # A tensor that is handed over is held on both sides.
+    # A tensor that is transferred is held on both sides.
     halves = np.repeat([0, 1], 5).astype(np.int32)
     assert held_bytes(table, halves).tolist() == [25.0, 25.0]
 

@@ -22,7 +22,7 @@ GRAPHS = Path(__file__).parents[1] / "data" / "dnn-partitioning"
 
 @pytest.fixture
 def fastest(tmp_path: Path) -> Path:
-    """A policy that prefers the fastest device of each unit, whatever hand-overs cost."""
+    """A policy that prefers the fastest device of each unit, whatever transfers cost."""
     return handmade(tmp_path / "fastest")
 
 

@@ -103,15 +103,15 @@ def test_actions_of_a_batch_are_cut_at_the_graphs():
         environment.split(np.zeros((2, 7), dtype=int))
 
 
-def test_a_placement_whose_subgraphs_wait_for_each_other_in_a_huge_circle_is_masked(monkeypatch):
+def test_a_placement_whose_subgraphs_wait_for_each_other_in_a_huge_cycle_is_masked(monkeypatch):
     """A ladder with all rungs on the other device: HETERO would cut it rung by rung."""
     rungs = 50
     tensors = [(2 * i, 1.0, [2 * i + 1, 2 * i + 2]) for i in range(rungs)]
     tensors += [(2 * i + 1, 1.0, [2 * i + 2]) for i in range(rungs)]
     table = make_table(np.ones((2 * rungs + 1, 2)), tensors)
-    circle = np.arange(len(table)) % 2
+    cycle = np.arange(len(table)) % 2
     halves = (np.arange(len(table)) > rungs).astype(int)
     environment = environment_of(table)
-    assert np.isfinite(environment.latencies([np.stack([circle, halves])])).all()
+    assert np.isfinite(environment.latencies([np.stack([cycle, halves])])).all()
     monkeypatch.setattr("ov_autoplace.training.environment._MOST_WORK", 1000)
-    assert np.isfinite(environment.latencies([np.stack([circle, halves])])[0]).tolist() == [False, True]
+    assert np.isfinite(environment.latencies([np.stack([cycle, halves])])[0]).tolist() == [False, True]

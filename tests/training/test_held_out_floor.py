@@ -44,7 +44,7 @@ class HeldOut(NamedTuple):
 def problems() -> list[HeldOut]:
     """Each held-out family on machines of two devices of about equal speed, both of which run everything.
 
-    Hand-overs are rather cheap, so that there is something to decide.
+    Transfers are rather cheap, so that there is something to decide.
     """
     targets = RandomTargets(balance=0.2, crossing=(-1.5, 0.5), unsupported=0.0, estimate=0.0, untyped=0.0)
     made = []

@@ -7,7 +7,7 @@
 //      too, until nothing changes (FeedbackSplitter).
 //   3. While subgraphs still wait for each other in a cycle, one node after the other is cut off from its
 //      inputs (Isolation).
-//   4. A subgraph of constants only makes no submodel: constants are copied, never handed over.
+//   4. A subgraph of constants only makes no submodel: constants are copied, never transferred.
 // HETERO works on the whole model in every round. Here only the cycles of subgraphs that wait for each other
 // are looked at, because nothing outside a cycle can change what happens in it, and where a cycle lasts for
 // many rounds, only what the last round changed.

@@ -55,7 +55,7 @@ def expected_costs(level: LevelBatch, probability: Tensor, implementation: str) 
         implementation: Of message passing.
 
     Returns:
-        ``[n, D, 2]``: own time plus full hand-overs, and own time plus shared ones.
+        ``[n, D, 2]``: own time plus full transfers, and own time plus shared ones.
     """
     there = probability[level.arcs.source].unsqueeze(1)
     price = (level.arc_price * there).sum(dim=2)

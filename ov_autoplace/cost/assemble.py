@@ -26,7 +26,7 @@ def assemble_table(
     """A cost table over the groups of ``coarse``.
 
     A group holds its weights and its results in memory. Consumers that read a tensor through several
-    ports stand once.
+    ports are named once.
 
     Args:
         coarse: Co-location groups of a model, G of them.

@@ -84,7 +84,7 @@ def timeline_of(explanation: Explanation) -> Timeline:
     by_subgraph = np.argsort(subgraph_of, kind="stable")
     bounds = np.searchsorted(subgraph_of[by_subgraph], np.arange(explanation.schedule.subgraphs + 1))
 
-    # What mixing devices costs once has no place of its own in the order: it stands before everything.
+    # What mixing devices costs once has no place of its own in the order: it comes before everything.
     now = table.mix_seconds if len(np.unique(device_of)) > 1 else 0.0
     start = np.zeros(len(table))
     stages: list[Stage] = []

@@ -18,7 +18,7 @@ def group_graph(view: GraphView, labels: IntArray) -> tuple[ComputationGraph, Bo
     A group is named after its heaviest op (one that is not light, then most flops, then most bytes),
     whose type, precision and shape it takes. Flops and weights are the sums over the members; input and
     output bytes are the sums over the members that run. A tensor is what one output port sends to other
-    groups: every reading group stands once, and ports are numbered anew within each group.
+    groups: every reading group is named once, and ports are numbered anew within each group.
 
     Args:
         view: The graph of the ops, N.
@@ -83,7 +83,7 @@ def _heaviest_members(view: GraphView, labels: IntArray, num_groups: int) -> lis
 def _crossing_tensors(view: GraphView, labels: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Tensors that other groups read, their reading groups, and how many these are.
 
-    Tensors stand by producing group, then by producing op and port; the groups that read one ascend.
+    Tensors are ordered by producing group, then by producing op and port; the groups that read one ascend.
     """
     graph = view.graph
     producer, consumer = labels[view.edge_source], labels[view.edge_target]

@@ -136,7 +136,7 @@ def shape_links(
 ) -> list[tuple[int, int, int]]:
     """Edges along which knowledge of shapes is lost: producer, consumer and :class:`LinkKind`.
 
-    They stand in topological order of the consumers, so that one pass over them judges a placement.
+    They are in topological order of the consumers, so that one pass over them judges a placement.
 
     Args:
         model: The model; a clone is inferred anew.

@@ -25,7 +25,7 @@ class MeasuredNode:
     Attributes:
         name, kind: As the plugin names it and its type.
         kernel: Kernel and precision, in the plugin's words.
-        ops: The model's ops that it stands for.
+        ops: The model's ops that it computes.
         seconds: Mean time of one run.
     """
 

@@ -2,7 +2,7 @@
 
 A model that is larger than an accelerator must never be compiled for it as a whole, not even to be measured.
 Such a device gets one piece of the model at a time, through HETERO, as large as it can hold, while the rest
-stands on other devices.
+is on other devices.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The model is a diamond: ``first`` feeds ``second`` and ``join``, ``second`` feeds ``join``. Its eight
 placements on two devices i and j cut it in every way that matters: ``ijj`` is two subgraphs and one tensor,
 ``iij`` two subgraphs and two tensors (which tells launches from transfers), ``iji`` three subgraphs and a
-tensor from i to i, because HETERO must not merge two subgraphs that another one stands between. The ops'
+tensor from i to i, because HETERO must not merge two subgraphs that another one is between. The ops'
 own times are unknowns of the same fit, one per op, device and size; a chain of ``first`` ops alone on one
 device tells the ops apart, without which a slow op could not be told from a slow direction.
 """

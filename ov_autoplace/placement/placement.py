@@ -64,7 +64,7 @@ class Placement:
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, str]) -> Placement:
-        """A placement from ``{op friendly name: device}``; devices stand in order of appearance."""
+        """A placement from ``{op friendly name: device}``; devices are in order of appearance."""
         for name, device in mapping.items():
             if isinstance(name, str) and isinstance(device, str) and not is_unicode(name + device):
                 raise PlacementError(

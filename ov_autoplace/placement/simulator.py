@@ -161,7 +161,7 @@ def _device_indices(values: ArrayLike) -> IntArray:
 def wiring_of_groups(table: CostTable) -> Wiring:
     """The wiring of a table that knows no ops: a node per group, and one per shared constant.
 
-    A shared constant stands on its group's device, as it does for HETERO, joins its readers there, and
+    A shared constant is on its group's device, as it does for HETERO, joins its readers there, and
     readers elsewhere have a boundary towards it that is never paid for.
     """
     G = len(table)

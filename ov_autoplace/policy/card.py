@@ -33,10 +33,10 @@ __all__ = [
 ]
 
 BASE = "base"
-"""What stands for the checkpoint that comes with the package."""
+"""The name of the checkpoint that comes with the package."""
 
 NO_POLICY = "none"
-"""What stands for no policy at all."""
+"""The name of no policy at all."""
 
 SCHEMA, VERSION = "ov-autoplace/policy", 1
 CARD, WEIGHTS, GRAPH, CONSTANTS = "card.json", "policy.safetensors", "policy.xml", "policy.bin"

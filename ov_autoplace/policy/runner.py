@@ -104,7 +104,7 @@ class PolicyRunner:
             _wait(ended)
 
     def scores(self, graph: PolicyGraph) -> NDArray[np.float32]:
-        """How well each of N units stands on each of D devices, ``float32[N, D]``; ``-inf`` = forbidden.
+        """How good each of D devices is for each of N units, ``float32[N, D]``; ``-inf`` = forbidden.
 
         Raises:
             CheckpointError: The policy cannot place on so many devices, or its network cannot be run.

@@ -19,7 +19,7 @@ _MOST_STRETCHES = 2500
 """Beyond, at most so many stretches are."""
 
 _LONG = 80
-"""Up to so many layers stand in one row."""
+"""Up to so many layers share one row."""
 
 _ASPECT = 2.2  # the drawing's width over its height
 _BETWEEN_ROWS = 2.0
@@ -39,7 +39,7 @@ class DrawnGraph:
         middle: Height of each line's middle, ``float64[R]``.
         edges: ``int32[E, 2]``, each once.
         is_cut: Whether an edge is a transfer, ``bool[E]``.
-        is_collapsed: Whether nodes stand for several groups.
+        is_collapsed: Whether nodes represent several groups.
     """
 
     node_of: IntArray

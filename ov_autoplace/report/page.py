@@ -94,7 +94,7 @@ def page(contents: Contents) -> str:
 
 
 def safe_json(value: Any) -> str:
-    """JSON that cannot end the element it stands in, nor open a comment or another element there."""
+    """JSON that cannot end the element that it is in, nor open a comment or another element there."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

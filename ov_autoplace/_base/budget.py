@@ -27,6 +27,9 @@ class Budget:
         self._reserves: dict[str, float] = {}
         self._durations: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=3))
 
+    def check(self) -> None:
+        """Called where stopping leaves nothing half done; a budget that can be cut short raises here."""
+
     @property
     def spent(self) -> float:
         """Seconds since the start."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.statistics import paired_ratio, was_disturbed
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
-from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.devices.names import device_properties
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.measure.room import room_of
-from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.graph.prepare import prepare
 
 __all__ = ["confirm"]
 
@@ -22,45 +20,27 @@ _log = logging.getLogger("ov_autoplace")
 _SECONDS, _FEWEST_ROUNDS = 0.5, 6
 
 
-def confirm(
-    core: ov.Core,
-    model: ov.Model,
-    devices: Sequence[str],
-    options: PlacerOptions,
-    device_of: Mapping[str, str],
-) -> bool | None:
+def confirm(machine: Machine, model: ov.Model, device_of: Mapping[str, str]) -> bool | None:
     """Whether a placement is as fast as the fastest of the devices that can run the model alone.
 
     Args:
-        core: The caller's Core.
+        machine: The devices that were asked for.
         model: The model whose ops are placed.
-        devices: The devices that were asked for.
-        options: The request's options.
         device_of: The placement.
 
     Returns:
         ``None`` where that cannot be told, because the machine is still busy; ``True`` where no device may
         run the model alone, so that there is nothing to compare with.
     """
-    properties = device_properties(core, devices, options.properties)
+    options = machine.options
     used = set(device_of.values())
-    room = room_of(core, model, devices, options.shapes, options.memory_limits)
-    with ProfilingSession(
-        core,
-        model,
-        devices,
-        properties,
-        options.shapes,
-        options.seed,
-        isolation=options.isolation,
-        room=room,
-    ) as session:
+    with machine.open(prepare(model, options.shapes)) as session:
         try:
             executables = [session.compile_placement(device_of)]
         except ProfilingError as cause:
             _log.debug("a stored answer cannot be run: %s", cause)
             return False
-        for device in _rivals(devices, options):
+        for device in _rivals(machine):
             try:
                 if used != {device}:
                     executables.append(session.compile_device(device))
@@ -76,7 +56,7 @@ def confirm(
     return paired_ratio(samples[0], best).median <= 1 + MINIMAL_GAIN
 
 
-def _rivals(devices: Sequence[str], options: PlacerOptions) -> list[str]:
-    """The devices on which the whole model may stand: pinned to no other."""
-    pinned = set(options.pins.values())
-    return [d for d in devices if pinned <= {d}]
+def _rivals(machine: Machine) -> list[str]:
+    """The devices on which the whole model may be: pinned to no other."""
+    pinned = set(machine.options.pins.values())
+    return [device for device in machine.devices if pinned <= {device}]

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
-
-import openvino as ov
 
 from ov_autoplace._base.arrays import BoolArray
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
-from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
-from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.decide.proposals import ProposalSource
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.graph.coarsen import coarsen
-from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.counting import CountedDevices
 from ov_autoplace.measure.crossings import PROBES
 from ov_autoplace.measure.profiled import Profile, counted_profile, profile_session
@@ -48,61 +41,44 @@ class Measured:
 
     Attributes:
         session: The model on its devices.
-        graph: Its N ops.
-        supported: Which of them each device can run, ``bool[N, D]``.
         counted: Seconds of every op on every device, as far as they were counted.
-        source: Where candidates come from.
-        properties: What the model is compiled with, by device.
     """
 
     session: ProfilingSession
-    graph: ComputationGraph
-    supported: BoolArray
     counted: CountedDevices
-    source: ProposalSource
-    properties: Mapping[str, Mapping[str, Any]]
 
 
 class CostSource:
-    """The costs of models on the devices of one Core.
+    """The costs of models on a machine.
 
     Args:
-        core: Where the devices are.
-        devices: Their names.
-        options: What the caller asked for.
+        machine: The devices.
         budget: The time that all may take.
     """
 
-    def __init__(self, core: ov.Core, devices: Sequence[str], options: PlacerOptions, budget: Budget) -> None:
-        self._core = core
-        self._devices = tuple(devices)
-        self._options = options
+    def __init__(self, machine: Machine, budget: Budget) -> None:
+        self._machine = machine
         self._budget = budget
 
-    @cached_property
-    def target(self) -> Target | None:
-        """The profile that the options name."""
-        return load_target(self._options.target) if self._options.target is not None else None
-
-    def estimate(
-        self, model: ov.Model, graph: ComputationGraph, supported: BoolArray | None = None
-    ) -> CostTable:
+    def estimate(self, prepared: PreparedModel, supported: BoolArray | None = None) -> CostTable:
         """The analytic cost table, from a target profile or from what the devices say of themselves."""
-        target = self.target or generic_target(self._core, self._devices)
-        if supported is None and set(self._devices) <= set(self._core.available_devices):
-            supported = supported_ops(self._core, model, graph.names, self._devices)
-        return analytic_table(coarsen(graph, pins=self._options.pins), target, self._devices, supported)
+        core, devices = self._machine.core, self._machine.devices
+        target = self._machine.target or generic_target(core, devices)
+        if supported is None and set(devices) <= set(core.available_devices):
+            supported = supported_ops(core, prepared.model, prepared.graph.names, devices)
+        coarse = coarsen(prepared.graph, pins=self._machine.options.pins)
+        return analytic_table(coarse, target, devices, supported)
 
-    def transfers(self, known: Measured) -> tuple[TransferFit, bool]:
+    def transfers(self, session: ProfilingSession) -> tuple[TransferFit, bool]:
         """What crossings cost, and whether that is known or only assumed.
 
         From the target profile; else measured once per machine, as far as the budget goes: what an earlier
         decision had no time for is measured by a later one.
         """
-        target = self.target
+        target = self._machine.target
         if target is not None:
             return target.transfers, True
-        store = TransferStore(self._core, self._devices, known.properties)
+        store = TransferStore(self._machine.core, self._machine.devices, session.properties)
         samples = store.samples()
         complete = store.fit(samples) is not None
         fresh: list[TransferSample] = []
@@ -112,7 +88,7 @@ class CostSource:
             if not self._budget.allows(longest * (_LEISURE if complete else 1)):
                 break
             started = time.perf_counter()
-            fresh += measure_transfers(known.session.profiler, pair, sizes=(size,)).samples
+            fresh += self._measured_transfers(session, pair, size)
             longest = time.perf_counter() - started
             complete = store.fit([*samples, *fresh]) is not None
         if fresh:
@@ -125,23 +101,28 @@ class CostSource:
 
     def assumed_transfers(self) -> TransferFit:
         """What crossings cost by kind of device, where nothing was measured."""
-        target = self.target or generic_target(self._core, self._devices)
-        return target.transfers.for_devices(self._devices)
+        target = self._machine.target or generic_target(self._machine.core, self._machine.devices)
+        return target.transfers.for_devices(self._machine.devices)
 
     def profile(self, known: Measured, transfers: TransferFit) -> Profile:
         """The cost table, with probes where time allows, from the counted nodes alone where it is short."""
         budget, compile_seconds = self._budget, known.counted.compile_seconds
         timed = _TIMING_SECONDS + compile_seconds
-        probes = timed * PROBES / len(self._devices)
+        probes = timed * PROBES / len(self._machine.devices)
         # As much again is kept for the race, which is what proves a gain.
         if not budget.allows(2 * (timed + probes)):
             return self.counted(known, transfers)
-        return profile_session(
-            known.session, known.graph, known.supported, self._options.pins, transfers, counted=known.counted
-        )
+        pins = self._machine.options.pins
+        return profile_session(known.session, pins, transfers, counted=known.counted)
 
     def counted(self, known: Measured, transfers: TransferFit) -> Profile:
         """The cost table from the counted nodes alone; nothing more is run."""
-        return counted_profile(
-            self._devices, known.graph, known.supported, known.counted, self._options.pins, transfers
-        )
+        return counted_profile(known.session.room, known.counted, self._machine.options.pins, transfers)
+
+    def _measured_transfers(
+        self, session: ProfilingSession, pair: tuple[str, str], size: int
+    ) -> Sequence[TransferSample]:
+        def check(done: int, total: int, text: str) -> None:
+            self._budget.check()
+
+        return measure_transfers(session.profiler, pair, sizes=(size,), progress=check).samples

@@ -28,28 +28,25 @@ import openvino as ov
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.collector import collection_paused
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.decide.costs import CostSource, Measured
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions, Progress
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import Verdict, out_of_time, predicted, proven
-from ov_autoplace.devices.names import core_with_extra_devices, device_properties, resolve_devices
-from ov_autoplace.devices.support import supported_ops
+from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
 from ov_autoplace.errors import OptionError, ProfilingError
-from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.measure.counting import count_devices
-from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Decision
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.policy.runner import PolicyRunner, find_policy
+from ov_autoplace.policy.runner import find_policy
 from ov_autoplace.problem.problem import Problem
 
 __all__ = ["Placer", "place"]
@@ -137,7 +134,7 @@ def place(
         resolved = resolve_devices(core, devices)
     if not resolved:
         raise OptionError("OpenVINO finds no device on this machine; install the driver of one")
-    return Placer(core, resolved, settings).place(model)
+    return Placer(Machine(core, resolved, settings)).place(model)
 
 
 def _nothing() -> None:
@@ -145,22 +142,22 @@ def _nothing() -> None:
 
 
 class Placer:
-    """Places models on the devices of one Core with one set of options."""
+    """Places models on a machine.
+
+    Args:
+        machine: The devices, and what the user asked for.
+        left_out: Why a device takes no part, by device.
+        budget: Wall-clock time; as the options say when ``None``.
+    """
 
     def __init__(
-        self,
-        core: ov.Core,
-        devices: Sequence[str],
-        options: PlacerOptions,
-        left_out: Mapping[str, str] | None = None,
-        budget: Budget | None = None,
+        self, machine: Machine, left_out: Mapping[str, str] | None = None, budget: Budget | None = None
     ) -> None:
-        self._core = core
-        self._devices = tuple(devices)
-        self._options = options
+        self._machine = machine
+        self._options = machine.options
         self._left_out = dict(left_out or {})
-        self._budget = budget or Budget(options.budget_seconds)
-        self._costs = CostSource(core, self._devices, options, self._budget)
+        self._budget = budget or Budget(machine.options.budget_seconds)
+        self._costs = CostSource(machine, self._budget)
         self._seconds: dict[str, float] = {}
 
     def place(self, model: ov.Model) -> Placement:
@@ -169,92 +166,63 @@ class Placer:
         options = self._options
         # Who names the policy among the solvers demands one: the shipped one when none is named.
         asked = options.policy or ("base" if POLICY_NAME in options.solvers else None)
-        policy = find_policy(asked, len(self._devices))
+        policy = find_policy(asked, len(self._machine.devices))
+        source = ProposalSource(options.solvers, policy, asked is not None, options.seed)
         worth = policy is not None and (asked is not None or options.mode != "PROFILE")
         with policy.compiled_ahead() if policy and worth else nullcontext(_nothing) as wait_for_policy:
-            return self._place(model, policy, asked is not None, wait_for_policy)
+            return self._place(model, source, wait_for_policy)
 
     def _place(
-        self,
-        model: ov.Model,
-        policy: PolicyRunner | None,
-        demanded: bool,
-        wait_for_policy: Callable[[], None],
+        self, model: ov.Model, source: ProposalSource, wait_for_policy: Callable[[], None]
     ) -> Placement:
-        options = self._options
+        options, machine = self._options, self._machine
         with self._phase("extract"), collection_paused():
-            whole, model = model, model.clone()
-            make_names_unique(model)
-            fold_static_shapes(model)
-            graph = extract(model, options.shapes)
-        source = ProposalSource(options.solvers, policy, demanded, options.seed)
+            prepared = prepare(model, options.shapes)
         if options.mode == "ZERO_SHOT":
             with self._phase("estimate"):
-                table = self._costs.estimate(model, graph)
+                table = self._costs.estimate(prepared)
             with self._phase("solve"):
-                problem = self._problem(table)
+                problem = machine.problem(table)
                 verdict = predicted(propose(problem, source))
-            return self._answer(whole, problem, verdict, source)
-        properties = device_properties(self._core, self._devices, options.properties)
+            return self._answer(prepared, problem, verdict, source)
         with self._phase("prepare"):
-            supported = supported_ops(self._core, model, graph.names, self._devices, properties)
-            memory = memory_capacity(self._core, self._devices, options.memory_limits, self._costs.target)
-            session = ProfilingSession(
-                self._core,
-                model,
-                self._devices,
-                properties,
-                options.shapes,
-                options.seed,
-                isolation=options.isolation,
-                room=Room(self._devices, graph, supported, memory),
-            )
+            session = machine.open(prepared)
         wait_for_policy()  # nothing else may run while something is measured
         with session:
             try:
                 with self._phase("profile"):
                     # A budget that nobody gave grows with the model, once that was compiled everywhere.
                     is_firm = options.time_budget_ms is not None
-                    counted = count_devices(session, graph, supported, self._budget, is_firm=is_firm)
+                    counted = count_devices(session, self._budget, is_firm=is_firm)
                 if counted is None:
                     with self._phase("solve"):
-                        problem = self._problem(self._costs.estimate(model, graph, supported))
+                        problem = machine.problem(self._costs.estimate(prepared, session.room.supported))
                         candidates = propose(problem, self._affordable(source))
                         verdict = out_of_time(candidates, self._budget.seconds)
                 else:
-                    measured = Measured(session, graph, supported, counted, source, properties)
-                    problem, verdict = self._measure(measured)
+                    problem, verdict = self._measure(Measured(session, counted), source)
             except ProfilingError as cause:
-                if cause.device is None or len(self._devices) == 1:
-                    able = np.flatnonzero(supported.all(axis=0)).tolist()
-                    return self._single(whole, session, [self._devices[d] for d in able], cause)
-                smaller = self._without(cause.device, cause)
+                if cause.device is None or len(machine.devices) == 1:
+                    return self._single(prepared, session, cause)
+                failure = {cause.device: cause}
             else:
-                return self._answer(whole, problem, verdict, source)
-        return smaller.place(whole)
+                return self._answer(prepared, problem, verdict, source)
+        # The same request on the other devices, in the time that is left.
+        left_out = self._left_out | {device: str(cause) for device, cause in failure.items()}
+        return Placer(machine.without(failure), left_out, self._budget).place(model)
 
-    def _without(self, failed: str, cause: ProfilingError) -> Placer:
-        """The same request on the other devices, in the time that is left."""
-        remaining = [device for device in self._devices if device != failed]
-        _log.warning("%s is left out: %s", failed, cause)
-        limits = {d: limit for d, limit in self._options.memory_limits.items() if d != failed}
-        options = replace(self._options, memory_limits=limits)
-        return Placer(self._core, remaining, options, self._left_out | {failed: str(cause)}, self._budget)
-
-    def _single(
-        self, model: ov.Model, session: ProfilingSession, able: Sequence[str], cause: ProfilingError
-    ) -> Placement:
+    def _single(self, prepared: PreparedModel, session: ProfilingSession, cause: ProfilingError) -> Placement:
         """The fastest device that can be measured, else the first one that compiles, when all else fails.
 
         Args:
-            model: All of it.
-            session: Knows which devices failed already.
-            able: Devices that say that they support all ops.
+            prepared: The model.
+            session: Knows which devices support all ops, and which failed already.
             cause: Why nothing better can be said.
 
         Raises:
             ProfilingError: None of them compiles it.
         """
+        able = [device for device in session.devices if session.room.supports_all(device)]
         compiled = [device for device in able if not session.compilation_failure(device)]
         if not compiled:
             raise cause
@@ -271,7 +239,7 @@ class Placer:
             left_out=self._left_out,
         )
         _log.warning("%s", decision)
-        model = model.clone()
+        model = prepared.given.clone()
         make_names_unique(model)
         names = (op.get_friendly_name() for op in model.get_ordered_ops())
         placement = Placement.from_dict(dict.fromkeys(names, chosen.name))
@@ -280,10 +248,7 @@ class Placer:
     def _left_out_text(self) -> str:
         return "".join(f"; {device} is left out: {reason}" for device, reason in self._left_out.items())
 
-    def _problem(self, table: CostTable) -> Problem:
-        return Problem.of(table, self._options.memory_limits, self._options.pins)
-
-    def _measure(self, known: Measured) -> tuple[Problem, Verdict]:
+    def _measure(self, known: Measured, source: ProposalSource) -> tuple[Problem, Verdict]:
         """From counted nodes to an answer, with as few further measurements as prove it."""
         budget, options = self._budget, self._options
         if options.time_budget_ms is None:
@@ -291,11 +256,11 @@ class Placer:
             base = budget.seconds + _COMPILATIONS * known.counted.compile_seconds
             budget.seconds = base + min(base, _INFERENCES * once)
         with self._phase("solve"):
-            answer = self._proven(known, free_transfers(self._devices))
+            answer = self._proven(known, free_transfers(self._machine.devices))
         if answer is not None:
             return answer
         with self._phase("transfers"):
-            transfers, are_known = self._costs.transfers(known)
+            transfers, are_known = self._costs.transfers(known.session)
         # TUNE corrects what crossings cost, so that they prove nothing there.
         if are_known and options.mode == "PROFILE":
             with self._phase("solve"):
@@ -305,10 +270,10 @@ class Placer:
         with self._phase("profile"):
             profile = self._costs.profile(known, transfers)
         with self._phase("solve"):
-            problem = self._problem(profile.table)
-            candidates = propose(problem, self._affordable(known.source))
+            problem = self._machine.problem(profile.table)
+            candidates = propose(problem, self._affordable(source))
         with self._phase("measure"):
-            race = Race(known.session, problem, profile.samples, known.source, options, budget)
+            race = Race(known.session, problem, profile.samples, source, options, budget)
             verdict = race.run(candidates)
         disturbed = verdict.disturbed or known.counted.was_disturbed
         return problem, replace(verdict, disturbed=disturbed)
@@ -327,11 +292,13 @@ class Placer:
             return None
 
         samples = known.counted.samples
-        hopeful = self._problem(self._costs.counted(known, assumed).table)
-        best = unbeatable_device(hopeful, samples, known.source.seed)
+        hopeful = self._machine.problem(self._costs.counted(known, assumed).table)
+        best = unbeatable_device(hopeful, samples, self._options.seed)
         if best is None:
             return None
-        problem = self._problem(self._costs.counted(known, shown or self._costs.assumed_transfers()).table)
+        problem = self._machine.problem(
+            self._costs.counted(known, shown or self._costs.assumed_transfers()).table
+        )
         candidates = propose(problem, ProposalSource(solvers=()))
         return problem, proven(candidates, samples, best.name)
 
@@ -343,7 +310,7 @@ class Placer:
         return source if self._budget.allows(_POLICY_SECONDS) else replace(source, policy=None)
 
     def _answer(
-        self, model: ov.Model, problem: Problem, verdict: Verdict, source: ProposalSource
+        self, prepared: PreparedModel, problem: Problem, verdict: Verdict, source: ProposalSource
     ) -> Placement:
         table = problem.table
         winner = verdict.winner
@@ -365,7 +332,7 @@ class Placer:
             decision=decision,
             given={},  # to be found: it was decided on the folded model
         )
-        return unfolded(model, placement, problem, source, shapes=self._options.shapes)
+        return unfolded(prepared.given, placement, problem, source, shapes=prepared.shapes)
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

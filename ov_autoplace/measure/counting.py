@@ -15,7 +15,6 @@ from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.measure.attribution import Attribution, attribute
-from ov_autoplace.measure.room import Room
 from ov_autoplace.measure.session import NodeCount, ProfilingSession, count_nodes
 from ov_autoplace.measure.timing import FEWEST_RUNS, MOST_RUNS, SECONDS
 
@@ -104,8 +103,6 @@ class _Piece:
 
 def count_devices(
     session: ProfilingSession,
-    graph: ComputationGraph,
-    supported: BoolArray,
     budget: Budget | None = None,
     *,
     is_firm: bool = True,
@@ -117,8 +114,6 @@ def count_devices(
 
     Args:
         session: The model and its D devices.
-        graph: The graph of ``session.model``, N ops.
-        supported: Which op can run on which device, ``bool[N, D]``.
         budget: How long counts that were disturbed may be repeated; ``None`` = as often as it helps.
         is_firm: Stop when the budget ends. Otherwise every device is counted once.
 
@@ -128,8 +123,8 @@ def count_devices(
     Raises:
         ProfilingError: A device fails on the model; its ``device`` says which.
     """
-    endless = np.full(len(session.devices), np.inf)
-    room = session.room or Room(session.devices, graph, supported, endless)
+    room = session.room
+    graph, supported = room.graph, room.supported
     columns, measured, samples, compile_seconds, disturbance = [], [], {}, 0.0, 1.0
     for d, device in enumerate(session.devices):
         if d and is_firm and budget is not None and budget.left <= 0:

@@ -19,13 +19,11 @@ from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
-from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import Column, CountedDevices, count_devices
 from ov_autoplace.measure.crossings import PROBES, probe_assignments, with_crossing_costs
-from ov_autoplace.measure.room import Room, memory_capacity
-from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.measure.room import Room
+from ov_autoplace.measure.session import ProfilingSession, open_session
 from ov_autoplace.measure.timing import mood_of, time_in_turns
 from ov_autoplace.measure.transfers import measure_transfers
 
@@ -88,29 +86,24 @@ def profile(
         ModelError: An op runs on none of the devices.
         ProfilingError: A device fails on the model.
     """
-    from ov_autoplace.devices.names import core_with_extra_devices, device_properties, resolve_devices
-    from ov_autoplace.devices.support import supported_ops
+    from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
 
     core = core or core_with_extra_devices()
     devices = resolve_devices(core, devices)
-    settings = device_properties(core, devices, properties)
-    # As `place` and `annotate` do: a table of groups that may be cut everywhere.
-    model = model.clone()
-    make_names_unique(model)
-    fold_static_shapes(model)
-    graph = extract(model, shapes)
-    supported = supported_ops(core, model, graph.names, devices, settings)
-    room = Room(devices, graph, supported, memory_capacity(core, devices, memory_limits or {}))
-    with ProfilingSession(
-        core, model, devices, settings, shapes, seed, isolation=isolation, room=room
+    with open_session(
+        core,
+        prepare(model, shapes),
+        devices,
+        properties=properties,
+        memory_limits=memory_limits,
+        seed=seed,
+        isolation=isolation,
     ) as session:
-        return profile_session(session, graph, supported, pins, transfers).table
+        return profile_session(session, pins, transfers).table
 
 
 def profile_session(
     session: ProfilingSession,
-    graph: ComputationGraph,
-    supported: BoolArray,
     pins: Mapping[str, str] | None = None,
     transfers: TransferFit | None = None,
     *,
@@ -121,9 +114,6 @@ def profile_session(
 
     Args:
         session: The model and its devices.
-        graph: The graph of the model that the session was opened with, N ops. The session's own may lack
-            some of them, whose values its static shapes tell.
-        supported: Which op can run on which device, ``bool[N, D]``.
         pins: Device by pattern of op names.
         transfers: Costs of launches and transfers; measured when ``None``.
         probe: Compile and run some placements that cross devices often, to see what crossings cost in this
@@ -133,11 +123,11 @@ def profile_session(
     Raises:
         ProfilingError: A device fails on the model.
     """
-    devices = session.devices
+    devices, graph, supported = session.devices, session.room.graph, session.room.supported
     if transfers is None:
         transfers = measure_transfers(session.profiler, devices)
     transfers = transfers.for_devices(devices)
-    counted = counted or count_devices(session, graph, supported)
+    counted = counted or count_devices(session)
     assert counted is not None  # without a budget, every device is counted
     coarse = _groups(graph, supported, counted, pins, transfers)
     raw_seconds = _group_seconds(
@@ -173,25 +163,18 @@ def profile_session(
 
 
 def counted_profile(
-    devices: Sequence[str],
-    graph: ComputationGraph,
-    supported: BoolArray,
-    counted: CountedDevices,
-    pins: Mapping[str, str] | None,
-    transfers: TransferFit,
+    room: Room, counted: CountedDevices, pins: Mapping[str, str] | None, transfers: TransferFit
 ) -> Profile:
     """The profile as far as it follows from the counted nodes, without another compilation or inference.
 
     Args:
-        devices: Device names, D.
-        graph: The graph of the model, N ops.
-        supported: Which op can run on which device, ``bool[N, D]``.
+        room: The model's ops, and the devices that support them.
         counted: What :func:`~ov_autoplace.measure.counting.count_devices` gave for these devices.
         pins: Device by pattern of op names.
         transfers: Costs of launches and transfers.
     """
-    coarse = _groups(graph, supported, counted, pins, transfers)
-    table = _table(coarse, devices, supported, counted, counted.samples, transfers)
+    coarse = _groups(room.graph, room.supported, counted, pins, transfers)
+    table = _table(coarse, room.devices, room.supported, counted, counted.samples, transfers)
     return Profile(table, coarse, counted.samples)
 
 

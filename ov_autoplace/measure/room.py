@@ -91,6 +91,10 @@ class Room:
         """Whether the whole model fits on a device."""
         return bool(np.isinf(self.capacity[self.devices.index(device)]))
 
+    def supports_all(self, device: str) -> bool:
+        """Whether a device can run every op."""
+        return bool(self.supported[:, self.devices.index(device)].all())
+
     def refusal(self, device: str) -> str:
         """Why the whole model must not be compiled for a device; empty where it may be.
 

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -15,19 +16,30 @@ import openvino as ov
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.files import temporary_folder
+from ov_autoplace.cost.target import Target
 from ov_autoplace.devices.models import openvino_reason
+from ov_autoplace.devices.names import device_properties
+from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.errors import OutputError, ProfilingError
-from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
-from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.prepare import PreparedModel, normalize
 from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.placement.decision import Candidate
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, NodeTime, Profiler, RaceResult
-    from ov_autoplace.measure.room import Room
 
-__all__ = ["NodeCount", "ProfilingSession", "count_nodes", "failing_on", "reported_failure", "save_ir"]
+__all__ = [
+    "NodeCount",
+    "ProfilingSession",
+    "count_nodes",
+    "failing_on",
+    "open_session",
+    "reported_failure",
+    "save_ir",
+]
 
 _COUNT_WARMUP = 2
 _ALONE_RUNS = 10
@@ -138,8 +150,8 @@ class ProfilingSession:
         shapes: Shape by input name.
         seed: Of the input data.
         isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
-        room: What the devices can hold of the model, kept as an attribute; the whole model is never compiled
-            for one that cannot hold it. ``None`` = every device holds everything.
+        room: What the devices support and can hold of the model; the whole model is never compiled for one
+            that cannot hold it. ``None`` = every device supports and holds everything.
 
     Raises:
         OutputError: The temporary folder cannot be written.
@@ -164,10 +176,10 @@ class ProfilingSession:
         self.devices = tuple(devices)
         self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
         self.model, _ = with_static_shapes(model, shapes)
-        make_names_unique(self.model)
-        fold_static_shapes(self.model)  # what static shapes alone make known
+        normalize(self.model)  # what static shapes alone make known is folded
+        self.properties = properties or {}
         self.seed = seed
-        self.room = room
+        self._room = room
         self._input_high = input_ranges(self.model)
         self._compiled: dict[str, Executable] = {}
         self._resources = ExitStack()
@@ -178,6 +190,15 @@ class ProfilingSession:
         except BaseException:
             self._resources.close()
             raise
+
+    @cached_property
+    def room(self) -> Room:
+        """The ops of the model, and what the devices support and can hold of them."""
+        if self._room is not None:
+            return self._room
+        graph = extract(self.model)
+        supported = np.ones((len(graph), len(self.devices)), dtype=np.bool_)
+        return Room(self.devices, graph, supported, np.full(len(self.devices), np.inf))
 
     def __enter__(self) -> ProfilingSession:
         return self
@@ -249,7 +270,7 @@ class ProfilingSession:
         Raises:
             ProfilingError: The model cannot be timed on that device, or is too large for it.
         """
-        if self.room is not None and (reason := self.room.refusal(device)):
+        if self._room is not None and (reason := self._room.refusal(device)):
             raise ProfilingError(reason)
         if count_nodes:
             return self._compile(device, None, count_nodes)
@@ -307,3 +328,35 @@ class ProfilingSession:
                 self._input_high,
                 self.seed,
             )
+
+
+def open_session(
+    core: ov.Core,
+    prepared: PreparedModel,
+    devices: Sequence[str],
+    *,
+    properties: Mapping[str, Any] | None = None,
+    memory_limits: Mapping[str, float] | None = None,
+    target: Target | None = None,
+    seed: int = 0,
+    isolation: bool = True,
+) -> ProfilingSession:
+    """A session of a prepared model that knows what the devices support and can hold of it.
+
+    Args:
+        core: Where the devices are.
+        prepared: The model.
+        devices: Device names.
+        properties: OpenVINO properties, as for ``compile_model``.
+        memory_limits: Bytes by device, where that is less than it has.
+        target: A profile that says how much memory the devices have; else they are asked.
+        seed: Of the input data.
+        isolation: Compile and run in a child process.
+    """
+    own = device_properties(core, devices, properties)
+    supported = supported_ops(core, prepared.model, prepared.graph.names, devices, own)
+    memory = memory_capacity(core, devices, memory_limits or {}, target)
+    room = Room(tuple(devices), prepared.graph, supported, memory)
+    return ProfilingSession(
+        core, prepared.model, devices, own, prepared.shapes, seed, isolation=isolation, room=room
+    )

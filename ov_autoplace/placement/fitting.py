@@ -18,8 +18,8 @@ from ov_autoplace._base.text import parse_json
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract_structure
-from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.prepare import normalize
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.partition import count_graph_subgraphs, graph_subgraphs, number_devices
@@ -83,8 +83,7 @@ def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlac
     reasons = _reasons(graph, device_of) if placement.given is None else None
     if reasons is None or reasons:
         clone = model.clone()
-        make_names_unique(clone)
-        if fold_static_shapes(clone):
+        if normalize(clone):
             folded_graph = extract_structure(clone)
             still = _reasons(folded_graph, device_of)
             if still is not None and not still:

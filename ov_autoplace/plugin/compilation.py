@@ -235,8 +235,9 @@ def _stored(
     if stored is None or not stored.disturbed:
         return stored.device_of if stored else None
     from ov_autoplace.decide.confirmation import confirm
+    from ov_autoplace.decide.machine import Machine
 
-    answer = confirm(core, model, devices, options, stored.device_of)
+    answer = confirm(Machine(core, tuple(devices), options), model, stored.device_of)
     _log.info("a decision that was found on a busy machine was checked: %s", _CHECKED[answer])
     if answer is False:
         return None
@@ -253,9 +254,10 @@ def _search(
     options: PlacerOptions,
     cache: DecisionCache | None = None,
 ) -> dict[str, str]:
+    from ov_autoplace.decide.machine import Machine
     from ov_autoplace.decide.placer import Placer
 
-    placement = Placer(core, devices, options).place(model)
+    placement = Placer(Machine(core, tuple(devices), options)).place(model)
     if cache is not None:
         cache.store(placement)
     return placement.decided()  # what is compiled here has its shapes folded

@@ -86,7 +86,7 @@ def test_a_profile_adds_up_to_the_latency_of_each_device(core, session) -> None:
     graph = extract(session.model)
     supported = supported_ops(core, session.model, graph.names, DEVICES)
     assert supported.all()
-    answer = profile_session(session, graph, supported, transfers=TRANSFERS)
+    answer = profile_session(session, transfers=TRANSFERS)
     assert answer.table.op_seconds.shape == (len(answer.coarse), 2)
     assert np.all(np.isfinite(answer.table.op_seconds))
     for d, device in enumerate(DEVICES):
@@ -95,9 +95,8 @@ def test_a_profile_adds_up_to_the_latency_of_each_device(core, session) -> None:
 
 
 def test_fused_groups_are_never_cut_by_a_profile(core, session, counted) -> None:
-    graph = extract(session.model)
-    supported = supported_ops(core, session.model, graph.names, DEVICES)
-    coarse = profile_session(session, graph, supported, transfers=TRANSFERS).coarse
+    graph = session.room.graph
+    coarse = profile_session(session, transfers=TRANSFERS).coarse
     for group in attribute(graph, counted[1], np.zeros(len(counted[1]))).fused:
         assert len({int(coarse.group_of[graph.index[name]]) for name in group}) == 1, group
 

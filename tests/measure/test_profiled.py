@@ -19,6 +19,7 @@ from ov_autoplace.measure.attribution import Attribution, attribute
 from ov_autoplace.measure.counting import Column
 from ov_autoplace.measure.crossings import probe_assignments, with_crossing_costs
 from ov_autoplace.measure.profiled import _calibrated, _dispatched, profile, profile_session
+from ov_autoplace.measure.room import Room
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import mood_of
 from ov_autoplace.placement.simulator import simulate, wiring_of_groups
@@ -318,9 +319,7 @@ def test_columns_add_up_to_the_latency_of_each_device(unequal_pair: ov.Core, nam
     model = zoo.build(name)
     before = [op.get_friendly_name() for op in model.get_ordered_ops()]
     with ProfilingSession(unequal_pair, model, PAIR, device_properties(unequal_pair, PAIR)) as session:
-        graph = extract(session.model)
-        supported = np.ones((len(graph), 2), bool)
-        answer = profile_session(session, graph, supported, transfers=TRANSFERS)
+        answer = profile_session(session, transfers=TRANSFERS)
     table = answer.table
     assert table.source == "profiled"
     assert set(answer.samples) == set(PAIR)
@@ -355,11 +354,13 @@ def test_the_heavy_matmul_is_the_heavy_group(unequal_pair: ov.Core) -> None:
 
 def test_ops_that_a_device_does_not_support_are_infinite_there(unequal_pair: ov.Core) -> None:
     model = zoo.build("mobilenet_v2")
-    with ProfilingSession(unequal_pair, model, PAIR, device_properties(unequal_pair, PAIR)) as session:
-        graph = extract(session.model)
-        supported = np.ones((len(graph), 2), bool)
-        supported[:, 0] = [op_type != "GroupConvolution" for op_type in graph.op_types]
-        answer = profile_session(session, graph, supported, transfers=TRANSFERS)
+    graph = extract(model)
+    supported = np.ones((len(graph), 2), bool)
+    supported[:, 0] = [op_type != "GroupConvolution" for op_type in graph.op_types]
+    room = Room(PAIR, graph, supported, np.full(2, np.inf))
+    properties = device_properties(unequal_pair, PAIR)
+    with ProfilingSession(unequal_pair, model, PAIR, properties, room=room) as session:
+        answer = profile_session(session, transfers=TRANSFERS)
     table = answer.table
     assert set(answer.samples) == {"CPU"}
     refused = {
@@ -417,8 +418,7 @@ class Busy(ProfilingSession):
 def shares(core: ov.Core, factors: list[float]) -> tuple[np.ndarray, int]:
     """The groups' shares of the time on the second device, and how often nodes were counted."""
     with Busy(factors, core, zoo.build("mobilenet_v2"), PAIR, device_properties(core, PAIR)) as session:
-        graph = extract(session.model)
-        table = profile_session(session, graph, np.ones((len(graph), 2), bool), transfers=TRANSFERS).table
+        table = profile_session(session, transfers=TRANSFERS).table
         return table.op_seconds[:, 1] / table.op_seconds[:, 1].sum(), session.compiled
 
 

@@ -16,6 +16,7 @@ from ov_autoplace.cli.bench import _measure
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide import confirmation
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import PlacementError, ProfilingError
@@ -169,7 +170,7 @@ def counted(core: ov.Core, memory: tuple[float, float]) -> tuple[Room, CountedDe
     model = layers()
     limited = room(memory)
     with ProfilingSession(core, model, PAIR, device_properties(core, PAIR), room=limited) as session:
-        found = count_devices(session, limited.graph, limited.supported)
+        found = count_devices(session)
     assert found is not None
     return limited, found
 
@@ -180,7 +181,7 @@ def test_a_limited_device_is_counted_in_pieces_and_its_table_is_full(unequal_pai
     assert set(found.samples) == {"CPU"}
     assert 0 < spy.most_on("XCPU") <= limit
     assert [device for device, _ in spy.compiled] == ["HETERO:XCPU,CPU"] * 4 + ["CPU"]
-    table = counted_profile(PAIR, limited.graph, limited.supported, found, None, TRANSFERS).table
+    table = counted_profile(limited, found, None, TRANSFERS).table
     assert np.isfinite(table.op_seconds).all()
     matmuls = [next(g for g, ops in enumerate(table.members) if f"matmul{i}" in ops) for i in range(LAYERS)]
     assert (table.op_seconds[matmuls] > 0).all()
@@ -220,7 +221,7 @@ def test_what_no_piece_measured_is_as_much_slower_as_the_rest(unequal_pair: ov.C
     assert missing
     ratio = here[missing] / there[missing]
     assert ratio == pytest.approx(ratio[0])
-    table = counted_profile(PAIR, graph, limited.supported, found, None, TRANSFERS).table
+    table = counted_profile(limited, found, None, TRANSFERS).table
     assert (table.op_seconds[:, 0] > 0).sum() >= LAYERS
 
 
@@ -314,7 +315,11 @@ def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
     # The constants of the last layers come with them.
     late = {f"{kind}{i}" for kind in ("weights", "matmul", "relu") for i in range(5, LAYERS)} | {"y"}
     device_of = {name: "CPU" if name in late else "XCPU" for name in names}
-    assert confirmation.confirm(unequal_pair, layers(), PAIR, options, device_of) in (True, False, None)
+    assert confirmation.confirm(Machine(unequal_pair, PAIR, options), layers(), device_of) in (
+        True,
+        False,
+        None,
+    )
     assert {device for device, _ in spy.compiled} == {"HETERO:XCPU,CPU", "CPU"}
     limited = room((5.5 * LAYER, np.inf))
     with ProfilingSession(unequal_pair, layers(), PAIR, room=limited) as session:

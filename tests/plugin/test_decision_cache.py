@@ -16,6 +16,7 @@ from openvino import opset13 as opset
 
 import zoo
 from ov_autoplace.decide.confirmation import confirm
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.plugin import decision_cache as module
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
@@ -304,13 +305,13 @@ def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, monk
         return SimpleNamespace(entries=[SimpleNamespace(samples=found) for found in samples])
 
     monkeypatch.setattr(ProfilingSession, "race", race)
-    assert confirm(unequal_pair, model, PAIR, options, device_of) is True
+    assert confirm(Machine(unequal_pair, PAIR, options), model, device_of) is True
     factors["stored"] = 1.1
-    assert confirm(unequal_pair, model, PAIR, options, device_of) is False
+    assert confirm(Machine(unequal_pair, PAIR, options), model, device_of) is False
     pinned = PlacerOptions(pins={"first": "XCPU"})
-    assert confirm(unequal_pair, model, PAIR, pinned, device_of) is True  # nothing else is allowed
+    assert confirm(Machine(unequal_pair, PAIR, pinned), model, device_of) is True  # nothing else is allowed
     noise[0] = 1000.0
-    assert confirm(unequal_pair, model, PAIR, options, device_of) is None
+    assert confirm(Machine(unequal_pair, PAIR, options), model, device_of) is None
 
 
 @pytest.mark.parametrize("isolation", [True, False])
@@ -325,7 +326,7 @@ def test_checking_a_stored_answer_measures_where_the_caller_wants(unequal_pair, 
         lambda self, *_: where.append(isinstance(self.profiler, IsolatedProfiler)) or 1 / 0,
     )
     with pytest.raises(ZeroDivisionError):
-        confirm(unequal_pair, matmuls(), PAIR, PlacerOptions(isolation=isolation), {})
+        confirm(Machine(unequal_pair, PAIR, PlacerOptions(isolation=isolation)), matmuls(), {})
     assert where == [isolation]
 
 

@@ -8,9 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.placement.simulator import simulate
-from ov_autoplace.training.finetuning.preparing import PreparedModel
+from ov_autoplace.training.finetuning.preparing import ProfiledModel
 
 
 class Clock:
@@ -102,8 +105,15 @@ class ScriptedSession:
         return seconds * (1.0 + self._noise * abs(self._random.standard_normal()))
 
 
-def scripted_model(believed: CostTable, session: ScriptedSession, digest: str = "digest") -> PreparedModel:
+def scripted_model(
+    believed: CostTable,
+    session: ScriptedSession,
+    digest: str = "digest",
+    memory_limits: Mapping[str, float] | None = None,
+    pins: Mapping[str, str] | None = None,
+) -> ProfiledModel:
     """A model whose ops are the groups of a table."""
-    names = [SimpleNamespace(get_friendly_name=lambda name=name: name) for name in believed.names]
-    model = SimpleNamespace(get_ops=lambda: names)
-    return PreparedModel(model, digest, session, believed, 0.0)  # type: ignore[arg-type]
+    options = PlacerOptions(memory_limits=memory_limits or {}, pins=pins or {})
+    machine = Machine(None, believed.devices, options)  # type: ignore[arg-type]
+    prepared = PreparedModel(None, None, False, None, {})  # type: ignore[arg-type]
+    return ProfiledModel(machine, prepared, digest, session, believed, 0.0)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ MIX = np.array([0, 0, 0, 1, 1, 1], dtype=np.int32)
 def task_of(believed=BELIEVED, true=TRUE, memory=None, pins=None, noise: float = 0.0) -> TuningTask:
     session = ScriptedSession(true, noise=noise)
     races = ReferenceRaces(session, believed, TuningBudget(1e6), 12, 0)  # type: ignore[arg-type]
-    return TuningTask("net", scripted_model(believed, session), races, memory or {}, pins or {})
+    return TuningTask("net", scripted_model(believed, session, "digest", memory, pins), races)
 
 
 def raced(task: TuningTask, *trials: Trial) -> list[Event]:

@@ -61,7 +61,7 @@ class World:
         table = known or self.believed
         settings = request.settings
         races = ReferenceRaces(session, table, budget, settings.inferences, request.options.seed, 0.3)  # type: ignore[arg-type]
-        return TuningTask(name, scripted_model(table, session, self.digest), races, {}, self.pins)
+        return TuningTask(name, scripted_model(table, session, self.digest, pins=self.pins), races)
 
     def tune(self, *names: str, budget: float = 60.0, **options) -> FinetuneResult:
         arguments = {"checkpoint": self.checkpoint, "settings": SETTINGS, "out": self.out} | options

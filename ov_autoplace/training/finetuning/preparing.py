@@ -1,36 +1,23 @@
-"""From a model to what tuning works on: its cost table, the devices that run it, and an open session."""
+"""From a model to what tuning works on: an open session and the model's costs."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import openvino as ov
 
-from ov_autoplace._base.arrays import BoolArray
-from ov_autoplace.cost.analytic import analytic_table
-from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import Target
-from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.devices.names import device_properties
-from ov_autoplace.devices.support import supported_ops
+from ov_autoplace.decide.costs import CostSource
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.errors import ModelError, ProfilingError, TrainingError
-from ov_autoplace.graph.coarsen import coarsen
-from ov_autoplace.graph.computation_graph import ComputationGraph
-from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.measure.profiled import profile_session
-from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.measure.transfers import measure_transfers
 from ov_autoplace.plugin.model_hash import model_hash
 from ov_autoplace.training.finetuning.budget import TuningBudget
 
-__all__ = ["Machine", "PreparedModel", "prepare"]
+__all__ = ["ProfiledModel", "profiled_model"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -39,59 +26,32 @@ _log = logging.getLogger("ov_autoplace")
 _PROFILE_SECONDS = 0.35
 _DEVICE_RUNS, _PROBE_RUNS = 15, 12
 _PROBES = 3
-# Bytes of the tensors that are handed over to measure what that costs: fewer than for a target profile,
-# because what is measured afterwards corrects these costs.
-_SIZES = (1 << 10, 64 << 10, 1 << 20)
-_LARGEST_SHARE = 0.2  # of the free time may go into that
-
-
-@dataclass
-class Machine:
-    """The devices of one run, with what is measured of them once for all models.
-
-    Attributes:
-        core: Where they are registered.
-        devices: Their names.
-        options: How models are placed on them.
-        target: A target profile that knows what crossing devices costs, which is then not measured.
-        transfers: Costs of launches and hand-overs by devices, once they were measured; ``None`` = that
-            takes too long.
-    """
-
-    core: ov.Core
-    devices: tuple[str, ...]
-    options: PlacerOptions = field(default_factory=PlacerOptions)
-    target: Target | None = None
-    transfers: dict[tuple[str, ...], TransferFit | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedModel:
+class ProfiledModel:
     """A model that is ready to be raced.
 
     Attributes:
-        model: All of it, with unique names.
+        machine: The devices that can run it, and what the user wants of them.
+        prepared: The model.
         digest: Hash of everything that placements of it depend on.
         session: Compiles it on ``session.devices``; each of them has compiled it alone, where it can and may.
         table: Its costs on these devices.
         compile_seconds: How long one compilation took.
-        is_folded: Whether the session's model has shape computations of ``model`` folded.
     """
 
-    model: ov.Model
+    machine: Machine
+    prepared: PreparedModel
     digest: str
     session: ProfilingSession
     table: CostTable
     compile_seconds: float
-    is_folded: bool = False
 
 
-def prepare(
-    model: ov.Model,
-    machine: Machine,
-    budget: TuningBudget,
-    known: CostTable | None = None,
-) -> PreparedModel:
+def profiled_model(
+    model: ov.Model, machine: Machine, budget: TuningBudget, known: CostTable | None = None
+) -> ProfiledModel:
     """Compile a model on each device alone and profile it.
 
     Where profiling would not end within the budget, costs are estimated instead; races correct them.
@@ -107,45 +67,35 @@ def prepare(
         ProfilingError: No device can compile the model.
         ModelError: An op runs on none of the devices.
     """
-    whole = model.clone()
-    make_names_unique(whole)
-    folded = whole.clone()
-    is_folded = fold_static_shapes(folded) > 0
-    digest = model_hash(folded)
-    options = machine.options
-    graph = extract(folded, options.shapes)
-    devices = machine.devices if known is None else known.devices
+    prepared = prepare(model, machine.options.shapes)
+    if known is not None:
+        machine = machine.only(known.devices)
     while True:
         budget.check()
-        properties = device_properties(machine.core, devices, options.properties)
-        supported = supported_ops(machine.core, folded, graph.names, devices, properties)
-        memory = memory_capacity(machine.core, devices, options.memory_limits, machine.target)
-        session = ProfilingSession(
-            machine.core,
-            folded,
-            devices,
-            properties,
-            options.shapes,
-            options.seed,
-            isolation=options.isolation,
-            room=Room(tuple(devices), graph, supported, memory),
-        )
+        session = machine.open(prepared)
         try:
-            failed, compile_seconds, once = _try_devices(session, supported, budget)
+            failed, compile_seconds, once = _try_devices(session, budget)
             if not failed:
-                table = known or _cost_table(
-                    session, folded, graph, supported, machine, budget, compile_seconds, once
-                )
-                return PreparedModel(whole, digest, session, table, compile_seconds, is_folded)
+                table = known or _cost_table(prepared, machine, session, budget, compile_seconds, once)
+                digest = model_hash(prepared.model)
+                return ProfiledModel(machine, prepared, digest, session, table, compile_seconds)
         except BaseException:
             session.close()
             raise
         session.close()
-        devices = _without(devices, failed)
+        remaining = machine.without(failed)
+        if not remaining.devices:
+            raise next(reversed(failed.values()))
+        if len(remaining.devices) < 2:
+            cause = next(reversed(failed.values()))
+            raise ModelError(
+                f"only {remaining.devices[0]} can run the model, so there is nothing to tune: {cause}"
+            )
+        machine = remaining
 
 
 def _try_devices(
-    session: ProfilingSession, supported: BoolArray, budget: TuningBudget
+    session: ProfilingSession, budget: TuningBudget
 ) -> tuple[dict[str, ProfilingError], float, float]:
     """Compile the model on each device that supports and can hold all of it, and run it once.
 
@@ -154,8 +104,8 @@ def _try_devices(
     """
     failed: dict[str, ProfilingError] = {}
     longest, once = 0.0, 0.0
-    for d, device in enumerate(session.devices):
-        if not supported[:, d].all() or (session.room and not session.room.holds_all(device)):
+    for device in session.devices:
+        if not (session.room.supports_all(device) and session.room.holds_all(device)):
             continue
         budget.check()
         if not budget.allows(longest + once):
@@ -178,24 +128,10 @@ def _try_devices(
     return failed, longest, once
 
 
-def _without(devices: Sequence[str], failed: Mapping[str, ProfilingError]) -> tuple[str, ...]:
-    """The devices that did not fail, of which there must be two for there to be a choice."""
-    remaining = tuple(device for device in devices if device not in failed)
-    for device, cause in failed.items():
-        if not remaining:
-            raise cause
-        if len(remaining) < 2:
-            raise ModelError(f"only {remaining[0]} can run the model, so there is nothing to tune: {cause}")
-        _log.warning("%s is left out: %s", device, cause)
-    return remaining
-
-
 def _cost_table(
-    session: ProfilingSession,
-    model: ov.Model,
-    graph: ComputationGraph,
-    supported: BoolArray,
+    prepared: PreparedModel,
     machine: Machine,
+    session: ProfilingSession,
     budget: TuningBudget,
     compile_seconds: float,
     once: float,
@@ -205,45 +141,15 @@ def _cost_table(
     What a profile tells that no race does is which light operations are worth moving, so that they become
     groups of their own; what crossings cost is corrected by the races too.
     """
-    D = len(session.devices)
-    target = machine.target or generic_target(machine.core, session.devices)
+    costs, D = CostSource(machine, budget), len(machine.devices)
     for probes in (_PROBES, 0):
         compilations, timings = D + 2 * probes, 2 * D + probes
         needed = timings * _PROFILE_SECONDS + compilations * compile_seconds
         needed += (_DEVICE_RUNS * D + _PROBE_RUNS * probes) * once
         # Costs that no time is left to correct are of little use.
         if budget.allows(2 * needed):
-            transfers = _transfers(session, machine, budget) or target.transfers
+            transfers, _ = costs.transfers(session)
             if budget.allows(needed):
-                profile = profile_session(
-                    session, graph, supported, machine.options.pins, transfers, probe=probes > 0
-                )
-                return profile.table
+                return profile_session(session, machine.options.pins, transfers, probe=probes > 0).table
     _log.warning("the budget is too short to profile the model: its costs are estimated instead")
-    return analytic_table(coarsen(graph, pins=machine.options.pins), target, session.devices, supported)
-
-
-class _TooLongError(Exception):
-    """Measuring was given up."""
-
-
-def _transfers(session: ProfilingSession, machine: Machine, budget: TuningBudget) -> TransferFit | None:
-    """Costs of launches and hand-overs, measured once per run; ``None`` when that takes too long."""
-    if machine.target is not None:
-        return machine.target.transfers
-    if session.devices not in machine.transfers:
-        end = budget.spent + _LARGEST_SHARE * budget.free
-
-        def check(done: int, total: int, text: str) -> None:
-            budget.check()
-            if budget.spent > end:
-                raise _TooLongError
-
-        try:
-            machine.transfers[session.devices] = measure_transfers(
-                session.profiler, session.devices, sizes=_SIZES, progress=check
-            )
-        except _TooLongError:
-            _log.warning("measuring what crossing devices costs takes too long: it is estimated instead")
-            machine.transfers[session.devices] = None
-    return machine.transfers[session.devices]
+    return costs.estimate(prepared, session.room.supported)

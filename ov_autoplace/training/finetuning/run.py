@@ -105,7 +105,7 @@ class _Tuning:
             task = load_task(name, source, self.request, self.machine, self.budget, known)
             self.tasks.append(task)
             task.seconds = self.budget.spent - before + (saved["seconds_of"][name] if saved else 0.0)
-            if saved is not None and saved["digests"][name] != task.prepared.digest:
+            if saved is not None and saved["digests"][name] != task.profiled.digest:
                 raise TrainingError(
                     f"the model {name!r} is not the one that the run in {self.folder.path} was started with"
                 )
@@ -193,7 +193,7 @@ class _Tuning:
         """Let go of files and devices."""
         self.folder.close()
         for task in self.tasks:
-            task.prepared.session.close()
+            task.profiled.session.close()
 
     @property
     def seconds(self) -> float:
@@ -248,7 +248,7 @@ class _Tuning:
     def _write_files(self) -> None:
         values = {
             "identity": self._identity,
-            "digests": {task.name: task.prepared.digest for task in self.tasks},
+            "digests": {task.name: task.profiled.digest for task in self.tasks},
             "measurements": {task.name: task.measurements for task in self.tasks},
             "seconds": self.seconds,
             "seconds_of": {task.name: task.seconds for task in self.tasks},

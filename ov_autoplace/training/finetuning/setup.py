@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import openvino as ov
 
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target_json import load_target
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.models import read_model
 from ov_autoplace.devices.names import core_with_extra_devices, device_settings, fingerprint, resolve_devices
@@ -24,7 +24,7 @@ from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.finetuning.budget import TuningBudget
-from ov_autoplace.training.finetuning.preparing import Machine, prepare
+from ov_autoplace.training.finetuning.preparing import profiled_model
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import TuningTask
 from ov_autoplace.training.finetuning.trials import ReferenceRaces
@@ -96,9 +96,7 @@ def machine_of(request: FinetuneRequest) -> Machine:
         raise OptionError(
             f"tuning needs at least two devices to choose from, not {', '.join(devices) or 'none'}"
         )
-    options = request.options
-    target = None if options.target is None else load_target(options.target)
-    return Machine(core, devices, options, target)
+    return Machine(core, devices, request.options)
 
 
 def network_of(request: FinetuneRequest, num_devices: int) -> PlacementNetwork:
@@ -143,21 +141,21 @@ def load_task(
     """
     model = source if isinstance(source, ov.Model) else read_model(machine.core, Path(source))
     try:
-        prepared = prepare(model, machine, budget, known)
+        profiled = profiled_model(model, machine, budget, known)
     except (TrainingError, ProfilingError) as cause:
         raise type(cause)(f"{name}: {cause}") from cause
     try:
         races = ReferenceRaces(
-            prepared.session,
-            prepared.table,
+            profiled.session,
+            profiled.table,
             budget,
             request.settings.inferences,
             request.options.seed,
-            prepared.compile_seconds,
+            profiled.compile_seconds,
         )
-        return TuningTask(name, prepared, races, request.options.memory_limits, request.options.pins)
+        return TuningTask(name, profiled, races)
     except BaseException:
-        prepared.session.close()
+        profiled.session.close()
         raise
 
 

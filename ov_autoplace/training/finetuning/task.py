@@ -16,11 +16,10 @@ from ov_autoplace.measure.corrections import Observation, corrected_table
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.finetuning.exploration import Exploration
-from ov_autoplace.training.finetuning.preparing import PreparedModel
+from ov_autoplace.training.finetuning.preparing import ProfiledModel
 from ov_autoplace.training.finetuning.trials import ReferenceRaces, Trial
 
 __all__ = ["AFTER", "ZERO_SHOT", "Event", "TuningTask", "placement_text"]
@@ -73,16 +72,14 @@ class TuningTask:
     def __init__(
         self,
         name: str,
-        prepared: PreparedModel,
+        profiled: ProfiledModel,
         races: ReferenceRaces,
-        memory_limits: Mapping[str, float],
-        pins: Mapping[str, str],
     ) -> None:
         self.name = name
-        self.prepared = prepared
+        self.profiled = profiled
         self.races = races
-        self.table = prepared.table
-        self.problem = Problem.of(prepared.table, memory_limits, pins)
+        self.table = profiled.table
+        self.problem = profiled.machine.problem(profiled.table)
         self.trials: dict[bytes, Trial] = {}
         self.before: Trial | None = None
         self.after: Trial | None = None
@@ -209,10 +206,10 @@ class TuningTask:
     def placement(self, trial: Trial) -> Placement:
         """A device for every op of the model, also for those that were folded away."""
         placement = Placement.of_groups(self.table, trial.assignment)
-        if not self.prepared.is_folded:
+        if not self.profiled.prepared.is_folded:
             return placement
-        placement = replace(placement, given={})
-        return unfolded(self.prepared.model, placement, self.problem.at(self.corrected))
+        placement = replace(placement, given={})  # to be found: it was decided on the folded model
+        return unfolded(self.profiled.prepared.given, placement, self.problem.at(self.corrected))
 
     def line(self, event: Event) -> dict[str, Any]:
         """An event as a line of the measurement log; all that is known of the task is in its lines."""

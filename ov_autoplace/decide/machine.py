@@ -1,0 +1,80 @@
+"""Where models are placed: the devices of one Core, and what the user wants of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import openvino as ov
+
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.target import Target
+from ov_autoplace.cost.target_json import load_target
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.measure.session import ProfilingSession, open_session
+from ov_autoplace.problem.problem import Problem
+
+__all__ = ["Machine"]
+
+_log = logging.getLogger("ov_autoplace")
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """D devices and how models are placed on them.
+
+    Attributes:
+        core: Where the devices are.
+        devices: Their names.
+        options: What the user asked for.
+    """
+
+    core: ov.Core
+    devices: tuple[str, ...]
+    options: PlacerOptions = field(default_factory=PlacerOptions)
+
+    @cached_property
+    def target(self) -> Target | None:
+        """The profile that the options name."""
+        return None if self.options.target is None else load_target(self.options.target)
+
+    def without(self, failures: Mapping[str, Exception]) -> Machine:
+        """The same request on the devices that did not fail; says which ones did."""
+        for device, cause in failures.items():
+            _log.warning("%s is left out: %s", device, cause)
+        return self.only([device for device in self.devices if device not in failures])
+
+    def only(self, devices: Sequence[str]) -> Machine:
+        """The same request on some of the devices."""
+        limits = {d: limit for d, limit in self.options.memory_limits.items() if d in devices}
+        return replace(self, devices=tuple(devices), options=replace(self.options, memory_limits=limits))
+
+    def open(self, prepared: PreparedModel) -> ProfilingSession:
+        """A model on these devices, to be compiled and timed; a context manager.
+
+        Raises:
+            OutputError: The temporary folder cannot be written.
+        """
+        options = self.options
+        return open_session(
+            self.core,
+            prepared,
+            self.devices,
+            properties=options.properties,
+            memory_limits=options.memory_limits,
+            target=self.target,
+            seed=options.seed,
+            isolation=options.isolation,
+        )
+
+    def problem(self, table: CostTable) -> Problem:
+        """Where to place the groups of a table, as the user wants it.
+
+        Raises:
+            OptionError: A pin or a limit does not fit the table.
+            PlacementError: Some group is left without a device.
+        """
+        return Problem.of(table, self.options.memory_limits, self.options.pins)

@@ -1,0 +1,56 @@
+"""The form in which the package works on a model: unique names, folded shape computations, and its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import openvino as ov
+
+from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.names import make_names_unique
+
+__all__ = ["PreparedModel", "normalize", "prepare"]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedModel:
+    """A model to place.
+
+    Attributes:
+        given: The model as the caller gave it.
+        model: A clone with unique names, whose shape computations are Constants.
+        is_folded: Whether that made Constants of anything.
+        graph: The N ops of ``model``.
+        shapes: Shape by input name, for dynamic inputs.
+    """
+
+    given: ov.Model
+    model: ov.Model
+    is_folded: bool
+    graph: ComputationGraph
+    shapes: Mapping[str, Sequence[int]]
+
+
+def prepare(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) -> PreparedModel:
+    """Prepare a model, which is not modified.
+
+    Args:
+        model: Any model.
+        shapes: Shape by input name, for dynamic inputs; the prepared model stays as dynamic as it is.
+
+    Raises:
+        OptionError: A shape does not fit.
+        ModelError: A dynamic input needs a shape.
+    """
+    clone = model.clone()
+    is_folded = normalize(clone)
+    return PreparedModel(model, clone, is_folded, extract(clone, shapes), dict(shapes or {}))
+
+
+def normalize(model: ov.Model) -> bool:
+    """Tell ops of the same name apart and fold shape computations, in place; whether anything was folded."""
+    make_names_unique(model)
+    return fold_static_shapes(model) > 0

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace import _core
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.features import PolicyGraph
+from ov_autoplace.problem.cycles import cycles_of
 
 __all__ = [
     "LOOK_FEATURES",
@@ -74,7 +74,7 @@ def _probe(graph: PolicyGraph) -> NDArray[np.float32]:
     for level in graph.levels[:PROBED_LEVELS]:
         placed = level.cost.argmin(axis=1)[group]
         placed = np.where(graph.allowed[unit, placed], placed, graph.node_cost.argmin(axis=1))
-        own, cycles, work = _cycles(placed, ends)
+        own, cycles, work = cycles_of(ends, placed)
         relaxed = graph.node_cost[unit, placed].sum(dtype=np.float64) + _transfers(graph, placed)
         seconds = _simulated(graph, placed, work)
         columns += [
@@ -96,7 +96,7 @@ def look_features(graph: PolicyGraph, placed: NDArray[np.int64]) -> NDArray[np.f
     """
     n, D = len(graph), graph.num_devices
     ends = _ends(graph)
-    own, cycles, work = _cycles(placed, ends)
+    own, cycles, work = cycles_of(ends, placed)
     relaxed = graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _transfers(graph, placed)
     seconds = _simulated(graph, placed, work)
     launch = graph.problem.table.launch_seconds / graph.scale_seconds
@@ -126,7 +126,7 @@ def fastest(graph: PolicyGraph, answers: Sequence[NDArray[np.int64]]) -> int:
     if len(different) == 1:
         return len(answers) - 1
     ends = _ends(graph)
-    known = {key: _simulated(graph, own, _cycles(own, ends)[2]) for key, own in different.items()}
+    known = {key: _simulated(graph, own, cycles_of(ends, own).visited) for key, own in different.items()}
     seconds = np.array([known[placed.tobytes()] for placed in answers])
     return int(np.flatnonzero(seconds <= seconds.min() * (1 + 1e-9))[-1])
 
@@ -134,22 +134,6 @@ def fastest(graph: PolicyGraph, answers: Sequence[NDArray[np.int64]]) -> int:
 def _ends(graph: PolicyGraph) -> NDArray[np.int32]:
     """Producer and consumer of each edge, ``int32[E, 2]``."""
     return np.stack([graph.edge_source, graph.edge_target], axis=1).astype(np.int32)
-
-
-def _cycles(placed: NDArray[np.int64], ends: NDArray[np.int32]) -> tuple[NDArray[np.int64], int, int]:
-    """Cycles of subgraphs.
-
-    Returns:
-        Of each unit the number of subgraphs in its cycle (1 = none), ``int64[N]``; the number in all
-        cycles; how many units a simulation visits, which takes subgraphs out of a cycle one by one.
-    """
-    crosses = placed[ends[:, 0]] != placed[ends[:, 1]]
-    piece = _core.connected_labels(len(placed), np.ascontiguousarray(ends[~crosses]))
-    cycle = _core.merge_cycles(piece, np.ascontiguousarray(ends[crosses]))
-    _, first_of_piece = np.unique(piece, return_index=True)
-    pieces = np.bincount(cycle[first_of_piece])
-    work = len(placed) + int(((pieces - 1) * np.bincount(cycle)).sum())
-    return pieces[cycle], int(pieces[pieces > 1].sum()), work
 
 
 def _transfers(graph: PolicyGraph, placed: NDArray[np.int64]) -> float:

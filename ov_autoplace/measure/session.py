@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.prepare import PreparedModel, normalize
 from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.measure.failures import failing_on, reported_failure
 from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.placement.decision import Candidate
 
@@ -35,9 +36,7 @@ __all__ = [
     "NodeCount",
     "ProfilingSession",
     "count_nodes",
-    "failing_on",
     "open_session",
-    "reported_failure",
     "save_ir",
 ]
 
@@ -63,25 +62,6 @@ class NodeCount:
     def disturbance(self) -> float:
         """Mean over median latency, for what made a few inferences long is in the nodes' means."""
         return float(np.mean(self.latencies) / np.median(self.latencies))
-
-
-@contextmanager
-def reported_failure(what: str, device: str | None = None) -> Iterator[None]:
-    """Turn what a device throws while it compiles or runs into one sentence.
-
-    Args:
-        what: What failed, the sentence's beginning.
-        device: Whose failure it is.
-
-    Raises:
-        ProfilingError: Instead of the profiler's own error.
-    """
-    from ov_autoplace._core import ProfilerError
-
-    try:
-        yield
-    except ProfilerError as cause:
-        raise ProfilingError(f"{what}: {openvino_reason(cause)}", device) from cause
 
 
 def count_nodes(executable: Executable, seconds: float, fewest: int, most: int) -> NodeCount:
@@ -130,11 +110,6 @@ def save_ir(model: ov.Model, folder: Path) -> Path:
             "make room there or set TMPDIR to another folder"
         ) from cause
     return path
-
-
-def failing_on(device: str) -> AbstractContextManager[None]:
-    """:func:`reported_failure` for a model that is compiled or run on one device or on HETERO."""
-    return reported_failure(f"the model cannot be timed on {device}", None if ":" in device else device)
 
 
 class ProfilingSession:

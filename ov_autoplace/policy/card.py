@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ov_autoplace._base.files import read_json
+from ov_autoplace._base.files import os_reason, read_json
 from ov_autoplace._version import __version__
 from ov_autoplace.errors import CheckpointError
 
@@ -182,7 +182,7 @@ def read_file(card: Card, name: str) -> bytes:
     except OSError as cause:
         raise CheckpointError(
             f"the checkpoint {card.folder} is incomplete: cannot read {name} "
-            f"({(cause.strerror or str(cause)).lower()}); copy the checkpoint again"
+            f"({os_reason(cause)}); copy the checkpoint again"
         ) from cause
     if hashlib.sha256(content).hexdigest() != card.files[name]:
         raise CheckpointError(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from ov_autoplace.errors import OptionError
+from ov_autoplace.errors import OptionError, TrainingError
 
-__all__ = ["CONFIGS", "ComposedConfig", "MultilevelConfig", "NetworkConfig"]
+__all__ = ["CONFIGS", "ComposedConfig", "MultilevelConfig", "NetworkConfig", "config_named"]
 
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "bool": (bool,), "int": (int,), "float": (float, int)}
 
@@ -163,3 +163,14 @@ CONFIGS: dict[str, NetworkConfig] = {
     "autoplace-base": MultilevelConfig("autoplace-base", superposition=True, looks=2),
 }
 """The named configurations: those of the two papers, and the one whose checkpoint is shipped."""
+
+
+def config_named(name: str) -> NetworkConfig:
+    """One of :data:`CONFIGS`.
+
+    Raises:
+        TrainingError: There is none of that name.
+    """
+    if name not in CONFIGS:
+        raise TrainingError(f"there is no configuration {name!r}; there are {', '.join(CONFIGS)}")
+    return CONFIGS[name]

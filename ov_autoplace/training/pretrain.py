@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 
-from ov_autoplace.errors import TrainingError
-from ov_autoplace.policy.config import CONFIGS, NetworkConfig
+from ov_autoplace.policy.config import NetworkConfig, config_named
 from ov_autoplace.policy.networks.checkpoint import save_checkpoint
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.training.evaluation import Evaluation, evaluate, greedy
@@ -82,7 +81,7 @@ def pretrain(
     Raises:
         TrainingError: The data cannot be read, or the state does not fit.
     """
-    config = config or _named_config(settings.config)
+    config = config or config_named(settings.config)
     targets = targets or RandomTargets()
     if config.num_devices is not None:
         targets = replace(targets, devices=((config.num_devices, 1.0),))
@@ -159,12 +158,6 @@ def _stream(
     sizes = settings.graphs_per_step, settings.units_per_step
     with closing(example_batches(data, targets, settings.seed, first, *sizes, settings.workers)) as fresh:
         yield fresh
-
-
-def _named_config(name: str) -> NetworkConfig:
-    if name not in CONFIGS:
-        raise TrainingError(f"there is no configuration {name!r}; there are {', '.join(CONFIGS)}")
-    return CONFIGS[name]
 
 
 def _judged(

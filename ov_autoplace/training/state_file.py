@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from ov_autoplace._base.files import write_atomically
+from ov_autoplace._base.files import os_reason, write_atomically
 from ov_autoplace.errors import TrainingError
 
 __all__ = ["load_state", "save_state", "state_bytes"]
@@ -76,8 +76,7 @@ def load_state(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     except OSError as cause:
-        reason = (cause.strerror or str(cause)).lower()
-        raise TrainingError(f"cannot read the training state {path}: {reason}") from cause
+        raise TrainingError(f"cannot read the training state {path}: {os_reason(cause)}") from cause
     except (SafetensorError, UnicodeDecodeError) as cause:
         raise TrainingError(f"{path} is damaged or no training state: {cause}") from cause
     text = header.get("values", "")

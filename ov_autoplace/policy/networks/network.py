@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ov_autoplace.policy.config import CONFIGS, ComposedConfig, MultilevelConfig, NetworkConfig
+from ov_autoplace.policy.config import ComposedConfig, MultilevelConfig, NetworkConfig, config_named
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.multilevel import MultilevelNetwork
 from ov_autoplace.policy.networks.papers.network import ComposedNetwork
@@ -26,9 +26,12 @@ def make_network(config: str | NetworkConfig, seed: int = 0) -> PlacementNetwork
     Args:
         config: A configuration, or the name of one in :data:`~ov_autoplace.policy.config.CONFIGS`.
         seed: Of the weights.
+
+    Raises:
+        TrainingError: There is no configuration of that name.
     """
     if isinstance(config, str):
-        config = CONFIGS[config]
+        config = config_named(config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return _NETWORKS[type(config)](config)

@@ -19,7 +19,7 @@ from ov_autoplace.devices.models import read_model
 from ov_autoplace.devices.names import core_with_extra_devices, device_settings, fingerprint, resolve_devices
 from ov_autoplace.errors import CheckpointError, OptionError, ProfilingError, TrainingError
 from ov_autoplace.policy.card import Card
-from ov_autoplace.policy.config import CONFIGS
+from ov_autoplace.policy.config import config_named
 from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.network import make_network
@@ -107,11 +107,7 @@ def network_of(request: FinetuneRequest, num_devices: int) -> PlacementNetwork:
         TrainingError: There is no such configuration.
     """
     if request.checkpoint is None:
-        if request.config not in CONFIGS:
-            raise TrainingError(
-                f"there is no configuration {request.config!r}; there are {', '.join(CONFIGS)}"
-            )
-        return make_network(CONFIGS[request.config].for_devices(num_devices), request.options.seed)
+        return make_network(config_named(request.config).for_devices(num_devices), request.options.seed)
     network = load_network(request.checkpoint)
     if network.config.num_devices not in (None, num_devices):
         raise CheckpointError(

@@ -43,6 +43,7 @@ public:
     bool split_once(const std::int32_t* nodes, std::size_t count, const std::vector<std::int32_t>& root);
 
 private:
+    static constexpr std::size_t bits_per_word = 64;
     // How boundaries enter a node's subgraph at the node or above it.
     enum Entry : std::uint8_t { none, from_graph_inputs, from_ops };
     struct Part {
@@ -50,7 +51,7 @@ private:
     };
 
     void decide_all();
-    void collect_parts(const std::vector<std::int32_t>& root);
+    void collect_parts(const std::int32_t* nodes, std::size_t count, const std::vector<std::int32_t>& root);
     bool follow(const Part* parts, std::size_t count, const std::function<bool(std::size_t)>& stop);
     void begin(const Part* parts, std::size_t count);
     void mark_feedback();

@@ -108,7 +108,7 @@ def finetune(
             superposition_only=superposition_only,
             resume=resume,
             settings=FinetuneSettings(**settings),
-            config=network,
+            network=network,
             progress=progress,
             command=shlex.join(["ov-autoplace", *sys.argv[1:]]),
             started=started,

@@ -119,7 +119,7 @@ class PlacerOptions:
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> PlacerOptions:
-        """From keyword arguments, refusing unknown ones with the nearest valid name.
+        """From keyword arguments; ``None`` is the default, and the nearest name is told of unknown ones.
 
         Raises:
             OptionError: An unknown name or a bad value.
@@ -132,7 +132,8 @@ class PlacerOptions:
                 raise OptionError(f"there is no option {said!r}{_nearest(said, known)}")
             if said != name and given.get(name):
                 raise OptionError(f"{name} is given twice, once as {said}; give it once")
-            given[name] = value
+            if value is not None:
+                given[name] = value
         return cls(**given)
 
 

@@ -113,17 +113,17 @@ def place(
         {
             "mode": mode,
             "time_budget_ms": time_budget_ms,
-            "pins": pins or {},
-            "memory_limits": memory_limits or {},
-            "shapes": shapes or {},
+            "pins": pins,
+            "memory_limits": memory_limits,
+            "shapes": shapes,
             "target": target,
             "policy": policy,
             "solvers": solvers,
             "seed": seed,
             "isolation": isolation,
-            "properties": properties or {},
+            "properties": properties,
             "progress": progress,
-            **{name: value for name, value in former.items() if value is not None},
+            **former,
         }
     )
     core = core or core_with_extra_devices()

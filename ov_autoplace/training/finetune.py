@@ -4,45 +4,39 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import openvino as ov
 
-from ov_autoplace.decide.options import PlacerOptions, Progress
-from ov_autoplace.errors import TrainingError
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.training.finetuning.budget import parse_seconds
 from ov_autoplace.training.finetuning.result import FinetuneResult
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 
 __all__ = ["finetune"]
 
-Source: TypeAlias = "str | os.PathLike[str] | ov.Model"
+# How a placement is searched, which is the policy's part here.
+_WITHOUT_USE = ("mode", "time_budget_ms", "policy", "solvers")
 
 
 def finetune(
-    models: Source | Sequence[Source],
+    models: str | os.PathLike[str] | ov.Model | Sequence[str | os.PathLike[str] | ov.Model],
     devices: str | Sequence[str] | None = None,
     *,
     checkpoint: str | os.PathLike[str] | None = "base",
     budget: str | float = 120.0,
     out: str | os.PathLike[str] = "tuned",
     core: ov.Core | None = None,
-    seed: int = 0,
     superposition_only: bool = False,
     resume: bool = False,
     settings: FinetuneSettings | None = None,
-    config: str = "autoplace-base",
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    pin: Mapping[str, str] | None = None,
-    memory_limit: Mapping[str, float] | None = None,
-    target: str | None = None,
-    isolation: bool = True,
-    properties: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
+    network: str = "autoplace-base",
     command: str = "",
     started: float | None = None,
+    **options: Any,
 ) -> FinetuneResult:
     """Improve a policy on given models by measuring what it proposes for them.
 
@@ -67,21 +61,14 @@ def finetune(
         budget: Seconds of wall-clock time for everything, or a text like ``"120s"`` or ``"5m"``.
         out: Output folder; must not hold another checkpoint.
         core: Where the devices are; ``None`` means a new Core.
-        seed: Of everything random; what is measured depends on the machine as well.
         superposition_only: Train only the part of the network that conditions it on the graph (GDP).
         resume: Continue the run in ``out``, for another ``budget``; where there is none, start one.
         settings: The hyper-parameters.
-        config: Name of the network's configuration when ``checkpoint`` is ``None``.
-        shapes: Shape by input name, for dynamic inputs.
-        pin: Device by pattern of op names.
-        memory_limit: Bytes by device.
-        target: A target profile (path, catalogue name) that tells what crossing devices costs, which is
-            otherwise measured.
-        isolation: Measure in a child process; see :class:`~ov_autoplace.decide.options.PlacerOptions`.
-        properties: OpenVINO properties that the models will be compiled with.
-        progress: Called as the work goes on, with tenths of seconds spent and allowed.
+        network: Name of the network's configuration when ``checkpoint`` is ``None``.
         command: What was typed, for the checkpoint's card.
         started: ``time.perf_counter()`` when the budget began to count; ``None`` = now.
+        **options: ``seed``, ``shapes``, ``pins``, ``memory_limits``, ``target``, ``isolation``,
+            ``properties`` and ``progress``, as for :func:`~ov_autoplace.place`.
 
     Raises:
         TrainingError: The packages for training are not installed, the folder holds something else, or the
@@ -89,22 +76,15 @@ def finetune(
         AutoplaceError: One of its kinds, when the request or a model cannot be met.
     """
     started = time.perf_counter() if started is None else started
+    network = options.pop("config", network)  # its former name
+    placing = PlacerOptions.from_arguments(options)
+    for name in _WITHOUT_USE:
+        if name in options:
+            raise OptionError(f"the option {name!r} is for placing; tuning has no use for it")
     seconds = parse_seconds(budget)
-    options = PlacerOptions.from_arguments(
-        {
-            "seed": seed,
-            "shapes": shapes or {},
-            "pin": pin or {},
-            "memory_limit": memory_limit or {},
-            "target": target,
-            "isolation": isolation,
-            "properties": properties or {},
-            "progress": progress,
-        }
-    )
     try:
+        from ov_autoplace.training.finetuning.request import FinetuneRequest
         from ov_autoplace.training.finetuning.run import run
-        from ov_autoplace.training.finetuning.setup import FinetuneRequest
     except ModuleNotFoundError as cause:
         raise TrainingError(
             f"fine-tuning needs the package {cause.name!r}; "
@@ -122,8 +102,8 @@ def finetune(
         superposition_only=superposition_only,
         resume=resume,
         settings=settings or FinetuneSettings(),
-        config=config,
-        options=options,
+        network=network,
+        options=placing,
         command=command,
     )
     return run(request)

@@ -165,7 +165,7 @@ def test_superposition_only_changes_nothing_else(world, base):
 
 def test_a_network_without_superposition_cannot_train_it_alone(world):
     with pytest.raises(TrainingError, match="'hsdag' has no superposition"):
-        world.tune(checkpoint=None, config="hsdag", superposition_only=True)
+        world.tune(checkpoint=None, network="hsdag", superposition_only=True)
 
 
 def test_a_network_can_be_tuned_from_scratch(world):
@@ -289,7 +289,7 @@ def test_a_preparation_that_fails_leaves_nothing_behind(world, monkeypatch):
 
 @pytest.mark.parametrize("devices", [(), ("DEV0",)])
 def test_one_device_leaves_nothing_to_tune(world, monkeypatch, devices):
-    monkeypatch.setattr("ov_autoplace.training.finetuning.setup.resolve_devices", lambda *_: devices)
+    monkeypatch.setattr("ov_autoplace.training.finetuning.request.resolve_devices", lambda *_: devices)
     with pytest.raises(OptionError, match="at least two devices"):
         world.tune()
 

@@ -9,7 +9,7 @@ import pytest
 
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.training.finetuning.budget import TuningBudget
-from ov_autoplace.training.finetuning.log_lines import check_line
+from ov_autoplace.training.finetuning.files import check_line
 from ov_autoplace.training.finetuning.task import ZERO_SHOT, Event, TuningTask, placement_text
 from ov_autoplace.training.finetuning.trials import ReferenceRaces, Trial
 from training.chains import chain_seconds, chain_table, fast_and_slow

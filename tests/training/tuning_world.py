@@ -48,11 +48,11 @@ class World:
         # Real devices only for their names; nothing is compiled on them.
         self.core = ov.Core()
         monkeypatch.setattr(
-            "ov_autoplace.training.finetuning.setup.resolve_devices", lambda *_: self.true.devices
+            "ov_autoplace.training.finetuning.request.resolve_devices", lambda *_: self.true.devices
         )
-        for module in ("setup", "report"):
+        for module in ("request", "report"):
             monkeypatch.setattr(f"ov_autoplace.training.finetuning.{module}.fingerprint", lambda *_: "here")
-        monkeypatch.setattr("ov_autoplace.training.finetuning.setup.device_settings", lambda *_: {})
+        monkeypatch.setattr("ov_autoplace.training.finetuning.request.device_settings", lambda *_: {})
 
     def _load_task(self, name, source, request, machine, budget, known=None) -> TuningTask:
         session = ScriptedSession(self.true, clock=self.clock, compile_seconds=0.3, seed=len(self.sessions))

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -203,33 +202,33 @@ def checkpoint(data: bytes, folder: Path) -> bool:
 @cache
 def _tuned() -> tuple[CostTable, Callable[[], Any]]:
     """A table, and what makes a fine-tuning task of it that has measured nothing."""
-    from ov_autoplace.training.finetuning.preparing import PreparedModel
+    from ov_autoplace.decide.machine import Machine
+    from ov_autoplace.graph.prepare import PreparedModel
+    from ov_autoplace.training.finetuning.preparing import ProfiledModel
     from ov_autoplace.training.finetuning.task import TuningTask
 
     with tempfile.TemporaryDirectory() as folder:
         table = load_table(stored(cost_table_seeds()[0], Path(folder), "net.table.json"))
     table = replace(table, op_seconds=np.where(np.isinf(table.op_seconds), 0.2, table.op_seconds))
     none: Any = None
-    prepared = PreparedModel(none, "digest", none, table, 0.0)
-    # Only what was measured of a placement is asked of the bench: nothing is compiled.
-    bench: Any = SimpleNamespace(
-        seconds_of=lambda record: float(np.median(record.samples)) if len(record.samples) else 1.0
+    profiled = ProfiledModel(
+        Machine(none, table.devices), PreparedModel(none, none, False, none, {}), "digest", none, table, 0.0
     )
-    return table, lambda: TuningTask("net", prepared, bench, {}, {})
+    return table, lambda: TuningTask("net", profiled, none)  # nothing is compiled or raced
 
 
 def measurements_seeds() -> list[bytes]:
     """The lines of a run that raced both devices and a mix, which won and lost when it was raced again."""
-    from ov_autoplace.training.finetuning.measuring import Record
     from ov_autoplace.training.finetuning.task import ZERO_SHOT, Event
+    from ov_autoplace.training.finetuning.trials import Trial
 
     task = _tuned()[1]()
-    mix = Record(np.array([0, 1, 1, 0], dtype=np.int32), "policy", 0.5)
+    mix = Trial("policy", 0.5, 2, assignment=np.array([0, 1, 1, 0], dtype=np.int32))
     task.adopt_singles(task.singles)
     events = [Event("measured", single, (0.2, 0.3), (0.2, 0.2)) for single in task.singles]
     events += [Event("measured", mix, (0.1, 0.1), (0.2, 0.2), ZERO_SHOT), Event("confirmed", mix)]
     for event in events:
-        event.record.add(np.array(event.samples), np.array(event.reference))
+        event.trial.add(np.array(event.samples), np.array(event.reference))
     task.adopt(mix)
     events += [Event("again", mix, (0.1,), (0.2,)), Event("proposed", mix), Event("refuted", mix)]
     return [json.dumps([task.line(event) for event in events]).encode()]
@@ -254,9 +253,9 @@ def measurements(data: bytes, folder: Path) -> bool:
         task = _tuned()[1]()
         task.restore(run.lines(task.name))
         best_so_far(run.lines(task.name))
-        for record in (task.champion, task.reference, *task.remembered(3)):
-            json.dumps(task.line(Event("again", record)))
-            assert task.placement(record).devices == task.table.devices
+        for trial in (task.champion, task.reference, *task.remembered(3)):
+            json.dumps(task.line(Event("again", trial)))
+            assert task.placement(trial).devices == task.table.devices
     finally:
         run.close()
     return True

@@ -7,22 +7,29 @@ were profiled), ``best.MODEL.affinity.json`` (the best placement that is proven)
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 from ov_autoplace._base.files import staged_folder
+from ov_autoplace._base.json_fields import Record
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.errors import OutputError, TrainingError
 from ov_autoplace.policy.card import CARD
 from ov_autoplace.training.finetuning.learning_curve import draw_learning_curve
-from ov_autoplace.training.finetuning.log_lines import check_line
 from ov_autoplace.training.finetuning.task import Event, TuningTask
 from ov_autoplace.training.logs import JsonLinesLog, read_log
 
-__all__ = ["LOG", "TuningFolder"]
+__all__ = ["KINDS", "LOG", "TuningFolder", "check_line"]
 
 LOG = "measurements.jsonl"
+KINDS = ("measured", "again", "proposed", "confirmed", "refuted")
+"""What a line of the log tells, see :class:`~ov_autoplace.training.finetuning.task.Event`."""
+
+_MOST = 2**31 - 1
+_LOWEST_MS, _HIGHEST_MS = 1e-6, 1e12
+_TEXTS = ("model", "source", "reference", "failure", "note", "placement")
 _STATE, _CURVE = "state.safetensors", "learning_curve.png"
 
 
@@ -118,3 +125,33 @@ class TuningFolder:
 
     def _table_file(self, name: str) -> Path:
         return self.path / f"{name}.table.json"
+
+
+def check_line(line: dict[str, Any], where: str) -> None:
+    """Refuse a line that :meth:`~ov_autoplace.training.finetuning.task.TuningTask.line` did not write.
+
+    Whether it fits the model of its name, the task looks itself.
+
+    Args:
+        line: The line, parsed.
+        where: What it is, for error sentences.
+
+    Raises:
+        TrainingError: A field is missing or is something else.
+    """
+    record = Record.of(line, where, TrainingError)
+    for key in _TEXTS:
+        record.text(key)
+    kind = record.text("kind")
+    if kind not in KINDS:
+        raise TrainingError(f"{where}: there is no kind {kind[:60]!r}; there are {', '.join(KINDS)}")
+    for key in ("measurement", "round", "subgraphs"):
+        record.integer(key, 0, _MOST)
+    for key in ("predicted_ms", "temperature", "relative", "best"):
+        if key not in line:  # where null stands for what is not finite
+            raise TrainingError(f"{where}: {key!r} is missing")
+        record.number(key, null=math.inf)
+    for key in ("ms", "reference_ms"):
+        for value in record.numbers(key):
+            if not _LOWEST_MS <= value <= _HIGHEST_MS:
+                raise TrainingError(f"{where}: {key!r} holds {value}, which is no latency in milliseconds")

@@ -13,8 +13,8 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.names import fingerprint
 from ov_autoplace.policy.card import Card
 from ov_autoplace.training.finetuning.files import TuningFolder
+from ov_autoplace.training.finetuning.request import FinetuneRequest
 from ov_autoplace.training.finetuning.result import TunedModel
-from ov_autoplace.training.finetuning.setup import FinetuneRequest
 from ov_autoplace.training.finetuning.task import TuningTask
 from ov_autoplace.training.finetuning.trials import Trial
 

@@ -18,18 +18,10 @@ from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.policy_tuner import PolicyTuner
 from ov_autoplace.training.finetuning.report import card_metrics, card_training, tuned_model
+from ov_autoplace.training.finetuning.request import FinetuneRequest
 from ov_autoplace.training.finetuning.result import FinetuneResult
 from ov_autoplace.training.finetuning.rounds import TuningRounds
-from ov_autoplace.training.finetuning.setup import (
-    FinetuneRequest,
-    check_same_run,
-    checked_values,
-    identity,
-    load_task,
-    machine_of,
-    model_names,
-    network_of,
-)
+from ov_autoplace.training.finetuning.setup import check_same_run, checked_values, load_task, network_of
 from ov_autoplace.training.finetuning.task import TuningTask
 from ov_autoplace.training.state import load_training, training_bytes
 from ov_autoplace.training.state_file import load_state
@@ -74,7 +66,7 @@ class _Tuning:
         self.request = request
         self.budget = budget
         self.folder = TuningFolder(request.out, request.resume)
-        self.machine = machine_of(request)
+        self.machine = request.machine()
         self.base = None if request.checkpoint is None else load_card(request.checkpoint)
         self.tuner = PolicyTuner(
             network_of(request, len(self.machine.devices)),
@@ -98,7 +90,7 @@ class _Tuning:
             self.earlier_seconds = saved["seconds"]
             load_training(self.folder.state, *self._trained)
         self.writer = CheckpointWriter(self.folder.path, base)
-        for name, source in zip(model_names(self.request.models), self.request.models, strict=True):
+        for name, source in zip(self.request.names, self.request.models, strict=True):
             self._say(f"{name}: profile")
             before = self.budget.spent
             known = None if saved is None else self.folder.load_table(name)
@@ -230,7 +222,7 @@ class _Tuning:
 
     @property
     def _identity(self) -> dict[str, Any]:
-        return identity(self.request, self.machine, self.base)
+        return self.request.identity(self.machine, self.base)
 
     @property
     def _trained(self) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from torch import nn
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.policy.config import NetworkConfig, config_named
+from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
@@ -210,5 +210,7 @@ def _policy(network: str | NetworkConfig | nn.Module, devices: int, seed: int) -
         config = getattr(network, "config", None)
         return deepcopy(network), "" if config is None else config.name
     if isinstance(network, str):
-        network = config_named(network)
+        if network not in CONFIGS:
+            raise TrainingError(f"there is no network {network!r}; there is {', '.join(CONFIGS)}")
+        network = CONFIGS[network]
     return make_network(network.for_devices(devices), seed), network.name

@@ -38,7 +38,7 @@ def free_transfers(devices: tuple[str, ...]) -> TransferFit:
 
 
 def cheap_transfers(transfers: TransferFit) -> TransferFit:
-    """Crossing at half its cost, against which measured hand-overs are hardly ever wrong."""
+    """Crossing at half its cost, against which measured transfers are hardly ever wrong."""
     return replace(
         transfers,
         latency=frozen_array(transfers.latency / 2, np.float64),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ov_autoplace._base.arrays import BoolArray
@@ -30,7 +29,7 @@ _log = logging.getLogger("ov_autoplace")
 
 # Timing the model on the devices and its probes takes so long besides compiling them.
 _TIMING_SECONDS = 0.6
-# One size of hand-overs between two devices, before one was measured; and how many times that must be left
+# One size of transfers between two devices, before one was measured; and how many times that must be left
 # for sizes that only make the fit better.
 _FIRST_TRANSFER_SECONDS, _LEISURE = 1.0, 2.0
 
@@ -84,18 +83,19 @@ class CostSource:
         fresh: list[TransferSample] = []
         longest = _FIRST_TRANSFER_SECONDS
         for pair, size in store.missing(samples):
+            self._budget.check()
             # Beyond the fewest sizes, more of them are worth only time that no race needs.
             if not self._budget.allows(longest * (_LEISURE if complete else 1)):
                 break
             started = time.perf_counter()
-            fresh += self._measured_transfers(session, pair, size)
+            fresh += measure_transfers(session.profiler, pair, sizes=(size,)).samples
             longest = time.perf_counter() - started
             complete = store.fit([*samples, *fresh]) is not None
         if fresh:
             store.add(fresh)
         fit = store.fit([*samples, *fresh])
         if fit is None:
-            _log.debug("the budget ends before hand-overs are measured: they are assumed")
+            _log.debug("the budget ends before transfers are measured: they are assumed")
             return self.assumed_transfers(), False
         return fit, True
 
@@ -118,11 +118,3 @@ class CostSource:
     def counted(self, known: Measured, transfers: TransferFit) -> Profile:
         """The cost table from the counted nodes alone; nothing more is run."""
         return counted_profile(known.session.room, known.counted, self._machine.options.pins, transfers)
-
-    def _measured_transfers(
-        self, session: ProfilingSession, pair: tuple[str, str], size: int
-    ) -> Sequence[TransferSample]:
-        def check(done: int, total: int, text: str) -> None:
-            self._budget.check()
-
-        return measure_transfers(session.profiler, pair, sizes=(size,), progress=check).samples

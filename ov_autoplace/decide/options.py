@@ -48,14 +48,14 @@ class PlacerOptions:
     Attributes:
         mode: ``ZERO_SHOT`` (nothing is compiled), ``PROFILE`` (compiled once per device, finalists are
             raced) or ``TUNE`` (placements are measured and the costs corrected until the budget ends).
-        time_budget_ms: Milliseconds of wall-clock time for the whole decision: profiling, hand-overs, races
+        time_budget_ms: Milliseconds of wall-clock time for the whole decision: profiling, transfers, races
             and every compilation for them; only the compilation that is under way when they end is finished.
             What there is no time for is left out, and where not even every device can be profiled, the
             answer rests on estimates, and says so. ``None`` takes the mode's default: 2,000 (``PROFILE``) or
             30,000 (``TUNE``), and more for models that take long to compile or to run.
         pins: ``{pattern: device}``. A pattern is compared with the whole friendly name of each op, case
             counts, and ``*``, ``?`` and ``[...]`` are wildcards. Where several match, the last one decides,
-            so exceptions stand behind the rule. What cannot be separated from a pinned op goes with it. A
+            so exceptions come after the rule. What cannot be separated from a pinned op goes with it. A
             pattern that matches nothing, a device that cannot run a pinned op, and two devices for ops that
             cannot be separated are errors. On the command line: ``--pin PATTERN=DEVICE``, once per pattern.
         memory_limits: ``{device: size}``: the most bytes of weights and results that the ops of a device may
@@ -79,7 +79,7 @@ class PlacerOptions:
         solvers: Names of the solvers that propose placements, in the order in which they are asked: those of
             ``ov_autoplace.solvers.SOLVERS``, one that was registered there included. ``none``, like an empty
             list, leaves single devices, HETERO and the policy. The policy is asked last unless ``policy``
-            stands in the list, which makes it an error that it cannot be asked. ``TUNE`` asks the first
+            is in the list, which makes it an error that it cannot be asked. ``TUNE`` asks the first
             solver of the list again whenever it has corrected the costs.
         seed: Seed of everything random.
         isolation: Whether models are compiled and run for measuring in a child process (``YES``, the
@@ -119,7 +119,7 @@ class PlacerOptions:
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> PlacerOptions:
-        """From keyword arguments; ``None`` is the default, and the nearest name is told of unknown ones.
+        """From keyword arguments; ``None`` is a default, and an unknown name is refused with the nearest one.
 
         Raises:
             OptionError: An unknown name or a bad value.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Workbench"]
 
 _C = TypeVar("_C", bound=Candidate)
-_RECENT = 5  # compilations of which the longest stands for the next one
+_RECENT = 5  # compilations; the longest of them is the estimate of the next one
 
 
 class Workbench:
@@ -65,7 +65,7 @@ class Workbench:
 
     @property
     def longest_compilation(self) -> float:
-        """Of the last ones: what stands for the next one."""
+        """Of the last ones: an estimate of the next one."""
         return max(self._recent)
 
     def enter(

@@ -15,7 +15,8 @@ from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.measure.attribution import Attribution, attribute
-from ov_autoplace.measure.session import NodeCount, ProfilingSession, count_nodes
+from ov_autoplace.measure.node_counts import NodeCount, count_nodes
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import FEWEST_RUNS, MOST_RUNS, SECONDS
 
 __all__ = ["Column", "CountedDevices", "count_devices"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ov_autoplace.measure.session import count_nodes
+from ov_autoplace.measure.node_counts import count_nodes
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.session import ProfilingSession

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.cost.target import Target
 from ov_autoplace.devices.models import openvino_reason
@@ -25,73 +23,40 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.prepare import PreparedModel, normalize
 from ov_autoplace.graph.shapes import with_static_shapes
-from ov_autoplace.measure.failures import failing_on, reported_failure
 from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.placement.decision import Candidate
 
 if TYPE_CHECKING:
-    from ov_autoplace.measure.isolation.interface import Executable, NodeTime, Profiler, RaceResult
+    from ov_autoplace.measure.isolation.interface import Executable, Profiler, RaceResult
 
 __all__ = [
-    "NodeCount",
     "ProfilingSession",
-    "count_nodes",
+    "failing_on",
     "open_session",
+    "reported_failure",
     "save_ir",
 ]
 
-_COUNT_WARMUP = 2
 _ALONE_RUNS = 10
 
 
-@dataclass(frozen=True, eq=False)
-class NodeCount:
-    """What the nodes of a compiled model took.
-
-    Attributes:
-        nodes: All n of them.
-        seconds: Their means over the inferences, ``float64[n]``.
-        latencies: Of the inferences, ``float64[runs]`` in seconds.
-    """
-
-    nodes: Sequence[NodeTime]
-    seconds: FloatArray
-    latencies: FloatArray
-
-    @property
-    def disturbance(self) -> float:
-        """Mean over median latency, for what made a few inferences long is in the nodes' means."""
-        return float(np.mean(self.latencies) / np.median(self.latencies))
-
-
-def count_nodes(executable: Executable, seconds: float, fewest: int, most: int) -> NodeCount:
-    """Run a model that was compiled with ``count_nodes`` and has not been run yet.
+@contextmanager
+def reported_failure(what: str, device: str | None = None) -> Iterator[None]:
+    """Turn what a device throws while it compiles or runs into one sentence.
 
     Args:
-        executable: The model.
-        seconds: To spend, as far as the numbers of inferences allow.
-        fewest: Inferences at least.
-        most: Inferences at most.
+        what: What failed, the sentence's beginning.
+        device: Whose failure it is.
 
     Raises:
-        ProfilingError: An inference fails.
+        ProfilingError: Instead of the profiler's own error.
     """
-    with reported_failure("the model fails when it is run"):
-        return _count_nodes(executable, seconds, fewest, most)
+    from ov_autoplace._core import ProfilerError
 
-
-def _count_nodes(executable: Executable, seconds: float, fewest: int, most: int) -> NodeCount:
-    # On one thread, OpenVINO 2026.4.1 loses what synchronous requests throw.
-    once = float(executable.run(_COUNT_WARMUP, warmup=0, asynchronous=True).min())
-    # A node's time is its mean over all inferences, the slow first ones included, in whole microseconds.
-    # The difference of two such sums leaves the slow ones out.
-    before = np.array([node.seconds for node in executable.node_times()])
-    runs = int(np.clip(seconds / once, fewest, most))
-    latencies = np.asarray(executable.run(runs, warmup=0))
-    nodes = executable.node_times()
-    after = np.array([node.seconds for node in nodes])
-    spent = np.maximum(((_COUNT_WARMUP + runs) * after - _COUNT_WARMUP * before) / runs, 0.0)
-    return NodeCount(nodes, spent, latencies)
+    try:
+        yield
+    except ProfilerError as cause:
+        raise ProfilingError(f"{what}: {openvino_reason(cause)}", device) from cause
 
 
 def save_ir(model: ov.Model, folder: Path) -> Path:
@@ -110,6 +75,11 @@ def save_ir(model: ov.Model, folder: Path) -> Path:
             "make room there or set TMPDIR to another folder"
         ) from cause
     return path
+
+
+def failing_on(device: str) -> AbstractContextManager[None]:
+    """:func:`reported_failure` for a model that is compiled or run on one device or on HETERO."""
+    return reported_failure(f"the model cannot be timed on {device}", None if ":" in device else device)
 
 
 class ProfilingSession:

@@ -194,7 +194,7 @@ class UnitGraph:
     def order(self) -> IntArray:
         """The units in the order in which they run, ``int32[U]``.
 
-        A unit stands where its last group does; one without inputs (a weight) just before its first reader.
+        A unit runs where its last group does; one without inputs (a weight) just before its first reader.
         """
         position = np.zeros(len(self))
         np.maximum.at(position, self.unit_of, np.arange(len(self.unit_of)))

@@ -1,7 +1,7 @@
 """Placement taken apart by device: the bound, and placements put together from parts.
 
 Every device chooses a set of units that fits into it, as if it were alone; a price per unit (its Lagrange
-multiplier) makes the sets agree that each unit stands on one device. That is the dual of the set-partitioning
+multiplier) makes the sets agree that each unit is on one device. That is the dual of the set-partitioning
 program of Dantzig and Wolfe ("Decomposition Principle for Linear Programs", 1960). Copies of a device choose
 the same set, so they need one choice between them and their exchange, which drowns branch and bound, never
 arises; and as each set fits into one device, the transfers between copies are in the bound.
@@ -121,7 +121,7 @@ class Decomposition:
         price = units.op_seconds[:, device] - worth
         leaving, entering = self._leaving[device], self._entering[device]
         if self._sweep is None or not self._sweep.is_narrow:
-            # A unit that may not stand here costs more than everything that could be gained by taking it.
+            # A unit that may not be here costs more than everything that could be gained by taking it.
             most = np.abs(worth).sum() + leaving.sum() + entering.sum()
             stars = Stars(units.producer, units.consumers, np.diff(units.offsets), leaving, entering)
             cut = minimum_cut(np.where(np.isfinite(price), price, most), np.zeros(len(units)), [stars])
@@ -259,7 +259,7 @@ class Ascent:
         parts = self.parts
         units = parts.units
         known = [(d, chosen) for (d, _), chosen in self.sets.items() if units.may_overflow[d]][-_MOST_SETS:]
-        # Units in no set stand on a roomy device; where none can run them, they cost more than anything else.
+        # Units in no set go to a roomy device; where none can run them, they cost more than anything else.
         on_roomy: FloatArray = np.where(units.may_overflow, np.inf, units.op_seconds)
         fits_roomy: BoolArray = np.isfinite(on_roomy.min(axis=1))
         most = units.op_seconds.max(where=np.isfinite(units.op_seconds), initial=0.0)

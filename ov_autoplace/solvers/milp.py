@@ -3,7 +3,7 @@
 The whole program is out of reach beyond two accelerators, so it is solved in parts. *Large neighbourhood
 search* (Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems",
 1998) frees the units of a few devices, or of a stretch of the graph, keeps everything else, and lets HiGHS
-find the best way to place what is free; that cannot make things worse, and stands in for a warm start, which
+find the best way to place what is free; that cannot make things worse, and replaces a warm start, which
 SciPy's ``milp`` does not take. The *bound* comes from programs in which copies of a device are pooled: pools
 have the memory of all their members and no transfers inside. Splitting single devices off the pool, each tied
 to one of the largest units so that copies are not exchanged, raises the bound step by step up to the optimum.
@@ -240,10 +240,10 @@ def _bound_apart(units: UnitGraph, target: float) -> float:
 
 
 def _without_exchanges(units: UnitGraph, taken: UnitGraph, pools: list[list[int]]) -> BoolArray:
-    """Where units may stand in a pooled program, without placements that only exchange copies.
+    """Where units may be in a pooled program, without placements that only exchange copies.
 
     The copies of a class are numbered by the largest unit that they hold: of the class's k-th largest units,
-    none stands beyond the k-th copy.
+    none is beyond the k-th copy.
     """
     allowed = np.isfinite(taken.op_seconds)
     largest = np.argsort(-units.memory_bytes, kind="stable")
@@ -283,7 +283,7 @@ def _search(evaluator: Evaluator, start: IntArray, bound: float, effort: _Effort
 
 
 def _parts(units: UnitGraph, device: IntArray, may_run: BoolArray) -> Iterator[BoolArray]:
-    """Parts to free: where each unit may stand, ``bool[U, D]``, its present device included."""
+    """Parts to free: where each unit may be, ``bool[U, D]``, its present device included."""
     stays = device[:, None] == np.arange(units.num_devices)
     devices = _distinct_devices(units, device)
     if len(units) <= _MOST_FREE:

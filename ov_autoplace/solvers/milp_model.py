@@ -1,6 +1,6 @@
 """Placement as a mixed-integer program, solved by HiGHS through SciPy.
 
-Binary ``x[u, d]``: unit u stands on device d. A tensor that device q receives costs by who sends it, so q's
+Binary ``x[u, d]``: unit u is on device d. A tensor that device q receives costs by who sends it, so q's
 possible senders are put into classes of equal price, cheapest first, and ``w[t, q, k]`` is what q receives of
 tensor t from class k:
 
@@ -9,7 +9,7 @@ tensor t from class k:
 
 The dearest class needs no upper limit, because minimisation fills the others first. Memory is one row per
 device, or one per device and moment where the liveness of results is known; a result is held wherever its
-producer or a consumer stands.
+producer or a consumer is.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Rows:
 
 
 class _Model:
-    """The program of a unit graph; a unit that may stand on one device only is a constant in it."""
+    """The program of a unit graph; a unit that may be on one device only is a constant in it."""
 
     def __init__(self, units: UnitGraph, allowed: BoolArray, shrinking: tuple[int, ...] = ()) -> None:
         """``shrinking`` devices take whatever they have to; the most that one of them holds is minimised."""
@@ -79,7 +79,7 @@ class _Model:
         self.constant = 0.0
         choices = allowed.sum(axis=1)
         self.device = np.argmax(allowed, axis=1).astype(np.int32)
-        # Variable of each unit and device; -1 = it stands there for certain, -2 = it cannot.
+        # Variable of each unit and device; -1 = it is there for certain, -2 = it cannot.
         self.x: list[list[int]] = np.where(allowed, -1, -2).tolist()
         for u in np.flatnonzero(choices > 1).tolist():
             for d in np.flatnonzero(allowed[u]).tolist():
@@ -164,7 +164,7 @@ class _Model:
         ]
 
     def _presence(self, holders: IntArray, d: int) -> int:
-        """The variable that is 1 when any of some units stands on a device."""
+        """The variable that is 1 when any of some units is on a device."""
         there: set[int] = {self.x[u][d] for u in holders.tolist()} - {-2}
         if not there or -1 in there:
             return -1 if there else -2
@@ -199,7 +199,7 @@ def solve_model(
 
     Args:
         units: The units, with their memory limits.
-        allowed: Where each unit may stand, ``bool[U, D]``, at least one device each and only such as
+        allowed: Where each unit may be, ``bool[U, D]``, at least one device each and only such as
             can run it.
         time_limit: Seconds.
         node_limit: Nodes of the search tree, for an answer that can be repeated.

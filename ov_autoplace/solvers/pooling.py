@@ -84,7 +84,7 @@ def segmented(units: UnitGraph, pools: list[list[int]], placed: IntArray) -> Boo
     """A small set of placements around one on pools, ``bool[U, D]``.
 
     Each pool's units are cut, in order, into as many segments of equal bytes as it has members. A unit may
-    stand on its segment's device, on the next one's where it lies near the border, and wherever memory is
+    be on its segment's device, on the next one's where it lies near the border, and wherever memory is
     not limited.
     """
     may_run = np.isfinite(units.op_seconds)

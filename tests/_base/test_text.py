@@ -17,7 +17,8 @@ from ov_autoplace._base.files import read_json
 from ov_autoplace._base.text import parse_json, printable
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import AutoplaceError, ModelError, PlacementError
-from ov_autoplace.measure.session import ProfilingSession, count_nodes
+from ov_autoplace.measure.node_counts import count_nodes
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.placement.placement import Placement

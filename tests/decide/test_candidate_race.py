@@ -330,7 +330,7 @@ def test_without_time_nothing_is_compiled_and_what_was_not_run_is_told():
     assert session.races == []
 
 
-def test_samples_of_which_a_few_are_far_too_long_mark_the_contest():
+def test_samples_of_which_a_few_are_far_too_long_mark_the_verdict():
     assert not _raced(_Session({"D1": 1.0, "D0+D1": 1.1})).disturbed
     session = _Session({"D1": 1.0, "D0+D1": 1.1})
     session.disturb = 30.0

@@ -32,7 +32,7 @@ TARGET = {"mode": "ZERO_SHOT", "target": "core-ultra-7-155h"}  # estimates only:
 
 @pytest.fixture
 def fastest(tmp_path: Path) -> Path:
-    """A policy that prefers the fastest device of each unit, whatever hand-overs cost."""
+    """A policy that prefers the fastest device of each unit, whatever transfers cost."""
     return handmade(tmp_path / "fastest")
 
 
@@ -78,7 +78,7 @@ def test_the_policy_proposes_its_greedy_answer_and_the_best_few_of_its_draws(fas
 
 
 def test_a_placement_that_several_propose_is_one_candidate_that_names_them(fastest: Path) -> None:
-    # No hand-over costs anything, so the optimum, the greedy answer and the policy's are the same.
+    # No transfer costs anything, so the optimum, the greedy answer and the policy's are the same.
     table = make_table(
         [[1, 9], [9, 1], [1, 9], [9, 1]],
         [(g, 1.0, [g + 1]) for g in range(3)],

@@ -14,7 +14,8 @@ from ov_autoplace._base import budget as budget_module
 from ov_autoplace.decide import costs, placer
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource, propose
-from ov_autoplace.measure.session import NodeCount, ProfilingSession
+from ov_autoplace.measure.node_counts import NodeCount
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.policy import runner
 from ov_autoplace.problem.problem import Problem
@@ -52,7 +53,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(NodeCount, "disturbance", 1.0)
     noted(ProfilingSession, "_compile", "compile")
     noted(ProfilingSession, "race", "race")
-    noted(costs, "measure_transfers", "hand-overs")
+    noted(costs, "measure_transfers", "transfers")
     return done
 
 

@@ -15,7 +15,8 @@ from command_line import Command
 from ov_autoplace import _core
 from ov_autoplace.decide.placer import place
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.measure.session import ProfilingSession, count_nodes
+from ov_autoplace.measure.node_counts import count_nodes
+from ov_autoplace.measure.session import ProfilingSession
 
 QUICK = {"time_budget_ms": 50, "policy": "none"}
 

@@ -23,9 +23,10 @@ from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure.counting import CountedDevices, count_devices
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
+from ov_autoplace.measure.node_counts import NodeCount
 from ov_autoplace.measure.profiled import counted_profile, profile
 from ov_autoplace.measure.room import Room
-from ov_autoplace.measure.session import NodeCount, ProfilingSession
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin import compilation
 

@@ -1,7 +1,7 @@
 """Draws from a policy that is too sure of itself: hotter ones, in which groups of units move together.
 
 Independent draws of hundreds of units are of no use at a high temperature: each unit that leaves its
-neighbours costs hand-overs, so no such placement is worth a measurement. What is worth one moves whole
+neighbours costs transfers, so no such placement is worth a measurement. What is worth one moves whole
 regions, and first those that the policy is least sure of.
 """
 

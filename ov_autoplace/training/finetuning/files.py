@@ -148,7 +148,7 @@ def check_line(line: dict[str, Any], where: str) -> None:
     for key in ("measurement", "round", "subgraphs"):
         record.integer(key, 0, _MOST)
     for key in ("predicted_ms", "temperature", "relative", "best"):
-        if key not in line:  # where null stands for what is not finite
+        if key not in line:  # where null is what is not finite
             raise TrainingError(f"{where}: {key!r} is missing")
         record.number(key, null=math.inf)
     for key in ("ms", "reference_ms"):

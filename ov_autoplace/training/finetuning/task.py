@@ -118,7 +118,7 @@ class TuningTask:
 
     @property
     def best_single(self) -> Trial:
-        """The fastest single device as far as measured; what stands for it where none may run everything."""
+        """The fastest single device as far as measured; its substitute where none may run everything."""
         return min(self.singles, key=lambda trial: (trial.ratio.median, trial.promised_seconds))
 
     def single_name(self, trial: Trial) -> str:
@@ -157,8 +157,8 @@ class TuningTask:
     def correct(self) -> None:
         """Fit the costs to everything that was measured.
 
-        Ratios times one latency of the reference stand for latencies, so that a machine that became slower
-        meanwhile does not look like slower ops.
+        Ratios times one latency of the reference are taken for latencies: a machine that became slower
+        meanwhile must not look like slower ops.
         """
         seconds = self.reference_seconds
         observed = [
@@ -311,5 +311,5 @@ def _assignment(text: str) -> IntArray:
 
 
 def _seconds(milliseconds: float | None) -> float:
-    """A latency of the log, where ``null`` stands for one that is not finite."""
+    """A latency of the log, where ``null`` is one that is not finite."""
     return np.inf if milliseconds is None else milliseconds / 1e3

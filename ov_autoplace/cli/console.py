@@ -17,8 +17,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.tree import Tree
 
+from ov_autoplace._base.progress import Progress as ProgressCallback
 from ov_autoplace._base.text import printable, printable_json
-from ov_autoplace.decide.options import Progress as ProgressCallback
 
 __all__ = [
     "bytes_text",

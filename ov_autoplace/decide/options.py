@@ -10,6 +10,7 @@ from typing import Any
 
 import openvino as ov
 
+from ov_autoplace._base.progress import Progress
 from ov_autoplace._base.text import nearest, parse_json
 from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.card import NO_POLICY
@@ -22,7 +23,6 @@ __all__ = [
     "PREFIX",
     "PROPERTY_NAMES",
     "PlacerOptions",
-    "Progress",
     "option_of",
     "split_config",
 ]
@@ -36,9 +36,6 @@ _SWITCH = {"YES": True, "TRUE": True, "NO": False, "FALSE": False}
 DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
 _FORMER_NAMES = {"pin": "pins", "memory_limit": "memory_limits"}  # still understood
 _SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
-
-Progress = Callable[[int, int, str], None]
-"""Called with (steps done, steps in all, what is being done)."""
 
 
 @dataclass(frozen=True)

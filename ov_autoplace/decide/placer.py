@@ -28,12 +28,13 @@ import openvino as ov
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.collector import collection_paused
+from ov_autoplace._base.progress import Progress
 from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.decide.costs import CostSource, Measured
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions, Progress
+from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.unfolding import unfolded

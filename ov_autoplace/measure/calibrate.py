@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import openvino as ov
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.files import temporary_folder
+from ov_autoplace._base.progress import Progress
 from ov_autoplace.cost.generic_target import default_precision, memory_of
 from ov_autoplace.cost.target import MEASURED, DeviceProfile, Rate, RateSample, Target
 from ov_autoplace.cost.transfers import TransferFit
@@ -25,9 +26,8 @@ from ov_autoplace.measure.transfers import DEFAULT_SIZES, measure_transfers
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Profiler
 
-__all__ = ["Progress", "calibrate", "reported_precisions"]
+__all__ = ["calibrate", "reported_precisions"]
 
-Progress = Callable[[int, int, str], None]
 
 _PRECISION_OF_CAPABILITY = {"FP32": "f32", "FP16": "f16", "BF16": "bf16", "INT8": "i8"}
 _PRECISION_HINT = "INFERENCE_PRECISION_HINT"

@@ -60,10 +60,6 @@ class SearchResult:
     seed: int
 
 
-Progress = Callable[[int, int, float], None]
-"""Called with evaluations done, evaluations in all, and the best latency so far in seconds."""
-
-
 def search(
     environment: Environment,
     network: str | NetworkConfig | nn.Module,
@@ -71,7 +67,7 @@ def search(
     seed: int = 0,
     *,
     settings: PolicyGradientSettings | ReinforceSettings | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int, float], None] | None = None,
 ) -> SearchResult:
     """Train one network on one problem and keep the best placement that it ever sampled.
 
@@ -84,7 +80,8 @@ def search(
             torch threads.
         settings: The protocol: PPO or REINFORCE. ``None`` takes REINFORCE for ``hsdag`` and PPO for all else,
             with a tenth of its learning rate for a network that is given, so as not to unlearn what it knows.
-        progress: Called after every update.
+        progress: Called after every update with evaluations done, evaluations in all, and the best latency so
+            far in seconds.
 
     Raises:
         TrainingError: The budget is not positive, the name is unknown, or no sample was legal.
@@ -130,7 +127,7 @@ class _Search:
         environment: Environment,
         evaluations: int,
         seed: int,
-        progress: Progress | None,
+        progress: Callable[[int, int, float], None] | None,
     ) -> None:
         self.network = network
         self.batch = batch

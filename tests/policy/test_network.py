@@ -10,8 +10,7 @@ from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.levels import beyond_best_other, signed_log
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
-from ov_autoplace.policy.networks.interface import superposition_parameters
-from ov_autoplace.policy.networks.network import make_network
+from ov_autoplace.policy.networks.network import make_network, superposition_parameters
 from ov_autoplace.problem.problem import Problem
 from policy.policy_batches import random_batch, random_graph
 from solvers.random_tables import make_table, random_table

@@ -10,7 +10,7 @@ from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.distribution import PolicyOutput
 
-__all__ = ["PlacementNetwork", "superposition_parameters"]
+__all__ = ["PlacementNetwork"]
 
 
 class PlacementNetwork(nn.Module, ABC):
@@ -34,8 +34,3 @@ class PlacementNetwork(nn.Module, ABC):
     @abstractmethod
     def answers(self, batch: GraphBatch) -> list[Tensor]:
         """Scores of every unit after each round, ``[N, D]``, the last ones final; forbidden = very low."""
-
-
-def superposition_parameters(network: nn.Module) -> list[nn.Parameter]:
-    """The parameters that condition ``network`` on its graph: those of all parts named ``superposition``."""
-    return [value for name, value in network.named_parameters() if "superposition" in name.split(".")]

@@ -182,23 +182,6 @@ def merge_cycles(
     graph, ties broken by the smallest member. ``edges`` is ``int32[K, 2]``.
     """
 
-def is_acyclic(
-    n: int,
-    edges: Annotated[NDArray[numpy.int32], dict(shape=(None, 2), order="C", device="cpu", writable=False)],
-) -> bool:
-    """
-    Whether a graph of n nodes and directed ``edges`` (``int32[K, 2]``) has no cycle.
-    """
-
-def is_convex(
-    n: int,
-    edges: Annotated[NDArray[numpy.int32], dict(shape=(None, 2), order="C", device="cpu", writable=False)],
-    members: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)],
-) -> bool:
-    """
-    Whether no path of the graph leaves ``members`` (``bool[n]``) and comes back into them.
-    """
-
 def minimum_cut(
     nodes: int,
     source: int,
@@ -226,7 +209,7 @@ class RaceEntry:
     """What one candidate of a race did."""
 
     @property
-    def samples(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    def samples(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
         """Seconds per inference in each round that it ran in, float64[n]."""
 
     @property
@@ -236,10 +219,6 @@ class RaceEntry:
     @property
     def dropped(self) -> str:
         """Why it left the race; empty if it stayed to the end."""
-
-    @property
-    def dropped_seconds(self) -> float:
-        """When it left, in seconds from the start."""
 
 class RaceResult:
     """Outcome of a race."""
@@ -325,7 +304,7 @@ class Executable:
 
     def run(
         self, runs: int, warmup: int = 1, asynchronous: bool = False, inferences: int = 1
-    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
         """
         Seconds per inference of each run, float64[runs]; a run is the mean of `inferences` inferences.
         """
@@ -394,7 +373,7 @@ class Profiler:
 
 class SubsetSweep:
     """
-    Cheapest subsets of nodes within a weight limit, where splitting a star (a head and its members) costs something; by dynamic programming along the nodes.
+    Cheapest subsets of nodes within a weight limit, where splitting a star (a head and its members) costs something; by dynamic programming along the nodes, with ``most_states`` at each.
     """
 
     def __init__(
@@ -411,7 +390,7 @@ class SubsetSweep:
     ) -> None: ...
     @property
     def is_narrow(self) -> bool:
-        """Whether the states of each step are few enough."""
+        """Whether there are no more than ``most_states``."""
 
     def cheapest(
         self,
@@ -437,7 +416,7 @@ class SubsetSweep:
 
 class PieceSweep:
     """
-    Cheapest sets of nodes for one device, where the subgraphs that HETERO makes of a set cost something; by dynamic programming along the nodes.
+    Cheapest sets of nodes for one device, where the subgraphs that HETERO makes of a set cost something; by dynamic programming along the nodes, with ``most_states`` in all.
     """
 
     def __init__(
@@ -454,7 +433,7 @@ class PieceSweep:
     ) -> None: ...
     @property
     def is_narrow(self) -> bool:
-        """Whether the states of all steps are few enough."""
+        """Whether there are no more than ``most_states``."""
 
     def cheapest(
         self,

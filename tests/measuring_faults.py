@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ov_autoplace.measure.isolation import process
-from ov_autoplace.measure.isolation.profiler import HANG_VARIABLE
+from ov_autoplace.measure.isolation.child import HANG_VARIABLE
 
 __all__ = ["Compilations", "Inject", "RaceTakes"]
 

@@ -1,7 +1,7 @@
 """HETERO's partitioning and the ``hetero`` objective in plain Python: slow, whole-graph, set-based.
 
 Everything is recomputed for the whole graph in every round, as the plugin does it; the C++ core, which
-looks at circles only and packs bits, must agree with this.
+looks at cycles only and packs bits, must agree with this.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def feedback_cuts(graph: Graph, cut: set[Input]) -> set[Input]:
     return found
 
 
-def in_circles(graph: Graph, cut: set[Input], label: list[int]) -> set[int]:
+def in_cycles(graph: Graph, cut: set[Input], label: list[int]) -> set[int]:
     """Subgraphs that wait for each other."""
     follows: dict[int, set[int]] = {}
     for v, port in cut:
@@ -125,7 +125,7 @@ def in_circles(graph: Graph, cut: set[Input], label: list[int]) -> set[int]:
     return {a for a in follows if a in reachable(a)}
 
 
-def node_to_isolate(graph: Graph, cut: set[Input], label: list[int], circles: set[int]) -> int:
+def node_to_isolate(graph: Graph, cut: set[Input], label: list[int], cycles: set[int]) -> int:
     readers = [graph.readers(v) for v in range(len(graph.kinds))]
 
     def is_leaf(v: int) -> bool:
@@ -135,14 +135,14 @@ def node_to_isolate(graph: Graph, cut: set[Input], label: list[int], circles: se
     for v in range(len(graph.kinds)):
         sources = graph.sources(v)
         inner = [s for port, s in enumerate(sources) if (v, port) not in cut]
-        if label[v] not in circles or not inner:
+        if label[v] not in cycles or not inner:
             continue
-        from_circle = any(
-            label[s] != label[v] and label[s] in circles for port, s in enumerate(sources) if (v, port) in cut
+        from_cycle = any(
+            label[s] != label[v] and label[s] in cycles for port, s in enumerate(sources) if (v, port) in cut
         )
         ranked.append(
             (
-                not from_circle,
+                not from_cycle,
                 not any(readers[s] > 1 for s in inner),
                 any(is_leaf(s) for s in inner),
                 len(inner) == 1 and readers[v] <= 1,
@@ -170,8 +170,8 @@ def partition_with_isolations(graph: Graph, devices: Sequence[int]) -> tuple[lis
         cut |= more
     label = components(graph, cut)
     isolated = 0
-    while circles := in_circles(graph, cut, label):
-        v = node_to_isolate(graph, cut, label, circles)
+    while cycles := in_cycles(graph, cut, label):
+        v = node_to_isolate(graph, cut, label, cycles)
         cut |= {(v, port) for port in range(len(graph.inputs[v]))}
         label = components(graph, cut)
         isolated += 1

@@ -59,7 +59,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A profile of both devices, so that no model has to wait for a measurement of the hand-overs."""
+    """A profile of both devices, so that no model has to wait for a measurement of the transfers."""
     core = ov.Core()
     core.register_plugin(str(CPU_PLUGIN), "XCPU")
     path = tmp_path_factory.mktemp("target") / "pair.json"

@@ -44,17 +44,4 @@ void init_graph_tools(nb::module_& m) {
         "The result, ``int32[n]``, is dense and numbers the classes in a topological order of the "
         "contracted\n"
         "graph, ties broken by the smallest member. ``edges`` is ``int32[K, 2]``.");
-    m.def(
-        "is_acyclic", [](std::int32_t n, const Edges& edges) { return is_acyclic(n, edge_list(edges)); },
-        "n"_a, "edges"_a, nb::call_guard<nb::gil_scoped_release>(),
-        "Whether a graph of n nodes and directed ``edges`` (``int32[K, 2]``) has no cycle.");
-    m.def(
-        "is_convex",
-        [](std::int32_t n, const Edges& edges, const Vector<bool>& members) {
-            check_size(members.shape(0), static_cast<std::size_t>(n), "members");
-            nb::gil_scoped_release unlocked;
-            return is_convex(n, edge_list(edges), members.data());
-        },
-        "n"_a, "edges"_a, "members"_a,
-        "Whether no path of the graph leaves ``members`` (``bool[n]``) and comes back into them.");
 }

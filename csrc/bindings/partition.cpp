@@ -3,6 +3,7 @@
 #include <nanobind/stl/pair.h>
 
 #include "arrays.hpp"
+#include "node_kinds.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -10,17 +11,6 @@ using namespace ov_autoplace;
 using namespace ov_autoplace::bindings;
 
 namespace {
-
-constexpr auto last_kind = static_cast<std::uint8_t>(NodeKind::group);
-
-std::vector<NodeKind> node_kinds(const Vector<std::uint8_t>& kinds) {
-    std::vector<NodeKind> result(kinds.shape(0));
-    for (std::size_t i = 0; i < result.size(); ++i) {
-        if (kinds.data()[i] > last_kind) throw nb::value_error("kinds holds a number that is no node kind");
-        result[i] = static_cast<NodeKind>(kinds.data()[i]);
-    }
-    return result;
-}
 
 std::pair<std::int32_t, NumpyVector<std::int32_t>> partition(const PartitionGraph& graph,
                                                              const Vector<std::int32_t>& devices) {

@@ -15,24 +15,19 @@
 #include <csignal>
 #include <optional>
 
+#include "arrays.hpp"
 #include "ov_autoplace/race.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace ov_autoplace;
+using namespace ov_autoplace::bindings;
 
 namespace {
 
-using Seconds = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 using PyProgress = std::optional<std::function<void(std::size_t, std::size_t, double)>>;
 
-Seconds to_numpy(std::vector<double> values) {
-    auto* owned = new std::vector<double>(std::move(values));
-    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-    return Seconds(owned->data(), {owned->size()}, owner);
-}
-
-// The same without NumPy, which the process that measures for another one does without: it starts sooner.
+// Without NumPy, which the process that measures for another one does without: it starts sooner.
 nb::bytes to_bytes(const std::vector<double>& values) {
     return nb::bytes(values.data(), values.size() * sizeof(double));
 }
@@ -73,13 +68,12 @@ RaceOptions race_options(double budget_seconds, std::size_t min_rounds, std::siz
 void bind_race(nb::module_& m) {
     nb::class_<RaceEntry>(m, "RaceEntry", "What one candidate of a race did.")
         .def_prop_ro(
-            "samples", [](const RaceEntry& entry) { return to_numpy(entry.samples); },
+            "samples", [](const RaceEntry& entry) { return to_numpy(std::vector<double>(entry.samples)); },
             nb::rv_policy::automatic, "Seconds per inference in each round that it ran in, float64[n].")
         .def_prop_ro(
             "sample_bytes", [](const RaceEntry& entry) { return to_bytes(entry.samples); },
             "The samples as the bytes of their doubles.")
-        .def_ro("dropped", &RaceEntry::dropped, "Why it left the race; empty if it stayed to the end.")
-        .def_ro("dropped_seconds", &RaceEntry::dropped_seconds, "When it left, in seconds from the start.");
+        .def_ro("dropped", &RaceEntry::dropped, "Why it left the race; empty if it stayed to the end.");
     nb::class_<RaceResult>(m, "RaceResult", "Outcome of a race.")
         .def_ro("entries", &RaceResult::entries, "One RaceEntry per candidate, in the order given.")
         .def_ro("best", &RaceResult::best, "Candidate with the lowest median of those that stayed.")

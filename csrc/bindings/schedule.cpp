@@ -1,6 +1,7 @@
 #include "ov_autoplace/schedule.hpp"
 
 #include "arrays.hpp"
+#include "node_kinds.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -8,18 +9,6 @@ using namespace ov_autoplace;
 using namespace ov_autoplace::bindings;
 
 namespace {
-
-std::vector<NodeKind> kinds(const Vector<std::int32_t>& array) {
-    std::vector<NodeKind> result;
-    for (std::size_t i = 0; i < array.shape(0); ++i) {
-        const std::int32_t kind = array(i);
-        if (kind < 0 || kind > static_cast<std::int32_t>(NodeKind::group)) {
-            throw nb::value_error(("node_kind holds " + std::to_string(kind)).c_str());
-        }
-        result.push_back(static_cast<NodeKind>(kind));
-    }
-    return result;
-}
 
 std::vector<double> flat(const Matrix<double>& array) {
     return std::vector<double>(array.data(), array.data() + array.size());
@@ -76,7 +65,7 @@ void init_schedule(nb::module_& m) {
                 costs.devices = static_cast<std::int32_t>(op_seconds.shape(1));
                 costs.op_seconds = flat(op_seconds);
                 costs.node_group = to_vector(node_group);
-                costs.node_kind = kinds(node_kind);
+                costs.node_kind = node_kinds(node_kind);
                 costs.tensor_producer = to_vector(tensor_producer);
                 costs.tensor_bytes = to_vector(tensor_bytes);
                 costs.tensor_offsets = to_vector(tensor_offsets);

@@ -24,21 +24,25 @@ StarsView stars_of(std::int32_t nodes, const Vector<std::int32_t>& head, const V
     return {nodes, head.shape(0), head.data(), offsets.data(), members.data()};
 }
 
+template <class Sweep, class Limit>
+nb::class_<Sweep> sweep_class(nb::module_& m, const char* name, const char* description) {
+    return nb::class_<Sweep>(m, name, description)
+        .def(
+            "__init__",
+            [](Sweep* self, std::int32_t nodes, const Vector<std::int32_t>& head,
+               const Vector<std::int32_t>& offsets, const Vector<std::int32_t>& members,
+               Limit most_states) { new (self) Sweep(stars_of(nodes, head, offsets, members), most_states); },
+            "nodes"_a, "head"_a, "offsets"_a, "members"_a, "most_states"_a)
+        .def_prop_ro("is_narrow", &Sweep::is_narrow, "Whether there are no more than ``most_states``.");
+}
+
 }  // namespace
 
 void init_subset_sweep(nb::module_& m) {
-    nb::class_<SubsetSweep>(m, "SubsetSweep",
-                            "Cheapest subsets of nodes within a weight limit, where splitting a star (a head "
-                            "and its members) costs something; by dynamic programming along the nodes.")
-        .def(
-            "__init__",
-            [](SubsetSweep* self, std::int32_t nodes, const Vector<std::int32_t>& head,
-               const Vector<std::int32_t>& offsets, const Vector<std::int32_t>& members,
-               std::int32_t most_states) {
-                new (self) SubsetSweep(stars_of(nodes, head, offsets, members), most_states);
-            },
-            "nodes"_a, "head"_a, "offsets"_a, "members"_a, "most_states"_a)
-        .def_prop_ro("is_narrow", &SubsetSweep::is_narrow, "Whether the states of each step are few enough.")
+    sweep_class<SubsetSweep, std::int32_t>(
+        m, "SubsetSweep",
+        "Cheapest subsets of nodes within a weight limit, where splitting a star (a head and its members) "
+        "costs something; by dynamic programming along the nodes, with ``most_states`` at each.")
         .def(
             "cheapest",
             [](const SubsetSweep& self, const Vector<double>& price, const Vector<double>& weight,
@@ -62,19 +66,10 @@ void init_subset_sweep(nb::module_& m) {
             "A lower bound of all subsets' costs (the empty one costs nothing), and a subset that costs no\n"
             "more, ``uint8[nodes]``; it may be too heavy where ``most_labels`` per step did not suffice.");
 
-    nb::class_<PieceSweep>(
+    sweep_class<PieceSweep, std::int64_t>(
         m, "PieceSweep",
-        "Cheapest sets of nodes for one device, where the subgraphs that HETERO makes of a "
-        "set cost something; by dynamic programming along the nodes.")
-        .def(
-            "__init__",
-            [](PieceSweep* self, std::int32_t nodes, const Vector<std::int32_t>& head,
-               const Vector<std::int32_t>& offsets, const Vector<std::int32_t>& members,
-               std::int64_t most_states) {
-                new (self) PieceSweep(stars_of(nodes, head, offsets, members), most_states);
-            },
-            "nodes"_a, "head"_a, "offsets"_a, "members"_a, "most_states"_a)
-        .def_prop_ro("is_narrow", &PieceSweep::is_narrow, "Whether the states of all steps are few enough.")
+        "Cheapest sets of nodes for one device, where the subgraphs that HETERO makes of a set cost "
+        "something; by dynamic programming along the nodes, with ``most_states`` in all.")
         .def(
             "cheapest",
             [](const PieceSweep& self, const Matrix<double>& price, const Matrix<double>& leaving,

@@ -217,7 +217,7 @@ void PushRelabel::relabel(std::int32_t node) {
     m_height[node] = lowest;
     if (lowest < m_nodes) link(node);
     if (m_level[level] == none) {
-        // The node itself stands above the gap.
+        // The node itself is above the gap.
         close_gap(level);
     }
 }

@@ -9,7 +9,7 @@ namespace {
 // time.
 constexpr std::size_t passes_between_questions = 16;
 
-// So many rounds of rule 2 look at all that is in a circle: most circles end sooner, for less than it takes
+// So many rounds of rule 2 look at all that is in a cycle: most cycles end sooner, for less than it takes
 // to prepare looking only at what a round changed.
 constexpr std::int32_t rounds_of_all = 8;
 
@@ -22,7 +22,7 @@ Partitioner::Partitioner(const PartitionGraph& graph)
       m_spanning(graph, m_boundary),
       m_feedback(graph, m_boundary, m_spanning),
       m_isolation(graph, m_boundary, m_spanning),
-      m_circle(graph.size()),
+      m_cycle(graph.size()),
       m_waits(graph.size()),
       m_out_begin(graph.size()),
       m_out_end(graph.size()),
@@ -31,32 +31,32 @@ Partitioner::Partitioner(const PartitionGraph& graph)
       m_low(graph.size()),
       m_next(graph.size()),
       m_component(graph.size()),
-      m_circle_of(graph.size()) {}
+      m_cycle_of(graph.size()) {}
 
 std::int32_t Partitioner::partition(const std::int32_t* devices, const std::function<bool()>& hopeless) {
     start(devices);
-    m_circles.assign(1, Circle{0, m_nodes.size(), 0, m_edges.size(), 0, 0, 0});
+    m_cycles.assign(1, Cycle{0, m_nodes.size(), 0, m_edges.size(), 0, 0, 0});
     m_stuck.clear();
-    while (!m_circles.empty()) {
-        const Circle within = m_circles.back();
-        m_circles.pop_back();
+    while (!m_cycles.empty()) {
+        const Cycle within = m_cycles.back();
+        m_cycles.pop_back();
         connect(within);
         m_found.clear();
-        find_circles(within, true, m_found);
+        find_cycles(within, true, m_found);
         const std::size_t work =
             within.nodes_end - within.nodes_begin + within.edges_end - within.edges_begin;
         if (hopeless && !m_found.empty() && is_time_to_ask(work) && hopeless()) return stopped;
-        for (Circle& circle : m_found) {
-            if (circle.rounds == rounds_of_all) {
-                if (!split_to_the_end(circle, hopeless)) return stopped;
-                find_circles(circle, false, m_stuck);
-            } else if (split_once(circle)) {
-                ++circle.rounds;
-                m_circles.push_back(circle);
-            } else if (circle.subgraphs > 1) {
-                m_stuck.push_back(circle);
+        for (Cycle& cycle : m_found) {
+            if (cycle.rounds == rounds_of_all) {
+                if (!split_to_the_end(cycle, hopeless)) return stopped;
+                find_cycles(cycle, false, m_stuck);
+            } else if (split_once(cycle)) {
+                ++cycle.rounds;
+                m_cycles.push_back(cycle);
+            } else if (cycle.subgraphs > 1) {
+                m_stuck.push_back(cycle);
             } else {
-                m_circle[m_root[m_nodes[circle.nodes_begin]]] = -1;  // a boundary inside one is harmless
+                m_cycle[m_root[m_nodes[cycle.nodes_begin]]] = -1;  // a boundary inside one is harmless
             }
         }
     }
@@ -64,44 +64,44 @@ std::int32_t Partitioner::partition(const std::int32_t* devices, const std::func
     return count_submodels();
 }
 
-// One round of rule 2 on one circle; false when it makes no boundary.
-bool Partitioner::split_once(const Circle& circle) {
-    const std::size_t count = circle.nodes_end - circle.nodes_begin;
-    if (!m_feedback.split_once(&m_nodes[circle.nodes_begin], count, m_root)) return false;
-    for (std::size_t i = circle.edges_begin; i < circle.edges_end; ++i) {
+// One round of rule 2 on one cycle; false when it makes no boundary.
+bool Partitioner::split_once(const Cycle& cycle) {
+    const std::size_t count = cycle.nodes_end - cycle.nodes_begin;
+    if (!m_feedback.split_once(&m_nodes[cycle.nodes_begin], count, m_root)) return false;
+    for (std::size_t i = cycle.edges_begin; i < cycle.edges_end; ++i) {
         m_edges[i].boundary = m_boundary[m_edges[i].index];
     }
     return true;
 }
 
-// All rounds of rule 2 on one circle, and its subgraphs named; false when the placement is hopeless.
-bool Partitioner::split_to_the_end(const Circle& circle, const std::function<bool()>& hopeless) {
+// All rounds of rule 2 on one cycle, and its subgraphs named; false when the placement is hopeless.
+bool Partitioner::split_to_the_end(const Cycle& cycle, const std::function<bool()>& hopeless) {
     const auto is_hopeless = [&](std::size_t work) {
         if (!is_time_to_ask(work)) return false;
-        name_subgraphs(circle);
+        name_subgraphs(cycle);
         return hopeless();
     };
-    const std::int32_t* nodes = &m_nodes[circle.nodes_begin];
-    const std::size_t count = circle.nodes_end - circle.nodes_begin;
+    const std::int32_t* nodes = &m_nodes[cycle.nodes_begin];
+    const std::size_t count = cycle.nodes_end - cycle.nodes_begin;
     m_spanning.span(nodes, count);
     if (!m_feedback.split(nodes, count, m_root,
                           hopeless ? std::function<bool(std::size_t)>(is_hopeless) : nullptr)) {
         return false;
     }
-    name_subgraphs(circle);
+    name_subgraphs(cycle);
     return true;
 }
 
-void Partitioner::name_subgraphs(const Circle& circle) {
-    for (std::size_t i = circle.edges_begin; i < circle.edges_end; ++i) {
+void Partitioner::name_subgraphs(const Cycle& cycle) {
+    for (std::size_t i = cycle.edges_begin; i < cycle.edges_end; ++i) {
         m_edges[i].boundary = m_boundary[m_edges[i].index];
     }
-    connect(circle);
+    connect(cycle);
 }
 
 // Rule 3; false when the placement is hopeless.
 bool Partitioner::isolate(const std::function<bool()>& hopeless) {
-    m_isolation.start(m_root, m_circle);
+    m_isolation.start(m_root, m_cycle);
     while (m_isolation.cut_next()) {
         if (!hopeless || !is_time_to_ask(m_isolation.take_work())) continue;
         m_isolation.name_parts(m_root);
@@ -120,7 +120,7 @@ bool Partitioner::is_time_to_ask(std::size_t work) {
     return true;
 }
 
-// Rule 1, and the whole graph as the first circle.
+// Rule 1, and the whole graph as the first cycle.
 void Partitioner::start(const std::int32_t* devices) {
     m_nodes.resize(m_graph.size());
     m_edges.resize(m_graph.input_sources.size());
@@ -137,25 +137,25 @@ void Partitioner::start(const std::int32_t* devices) {
     m_work_until_asked = 0;
 }
 
-// Joins the circle's nodes over the edges that are no boundaries. All such edges stay inside the circle.
-void Partitioner::connect(const Circle& circle) {
+// Joins the cycle's nodes over the edges that are no boundaries. All such edges stay inside the cycle.
+void Partitioner::connect(const Cycle& cycle) {
     const auto find = [&](std::int32_t node) {
         while (m_root[node] != node) node = m_root[node] = m_root[m_root[node]];
         return node;
     };
-    for (std::size_t i = circle.nodes_begin; i < circle.nodes_end; ++i) m_root[m_nodes[i]] = m_nodes[i];
-    for (std::size_t i = circle.edges_begin; i < circle.edges_end; ++i) {
+    for (std::size_t i = cycle.nodes_begin; i < cycle.nodes_end; ++i) m_root[m_nodes[i]] = m_nodes[i];
+    for (std::size_t i = cycle.edges_begin; i < cycle.edges_end; ++i) {
         const Edge& edge = m_edges[i];
         const std::int32_t a = find(edge.node), b = edge.boundary ? a : find(edge.source);
         m_root[std::max(a, b)] = std::min(a, b);
     }
     m_roots.clear();
-    for (std::size_t i = circle.nodes_begin; i < circle.nodes_end; ++i) {
+    for (std::size_t i = cycle.nodes_begin; i < cycle.nodes_end; ++i) {
         const std::int32_t node = m_nodes[i];
         m_root[node] = m_root[m_root[node]];  // a parent is smaller, so it points at its root already
         if (m_root[node] == node) {
             m_roots.push_back(node);
-            m_circle[node] = circle.id;
+            m_cycle[node] = cycle.id;
         }
     }
 }

@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace ov_autoplace {
-namespace {
-
-constexpr std::size_t bits_per_word = 64;
-
-}  // namespace
 
 FeedbackSplitter::FeedbackSplitter(const PartitionGraph& graph, std::vector<std::uint8_t>& boundary,
                                    SpanningEdges& spanning)
@@ -27,9 +22,7 @@ FeedbackSplitter::FeedbackSplitter(const PartitionGraph& graph, std::vector<std:
 bool FeedbackSplitter::split(const std::int32_t* nodes, std::size_t count,
                              const std::vector<std::int32_t>& root,
                              const std::function<bool(std::size_t)>& stop) {
-    m_nodes = nodes;
-    m_count = count;
-    collect_parts(root);
+    collect_parts(nodes, count, root);
     bool goes_on = true;
     while (goes_on && !m_now.empty()) {
         for (std::size_t i = 0; goes_on && i < m_now.size(); i += bits_per_word) {
@@ -45,9 +38,7 @@ bool FeedbackSplitter::split(const std::int32_t* nodes, std::size_t count,
 
 bool FeedbackSplitter::split_once(const std::int32_t* nodes, std::size_t count,
                                   const std::vector<std::int32_t>& root) {
-    m_nodes = nodes;
-    m_count = count;
-    collect_parts(root);
+    collect_parts(nodes, count, root);
     bool cuts = false;
     for (std::size_t i = 0; i < m_now.size(); i += bits_per_word) {
         begin(&m_now[i], std::min(m_now.size() - i, bits_per_word));
@@ -62,7 +53,10 @@ bool FeedbackSplitter::split_once(const std::int32_t* nodes, std::size_t count,
 }
 
 // A single node never depends on itself.
-void FeedbackSplitter::collect_parts(const std::vector<std::int32_t>& root) {
+void FeedbackSplitter::collect_parts(const std::int32_t* nodes, std::size_t count,
+                                     const std::vector<std::int32_t>& root) {
+    m_nodes = nodes;
+    m_count = count;
     m_now.clear();
     m_parts = 0;
     for (std::size_t i = 0; i < m_count; ++i) {
@@ -279,7 +273,7 @@ void FeedbackSplitter::enter(std::int32_t node) {
 // Brings up to date what changes go down the graph from the touched nodes.
 void FeedbackSplitter::sweep() {
     for (std::size_t word = m_touched_begin; word < m_touched_end; ++word) {
-        std::size_t bit = 0;  // only ascends, because readers stand behind what they read
+        std::size_t bit = 0;  // only ascends, because readers come after what they read
         while (m_touched[word]) {
             while (!(m_touched[word] >> bit & 1)) ++bit;
             m_touched[word] &= ~(std::uint64_t{1} << bit);

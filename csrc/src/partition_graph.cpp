@@ -35,7 +35,7 @@ void check(std::size_t kinds, const std::vector<std::int32_t>& producer,
             if (consumers[e] <= producer[t] || consumers[e] >= nodes) {
                 throw std::invalid_argument(
                     "tensor " + std::to_string(t) + " goes from node " + std::to_string(producer[t]) +
-                    " to node " + std::to_string(consumers[e]) + "; nodes must stand in topological order");
+                    " to node " + std::to_string(consumers[e]) + "; nodes must be in topological order");
             }
         }
     }

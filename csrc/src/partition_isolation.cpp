@@ -21,8 +21,8 @@ Isolation::Isolation(const PartitionGraph& graph, std::vector<std::uint8_t>& bou
       m_entries(graph.size()),
       m_class(graph.size()) {}
 
-void Isolation::start(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle) {
-    collect_parts(root, circle);
+void Isolation::start(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& cycle) {
+    collect_parts(root, cycle);
     rank_candidates();
     span_parts();
     m_trees.start();
@@ -44,12 +44,11 @@ void Isolation::name_parts(std::vector<std::int32_t>& root) {
     }
 }
 
-void Isolation::collect_parts(const std::vector<std::int32_t>& root,
-                              const std::vector<std::int32_t>& circle) {
+void Isolation::collect_parts(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& cycle) {
     m_nodes.clear();
     m_parts.clear();
     for (std::int32_t node = 0; node < m_graph.size(); ++node) {
-        const std::int32_t c = circle[root[node]];
+        const std::int32_t c = cycle[root[node]];
         m_parts.part[node] = none;
         if (c < 0) continue;
         if (root[node] == node) {
@@ -132,14 +131,14 @@ std::int32_t Isolation::take_best() {
             while (!(word >> bit & 1)) ++bit;
             const std::int32_t node = m_candidates[m_first_entered * 64 + bit];
             forget(node);
-            if (m_parts.circle[m_parts.part[node]] != none) return node;
+            if (m_parts.cycle[m_parts.part[node]] != none) return node;
         }
     }
     while (m_next_open < m_candidates.size()) {
         const std::int32_t node = m_candidates[m_next_open++];
         if (m_slot[node] == none) continue;
         forget(node);
-        if (m_parts.circle[m_parts.part[node]] != none) return node;
+        if (m_parts.cycle[m_parts.part[node]] != none) return node;
     }
     return none;
 }
@@ -177,7 +176,7 @@ void Isolation::cut_off(std::int32_t node) {
         splits = true;
     }
     if (!splits) return;
-    for (const std::int32_t part : m_trees.renew(m_parts.circle[m_parts.part[node]])) retire(part);
+    for (const std::int32_t part : m_trees.renew(m_parts.cycle[m_parts.part[node]])) retire(part);
 }
 
 // Makes a part of some nodes of another part.
@@ -197,7 +196,7 @@ void Isolation::move_out(const std::vector<std::int32_t>& nodes) {
     }
 }
 
-// For a part that stands in no circle any more.
+// For a part that is in no cycle any more.
 void Isolation::retire(std::int32_t part) {
     for (std::int32_t node = m_parts.first[part]; node != none; node = m_parts.next[node]) {
         for (std::int32_t k = m_graph.output_offsets[node]; k < m_graph.output_offsets[node + 1]; ++k) {

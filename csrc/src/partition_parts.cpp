@@ -5,18 +5,18 @@
 namespace ov_autoplace {
 
 Parts::Parts(std::int32_t nodes)
-    : part(nodes), size(nodes), circle(nodes), first(nodes), next(nodes), previous(nodes), active(nodes) {}
+    : part(nodes), size(nodes), cycle(nodes), first(nodes), next(nodes), previous(nodes), active(nodes) {}
 
 void Parts::clear() {
     count = 0;
-    circle_parts.clear();
+    cycle_parts.clear();
     std::fill(active.begin(), active.end(), std::uint8_t{0});
 }
 
-void Parts::add(std::int32_t node, std::int32_t in_circle) {
-    if (circle_parts.size() <= static_cast<std::size_t>(in_circle)) circle_parts.resize(in_circle + 1);
-    ++circle_parts[in_circle];
-    circle[count] = in_circle;
+void Parts::add(std::int32_t node, std::int32_t in_cycle) {
+    if (cycle_parts.size() <= static_cast<std::size_t>(in_cycle)) cycle_parts.resize(in_cycle + 1);
+    ++cycle_parts[in_cycle];
+    cycle[count] = in_cycle;
     size[count] = 1;
     first[count] = none;
     part[node] = count++;
@@ -30,8 +30,8 @@ void Parts::activate(std::int32_t node) {
 
 std::int32_t Parts::move_out(const std::vector<std::int32_t>& nodes) {
     const std::int32_t from = part[nodes[0]], to = count++;
-    circle[to] = circle[from];
-    if (circle[to] != none) ++circle_parts[circle[to]];
+    cycle[to] = cycle[from];
+    if (cycle[to] != none) ++cycle_parts[cycle[to]];
     size[to] = static_cast<std::int32_t>(nodes.size());
     size[from] -= size[to];
     first[to] = none;
@@ -45,9 +45,9 @@ std::int32_t Parts::move_out(const std::vector<std::int32_t>& nodes) {
     return to;
 }
 
-std::int32_t Parts::new_circle() {
-    circle_parts.push_back(0);
-    return static_cast<std::int32_t>(circle_parts.size()) - 1;
+std::int32_t Parts::new_cycle() {
+    cycle_parts.push_back(0);
+    return static_cast<std::int32_t>(cycle_parts.size()) - 1;
 }
 
 void Parts::link(std::int32_t node, std::int32_t to) {

@@ -104,7 +104,6 @@ private:
 
     void drop(std::size_t candidate, std::string reason) {
         m_result.entries[candidate].dropped = std::move(reason);
-        m_result.entries[candidate].dropped_seconds = elapsed();
         m_running.erase(std::find(m_running.begin(), m_running.end(), candidate));
     }
 

@@ -20,7 +20,14 @@ from typing import Any
 from ov_autoplace._base.text import parse_json
 from ov_autoplace.errors import AutoplaceError, OutputError
 
-__all__ = ["read_json", "staged_folder", "temporary_folder", "write_text_atomically"]
+__all__ = [
+    "os_reason",
+    "read_json",
+    "staged_folder",
+    "temporary_folder",
+    "write_atomically",
+    "write_text_atomically",
+]
 
 _PREFIX, _SUFFIX = "ov-autoplace-", ".temporary"
 _OWN_NAME = re.compile(rf"\.?{_PREFIX}\w+{re.escape(_SUFFIX)}")
@@ -40,13 +47,18 @@ def read_json(path: str | Path, error: type[AutoplaceError], what: str) -> Any:
     try:
         return parse_json(Path(path).read_text(encoding="utf-8"))
     except OSError as cause:
-        raise error(f"cannot read {what} from {path}: {_reason(cause)}") from cause
+        raise error(f"cannot read {what} from {path}: {os_reason(cause)}") from cause
     except (ValueError, RecursionError) as cause:
         raise error(f"{path} is not {what}: it does not parse as JSON ({cause})") from cause
 
 
 def write_text_atomically(path: str | Path, text: str) -> None:
-    """Write ``text`` beside ``path``, then rename, so that a reader never sees half a file.
+    """:func:`write_atomically` of a text in UTF-8."""
+    write_atomically(path, text.encode())
+
+
+def write_atomically(path: str | Path, content: bytes) -> None:
+    """Write ``content`` beside ``path``, then rename, so that a reader never sees half a file.
 
     Raises:
         OutputError: The folder is missing, read-only or full.
@@ -55,13 +67,13 @@ def write_text_atomically(path: str | Path, text: str) -> None:
     with staged_folder(path.parent) as stage:
         staged = stage / path.name
         try:
-            with staged.open("w", encoding="utf-8") as file:
-                file.write(text)
+            with staged.open("wb") as file:
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             staged.replace(path)
         except OSError as cause:
-            raise OutputError(f"cannot write {path}: {_reason(cause)}") from cause
+            raise OutputError(f"cannot write {path}: {os_reason(cause)}") from cause
 
 
 @contextmanager
@@ -75,7 +87,7 @@ def staged_folder(folder: str | Path) -> Iterator[Path]:
         with _locked_folder(Path(folder), "." + _PREFIX) as stage:
             yield stage
     except OSError as cause:
-        raise OutputError(f"cannot write to {folder}: {_reason(cause)}") from cause
+        raise OutputError(f"cannot write to {folder}: {os_reason(cause)}") from cause
 
 
 @contextmanager
@@ -90,7 +102,9 @@ def temporary_folder() -> Iterator[Path]:
         try:
             folder = stack.enter_context(_locked_folder(parent, _PREFIX))
         except OSError as cause:
-            raise OutputError(f"cannot write to {parent}: {_reason(cause)}; set TMPDIR to another") from cause
+            raise OutputError(
+                f"cannot write to {parent}: {os_reason(cause)}; set TMPDIR to another"
+            ) from cause
         yield folder
 
 
@@ -150,5 +164,6 @@ def _lock(folder: Path, wait: bool) -> int | None:
     return None
 
 
-def _reason(cause: OSError) -> str:
+def os_reason(cause: OSError) -> str:
+    """What went wrong, as the end of a sentence."""
     return (cause.strerror or str(cause)).lower()

@@ -94,7 +94,7 @@ class Record:
         return rows
 
     def number(self, key: str, null: float | None = None) -> float:
-        """A finite number that is not negative; ``null`` is what a JSON null stands for, if for anything."""
+        """A finite number that is not negative; ``null`` is what a JSON null means, if anything."""
         return self._number(key, self.fields.get(key), null)
 
     def numbers(self, key: str, length: int | None = None, null: float | None = None) -> list[float]:

@@ -16,7 +16,7 @@ _STEP = 0.02  # seconds between two tries
 
 @contextmanager
 def locked(path: Path, patience: float) -> Iterator[bool]:
-    """Hold the lock that a file stands for; yields ``False`` if others kept it longer than that.
+    """Hold the lock of a file; yields ``False`` if others kept it longer than that.
 
     Where there can be no lock, because the folder cannot be written or its file system has none, nobody is
     kept waiting.

@@ -40,14 +40,14 @@ def median_interval(samples: FloatArray, confidence: float = 0.95) -> Interval:
     return Interval(float(np.median(ordered)), float(ordered[rank]), float(ordered[-1 - rank]))
 
 
-def paired_ratio(numerator: FloatArray, denominator: FloatArray, confidence: float = 0.95) -> Interval:
+def paired_ratio(numerator: FloatArray, denominator: FloatArray) -> Interval:
     """Median ratio of samples that were taken in the same rounds of a race.
 
     Pairing removes what the noise of a shared machine does to both. Rounds that only one of the two
     took part in are left out.
     """
     n = min(len(numerator), len(denominator))
-    return median_interval(np.asarray(numerator[:n]) / np.asarray(denominator[:n]), confidence)
+    return median_interval(np.asarray(numerator[:n]) / np.asarray(denominator[:n]))
 
 
 def was_disturbed(samples: FloatArray) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
-__all__ = ["is_unicode", "parse_json", "printable", "printable_json"]
+__all__ = ["is_unicode", "nearest", "parse_json", "printable", "printable_json"]
 
 # Control characters (C0 but tab and line feed, DEL, C1), what turns the direction of writing, and lone halves
 # of surrogate pairs, which no encoding can write.
@@ -26,6 +28,17 @@ def _escaped(code: int) -> str:
 def printable_json(text: str) -> str:
     """JSON text with the same characters escaped as JSON does."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def nearest(name: str, known: Sequence[str], cutoff: float = 0.4) -> str | None:
+    """The known name that is most like an unknown one; ``None`` where none is similar enough.
+
+    Args:
+        name: The unknown one.
+        known: What there is.
+        cutoff: How similar, between 0 (anything) and 1 (equal).
+    """
+    return next(iter(get_close_matches(name, known, n=1, cutoff=cutoff)), None)
 
 
 def is_unicode(text: str) -> bool:

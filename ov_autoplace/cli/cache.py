@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cache"]
 
-# Medians of hand-overs of one machine differ by this factor between two quiet hours; more is another machine.
+# Medians of transfers of one machine differ by this factor between two quiet hours; more is another machine.
 _DRIFT = 1.5
 
 
@@ -44,7 +44,7 @@ def cache(
     ] = None,
     as_json: arguments.Json = False,
 ) -> None:
-    """What hand-overs between devices cost on this machine, which is measured once and kept.
+    """What transfers between devices cost on this machine, which is measured once and kept.
 
     The folder is $XDG_CACHE_HOME/ov-autoplace, or ~/.cache/ov-autoplace. Decisions about models are not
     there but in the folder that CACHE_DIR names.

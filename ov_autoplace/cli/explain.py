@@ -149,8 +149,8 @@ def _print_subgraphs(model: Path, explanation: Explanation, timeline: Timeline, 
     """A tree in the order in which subgraphs run; of very many, those that take the most time."""
     names, own = explanation.table.names, timeline.group_seconds
     arriving: dict[int, list[float]] = {}
-    for hand_over in timeline.hand_overs:
-        arriving.setdefault(hand_over.cut.target_subgraph, []).append(hand_over.cut.seconds)
+    for transfer in timeline.transfers:
+        arriving.setdefault(transfer.cut.target_subgraph, []).append(transfer.cut.seconds)
     longest = sorted(timeline.stages, key=lambda stage: -stage.seconds)[:top]
     kept = {stage.subgraph for stage in longest}
     branches = []
@@ -160,7 +160,7 @@ def _print_subgraphs(model: Path, explanation: Explanation, timeline: Timeline, 
         received = arriving.get(stage.subgraph, [])
         text = f"{stage.subgraph}  {stage.device}  {milliseconds(stage.seconds)} ms  {stage.ops} ops"
         if received:
-            text += f"  after {len(received)} hand-overs of {milliseconds(sum(received))} ms"
+            text += f"  after {len(received)} transfers of {milliseconds(sum(received))} ms"
         heaviest = sorted(stage.groups, key=lambda g: -own[g])[:_LEAVES]
         leaves = [f"{milliseconds(float(own[g]))} ms  {names[g]}" for g in heaviest]
         rest = len(stage.groups) - len(leaves)
@@ -195,13 +195,13 @@ def _print_ops(explanation: Explanation, pattern: str) -> None:
     names = {group.name for group in groups}
     cuts = [cut for cut in explanation.cuts() if cut.producer in names]
     if cuts:
-        _print_cut_rows("Hand-overs of their results", cuts)
+        _print_cut_rows("Transfers of their results", cuts)
 
 
 def _print_cuts(explanation: Explanation, top: int) -> None:
     cuts = explanation.cuts()
     if cuts:
-        _print_cut_rows(f"Hand-overs, the dearest {min(top, len(cuts))} of {len(cuts)}", cuts[:top])
+        _print_cut_rows(f"Transfers, the dearest {min(top, len(cuts))} of {len(cuts)}", cuts[:top])
 
 
 def _print_cut_rows(title: str, cuts: list[Cut]) -> None:
@@ -225,5 +225,5 @@ def _print_total(explanation: Explanation) -> None:
     schedule = explanation.schedule
     total, crossing = milliseconds(schedule.latency_seconds), milliseconds(schedule.transfer_seconds)
     print_sentence(
-        f"predicted {total} ms, of which {crossing} ms hand-overs; costs are {explanation.table.source}"
+        f"predicted {total} ms, of which {crossing} ms transfers; costs are {explanation.table.source}"
     )

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 import shlex
 import sys
-from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +12,7 @@ import typer
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, print_table
 from ov_autoplace.cli.outputs import check_folder
+from ov_autoplace.cli.settings_options import with_settings
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.training.settings import PretrainSettings
 
@@ -37,32 +34,7 @@ Resume = Annotated[
 ]
 
 
-def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each hyper-parameter, with its description as help."""
-    descriptions = _attribute_descriptions(PretrainSettings)
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    for field in fields(PretrainSettings):
-        option = typer.Option(f"--{field.name.replace('_', '-')}", help=descriptions[field.name])
-        annotation: Any = Annotated[type(field.default), option]
-        parameters.append(
-            inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=annotation
-            )
-        )
-    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": None}
-    return command
-
-
-def _attribute_descriptions(cls: type) -> dict[str, str]:
-    """Description of each attribute, from the class's docstring."""
-    _, _, text = inspect.getdoc(cls).partition("Attributes:\n")  # type: ignore[union-attr]
-    entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, flags=re.MULTILINE)
-    return {name: re.sub(r"\s+", " ", description) for name, description in entries}
-
-
-@_with_settings
+@with_settings(PretrainSettings)
 def pretrain(
     data: Data,
     output: Output,

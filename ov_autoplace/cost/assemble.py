@@ -1,4 +1,4 @@
-"""Putting a cost table together from a coarse graph, op times and what hand-overs cost."""
+"""Putting a cost table together from a coarse graph, op times and what transfers cost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray, offsets_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.cost.wiring import wiring_of_ops
@@ -26,13 +26,13 @@ def assemble_table(
     """A cost table over the groups of ``coarse``.
 
     A group holds its weights and its results in memory. Consumers that read a tensor through several
-    ports stand once.
+    ports are named once.
 
     Args:
         coarse: Co-location groups of a model, G of them.
         devices: Device names, D.
         op_seconds: Run time of each group on each device, ``float64[G, D]``; ``inf`` = cannot run there.
-        transfers: Costs of launches and hand-overs; must know ``devices``.
+        transfers: Costs of launches and transfers; must know ``devices``.
         memory_capacity: Bytes per device, ``float64[D]``; ``None`` = not limited.
         source: Where the times come from, see :class:`CostTable`.
 
@@ -73,6 +73,5 @@ def tensor_readers(graph: ComputationGraph) -> tuple[IntArray, IntArray]:
     pairs = np.unique(graph.edge_tensor.astype(np.int64) * G + graph.tensor_consumers)
     tensor_of_pair, consumers = np.divmod(pairs, G)
     outside = consumers != graph.tensor_producer[tensor_of_pair]
-    offsets = np.zeros(len(graph.tensor_producer) + 1, dtype=np.int32)
-    np.cumsum(np.bincount(tensor_of_pair[outside], minlength=len(offsets) - 1), out=offsets[1:])
-    return offsets, consumers[outside].astype(np.int32)
+    readers = np.bincount(tensor_of_pair[outside], minlength=len(graph.tensor_producer))
+    return offsets_of(readers), consumers[outside].astype(np.int32)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._base.arrays import IntArray
+from ov_autoplace._base.arrays import IntArray, rows_of
 from ov_autoplace._base.files import write_text_atomically
 from ov_autoplace.cost.dnn_partitioning import (
     BYTES_PER_MS,
@@ -33,7 +33,7 @@ def save_dnn_partitioning(table: CostTable, path: str | Path) -> None:
     """Write ``table``; every device but the CPU counts as an accelerator.
 
     An imported table comes back unchanged. For any other the format says less, and a logged warning names
-    what is left out or averaged: launch times, hand-overs inside one device, different costs of the two
+    what is left out or averaged: launch times, transfers inside one device, different costs of the two
     directions, several output tensors of one group. Tensors that must not be cut become colour classes,
     constants shared by groups (which cost nothing) are left out, and accelerators without a memory limit
     get one that never binds, the sum of all sizes.
@@ -106,7 +106,7 @@ def _losses(table: CostTable, host: int, accelerators: list[int]) -> list[str]:
         losses.append("launch times")
     latency, rate = table.transfer_latency, table.transfer_seconds_per_byte
     if np.diagonal(latency).any() or np.diagonal(rate).any():
-        losses.append("hand-overs inside one device")
+        losses.append("transfers inside one device")
     if accelerators:
         # One cost per output: the same both ways, and twice between two accelerators.
         acc = accelerators[0]
@@ -115,7 +115,7 @@ def _losses(table: CostTable, host: int, accelerators: list[int]) -> list[str]:
         for matrix in (latency, rate):
             if not np.array_equal(matrix[off_diagonal], (matrix[acc, host] * expected)[off_diagonal]):
                 losses.append(
-                    "different hand-over costs per pair of devices (their mean with the host is written)"
+                    "different transfer costs per pair of devices (their mean with the host is written)"
                 )
                 break
     if (np.bincount(table.tensor_producer[_moved(table)], minlength=1) > 1).any():
@@ -173,7 +173,7 @@ def _classes_with_uncuttable(table: CostTable) -> IntArray:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    tensor = np.repeat(np.arange(len(table.tensor_producer)), np.diff(table.tensor_offsets))
+    tensor = rows_of(table.tensor_offsets)
     joined = table.tensor_uncuttable[tensor]
     pairs = [np.stack([table.tensor_producer[tensor], table.tensor_consumers], axis=1)[joined]]
     if table.colocation is not None:

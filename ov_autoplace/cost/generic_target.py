@@ -39,9 +39,9 @@ _OP_SECONDS = {"CPU": 0.5e-6, "integrated GPU": 5e-6, "discrete GPU": 5e-6, "NPU
 _FORK_JOIN_SECONDS = 1.5e-6
 _LAUNCH_SECONDS = {"CPU": 6e-6, "integrated GPU": 30e-6, "discrete GPU": 40e-6, "NPU": 100e-6}
 
-# Hand-overs go through host memory. A CPU writes where the next one reads; an integrated device copies
+# Transfers go through host memory. A CPU writes where the next one reads; an integrated device copies
 # within one memory; a discrete one crosses PCI Express 3.0 x16.
-_HAND_OVER_SECONDS = {"CPU": 0.5e-6, "integrated GPU": 5e-6, "discrete GPU": 8e-6, "NPU": 10e-6}
+_TRANSFER_SECONDS = {"CPU": 0.5e-6, "integrated GPU": 5e-6, "discrete GPU": 8e-6, "NPU": 10e-6}
 _SECONDS_PER_BYTE = {"CPU": 1 / 40e9, "integrated GPU": 1 / 20e9, "discrete GPU": 1 / 10e9, "NPU": 1 / 10e9}
 
 # Speed relative to f32 where a device reports the capability, by instruction set flag of /proc/cpuinfo.
@@ -57,7 +57,7 @@ def generic_target(core: ov.Core, devices: Sequence[str]) -> Target:
     """
     kinds = [_kind(core, device) for device in devices]
     profiles = tuple(_profile(core, device, kind) for device, kind in zip(devices, kinds, strict=True))
-    fixed = np.array([_HAND_OVER_SECONDS[kind] for kind in kinds])
+    fixed = np.array([_TRANSFER_SECONDS[kind] for kind in kinds])
     per_byte = np.array([_SECONDS_PER_BYTE[kind] for kind in kinds])
     return Target(
         name="generic",
@@ -67,7 +67,7 @@ def generic_target(core: ov.Core, devices: Sequence[str]) -> Target:
         devices=profiles,
         transfers=TransferFit(
             devices=tuple(devices),
-            # A hand-over costs what its slower end costs.
+            # A transfer costs what its slower end costs.
             latency=frozen_array(np.maximum.outer(fixed, fixed), np.float64),
             seconds_per_byte=frozen_array(np.maximum.outer(per_byte, per_byte), np.float64),
             launch_seconds=frozen_array([_LAUNCH_SECONDS[kind] for kind in kinds], np.float64),

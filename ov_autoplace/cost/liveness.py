@@ -1,7 +1,7 @@
 """Memory that a placement takes: weights, and the results that are alive at once.
 
 Groups run one after the other in the table's order. A result is held by every device that makes or reads it,
-from when it is made until its last reader has run: HETERO gives both ends of a hand-over a buffer of their
+from when it is made until its last reader has run: HETERO gives both ends of a transfer a buffer of their
 own. The interval does not depend on the placement, so what a device holds at a moment is a sum over
 results that are on it, which a mixed-integer program can say, too.
 """
@@ -14,12 +14,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray, offsets_of, rows_of
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
 
-__all__ = ["Liveness", "held_bytes", "liveness_of", "static_bytes"]
+__all__ = ["MEMORY_TOLERANCE", "Liveness", "held_bytes", "liveness_of", "static_bytes"]
+
+MEMORY_TOLERANCE = 1 + 1e-12
+"""A limit holds up to this factor: sums of bytes in another order differ in their last digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +53,7 @@ class Liveness:
 
     def peak_bytes(self, device: IntArray, num_devices: int) -> FloatArray:
         """The most that each device holds of results at one moment, ``float64[D]``."""
-        result = np.repeat(np.arange(len(self.first)), np.diff(self.offsets))
+        result = rows_of(self.offsets)
         pair = np.unique(result * num_devices + device[self.holders])
         result, on = pair // num_devices, pair % num_devices
         change = np.zeros((self.moments + 1, num_devices))
@@ -93,7 +96,6 @@ def liveness_of(table: CostTable) -> Liveness | None:
 
 def _liveness(table: CostTable) -> Liveness:
     G = len(table)
-    lengths = np.diff(table.tensor_offsets)
     producer = table.tensor_producer
     last = np.maximum(producer, _last_readers(table))
     first = np.where(table.tensor_is_constant, 0, producer)
@@ -104,22 +106,20 @@ def _liveness(table: CostTable) -> Liveness:
     assert table.result_bytes is not None
     inner = np.maximum(table.result_bytes - handed_on, 0.0)
     groups = np.arange(G, dtype=np.int32)
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate([lengths + 1, np.ones(G, dtype=np.int64)]))])
     holders = np.insert(table.tensor_consumers, table.tensor_offsets[:-1], producer)
     return Liveness(
         moments=G,
         result_bytes=np.concatenate([table.tensor_bytes, inner]),
         first=np.concatenate([first, groups]).astype(np.int32),
         last=np.concatenate([last, groups]).astype(np.int32),
-        offsets=offsets.astype(np.int32),
+        offsets=offsets_of(np.concatenate([np.diff(table.tensor_offsets) + 1, np.ones(G, dtype=np.int32)])),
         holders=np.concatenate([holders, groups]).astype(np.int32),
     )
 
 
 def _last_readers(table: CostTable) -> IntArray:
     last = np.zeros(len(table.tensor_producer), dtype=np.int32)
-    tensor = np.repeat(np.arange(len(last)), np.diff(table.tensor_offsets))
-    np.maximum.at(last, tensor, table.tensor_consumers)
+    np.maximum.at(last, rows_of(table.tensor_offsets), table.tensor_consumers)
     return last
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array, rows_of
 from ov_autoplace.cost.wiring import Wiring
 from ov_autoplace.errors import CostTableError
 
@@ -21,7 +21,7 @@ __all__ = ["CostTable"]
 class CostTable:
     """Costs of placing G groups, which exchange T tensors, on D devices.
 
-    A transfer is paid once per tensor and receiving subgraph. Groups stand in topological order. The
+    A transfer is paid once per tensor and receiving subgraph. Groups are in topological order. The
     fields are checked when a table is made, and its arrays are then read-only.
 
     Attributes:
@@ -31,13 +31,13 @@ class CostTable:
         tensor_producer: Producing group of each tensor, ``int32[T]``.
         tensor_bytes: Bytes of each tensor, ``float64[T]``.
         tensor_offsets, tensor_consumers: CSR of consuming groups, ``int32[T + 1]``, ``int32[E]``; a
-            consumer stands once per tensor and is never the producer.
+            consumer is named once per tensor and is never the producer.
         tensor_is_constant: Constants shared by several groups: no transfer and no dependency, but
             consumers on the producer's device join its subgraph, ``bool[T]``.
         tensor_uncuttable: Tensors whose producer and consumers must share a device, ``bool[T]``.
-        transfer_latency: Fixed seconds of one hand-over, ``float64[D, D]`` (from, to); the diagonal is a
-            hand-over between two subgraphs of one device.
-        transfer_seconds_per_byte: Seconds per byte of one hand-over, ``float64[D, D]``.
+        transfer_latency: Fixed seconds of one transfer, ``float64[D, D]`` (from, to); the diagonal is a
+            transfer between two subgraphs of one device.
+        transfer_seconds_per_byte: Seconds per byte of one transfer, ``float64[D, D]``.
         launch_seconds: Fixed seconds per subgraph, ``float64[D]``.
         mix_seconds: Fixed seconds that a placement on more than one device pays once: a device that idles
             while another works has to wake up for its next subgraph.
@@ -172,7 +172,7 @@ def _check_tensors(table: CostTable) -> None:
         raise CostTableError(
             f"tensor_offsets must rise from 0 to the number of consumers ({len(consumers)}) without a fall"
         )
-    tensor = np.repeat(np.arange(len(counts)), counts)
+    tensor = rows_of(offsets)
     producer = table.tensor_producer[tensor]
     late = (producer > consumers) & ~table.tensor_is_constant[tensor]
     wrong = np.flatnonzero((producer == consumers) | late)
@@ -181,14 +181,14 @@ def _check_tensors(table: CostTable) -> None:
         names = table.names[producer[e]], table.names[consumers[e]]
         problem = "its own consumer" if names[0] == names[1] else f"behind its consumer {names[1]!r}"
         raise CostTableError(
-            f"tensor {tensor[e]}: its producer {names[0]!r} is {problem}; groups stand in topological order"
+            f"tensor {tensor[e]}: its producer {names[0]!r} is {problem}; groups must be in topological order"
         )
     pairs = tensor.astype(np.int64) * len(table.names) + consumers
     if len(np.unique(pairs)) != len(pairs):
         ordered = np.sort(pairs)
         twice = int(ordered[1:][ordered[1:] == ordered[:-1]][0])
         t, g = divmod(twice, len(table.names))
-        raise CostTableError(f"tensor {t} names its consumer {table.names[g]!r} twice; each stands once")
+        raise CostTableError(f"tensor {t} names its consumer {table.names[g]!r} twice; name each once")
 
 
 def _array(field: str, values: Any, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:

@@ -129,7 +129,7 @@ class Target:
         created: ISO date.
         fingerprint: Hash over devices, drivers and OpenVINO version; empty when nothing was measured.
         devices: The devices.
-        transfers: Launch and hand-over costs over exactly these devices, in this order.
+        transfers: Launch and transfer costs over exactly these devices, in this order.
         transfers_source: Where they come from.
         samples: Raw micro-benchmarks behind the rates.
     """

@@ -34,12 +34,12 @@ class TransferSample:
 
 @dataclass(frozen=True, eq=False)
 class TransferFit:
-    """Launch and hand-over costs between D devices.
+    """Launch and transfer costs between D devices.
 
     Attributes:
         devices: Device names.
-        latency: Fixed seconds of one hand-over, ``float64[D, D]`` (from, to).
-        seconds_per_byte: Seconds per byte of one hand-over, ``float64[D, D]``.
+        latency: Fixed seconds of one transfer, ``float64[D, D]`` (from, to).
+        seconds_per_byte: Seconds per byte of one transfer, ``float64[D, D]``.
         launch_seconds: Fixed seconds per subgraph, ``float64[D]``.
         samples: What was measured; empty when nothing was.
     """

@@ -31,11 +31,11 @@ class Wiring:
         node_group: Group of each node, ``int32[N]``.
         node_kind: 0 = op, 1 = Parameter, 2 = Constant, 3 = Result, 4 = a whole group, ``int32[N]``.
         tensor_producer: Node that makes each tensor, ``int32[T]``.
-        tensor_bytes: Bytes of each tensor, ``float64[T]``; those of a Constant are never handed over.
+        tensor_bytes: Bytes of each tensor, ``float64[T]``; those of a Constant are never transferred.
         tensor_offsets, tensor_consumers: CSR of consuming nodes, ``int32[T + 1]``, ``int32[E]``, one entry
             per input port.
         bonds: Pairs of nodes that fail or go wrong in different subgraphs, ``int32[B, 2]``: the ReadValue
-            and the Assign of a variable, and the two ends of an edge that cannot be handed over. That they
+            and the Assign of a variable, and the two ends of an edge that cannot be transferred. That they
             share a group is not enough, because HETERO may cut inside a group.
         links: Edges along which the knowledge of shapes is lost, ``int32[L, 3]``; see
             ``ComputationGraph.shape_links``. A tensor that leaves a subgraph which

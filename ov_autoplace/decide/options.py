@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 import openvino as ov
 
 from ov_autoplace._base.progress import Progress
-from ov_autoplace._base.text import parse_json
+from ov_autoplace._base.text import nearest, parse_json
 from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.card import NO_POLICY
 
@@ -170,8 +169,7 @@ def option_of(property_name: str) -> str | None:
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-    return f"; did you mean {close[0]}? All: {', '.join(known)}"
+    return f"; did you mean {nearest(name, known, cutoff=0.0)}? All: {', '.join(known)}"
 
 
 def _mode(value: Any) -> str:

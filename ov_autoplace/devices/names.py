@@ -80,7 +80,7 @@ def resolve_devices(core: ov.Core, devices: str | Sequence[str] | None = None) -
 def _exists(core: ov.Core, name: str, available: Sequence[str]) -> bool:
     """Whether OpenVINO takes ``name``, which ``available`` may hold in another form.
 
-    ``GPU`` stands for the first of ``GPU.0``, ``GPU.1``; a single GPU is listed as ``GPU`` and is also
+    ``GPU`` means the first of ``GPU.0``, ``GPU.1``; a single GPU is listed as ``GPU`` and is also
     ``GPU.0``.
     """
     base, _, number = name.partition(".")

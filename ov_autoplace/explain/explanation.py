@@ -28,7 +28,7 @@ class SubgraphCost:
         index: Number in order of first appearance.
         device: Where it runs.
         ops: Number of ops.
-        seconds: Its groups' time there, without launch and hand-overs.
+        seconds: Its groups' time there, without launch and transfers.
         first, last: Heaviest op of its first and last group.
     """
 
@@ -65,7 +65,7 @@ class GroupCost:
 
 @dataclass(frozen=True)
 class Cut:
-    """One tensor that is handed over to one subgraph."""
+    """One tensor that is transferred to one subgraph."""
 
     producer: str
     source_subgraph: int
@@ -153,13 +153,13 @@ class Explanation:
         return self.table.members or tuple((name,) for name in self.table.names)
 
     def cuts(self) -> list[Cut]:
-        """Every paid hand-over, the dearest first."""
+        """Every paid transfer, the dearest first."""
         table, subgraph_of = self.table, self.schedule.subgraph_of
         found = []
         for t in np.flatnonzero(~table.tensor_is_constant).tolist():
             producer = int(table.tensor_producer[t])
             readers = table.tensor_consumers[table.tensor_offsets[t] : table.tensor_offsets[t + 1]]
-            # A tensor is handed over once per receiving subgraph, however many groups read it there.
+            # A tensor is transferred once per receiving subgraph, however many groups read it there.
             receivers = {int(subgraph_of[g]): int(g) for g in readers}
             receivers.pop(int(subgraph_of[producer]), None)
             source = int(self.assignment[producer])

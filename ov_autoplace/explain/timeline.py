@@ -1,4 +1,4 @@
-"""When each subgraph, group and hand-over of a placement runs, as HETERO would run one request."""
+"""When each subgraph, group and transfer of a placement runs, as HETERO would run one request."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray, rows_of
 from ov_autoplace.explain.explanation import Cut, Explanation
 
-__all__ = ["HandOver", "Stage", "Timeline", "timeline_of"]
+__all__ = ["Stage", "Timeline", "Transfer", "timeline_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Stage:
     Attributes:
         subgraph: Its number.
         device: Where it runs.
-        start, seconds: From its launch to the end of its last group, hand-overs left out.
+        start, seconds: From its launch to the end of its last group, transfers left out.
         groups: Its groups in the order in which they run.
         ops: Number of its ops.
     """
@@ -39,7 +39,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver:
+class Transfer:
     """A cut in time; it is paid before the receiving subgraph starts."""
 
     cut: Cut
@@ -57,16 +57,16 @@ class Timeline:
 
     Attributes:
         stages: In the order in which they run.
-        hand_overs: In the order in which they run.
+        transfers: In the order in which they run.
         group_start: When each group starts, ``float64[G]``.
         group_seconds: How long it runs, ``float64[G]``.
         seconds: The predicted latency.
         unlocated_seconds: What is part of it and belongs to no group: pieces that HETERO cuts off inside
-            groups, with their launches and hand-overs. They follow the last stage.
+            groups, with their launches and transfers. They follow the last stage.
     """
 
     stages: tuple[Stage, ...]
-    hand_overs: tuple[HandOver, ...]
+    transfers: tuple[Transfer, ...]
     group_start: FloatArray
     group_seconds: FloatArray
     seconds: float
@@ -84,17 +84,17 @@ def timeline_of(explanation: Explanation) -> Timeline:
     by_subgraph = np.argsort(subgraph_of, kind="stable")
     bounds = np.searchsorted(subgraph_of[by_subgraph], np.arange(explanation.schedule.subgraphs + 1))
 
-    # What mixing devices costs once has no place of its own in the order: it stands before everything.
+    # What mixing devices costs once has no place of its own in the order: it comes before everything.
     now = table.mix_seconds if len(np.unique(device_of)) > 1 else 0.0
     start = np.zeros(len(table))
     stages: list[Stage] = []
-    hand_overs: list[HandOver] = []
+    transfers: list[Transfer] = []
     for subgraph in _order(explanation):
         groups = by_subgraph[bounds[subgraph] : bounds[subgraph + 1]]
         if not len(groups):
             continue
         for cut in arriving.get(subgraph, ()):
-            hand_overs.append(HandOver(cut, now))
+            transfers.append(Transfer(cut, now))
             now += cut.seconds
         d = int(device_of[groups[0]])
         launch = float(table.launch_seconds[d])
@@ -114,7 +114,7 @@ def timeline_of(explanation: Explanation) -> Timeline:
     latency = explanation.schedule.latency_seconds
     return Timeline(
         stages=tuple(stages),
-        hand_overs=tuple(hand_overs),
+        transfers=tuple(transfers),
         group_start=start,
         group_seconds=own,
         seconds=max(latency, now) if np.isfinite(latency) else now,
@@ -130,7 +130,7 @@ def _order(explanation: Explanation) -> IntArray:
     other; the lowest number of those that wait then goes first.
     """
     table, subgraph_of = explanation.table, explanation.schedule.subgraph_of
-    tensor = np.repeat(np.arange(len(table.tensor_producer)), np.diff(table.tensor_offsets))
+    tensor = rows_of(table.tensor_offsets)
     links = np.stack(
         [subgraph_of[table.tensor_producer[tensor]], subgraph_of[table.tensor_consumers]], axis=1
     )

@@ -2,7 +2,7 @@
 
 The format is the JSON object form of Google's "Trace Event Format": a process per run, a thread per device,
 complete events (``X``) for subgraphs with their groups or nodes nested inside, a flow (``s`` and ``f``)
-for each hand-over, and metadata (``M``) for the names. Times are in microseconds.
+for each transfer, and metadata (``M``) for the names. Times are in microseconds.
 """
 
 from __future__ import annotations
@@ -77,17 +77,17 @@ def _predicted(explanation: Explanation, timeline: Timeline) -> Iterator[dict[st
                 costs["type"] = table.op_types[g]
             start, seconds = float(timeline.group_start[g]), float(timeline.group_seconds[g])
             yield _slice(_PREDICTED, thread[stage.device], table.names[g], "group", start, seconds, costs)
-    for i, hand_over in enumerate(timeline.hand_overs):
-        cut = hand_over.cut
+    for i, transfer in enumerate(timeline.transfers):
+        cut = transfer.cut
         about = {"bytes": cut.bytes, "from": cut.source_device, "to": cut.target_device}
         receiver = thread[cut.target_device]
-        name = f"hand-over of {cut.producer}"
-        yield _slice(_PREDICTED, receiver, name, "hand-over", hand_over.start, cut.seconds, about)
-        flow = {"name": name, "cat": "hand-over", "id": i, "pid": _PREDICTED}
+        name = f"transfer of {cut.producer}"
+        yield _slice(_PREDICTED, receiver, name, "transfer", transfer.start, cut.seconds, about)
+        flow = {"name": name, "cat": "transfer", "id": i, "pid": _PREDICTED}
         # A flow is bound to the slice that encloses its time, so it leaves just before the producer's end.
-        left = min(leaves.get(cut.source_subgraph, hand_over.start), hand_over.start)
+        left = min(leaves.get(cut.source_subgraph, transfer.start), transfer.start)
         yield {**flow, "ph": "s", "tid": thread[cut.source_device], "ts": _us(left)}
-        yield {**flow, "ph": "f", "bp": "e", "tid": receiver, "ts": _us(hand_over.start)}
+        yield {**flow, "ph": "f", "bp": "e", "tid": receiver, "ts": _us(transfer.start)}
     if timeline.unlocated_seconds:
         start = timeline.seconds - timeline.unlocated_seconds
         yield _slice(
@@ -98,7 +98,7 @@ def _predicted(explanation: Explanation, timeline: Timeline) -> Iterator[dict[st
 def _measured(run: MeasuredRun, devices: Sequence[str]) -> Iterator[dict[str, Any]]:
     thread = {device: d + 1 for d, device in enumerate(devices)}
     title = f"measured, {_ms(run.seconds)} ms, median of {run.runs}"
-    yield from _names(_MEASURED, title, (*devices, "hand-overs and dispatch, as a sum"))
+    yield from _names(_MEASURED, title, (*devices, "transfers and dispatch, as a sum"))
     now = 0.0
     for stage in run.stages:
         name, arguments = f"submodel {stage.subgraph}", {"nodes": len(stage.nodes)}

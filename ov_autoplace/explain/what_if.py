@@ -78,17 +78,17 @@ def _changes(table: CostTable, assignment: IntArray) -> Iterator[tuple[str, Cost
         return
     per_byte, fixed = table.transfer_seconds_per_byte, table.transfer_latency
     yield (
-        "hand-overs with twice the bandwidth",
+        "transfers with twice the bandwidth",
         replace(table, transfer_seconds_per_byte=frozen_array(per_byte / 2, np.float64)),
     )
     if len(table) > _LARGE:
         return
     yield (
-        "hand-overs with half the fixed time",
+        "transfers with half the fixed time",
         replace(table, transfer_latency=frozen_array(fixed / 2, np.float64)),
     )
     yield (
-        "hand-overs and launches that cost nothing",
+        "transfers and launches that cost nothing",
         replace(
             table,
             transfer_seconds_per_byte=np.zeros_like(per_byte),

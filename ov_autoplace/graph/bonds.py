@@ -21,7 +21,7 @@ class BondKind(Enum):
     VARIABLE = "a state variable is read and written in one subgraph only"
     CONSTANT = "devices want these values as constants"
     WANTED_SIZE = "a device finds out a size that it must know from all ops that lead there"
-    BOUNDED = "a tensor with a lower bound of a dynamic dimension cannot be handed over"
+    BOUNDED = "a tensor with a lower bound of a dynamic dimension cannot be transferred"
 
 
 @dataclass(frozen=True, slots=True)

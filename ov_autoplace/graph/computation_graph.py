@@ -1,6 +1,6 @@
 """The computation graph: what is known of a model without knowing any device.
 
-Struct of arrays, so that the C++ core reads it without a copy. Ops stand in topological order (the
+Struct of arrays, so that the C++ core reads it without a copy. Ops are in topological order (the
 order of ``ov.Model.get_ordered_ops()``, which is also the order in which HETERO walks a model) and
 are identified by their friendly names, never by their position in some other list.
 """
@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, rows_of
 
 __all__ = ["CoarseGraph", "ComputationGraph"]
 
@@ -37,7 +37,7 @@ class ComputationGraph:
         tensor_bytes: Size of each tensor in bytes, ``float64[T]``.
         tensor_offsets: CSR offsets into ``tensor_consumers``, ``int32[T + 1]``.
         tensor_consumers: Consuming op of every edge, ``int32[E]``; one entry per input port, so an op
-            that reads a tensor twice stands twice.
+            that reads a tensor twice is named twice.
         tensor_consumer_port: Input port of every edge, ``int32[E]``.
         tensor_uncuttable: Tensors that co-location groups keep inside, ``bool[T]``: their values are partly
             known in advance and decide a shape downstream. A cut there makes HETERO fail at the first
@@ -99,9 +99,7 @@ class ComputationGraph:
     @cached_property
     def edge_tensor(self) -> IntArray:
         """Tensor of each edge, ``int32[E]``, aligned with ``tensor_consumers``."""
-        return np.repeat(
-            np.arange(len(self.tensor_producer), dtype=np.int32), np.diff(self.tensor_offsets)
-        ).astype(np.int32)
+        return rows_of(self.tensor_offsets).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +108,7 @@ class CoarseGraph:
 
     Attributes:
         graph: The graph of groups; a group carries the name and type of its heaviest op and the sums
-            of its members' costs. Groups stand in topological order.
+            of its members' costs. Groups are in topological order.
         ops: The graph that was coarsened, N ops.
         group_of: Group of each op, ``int32[N]``.
         tensor_is_constant: Tensors of ``graph`` that are constants shared by several groups: they cost

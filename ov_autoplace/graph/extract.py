@@ -5,14 +5,14 @@ The model is walked once and never modified.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate, chain
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array, offsets_of, rows_of
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace.graph.names import unique_names
@@ -73,10 +73,10 @@ def _assemble(
 ) -> ComputationGraph:
     """The graph of ``ops``: sizes from ``records``, dynamic marks from ``marks`` (the same ops)."""
     op_types = tuple(record.op_type for record in records)
-    input_offsets = _offsets(len(r.sources) for r in records)
+    input_offsets = offsets_of([len(r.sources) for r in records])
     edges = np.fromiter(_flat(_flat(r.sources for r in records)), np.int32, 2 * input_offsets[-1])
     input_sources, ports = np.ascontiguousarray(edges.reshape(-1, 2).T)
-    output_offsets = _offsets(len(r.bytes) for r in records)
+    output_offsets = offsets_of([len(r.bytes) for r in records])
     bytes_per_output = np.fromiter(_flat(r.bytes for r in records), np.float64, output_offsets[-1])
     foldable = foldable_ops(op_types, input_offsets, input_sources)
     flops, weights = op_costs(records, foldable)
@@ -117,11 +117,8 @@ def _tensors(
     deciding: set[tuple[int, int]],
 ) -> dict[str, Any]:
     """The ``tensor_*`` fields: one tensor per output port that somebody reads, by producer and port."""
-    inputs_per_op = np.diff(input_offsets)
-    consumers = np.repeat(np.arange(len(records), dtype=np.int32), inputs_per_op)
-    consumer_ports = np.arange(len(input_sources), dtype=np.int32) - np.repeat(
-        input_offsets[:-1], inputs_per_op
-    )
+    consumers = rows_of(input_offsets)
+    consumer_ports = np.arange(len(input_sources)) - input_offsets[consumers]
     keys = input_sources.astype(np.int64) << 32 | ports
     order = np.argsort(keys, kind="stable")
     tensors, counts = np.unique(keys, return_counts=True)
@@ -131,7 +128,7 @@ def _tensors(
         "tensor_producer": frozen_array(producer, np.int32),
         "tensor_port": frozen_array(port, np.int32),
         "tensor_bytes": frozen_array([records[i].bytes[p] for i, p in outputs], np.float64),
-        "tensor_offsets": frozen_array(np.concatenate(([0], np.cumsum(counts))), np.int32),
+        "tensor_offsets": frozen_array(offsets_of(counts), np.int32),
         "tensor_consumers": frozen_array(consumers[order], np.int32),
         "tensor_consumer_port": frozen_array(consumer_ports[order], np.int32),
         "tensor_uncuttable": frozen_array([(i, p) in deciding for i, p in outputs], np.bool_),
@@ -159,15 +156,9 @@ def _variables(records: list[OpRecord]) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, found.values()))
 
 
-def _offsets(counts: Iterable[int]) -> IntArray:
-    """CSR offsets of rows of these lengths."""
-    return np.fromiter(accumulate(counts, initial=0), dtype=np.int32)
-
-
 def _row_sums(values: FloatArray, offsets: IntArray) -> FloatArray:
     """Sum of each CSR row."""
-    rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    return np.bincount(rows, weights=values, minlength=len(offsets) - 1).astype(np.float64)
+    return np.bincount(rows_of(offsets), weights=values, minlength=len(offsets) - 1).astype(np.float64)
 
 
 def _mark(op_types: tuple[str, ...], wanted: str) -> BoolArray:

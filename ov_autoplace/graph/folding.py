@@ -69,7 +69,7 @@ class _KnownValues:
         return self._values[output.get_node().get_instance_id()][output.get_index()]
 
     def replace(self, op: ov.Node, port: int, constant: ov.Node) -> None:
-        """Remember that ``constant`` stands for an output of ``op`` from now on."""
+        """Remember that ``constant`` replaces an output of ``op`` from now on."""
         self._values[constant.get_instance_id()] = [self._values[op.get_instance_id()][port]]
 
     def find(self, op: ov.Node) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array, offsets_of
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.rules import GraphView
 from ov_autoplace.graph.rules.light_ops import is_light
@@ -18,7 +18,7 @@ def group_graph(view: GraphView, labels: IntArray) -> tuple[ComputationGraph, Bo
     A group is named after its heaviest op (one that is not light, then most flops, then most bytes),
     whose type, precision and shape it takes. Flops and weights are the sums over the members; input and
     output bytes are the sums over the members that run. A tensor is what one output port sends to other
-    groups: every reading group stands once, and ports are numbered anew within each group.
+    groups: every reading group is named once, and ports are numbered anew within each group.
 
     Args:
         view: The graph of the ops, N.
@@ -60,13 +60,11 @@ def group_graph(view: GraphView, labels: IntArray) -> tuple[ComputationGraph, Bo
         tensor_producer=frozen_array(producer, np.int32),
         tensor_port=frozen_array(_position_in_row(producer, num_groups), np.int32),
         tensor_bytes=frozen_array(graph.tensor_bytes[tensors], np.float64),
-        tensor_offsets=frozen_array(np.concatenate(([0], np.cumsum(counts))), np.int32),
+        tensor_offsets=frozen_array(offsets_of(counts), np.int32),
         tensor_consumers=frozen_array(consumers, np.int32),
         tensor_consumer_port=frozen_array(consumer_ports, np.int32),
         tensor_uncuttable=frozen_array(graph.tensor_uncuttable[tensors], np.bool_),
-        input_offsets=frozen_array(
-            np.concatenate(([0], np.cumsum(np.bincount(consumers, minlength=num_groups)))), np.int32
-        ),
+        input_offsets=frozen_array(offsets_of(np.bincount(consumers, minlength=num_groups)), np.int32),
         input_sources=frozen_array(sources[order], np.int32),
     )
     return contracted, frozen_array(graph.is_constant[graph.tensor_producer[tensors]], np.bool_)
@@ -78,14 +76,14 @@ def _heaviest_members(view: GraphView, labels: IntArray, num_groups: int) -> lis
     moved = graph.input_bytes + graph.output_bytes + graph.weight_bytes
     positions = np.arange(len(graph))
     order = np.lexsort((-positions, moved, graph.flops, ~is_light(view), ~view.foldable, labels))
-    last = np.cumsum(np.bincount(labels, minlength=num_groups)) - 1
+    last = offsets_of(np.bincount(labels, minlength=num_groups))[1:] - 1
     return [int(i) for i in order[last]]
 
 
 def _crossing_tensors(view: GraphView, labels: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Tensors that other groups read, their reading groups, and how many these are.
 
-    Tensors stand by producing group, then by producing op and port; the groups that read one ascend.
+    Tensors are ordered by producing group, then by producing op and port; the groups that read one ascend.
     """
     graph = view.graph
     producer, consumer = labels[view.edge_source], labels[view.edge_target]
@@ -101,7 +99,6 @@ def _crossing_tensors(view: GraphView, labels: IntArray) -> tuple[IntArray, IntA
 
 
 def _position_in_row(rows: IntArray, num_rows: int) -> IntArray:
-    """Running number of each entry within its row; entries of a row stand together, rows ascend."""
-    counts = np.bincount(rows, minlength=num_rows)
-    starts = np.cumsum(counts) - counts
+    """Running number of each entry within its row; rows ascend."""
+    starts = offsets_of(np.bincount(rows, minlength=num_rows))
     return (np.arange(len(rows)) - starts[rows]).astype(np.int32)

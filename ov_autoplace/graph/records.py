@@ -83,7 +83,7 @@ class ModelReader:
         self._bytes: dict[tuple[str, str], int] = {}
 
     def read(self, ops: Sequence[ov.Node]) -> list[OpRecord]:
-        """The records of ``ops``, which must stand in topological order and be complete."""
+        """The records of ``ops``, which must be complete and in topological order."""
         position = {op.get_instance_id(): i for i, op in enumerate(ops)}
         records: list[OpRecord] = []
         for op in ops:

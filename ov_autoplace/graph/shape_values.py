@@ -12,7 +12,7 @@ may be apart from what it measures, since shapes cross with their tensors. Some 
 their pattern is made of (a Broadcast does, in a Concat): they know enough as long as that op is with them.
 
 Sizes that are computed in floating point are bounded in the model as it is given, but not always in what a
-device makes of it, whose integers have 32 bits: what such a size decides may never be handed over.
+device makes of it, whose integers have 32 bits: what such a size decides may never be transferred.
 
 Where the pattern is cut off, nothing is wrong yet: what fails is the next crossing of a tensor whose shape
 the subgraph no longer knows. :func:`shape_links` says along which edges that knowledge is lost, so that a
@@ -42,7 +42,7 @@ class LinkKind(IntFlag):
     VALUE = 1
     """The tensor's value is partly known in advance; a subgraph that receives the tensor does not know it."""
     SHAPE = 2
-    """The tensor's shape may become less known than the model says; it cannot be handed over then."""
+    """The tensor's shape may become less known than the model says; it cannot be transferred then."""
     DECIDES = 4
     """The value decides the shape of the consumer's outputs."""
     COMPUTES = 8
@@ -136,7 +136,7 @@ def shape_links(
 ) -> list[tuple[int, int, int]]:
     """Edges along which knowledge of shapes is lost: producer, consumer and :class:`LinkKind`.
 
-    They stand in topological order of the consumers, so that one pass over them judges a placement.
+    They are in topological order of the consumers, so that one pass over them judges a placement.
 
     Args:
         model: The model; a clone is inferred anew.
@@ -175,7 +175,7 @@ def shape_links(
 def _forgettable_shapes(
     model: ov.Model, records: Sequence[OpRecord], deciding: Collection[tuple[int, int]]
 ) -> set[tuple[int, int]]:
-    """Outputs whose shape HETERO could not hand over if no value that decides a shape were known."""
+    """Outputs whose shape HETERO could not transfer if no value that decides a shape were known."""
     clone = model.clone()
     ops = clone.get_ordered_ops()
     unknown = _Unknown()
@@ -258,7 +258,7 @@ def _lost_outputs(record: OpRecord, op: ov.Node) -> list[int]:
 
 
 def _admits(expected: ov.PartialShape, known: ov.PartialShape) -> bool:
-    """Whether HETERO can hand over a tensor: it makes one with 0 for every dimension that is not known.
+    """Whether HETERO can transfer a tensor: it makes one with 0 for every dimension that is not known.
 
     Dimensions that have bounds in the whole model are a matter of their own (``bounded_edges``).
     """

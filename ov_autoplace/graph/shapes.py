@@ -34,7 +34,7 @@ def with_static_shapes(
 ) -> tuple[ov.Model, dict[str, tuple[int, ...]]]:
     """A clone of ``model`` whose inputs have static shapes.
 
-    Only the inputs' shapes change and are propagated; no transformation runs, so the clone's ops stand
+    Only the inputs' shapes change and are propagated; no transformation runs, so the clone's ops are
     in the same order under the same names.
 
     Args:

@@ -1,7 +1,7 @@
 """From the nodes that a device really ran back to the ops of the model.
 
 A plugin fuses, folds, splits and inserts: what it times are its own nodes. Each node lists the ops that
-it stands for, but only those that the plugin's own graph fused; earlier, common transformations leave
+it computes, but only those that the plugin's own graph fused; earlier, common transformations leave
 the name of the last op of a pattern alone. So times belong to groups of ops, and the groups are found
 here: the listed ops, and every unlisted op all of whose readers are in one group.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Attribution", "attribute"]
 
-# Nodes of a compiled model that stand for no work of an op.
+# Nodes of a compiled model that do no work of an op.
 _NOT_RUN = frozenset({"Parameter", "Result", "Constant", "Input", "Output", "Const"})
 
 
@@ -31,7 +31,7 @@ class Attribution:
     """Node times of one device, by op.
 
     Attributes:
-        op_seconds: Time of each op, ``float64[N]``. A group's time stands at its op of most flops.
+        op_seconds: Time of each op, ``float64[N]``. All of a group's is at its op of most flops.
         nodes_run: Number of nodes that were run for each op, ``int32[N]``, at the same place.
         fused: Friendly names of the ops of every group of two and more.
         unassigned_seconds: Time of nodes that could be led back to no op.
@@ -46,7 +46,7 @@ class Attribution:
 def attribute(graph: ComputationGraph, nodes: Sequence[NodeTime], seconds: FloatArray) -> Attribution:
     """Give each node's time to ops of ``graph``.
 
-    Nodes that stand for no op (a Reorder of the memory layout, a Convert that a transformation inserted) go
+    Nodes that belong to no op (a Reorder of the memory layout, a Convert that a transformation inserted) go
     to the group that they feed, or to the one that feeds them where they end the model.
 
     Args:

@@ -47,7 +47,7 @@ def calibrate(
     quick: bool = False,
     isolation: bool = True,
 ) -> Target:
-    """Measure matmul, convolution, elementwise and memory speed, hand-overs and launches.
+    """Measure matmul, convolution, elementwise and memory speed, transfers and launches.
 
     Two CPU devices take about twenty seconds, a third of that when ``quick``.
 
@@ -84,11 +84,11 @@ def calibrate(
             if not rates[device]:  # the device's own precision comes first, and must work
                 raise
             _log.warning("%s reports %s but fails at it; its rates are left out", device, precision)
-    steps.next("hand-overs")
+    steps.next("transfers")
     transfers = measure_transfers(
         profiler, devices, sizes=DEFAULT_SIZES, seconds_per_placement=0.01 if quick else 0.05
     )
-    if len(devices) == 1:  # nothing was handed over, so the launch time is that of the chains
+    if len(devices) == 1:  # nothing was transferred, so the launch time is that of the chains
         transfers = _with_launch(transfers, overheads[devices[0]][0])
     steps.finish()
     return Target(

@@ -110,7 +110,7 @@ def count_devices(
 ) -> CountedDevices | None:
     """Compile the model for each device of a session and count what its nodes take there.
 
-    A device that cannot hold the whole model (``session.room``) gets it piece by piece, the rest standing
+    A device that cannot hold the whole model (``session.room``) gets it piece by piece, the rest being
     elsewhere; what no piece could measure is taken to be as much slower than elsewhere as the rest.
 
     Args:

@@ -1,4 +1,4 @@
-"""What crossing devices costs inside one particular model, on top of a bare hand-over.
+"""What crossing devices costs inside one particular model, on top of a bare transfer.
 
 A cut between two convolutions loses the blocked memory layout and the low precision that flow between them on
 one device: each side of the cut gets a Reorder that no small model of another kind shows. How much
@@ -27,7 +27,7 @@ __all__ = ["PROBES", "probe_assignments", "with_crossing_costs"]
 
 _log = logging.getLogger("ov_autoplace")
 
-# Segments of the probes: two show what mixing costs once, many show what each hand-over and byte costs.
+# Segments of the probes: two show what mixing costs once, many show what each transfer and byte costs.
 _SEGMENTS = (2, 10, 5)
 _DRAWS = 20
 # Of the runs on a device that they would overfill, the part that it keeps: the largest that fits.
@@ -95,7 +95,7 @@ def with_crossing_costs(
 ) -> CostTable:
     """The table with transfers that explain the measured placements.
 
-    One cost per hand-over and one per byte are added for all pairs of devices, and one for mixing devices at
+    One cost per transfer and one per byte are added for all pairs of devices, and one for mixing devices at
     all: the non-negative least-squares fit of the relative errors. Nothing is ever subtracted: a probe that
     was lucky changes nothing. Nor does one that ran although the table says that it cannot.
 
@@ -109,29 +109,29 @@ def with_crossing_costs(
 
     shape = table.transfer_latency.shape
     ones, zeros = np.ones(shape), np.zeros(shape)
-    # Transfer time is linear in its costs, so unit costs count hand-overs and bytes.
+    # Transfer time is linear in its costs, so unit costs count transfers and bytes.
     counting = replace(table, transfer_latency=ones, transfer_seconds_per_byte=zeros, mix_seconds=0.0)
     weighing = replace(table, transfer_latency=zeros, transfer_seconds_per_byte=ones, mix_seconds=0.0)
     rows, missing = [], []
     for assignment, measured in zip(assignments, seconds, strict=True):
-        hand_overs = problem_of(counting).breakdown(assignment).transfer_seconds
+        transfers = problem_of(counting).breakdown(assignment).transfer_seconds
         moved = problem_of(weighing).breakdown(assignment).transfer_seconds
         predicted = problem_of(table).breakdown(assignment).latency_seconds
-        if not np.isfinite([hand_overs, moved, predicted]).all():
+        if not np.isfinite([transfers, moved, predicted]).all():
             _log.info("a placement that ran, but is predicted not to, is left out of the cost of crossings")
             continue
         mixed = float(np.ptp(assignment) > 0)
-        rows.append([hand_overs / measured, moved / measured, mixed / measured])
+        rows.append([transfers / measured, moved / measured, mixed / measured])
         missing.append((measured - predicted) / measured)
     if not rows:
         return table
-    # Bytes are millions where hand-overs are few: scaled columns keep the solver's tolerance meaningful.
+    # Bytes are millions where transfers are few: scaled columns keep the solver's tolerance meaningful.
     scale = np.maximum(np.abs(rows).max(axis=0), np.finfo(float).tiny)
     solution, _ = nnls(np.array(rows) / scale, np.array(missing))
-    per_hand_over, per_byte, once = solution / scale
+    per_transfer, per_byte, once = solution / scale
     return replace(
         table,
-        transfer_latency=frozen_array(table.transfer_latency + per_hand_over, np.float64),
+        transfer_latency=frozen_array(table.transfer_latency + per_transfer, np.float64),
         transfer_seconds_per_byte=frozen_array(table.transfer_seconds_per_byte + per_byte, np.float64),
         mix_seconds=float(table.mix_seconds + once),
     )

@@ -25,7 +25,7 @@ class MeasuredNode:
     Attributes:
         name, kind: As the plugin names it and its type.
         kernel: Kernel and precision, in the plugin's words.
-        ops: The model's ops that it stands for.
+        ops: The model's ops that it computes.
         seconds: Mean time of one run.
     """
 
@@ -56,7 +56,7 @@ class MeasuredRun:
 
     Attributes:
         stages: The submodels in the order in which HETERO runs them.
-        seconds: Median latency of the same runs, hand-overs and dispatch included.
+        seconds: Median latency of the same runs, transfers and dispatch included.
         runs: Number of runs.
     """
 

@@ -31,7 +31,7 @@ __all__ = ["Profile", "counted_profile", "profile", "profile_session"]
 
 _log = logging.getLogger("ov_autoplace")
 
-# An op is placed on its own where its times on two devices differ by more than this share of a hand-over.
+# An op is placed on its own where its times on two devices differ by more than this share of a transfer.
 _FEW = 0.25
 _LESS = 1 - 1e-6  # than the whole model, by more than sums are rounded
 _PROBE = "probe "  # begins the names of placements that are run for what crossings cost
@@ -75,7 +75,7 @@ def profile(
         shapes: Shape by input name, for dynamic models.
         properties: OpenVINO properties, as for ``compile_model``.
         pins: Device by pattern of op names; see :func:`ov_autoplace.graph.coarsen.coarsen`.
-        transfers: Costs of launches and hand-overs, for example of a :class:`Target`; measured when ``None``.
+        transfers: Costs of launches and transfers, for example of a :class:`Target`; measured when ``None``.
         seed: Of the input data.
         isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
         memory_limits: Bytes by device, where that is less than it has. The model is never compiled as a whole
@@ -115,7 +115,7 @@ def profile_session(
     Args:
         session: The model and its devices.
         pins: Device by pattern of op names.
-        transfers: Costs of launches and hand-overs; measured when ``None``.
+        transfers: Costs of launches and transfers; measured when ``None``.
         probe: Compile and run some placements that cross devices often, to see what crossings cost in this
             model; most of the time goes into that.
         counted: What :func:`~ov_autoplace.measure.counting.count_devices` gave, when it was asked before.
@@ -171,7 +171,7 @@ def counted_profile(
         room: The model's ops, and the devices that support them.
         counted: What :func:`~ov_autoplace.measure.counting.count_devices` gave for these devices.
         pins: Device by pattern of op names.
-        transfers: Costs of launches and hand-overs.
+        transfers: Costs of launches and transfers.
     """
     coarse = _groups(room.graph, room.supported, counted, pins, transfers)
     table = _table(coarse, room.devices, room.supported, counted, counted.samples, transfers)
@@ -185,7 +185,7 @@ def _groups(
     pins: Mapping[str, str] | None,
     transfers: TransferFit,
 ) -> CoarseGraph:
-    """The groups that may be placed: what a device fuses, and what could pay for a hand-over, stays apart."""
+    """The groups that may be placed: what a device fuses, and what could pay for a transfer, stays apart."""
     fused = [group for column in counted.columns for group in column.attribution.fused]
     op_seconds = [column.attribution.op_seconds for column in counted.columns]
     fine = coarsen(graph, fused=fused, pins=pins, light_ops=False)
@@ -203,7 +203,7 @@ def _table(
 ) -> CostTable:
     """Costs of the groups; each device's add up to what it takes for the whole model."""
     others = ~np.eye(len(devices), dtype=bool)
-    # Beside its nodes, a mix pays for each subgraph and for what is handed over to it.
+    # Beside its nodes, a mix pays for each subgraph and for what is transferred to it.
     crossing = float(transfers.launch_seconds.mean())
     crossing += float(transfers.latency[others].mean()) if len(devices) > 1 else 0.0
     calibrated = []
@@ -223,13 +223,13 @@ def _table(
 
 
 def _worth_moving(seconds: FloatArray, transfers: TransferFit) -> BoolArray:
-    """Groups of which a few in a row, on the device that suits them, could pay for a hand-over, ``bool[G]``.
+    """Groups of which a few in a row, on the device that suits them, could pay for a transfer, ``bool[G]``.
 
     Args:
         seconds: Of groups of ops that devices fuse, ``float64[G, D]``; ``inf`` where one cannot run. What a
             device does not run at all, such as a Concat whose inputs are written where it would put them,
             is paid for by its neighbours there, and follows one.
-        transfers: Costs of launches and hand-overs between the D devices.
+        transfers: Costs of launches and transfers between the D devices.
     """
     slowest = np.where(np.isfinite(seconds), seconds, 0.0).max(axis=1)
     fastest = seconds.min(axis=1)

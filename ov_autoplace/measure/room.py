@@ -2,7 +2,7 @@
 
 A model that is larger than an accelerator must never be compiled for it as a whole, not even to be measured.
 Such a device gets one piece of the model at a time, through HETERO, as large as it can hold, while the rest
-stands on other devices.
+is on other devices.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import openvino as ov
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.generic_target import memory_of
-from ov_autoplace.cost.liveness import held_bytes, liveness_of, static_bytes
+from ov_autoplace.cost.liveness import MEMORY_TOLERANCE, held_bytes, liveness_of, static_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import Target
 from ov_autoplace.cost.transfers import TransferFit
@@ -32,7 +32,6 @@ __all__ = ["Room", "memory_capacity", "room_of"]
 _MOST_PIECES = 16
 # HETERO may cut what must stay together at the end of a piece, which then ends some groups earlier.
 _EARLIER_ENDS = 20
-_ROUNDING = 1 + 1e-12
 
 
 def memory_capacity(
@@ -118,7 +117,7 @@ class Room:
         everything = float(self.graph.weight_bytes.sum() + self.graph.output_bytes.sum())
         if (everything <= self.memory).all():
             return frozen_array(np.full(len(self.devices), np.inf), np.float64)
-        fits = self._whole_bytes <= self.memory * _ROUNDING
+        fits = self._whole_bytes <= self.memory * MEMORY_TOLERANCE
         return frozen_array(np.where(fits, np.inf, self.memory), np.float64)
 
     def covering(self, d: int) -> list[IntArray]:
@@ -178,7 +177,7 @@ class Room:
         liveness = liveness_of(self._table)
         assert liveness is not None  # tables of graphs know their results
         held = static_bytes(self._table)[here == 0].sum() + liveness.peak_bytes(here, 2)[0]
-        return bool(held <= self.capacity[d] * _ROUNDING)
+        return bool(held <= self.capacity[d] * MEMORY_TOLERANCE)
 
     def _longest(self, groups: IntArray, d: int, assignment: IntArray) -> int:
         """How many of ``groups``, from the first one on, device ``d`` has room for beside ``assignment``."""

@@ -1,6 +1,6 @@
-"""Measured hand-overs, kept in the user's cache folder: they hold for a machine and its drivers.
+"""Measured transfers, kept in the user's cache folder: they hold for a machine and its drivers.
 
-An entry is a file ``transfers-<key>.json``. The key is a hash of everything that hand-overs depend on, which
+An entry is a file ``transfers-<key>.json``. The key is a hash of everything that transfers depend on, which
 the entry holds as text too: devices with their full names, plugin builds and drivers, their properties,
 OpenVINO, this package, the processors that the process may use. Entries hold raw samples, and grow: a
 decision that has time for two sizes of tensors measures two, and a later one adds others.
@@ -70,7 +70,7 @@ class StoredTransfers:
         Raises:
             TargetError: It is none, is damaged, or was written by another version.
         """
-        top = Record.of(read_json(path, TargetError, "stored hand-over costs"), str(path), TargetError)
+        top = Record.of(read_json(path, TargetError, "stored transfer costs"), str(path), TargetError)
         top.require_schema(_SCHEMA, _VERSION)
         devices = top.texts("devices")
         samples = tuple(_sample(record, devices) for record in top.records("samples", "sample"))
@@ -154,7 +154,7 @@ class TransferStore:
         try:
             StoredTransfers(self._path, self._conditions, self._devices, self._settings, known).save()
         except AutoplaceError as cause:
-            _log.debug("hand-over costs are not kept: %s", cause)
+            _log.debug("transfer costs are not kept: %s", cause)
 
     def missing(self, samples: Sequence[TransferSample]) -> list[tuple[tuple[str, str], int]]:
         """Pairs of devices and sizes that were not measured, in the order in which to measure them."""

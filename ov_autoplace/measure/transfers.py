@@ -2,8 +2,8 @@
 
 The model is a diamond: ``first`` feeds ``second`` and ``join``, ``second`` feeds ``join``. Its eight
 placements on two devices i and j cut it in every way that matters: ``ijj`` is two subgraphs and one tensor,
-``iij`` two subgraphs and two tensors (which tells launches from hand-overs), ``iji`` three subgraphs and a
-tensor from i to i, because HETERO must not merge two subgraphs that another one stands between. The ops'
+``iij`` two subgraphs and two tensors (which tells launches from transfers), ``iji`` three subgraphs and a
+tensor from i to i, because HETERO must not merge two subgraphs that another one is between. The ops'
 own times are unknowns of the same fit, one per op, device and size; a chain of ``first`` ops alone on one
 device tells the ops apart, without which a slow op could not be told from a slow direction.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_SIZES", "fit_transfers", "measure_transfers"]
 
 DEFAULT_SIZES = (1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20)
-"""Bytes of the tensors that are handed over."""
+"""Bytes of the tensors that are transferred."""
 
 _OPS = ("first", "second", "join")
 _EDGES = ((0, 1), (0, 2), (1, 2))
@@ -72,7 +72,7 @@ def measure_transfers(
     total = len(pairs) * len(sizes)
     for step, (pair, size) in enumerate((pair, size) for pair in pairs for size in sizes):
         if progress is not None:
-            progress(step, total, f"hand-over {pair[0]} - {pair[1]}, {size >> 10} KB")
+            progress(step, total, f"transfer {pair[0]} - {pair[1]}, {size >> 10} KB")
         samples.extend(_measure_pair(profiler, pair, size, properties or {}, seconds_per_placement))
     return fit_transfers(devices, samples)
 
@@ -105,10 +105,10 @@ def fit_transfers(devices: Sequence[str], samples: Sequence[TransferSample]) -> 
         for position, d in enumerate(placed):
             kind = int(not is_chain and _OPS[position] == "join")
             row[op_column + (sizes.index(sample.tensor_bytes) * D + d) * 2 + kind] += 1
-        launches, hand_overs = ([placed[0]], []) if is_chain else _cuts(placed)
+        launches, transfers = ([placed[0]], []) if is_chain else _cuts(placed)
         for d in launches:
             row[d] += 1
-        for source, destination in hand_overs:
+        for source, destination in transfers:
             cell = source * D + destination
             row[D + cell] += 1
             row[D + D * D + cell] += sample.tensor_bytes / largest
@@ -124,7 +124,7 @@ def fit_transfers(devices: Sequence[str], samples: Sequence[TransferSample]) -> 
 
 
 def _cuts(placed: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
-    """Device of each subgraph of the placed diamond, and (from, to) of each hand-over.
+    """Device of each subgraph of the placed diamond, and (from, to) of each transfer.
 
     The diamond splits into its runs of equal devices: ``first`` and ``join`` are neighbours, but when only
     ``second`` is elsewhere, merging them would make a cycle.
@@ -156,7 +156,7 @@ def _measure_pair(
         try:
             measured = _run_in_turns(executables, seconds)
         except RuntimeError as cause:
-            raise ProfilingError(f"cannot measure hand-overs between {i} and {j}: {cause}") from cause
+            raise ProfilingError(f"cannot measure transfers between {i} and {j}: {cause}") from cause
     for placed, samples in measured.items():
         yield TransferSample(placed, size, samples)
 
@@ -171,7 +171,7 @@ def _compile(
     try:
         return profiler.compile(str(path), device, dict(properties), affinities)
     except RuntimeError as cause:
-        raise ProfilingError(f"cannot measure hand-overs: {device} refuses a small model: {cause}") from cause
+        raise ProfilingError(f"cannot measure transfers: {device} refuses a small model: {cause}") from cause
 
 
 def _run_in_turns(
@@ -181,7 +181,7 @@ def _run_in_turns(
         return _timed_in_turns(executables, seconds)
     except RuntimeError as cause:
         raise ProfilingError(
-            f"cannot measure hand-overs: a small model fails when it is run: {cause}"
+            f"cannot measure transfers: a small model fails when it is run: {cause}"
         ) from cause
 
 

@@ -1,7 +1,7 @@
 """A placement's way into a model and into files, and back.
 
 Two marks per op: ``affinity``, which HETERO reads when the model is compiled in this process, and
-``user_data:autoplace``, the only kind of per-op note that OpenVINO writes into an IR. A summary stands
+``user_data:autoplace``, the only kind of per-op note that OpenVINO writes into an IR. A summary is
 at model level under ``autoplace``.
 """
 

@@ -38,7 +38,7 @@ def open_bounded_crossings(model: ov.Model, device_of: Mapping[str, str]) -> dic
         device_of: Device of every op.
 
     Returns:
-        Device of every op, the inserted ones included: they stand where the tensor is made.
+        Device of every op, the inserted ones included: they are where the tensor is made.
 
     Raises:
         PlacementError: HETERO's cuts of cycles go through such a tensor whatever is inserted, or through

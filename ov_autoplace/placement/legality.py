@@ -79,7 +79,7 @@ def _lost_shapes(graph: ComputationGraph, subgraph: IntArray) -> list[BrokenBond
                 where = "is in another subgraph" if subgraph[first] != subgraph[second] else "is no integer"
                 reason = (
                     f"{_named(graph, first)}, from which {_named(graph, second)} takes a shape, {where}, so "
-                    f"the shape of what {_named(graph, source)} hands over to {_named(graph, target)} in "
+                    f"the shape of what {_named(graph, source)} transfers to {_named(graph, target)} in "
                     "another is not known there"
                 )
                 broken.append(BrokenBond(graph.names[first], graph.names[second], reason))

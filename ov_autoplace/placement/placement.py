@@ -64,7 +64,7 @@ class Placement:
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, str]) -> Placement:
-        """A placement from ``{op friendly name: device}``; devices stand in order of appearance."""
+        """A placement from ``{op friendly name: device}``; devices are in order of appearance."""
         for name, device in mapping.items():
             if isinstance(name, str) and isinstance(device, str) and not is_unicode(name + device):
                 raise PlacementError(
@@ -153,7 +153,7 @@ class Schedule:
         subgraphs: Number of subgraphs that HETERO would compile.
         device_seconds: Busy time of each device, in order of the table's devices.
         memory_bytes: The most bytes that each device holds at once: weights, and results alive together.
-        transfer_seconds: Time spent in hand-overs.
+        transfer_seconds: Time spent in transfers.
         subgraph_of: Subgraph of each group, ``int32[G]``, numbered in order of first appearance.
     """
 

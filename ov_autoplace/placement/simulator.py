@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ov_autoplace import _core
-from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array, offsets_of
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.wiring import CONSTANT, GROUP, PARAMETER, Wiring
@@ -161,7 +161,7 @@ def _device_indices(values: ArrayLike) -> IntArray:
 def wiring_of_groups(table: CostTable) -> Wiring:
     """The wiring of a table that knows no ops: a node per group, and one per shared constant.
 
-    A shared constant stands on its group's device, as it does for HETERO, joins its readers there, and
+    A shared constant is on its group's device, as it does for HETERO, joins its readers there, and
     readers elsewhere have a boundary towards it that is never paid for.
     """
     G = len(table)
@@ -175,7 +175,7 @@ def wiring_of_groups(table: CostTable) -> Wiring:
     producer[constant] = np.arange(shift)
     # The group that holds a shared constant reads it too: one more consumer, before the others.
     consumers = np.insert(table.tensor_consumers + shift, table.tensor_offsets[constant], owner[constant])
-    offsets = table.tensor_offsets + np.concatenate(([0], np.cumsum(table.tensor_is_constant)))
+    offsets = table.tensor_offsets + offsets_of(table.tensor_is_constant)
     return Wiring(
         node_group=np.concatenate((table.tensor_producer[constant], np.arange(G))),
         node_kind=np.concatenate((np.full(shift, CONSTANT), np.where(alone, PARAMETER, GROUP))),

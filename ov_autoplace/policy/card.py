@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ov_autoplace._base.files import read_json
+from ov_autoplace._base.files import os_reason, read_json
 from ov_autoplace._version import __version__
 from ov_autoplace.errors import CheckpointError
 
@@ -33,10 +33,10 @@ __all__ = [
 ]
 
 BASE = "base"
-"""What stands for the checkpoint that comes with the package."""
+"""The name of the checkpoint that comes with the package."""
 
 NO_POLICY = "none"
-"""What stands for no policy at all."""
+"""The name of no policy at all."""
 
 SCHEMA, VERSION = "ov-autoplace/policy", 1
 CARD, WEIGHTS, GRAPH, CONSTANTS = "card.json", "policy.safetensors", "policy.xml", "policy.bin"
@@ -50,7 +50,7 @@ class Card:
 
     Attributes:
         folder: Where the checkpoint lies.
-        network: The fields of :class:`~ov_autoplace.policy.config.NetworkConfig`.
+        network: What :meth:`~ov_autoplace.policy.config.NetworkConfig.to_dict` answers.
         files: SHA-256 of each other file by name.
         training: Data, seeds, command, commit and date, as the trainer wrote them.
         metrics: How good the policy is, on what, and where it loses.
@@ -182,7 +182,7 @@ def read_file(card: Card, name: str) -> bytes:
     except OSError as cause:
         raise CheckpointError(
             f"the checkpoint {card.folder} is incomplete: cannot read {name} "
-            f"({(cause.strerror or str(cause)).lower()}); copy the checkpoint again"
+            f"({os_reason(cause)}); copy the checkpoint again"
         ) from cause
     if hashlib.sha256(content).hexdigest() != card.files[name]:
         raise CheckpointError(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._base.arrays import BoolArray
+from ov_autoplace._base.arrays import BoolArray, offsets_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.policy.levels import Level, beyond_best_other, build_levels, signed_log
 from ov_autoplace.policy.structure import NODE_FEATURES, structural_features
@@ -55,7 +55,7 @@ class PolicyGraph:
             tensors between the same two units are one edge, ``int64[E]``.
         edge_offsets: CSR by target, ``int64[N + 1]``.
         edge_cost: Price of the edge by ``scale_seconds`` with the producer on the row's and the consumer on
-            the column's device: hand-overs and one launch; 0 on the diagonal, ``float32[E, D, D]``.
+            the column's device: transfers and one launch; 0 on the diagonal, ``float32[E, D, D]``.
         edge_share: Part of the price that remains when all consumers of its tensors receive them
             together, ``float32[E]``.
         scale_seconds: What costs were divided by.
@@ -165,7 +165,7 @@ def _heaviest_groups(table: CostTable, units: UnitGraph) -> NDArray[np.int64]:
     if len(units) == len(table):
         return np.arange(len(table))
     order = np.lexsort((seconds, units.unit_of))
-    last = np.cumsum(np.bincount(units.unit_of, minlength=len(units))) - 1
+    last = offsets_of(np.bincount(units.unit_of, minlength=len(units)))[1:] - 1
     return np.asarray(order[last], dtype=np.int64)
 
 

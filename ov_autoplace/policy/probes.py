@@ -1,11 +1,11 @@
 """What simple placements of a graph would run into: the part of HETERO's costs that no edge shows.
 
-HETERO cuts subgraphs that wait for each other in a circle, and each cut costs a launch and hand-overs.
-Whether a mix of devices makes circles, and what they cost, is a property of the whole placement: next to
+HETERO cuts subgraphs that wait for each other in a cycle, and each cut costs a launch and transfers.
+Whether a mix of devices makes cycles, and what they cost, is a property of the whole placement: next to
 nothing in a chain, most of the latency in an unrolled recurrent network. So each graph is probed: on the
 first levels of grouping every group is put where it is cheapest, and the policy is told, of each unit, how
-many subgraphs are in the circle that its own lies in, and of the whole graph, how many are in any, and what
-the placement costs without circles and as HETERO would run it.
+many subgraphs are in the cycle that its own lies in, and of the whole graph, how many are in any, and what
+the placement costs without cycles and as HETERO would run it.
 
 A network that *looks* is told the same of its own answer so far, against running everything on each single
 device, before it answers again: what a placement runs into is the one thing that it cannot see in advance.
@@ -18,9 +18,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace import _core
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.features import PolicyGraph
+from ov_autoplace.problem.cycles import cycles_of
 
 __all__ = [
     "LOOK_FEATURES",
@@ -33,6 +33,7 @@ __all__ = [
 
 PROBED_LEVELS = 4
 
+# Cards of checkpoints name these features and those below, so a cycle stays a "circle" here.
 PROBE_FEATURES = tuple(
     f"level{level}_{name}"
     for level in range(PROBED_LEVELS)
@@ -51,7 +52,7 @@ LOOK_FEATURES = (
 """Columns of :func:`look_features`."""
 
 _MOST_WORK = 200_000  # nodes visited by one simulation: some milliseconds
-_MOST_NODES_IN_CIRCLES = 10_000  # of larger graphs, taking a single circle apart may last for seconds
+_MOST_NODES_IN_CYCLES = 10_000  # of larger graphs, taking a single cycle apart may last for seconds
 _LARGEST = 3.0  # of a logarithm of latencies
 
 
@@ -73,12 +74,12 @@ def _probe(graph: PolicyGraph) -> NDArray[np.float32]:
     for level in graph.levels[:PROBED_LEVELS]:
         placed = level.cost.argmin(axis=1)[group]
         placed = np.where(graph.allowed[unit, placed], placed, graph.node_cost.argmin(axis=1))
-        own, circles, work = _circles(placed, ends)
-        relaxed = graph.node_cost[unit, placed].sum(dtype=np.float64) + _hand_overs(graph, placed)
+        own, cycles, work = cycles_of(ends, placed)
+        relaxed = graph.node_cost[unit, placed].sum(dtype=np.float64) + _transfers(graph, placed)
         seconds = _simulated(graph, placed, work)
         columns += [
             np.log(own) / 4,
-            np.full(n, np.log1p(circles) / 4),
+            np.full(n, np.log1p(cycles) / 4),
             np.full(n, _log_ratio(relaxed, best_single)),
             np.full(n, _log_ratio(seconds, best_single)),
         ]
@@ -95,8 +96,8 @@ def look_features(graph: PolicyGraph, placed: NDArray[np.int64]) -> NDArray[np.f
     """
     n, D = len(graph), graph.num_devices
     ends = _ends(graph)
-    own, circles, work = _circles(placed, ends)
-    relaxed = graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _hand_overs(graph, placed)
+    own, cycles, work = cycles_of(ends, placed)
+    relaxed = graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _transfers(graph, placed)
     seconds = _simulated(graph, placed, work)
     launch = graph.problem.table.launch_seconds / graph.scale_seconds
     single = np.where(
@@ -106,7 +107,7 @@ def look_features(graph: PolicyGraph, placed: NDArray[np.int64]) -> NDArray[np.f
     look = np.empty((n, D, len(LOOK_FEATURES)), dtype=np.float32)
     look[:, :, 0] = placed[:, None] == np.arange(D)
     look[:, :, 1] = np.log(own)[:, None] / 4
-    look[:, :, 2] = np.log1p(circles) / 4
+    look[:, :, 2] = np.log1p(cycles) / 4
     for device, alone in enumerate(single):
         look[:, device, 3] = _log_ratio(relaxed, alone)
         look[:, device, 4] = _log_ratio(seconds, alone)
@@ -125,7 +126,7 @@ def fastest(graph: PolicyGraph, answers: Sequence[NDArray[np.int64]]) -> int:
     if len(different) == 1:
         return len(answers) - 1
     ends = _ends(graph)
-    known = {key: _simulated(graph, own, _circles(own, ends)[2]) for key, own in different.items()}
+    known = {key: _simulated(graph, own, cycles_of(ends, own).visited) for key, own in different.items()}
     seconds = np.array([known[placed.tobytes()] for placed in answers])
     return int(np.flatnonzero(seconds <= seconds.min() * (1 + 1e-9))[-1])
 
@@ -135,23 +136,7 @@ def _ends(graph: PolicyGraph) -> NDArray[np.int32]:
     return np.stack([graph.edge_source, graph.edge_target], axis=1).astype(np.int32)
 
 
-def _circles(placed: NDArray[np.int64], ends: NDArray[np.int32]) -> tuple[NDArray[np.int64], int, int]:
-    """Circles of subgraphs.
-
-    Returns:
-        Of each unit the number of subgraphs in its circle (1 = none), ``int64[N]``; the number in all
-        circles; how many units a simulation visits, which takes subgraphs out of a circle one by one.
-    """
-    crosses = placed[ends[:, 0]] != placed[ends[:, 1]]
-    piece = _core.connected_labels(len(placed), np.ascontiguousarray(ends[~crosses]))
-    circle = _core.merge_cycles(piece, np.ascontiguousarray(ends[crosses]))
-    _, first_of_piece = np.unique(piece, return_index=True)
-    pieces = np.bincount(circle[first_of_piece])
-    work = len(placed) + int(((pieces - 1) * np.bincount(circle)).sum())
-    return pieces[circle], int(pieces[pieces > 1].sum()), work
-
-
-def _hand_overs(graph: PolicyGraph, placed: NDArray[np.int64]) -> float:
+def _transfers(graph: PolicyGraph, placed: NDArray[np.int64]) -> float:
     """Prices of all crossing edges, halfway between shared and not."""
     edges = np.arange(len(graph.edge_source))
     price = graph.edge_cost[edges, placed[graph.edge_source], placed[graph.edge_target]]
@@ -162,8 +147,8 @@ def _simulated(graph: PolicyGraph, placed: NDArray[np.int64], work: int) -> floa
     """Latency on HETERO in units of the graph's scale; infinite where simulating it would take long."""
     wiring = graph.problem.table.wiring
     nodes = len(graph) if wiring is None else len(wiring.node_group)
-    has_circles = work > len(graph)
-    if has_circles and (nodes > _MOST_NODES_IN_CIRCLES or work * nodes > _MOST_WORK * len(graph)):
+    has_cycles = work > len(graph)
+    if has_cycles and (nodes > _MOST_NODES_IN_CYCLES or work * nodes > _MOST_WORK * len(graph)):
         return float("inf")
     devices = graph.problem.units.to_groups(placed)
     return float(simulate_batch(graph.problem.table, devices[None], threads=1)[0]) / graph.scale_seconds

@@ -6,15 +6,15 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import numpy as np
 import openvino as ov
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import IntArray
+from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.errors import CheckpointError, PlacementError
 from ov_autoplace.policy.card import (
     CONSTANTS,
@@ -26,14 +26,12 @@ from ov_autoplace.policy.card import (
     shipped_checkpoint,
 )
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.policy.inputs import INPUT_NAMES, network_inputs, stage_inputs, stage_outputs
-from ov_autoplace.policy.probes import fastest, look_features
+from ov_autoplace.policy.inference import compile_network, compute_scores
 
-__all__ = ["PolicyRunner", "choose", "compile_network", "compute_scores", "draw", "find_policy"]
+__all__ = ["PolicyRunner", "choose", "draw", "find_policy"]
 
 _log = logging.getLogger("ov_autoplace")
 
-_MOST_THREADS = 4
 _KEPT = 4  # compiled networks; a fine-tuned checkpoint is usually compared with the one it came from
 
 _lock = threading.Lock()
@@ -106,7 +104,7 @@ class PolicyRunner:
             _wait(ended)
 
     def scores(self, graph: PolicyGraph) -> NDArray[np.float32]:
-        """How well each of N units stands on each of D devices, ``float32[N, D]``; ``-inf`` = forbidden.
+        """How good each of D devices is for each of N units, ``float32[N, D]``; ``-inf`` = forbidden.
 
         Raises:
             CheckpointError: The policy cannot place on so many devices, or its network cannot be run.
@@ -217,7 +215,7 @@ def choose(scores: NDArray[np.floating], graph: PolicyGraph) -> IntArray:
     free: IntArray = scores.argmax(axis=1).astype(np.int32)
     units = graph.problem.units
     held = np.bincount(free, units.packing_bytes, graph.num_devices)
-    if (held <= units.memory_capacity * (1 + 1e-12)).all():
+    if (held <= units.memory_capacity * MEMORY_TOLERANCE).all():
         return free
     in_order = np.arange(len(graph))
     for order in (in_order, np.argsort(-units.packing_bytes, kind="stable")):
@@ -230,7 +228,7 @@ def choose(scores: NDArray[np.floating], graph: PolicyGraph) -> IntArray:
 
 def _masked(scores: NDArray[np.floating], graph: PolicyGraph, order: NDArray[np.integer]) -> IntArray | None:
     units = graph.problem.units
-    room = (units.memory_capacity * (1 + 1e-12)).tolist()
+    room = (units.memory_capacity * MEMORY_TOLERANCE).tolist()
     size = units.packing_bytes.tolist()
     preferred = np.argsort(-scores, axis=1, kind="stable").tolist()
     allowed = graph.allowed.tolist()
@@ -243,113 +241,3 @@ def _masked(scores: NDArray[np.floating], graph: PolicyGraph, order: NDArray[np.
         room[device] -= size[unit]
         chosen[unit] = device
     return chosen
-
-
-def compile_network(graph: bytes, constants: bytes, name: str = "the policy") -> tuple[ov.CompiledModel, ...]:
-    """Compile an exported network for the CPU, on a Core of its own, each stage between two looks by itself.
-
-    Args:
-        graph: Content of the ``.xml``.
-        constants: Content of the ``.bin``.
-        name: For the error's sentence.
-
-    Raises:
-        CheckpointError: OpenVINO cannot read or compile it.
-    """
-    threads = min(_MOST_THREADS, len(os.sched_getaffinity(0)))
-    # A request has about a thousand small steps, which more threads would only wait for.
-    config = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
-    if threads == 1:
-        # OpenVINO 2026.4.1 crashes on one thread while it tokenises some small graphs.
-        config["SNIPPETS_MODE"] = "DISABLE"
-    core = ov.Core()
-    try:
-        models = _stages(core.read_model(graph, constants), name)
-        return tuple(core.compile_model(model, "CPU", config) for model in models)
-    except RuntimeError as cause:
-        raise CheckpointError(f"the network of {name} cannot be compiled: {_reason(cause)}") from cause
-
-
-def _stages(model: ov.Model, name: str) -> list[ov.Model]:
-    """The functions that an exported network holds, the one that starts first."""
-    results = {result.output(0).get_any_name(): result for result in model.get_results()}
-    count = 1 + len(results) // 2
-    if list(results) != [output for stage in range(count) for output in stage_outputs(stage, count)]:
-        raise CheckpointError(f"the network of {name} is not a policy: it has other outputs")
-    models = []
-    for stage in range(count):
-        ends = [results[output] for output in stage_outputs(stage, count)]
-        read = _read_by(ends)
-        inputs = [parameter for parameter in model.get_parameters() if parameter.get_name() in read]
-        known = {*INPUT_NAMES, *(stage_inputs(stage) if stage else ())}
-        if {parameter.output(0).get_any_name() for parameter in inputs} - known:
-            raise CheckpointError(f"the network of {name} is not a policy: it has other inputs")
-        models.append(ov.Model(ends, inputs))
-    return models
-
-
-def _read_by(ends: Sequence[ov.Node]) -> set[str]:
-    """Unique names of everything that some nodes are computed from."""
-    seen: set[str] = set()
-    waiting = list(ends)
-    while waiting:
-        node = waiting.pop()
-        if node.get_name() not in seen:
-            seen.add(node.get_name())
-            waiting += [port.get_source_output().get_node() for port in node.inputs()]
-    return seen
-
-
-def compute_scores(
-    stages: Sequence[ov.CompiledModel], graph: PolicyGraph, name: str = "the policy"
-) -> NDArray[np.float32]:
-    """Scores of a graph's N units, ``float32[N, D]``; ``-inf`` where a device is forbidden.
-
-    A network of several stages answers after each. It looks at its answers, so the fastest one counts.
-
-    Raises:
-        CheckpointError: OpenVINO cannot run the network on this graph.
-    """
-    answers: list[NDArray[np.float32]] = []
-    before: list[NDArray[np.float32]] = []
-    placed: list[NDArray[np.int64]] = []
-    tensors: dict[str, ov.Tensor] = {}
-    for number, compiled in enumerate(stages):
-        ports = {port.get_any_name(): port.get_element_type() for port in compiled.inputs}
-        arrays = network_inputs(
-            graph, [port for port in ports if port in INPUT_NAMES and port not in tensors]
-        )
-        if number:
-            look = look_features(graph, placed[-1])
-            arrays |= dict(zip(stage_inputs(number), (*before, look), strict=True))
-        # The graph's arrays are the same for all stages.
-        tensors |= {port: _tensor(array, ports[port]) for port, array in arrays.items()}
-        request = compiled.create_infer_request()
-        try:
-            for index, port in enumerate(ports):
-                request.set_input_tensor(index, tensors[port])
-            request.infer()
-        except RuntimeError as cause:
-            raise CheckpointError(f"the network of {name} cannot be run: {_reason(cause)}") from cause
-        outputs = stage_outputs(number, len(stages))
-        before = [np.array(request.get_tensor(output).data, dtype=np.float32) for output in outputs]
-        answers.append(before[-1])
-        if answers[-1].shape != graph.allowed.shape:
-            shapes = list(answers[-1].shape), list(graph.allowed.shape)
-            raise CheckpointError(f"the network of {name} answers with {shapes[0]} scores for {shapes[1]}")
-        placed.append(answers[-1].argmax(axis=1))
-    scores = answers[-1] if len(answers) == 1 else answers[fastest(graph, placed)]
-    scores[~graph.allowed] = -np.inf
-    return scores
-
-
-def _tensor(array: NDArray[Any], element_type: ov.Type) -> ov.Tensor:
-    """A tensor on an array's own memory, which it keeps alive, where that has the type that is read."""
-    array = np.ascontiguousarray(array, dtype=element_type.to_dtype())
-    # OpenVINO takes no memory that may not be written to, though nothing writes to inputs.
-    return ov.Tensor(array if array.flags.writeable else array.copy(), shared_memory=True)
-
-
-def _reason(cause: RuntimeError) -> str:
-    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason given"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import translate
 
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace._base.text import nearest
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError, PlacementError
 
@@ -77,8 +77,8 @@ class Constraints:
 
 def _device_index(table: CostTable, device: str, what: str) -> int:
     if device not in table.devices:
-        near = get_close_matches(device, table.devices, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = nearest(device, table.devices)
+        hint = f"; did you mean {near!r}?" if near else ""
         raise OptionError(f"a {what} names {device!r}, but the devices are {', '.join(table.devices)}{hint}")
     return table.devices.index(device)
 

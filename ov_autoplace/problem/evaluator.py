@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ov_autoplace import _core
-from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray, rows_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.problem.cycles import cycles_of
 from ov_autoplace.problem.units import UnitGraph
 
 __all__ = ["Evaluator"]
@@ -100,14 +100,9 @@ class Evaluator:
         a placement with thousands of them in one cycle takes seconds to simulate and is useless besides.
         """
         units = self.units
-        edges = np.stack([np.repeat(units.producer, np.diff(units.offsets)), units.consumers], axis=1)
-        crosses = device[edges[:, 0]] != device[edges[:, 1]]
-        piece = _core.connected_labels(len(units), np.ascontiguousarray(edges[~crosses]))
-        cycle = _core.merge_cycles(piece, np.ascontiguousarray(edges[crosses]))
-        _, first_of_piece = np.unique(piece, return_index=True)
-        pieces = np.bincount(cycle[first_of_piece])
-        visits_again = int(((pieces - 1) * np.bincount(cycle)).sum())
-        return self.nodes + visits_again * self.nodes // len(units)
+        edges = np.stack([units.producer[rows_of(units.offsets)], units.consumers], axis=1)
+        visited_again = cycles_of(edges, device).visited - len(units)
+        return self.nodes + visited_again * self.nodes // len(units)
 
     def singles(self) -> dict[int, IntArray]:
         """The allowed placements on one device, by device."""

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
-from ov_autoplace.cost.liveness import Liveness, liveness_of, static_bytes
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, offsets_of, rows_of
+from ov_autoplace.cost.liveness import MEMORY_TOLERANCE, Liveness, liveness_of, static_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.problem.constraints import Constraints
 
@@ -84,8 +84,6 @@ class UnitGraph:
         used = lengths > 0
         if not used.all():
             producer, tensor_bytes, lengths = producer[used], tensor_bytes[used], lengths[used]
-        offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
-        np.cumsum(lengths, out=offsets[1:])
         return cls(
             unit_of=unit_of,
             op_seconds=op_seconds,
@@ -95,7 +93,7 @@ class UnitGraph:
             memory_capacity=constraints.memory_capacity,
             producer=producer,
             tensor_bytes=tensor_bytes,
-            offsets=offsets,
+            offsets=offsets_of(lengths),
             consumers=consumers,
             transfer_latency=table.transfer_latency,
             transfer_seconds_per_byte=table.transfer_seconds_per_byte,
@@ -133,7 +131,7 @@ class UnitGraph:
     @cached_property
     def may_overflow(self) -> BoolArray:
         """Which devices could be asked to hold more than they can, ``bool[D]``."""
-        return np.asarray(self.memory_capacity * (1 + 1e-12) < self.most_bytes)
+        return np.asarray(self.memory_capacity * MEMORY_TOLERANCE < self.most_bytes)
 
     @cached_property
     def most_bytes(self) -> float:
@@ -201,7 +199,7 @@ class UnitGraph:
         position = np.zeros(len(self))
         np.maximum.at(position, self.unit_of, np.arange(len(self.unit_of)))
         first_reader = np.full(len(self), np.inf)
-        producer = np.repeat(self.producer, np.diff(self.offsets))
+        producer = self.producer[rows_of(self.offsets)]
         np.minimum.at(first_reader, producer, position[self.consumers])
         has_no_input = np.bincount(self.consumers, minlength=len(self)) == 0
         position = np.where(has_no_input & np.isfinite(first_reader), first_reader - 0.5, position)
@@ -219,7 +217,7 @@ class UnitGraph:
         received_on = np.repeat(sender, np.diff(self.offsets)) != device[self.consumers]
         if not received_on.any():
             return total
-        tensor = np.repeat(np.arange(len(self.producer)), np.diff(self.offsets))[received_on]
+        tensor = rows_of(self.offsets)[received_on]
         pair = np.unique(tensor * self.num_devices + device[self.consumers][received_on])
         tensor, receiver = pair // self.num_devices, pair % self.num_devices
         sender = sender[tensor]
@@ -235,4 +233,4 @@ class UnitGraph:
 
     def fits(self, device: IntArray) -> bool:
         """Whether no device holds more than its capacity (sums are compared up to rounding)."""
-        return bool((self.memory_of(device) <= self.memory_capacity * (1 + 1e-12)).all())
+        return bool((self.memory_of(device) <= self.memory_capacity * MEMORY_TOLERANCE).all())

@@ -158,7 +158,7 @@ def placement_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
         ("ops", f"{sum(map(len, explanation.members())):,} in {len(explanation.table):,} groups"),
         ("subgraphs", f"{schedule.subgraphs:,}"),
         ("predicted", f"{schedule.latency_seconds * 1e3:.3f} ms"),
-        ("of which hand-overs", f"{schedule.transfer_seconds * 1e3:.3f} ms"),
+        ("of which transfers", f"{schedule.transfer_seconds * 1e3:.3f} ms"),
     )
 
 

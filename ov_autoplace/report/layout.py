@@ -16,7 +16,7 @@ _SWEEPS = 12
 def layers(count: int, edges: IntArray) -> IntArray:
     """Layer of each node, ``int32[count]``: one more than that of its latest producer.
 
-    What has no producer stands directly before its first consumer.
+    What has no producer comes directly before its first consumer.
 
     Args:
         count: Number of nodes, in topological order.
@@ -41,7 +41,7 @@ def layered_heights(layer: IntArray, edges: IntArray) -> FloatArray:
     """Height of each node, ``float64[n]``, at least 1 apart within a layer.
 
     Nodes move towards the mean of their neighbours, layer by layer: they are ordered by it (the barycentre
-    heuristic of Sugiyama, Tagawa and Toda, 1981), and then stand as near to it as the distance allows, which
+    heuristic of Sugiyama, Tagawa and Toda, 1981), and then placed as near to it as the distance allows, which
     is an isotonic regression.
 
     Args:

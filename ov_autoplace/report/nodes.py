@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, rows_of
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.report.layout import layered_heights, layers
 
@@ -19,7 +19,7 @@ _MOST_STRETCHES = 2500
 """Beyond, at most so many stretches are."""
 
 _LONG = 80
-"""Up to so many layers stand in one row."""
+"""Up to so many layers share one row."""
 
 _ASPECT = 2.2  # the drawing's width over its height
 _BETWEEN_ROWS = 2.0
@@ -38,8 +38,8 @@ class DrawnGraph:
         row: A long graph is broken like lines of text: line of each node, from the top, ``int32[N]``.
         middle: Height of each line's middle, ``float64[R]``.
         edges: ``int32[E, 2]``, each once.
-        is_cut: Whether an edge is a hand-over, ``bool[E]``.
-        is_collapsed: Whether nodes stand for several groups.
+        is_cut: Whether an edge is a transfer, ``bool[E]``.
+        is_collapsed: Whether nodes represent several groups.
     """
 
     node_of: IntArray
@@ -59,7 +59,7 @@ def drawn_graph(explanation: Explanation) -> DrawnGraph:
     """The drawing of a placement."""
     table, subgraph_of = explanation.table, explanation.schedule.subgraph_of
     count = len(table)
-    tensor = np.repeat(np.arange(len(table.tensor_producer)), np.diff(table.tensor_offsets))
+    tensor = rows_of(table.tensor_offsets)
     links = np.stack([table.tensor_producer[tensor], table.tensor_consumers], axis=1)
     links = links[~table.tensor_is_constant[tensor]].astype(np.int32)
     layer = layers(count, links)
@@ -133,7 +133,7 @@ def _broken_into_rows(layer: IntArray, height: FloatArray) -> tuple[FloatArray, 
 
 
 def _edges(ends: IntArray, crosses: BoolArray) -> tuple[IntArray, BoolArray]:
-    """Each pair of different nodes once, and whether any tensor between them is handed over."""
+    """Each pair of different nodes once, and whether any tensor between them is transferred."""
     differ = ends[:, 0] != ends[:, 1]
     ends, crosses = ends[differ], crosses[differ]
     edges, which = np.unique(ends, axis=0, return_inverse=True)

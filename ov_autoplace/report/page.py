@@ -83,7 +83,7 @@ def page(contents: Contents) -> str:
             ),
             _section("What would change the answer", changes_table(contents.changes)),
             _section("Left on a slower device", slower_table(explanation)),
-            _section("Dearest hand-overs", cuts_table(explanation)),
+            _section("Dearest transfers", cuts_table(explanation)),
             _section("Subgraphs", subgraphs_table(explanation, timeline)),
         ]
     curve = curve_chart(contents.curves)
@@ -94,7 +94,7 @@ def page(contents: Contents) -> str:
 
 
 def safe_json(value: Any) -> str:
-    """JSON that cannot end the element it stands in, nor open a comment or another element there."""
+    """JSON that cannot end the element that it is in, nor open a comment or another element there."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -102,18 +102,18 @@ def safe_json(value: Any) -> str:
 
 
 _SCHEDULE = (
-    "HETERO runs the subgraphs of one request one after another. Hand-overs are orange links, and bars for "
+    "HETERO runs the subgraphs of one request one after another. Transfers are orange links, and bars for "
     "the time that they take. Drag or zoom to look closer."
 )
 _PARTS = "Upper bars are subgraphs, lower bars the groups of ops inside."
 _ROWS = "The graph is long, and is read like lines of text."
 _MEASURED = (
     "The measured lanes put the devices' own times of their nodes end to end; what they leave out are "
-    "hand-overs and dispatch."
+    "transfers and dispatch."
 )
 _GRAPH = (
     "A node is a group of ops that stay together, larger when it takes more time; orange edges are "
-    "hand-overs. Click a node for details."
+    "transfers. Click a node for details."
 )
 _COLLAPSED = (
     "This graph is large: a node is a stretch of a subgraph, and clicking it lists its heaviest groups."

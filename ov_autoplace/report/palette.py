@@ -1,7 +1,7 @@
 """Colours and shapes of devices, told apart with any colour vision and on light and dark pages.
 
 The colours are those of Okabe and Ito, "Color Universal Design" (2008), without the yellow, which is too
-faint on white, and without vermilion, which marks hand-overs.
+faint on white, and without vermilion, which marks transfers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The schedule: a lane per device, subgraphs and their groups as bars, hand-overs as links."""
+"""The schedule: a lane per device, subgraphs and their groups as bars, transfers as links."""
 
 from __future__ import annotations
 
@@ -164,23 +164,23 @@ def _add_measured(run: MeasuredRun, devices: Sequence[str], subgraphs: _Bars, pa
 def _links(timeline: Timeline, devices: Sequence[str], arrivals: _Bars) -> dict[str, list[Any]]:
     """Lines from the sender's lane to the receiver's; the time that they take is a bar in the latter."""
     links: dict[str, list[Any]] = {name: [] for name in ("x0", "y0", "x1", "y1", "title", "text")}
-    for hand_over in timeline.hand_overs:
-        cut = hand_over.cut
+    for transfer in timeline.transfers:
+        cut = transfer.cut
         source, target = -devices.index(cut.source_device), -devices.index(cut.target_device)
-        title = f"hand-over of {cut.producer}"
+        title = f"transfer of {cut.producer}"
         text = (
             f"subgraph {cut.source_subgraph} on {cut.source_device} to "
             f"subgraph {cut.target_subgraph} on {cut.target_device}\n"
             f"{cut.bytes:,.0f} bytes, {cut.seconds * 1e3:.4f} ms"
         )
         arrivals.add(
-            hand_over.start, cut.seconds, target - _HALF, target + _HALF, colour=CUT, title=title, text=text
+            transfer.start, cut.seconds, target - _HALF, target + _HALF, colour=CUT, title=title, text=text
         )
         up = source > target
         row = (
-            hand_over.start * 1e3,
+            transfer.start * 1e3,
             source + (-_HALF if up else _HALF),
-            hand_over.end * 1e3,
+            transfer.end * 1e3,
             target + (_HALF if up else -_HALF),
             title,
             text,

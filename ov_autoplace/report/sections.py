@@ -94,10 +94,10 @@ def slower_table(explanation: Explanation) -> str:
 
 
 def cuts_table(explanation: Explanation) -> str:
-    """The hand-overs that take the most time."""
+    """The transfers that take the most time."""
     cuts = explanation.cuts()
     if not cuts:
-        return '<p class="note">Nothing is handed over between subgraphs.</p>'
+        return '<p class="note">Nothing is transferred between subgraphs.</p>'
     rows = [
         (
             cut.producer,
@@ -108,7 +108,7 @@ def cuts_table(explanation: Explanation) -> str:
         )
         for cut in cuts[:_ROWS]
     ]
-    return _table(("made by", "from", "to", ">bytes", ">ms"), rows) + _rest(len(cuts), "hand-overs")
+    return _table(("made by", "from", "to", ">bytes", ">ms"), rows) + _rest(len(cuts), "transfers")
 
 
 def subgraphs_table(explanation: Explanation, timeline: Timeline) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
+from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import repair
 from ov_autoplace.solvers.network import Stars, minimum_cut
@@ -246,7 +247,7 @@ class Ascent:
 
     def _remember(self, device: int, chosen: BoolArray) -> None:
         held = float(self.parts.units.memory_bytes[chosen].sum())
-        if chosen.any() and held <= self.parts.capacity(device) * (1 + 1e-12):
+        if chosen.any() and held <= self.parts.capacity(device) * MEMORY_TOLERANCE:
             self.sets.pop((device, chosen.tobytes()), None)
             self.sets[device, chosen.tobytes()] = chosen
 

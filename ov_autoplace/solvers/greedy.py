@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace._base.arrays import IntArray
+from ov_autoplace._base.arrays import IntArray, grouped, rows_of
+from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.problem import Problem
@@ -30,21 +31,16 @@ def greedy_assignment(table: CostTable, units: UnitGraph) -> IntArray:
         PlacementError: Nothing that fits into memory was found.
     """
     D = units.num_devices
-    lengths = np.diff(units.offsets)
-    tensor_of_edge = np.repeat(np.arange(len(lengths)), lengths)
-    by_consumer = np.argsort(units.consumers, kind="stable")
-    inputs = tensor_of_edge[by_consumer].tolist()
-    ends = np.cumsum(np.bincount(units.consumers, minlength=len(units))).tolist()
+    inputs = grouped(rows_of(units.offsets), units.consumers, len(units))
     seconds, size = units.op_seconds.tolist(), units.packing_bytes.tolist()
-    room = (units.memory_capacity * (1 + 1e-12)).tolist()
+    room = (units.memory_capacity * MEMORY_TOLERANCE).tolist()
     producer, tensor_bytes = units.producer.tolist(), units.tensor_bytes.tolist()
     latency, rate = units.transfer_latency.tolist(), units.transfer_seconds_per_byte.tolist()
     chosen = [-1] * len(units)
     arrived: set[tuple[int, int]] = set()
-    start = 0
-    for u, end in enumerate(ends):
+    for u, tensors in enumerate(inputs):
         costs = [s if size[u] <= room[d] else np.inf for d, s in enumerate(seconds[u])]
-        for tensor in inputs[start:end]:
+        for tensor in tensors:
             sender = chosen[producer[tensor]]
             if sender < 0:
                 continue
@@ -56,7 +52,6 @@ def greedy_assignment(table: CostTable, units: UnitGraph) -> IntArray:
             return first_fit(table, units)
         chosen[u] = best
         room[best] -= size[u]
-        arrived.update((tensor, best) for tensor in inputs[start:end])
-        start = end
+        arrived.update((tensor, best) for tensor in tensors)
     device = np.array(chosen, dtype=np.int32)
     return device if units.fits(device) else first_fit(table, units)

@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from ov_autoplace._base.arrays import BoolArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, IntArray, rows_of
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.evaluator import Evaluator
@@ -149,7 +149,7 @@ def _boundary_moves(
     units: UnitGraph, device: IntArray, may_run: BoolArray, rng: np.random.Generator
 ) -> Iterator[_Move]:
     """Each unit at a device boundary to the device on the other side, in random order."""
-    producer = np.repeat(units.producer, np.diff(units.offsets))
+    producer = units.producer[rows_of(units.offsets)]
     crosses = device[producer] != device[units.consumers]
     ends = np.concatenate([producer[crosses], units.consumers[crosses]])
     other_side = np.concatenate([device[units.consumers[crosses]], device[producer[crosses]]])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
+from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.problem.units import UnitGraph
@@ -106,7 +107,7 @@ def fill_in_order(units: UnitGraph) -> IntArray | None:
     allowed = np.isfinite(units.op_seconds)
     seconds = np.where(allowed, units.op_seconds, units.op_seconds.max(where=allowed, initial=0.0))
     order = np.argsort(seconds.sum(axis=0), kind="stable").tolist()
-    room = (units.memory_capacity * (1 + 1e-12)).tolist()
+    room = (units.memory_capacity * MEMORY_TOLERANCE).tolist()
     device = np.empty(len(units), dtype=np.int32)
     filling = 0  # position in ``order``: devices before it are full
     for u in units.order.tolist():
@@ -161,7 +162,7 @@ def _pack(units: UnitGraph) -> IntArray | None:
     order = np.argsort(-units.packing_bytes, kind="stable").tolist()
     size = units.packing_bytes.tolist()
     options = [np.flatnonzero(np.isfinite(row)).tolist() for row in units.op_seconds]
-    room = (units.memory_capacity * (1 + 1e-12)).tolist()
+    room = (units.memory_capacity * MEMORY_TOLERANCE).tolist()
     device = np.zeros(len(units), dtype=np.int32)
     stack = [sorted(options[order[0]], key=lambda d: room[d])]
     placed: list[int] = []

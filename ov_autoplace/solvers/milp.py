@@ -20,7 +20,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from ov_autoplace._base.arrays import BoolArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, IntArray, rows_of
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
@@ -305,7 +305,7 @@ def _parts(units: UnitGraph, device: IntArray, may_run: BoolArray) -> Iterator[B
 def _nearby(units: UnitGraph, stays: BoolArray) -> BoolArray:
     """Where each unit is, where what it exchanges tensors with is, one step further, and where room is."""
     near: BoolArray = stays | ~units.may_overflow
-    producer = np.repeat(units.producer, np.diff(units.offsets))
+    producer = units.producer[rows_of(units.offsets)]
     for _ in range(_STEPS):
         before = near.copy()
         np.logical_or.at(near, producer, before[units.consumers])

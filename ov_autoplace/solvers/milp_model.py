@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
+from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.problem.units import UnitGraph
 
 __all__ = ["Solved", "solve_model"]
@@ -144,7 +145,7 @@ class _Model:
                 if d in shrinking:
                     terms[most] = -1.0
                 if terms:
-                    self.rows.add(list(terms.items()), -np.inf, (capacity * (1 + 1e-12) - used) * scale)
+                    self.rows.add(list(terms.items()), -np.inf, (capacity * MEMORY_TOLERANCE - used) * scale)
 
     def _memory_rows(self, d: int) -> list[list[tuple[int, float]]]:
         """Bytes that may be held on a device at once, as (variable, bytes), one list per moment."""

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray, rows_of
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.network import SINK, SOURCE, Stars, minimum_cut
 
@@ -134,7 +134,7 @@ def _tensor_prices(
     stay (1), if they change (2).
     """
     D = units.num_devices
-    tensor = np.repeat(np.arange(len(units.producer)), np.diff(units.offsets))
+    tensor = rows_of(units.offsets)
     chooses = stay[units.consumers] != change[units.consumers]
     key = np.concatenate(
         [

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
+from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.problem.units import UnitGraph
 
 __all__ = ["copies_of", "pooled", "segmented", "spread", "without_copies"]
@@ -65,7 +66,7 @@ def pooled(units: UnitGraph, pools: list[list[int]]) -> UnitGraph:
     """
     first = [pool[0] for pool in pools]
     op_seconds = units.op_seconds[:, first].copy()
-    op_seconds[units.memory_bytes[:, None] > units.memory_capacity[first] * (1 + 1e-12)] = np.inf
+    op_seconds[units.memory_bytes[:, None] > units.memory_capacity[first] * MEMORY_TOLERANCE] = np.inf
     ways = np.ix_(first, first)
     sizes = np.array([len(pool) for pool in pools])
     return replace(
@@ -107,7 +108,7 @@ def spread(units: UnitGraph, pools: list[list[int]], placed: IntArray) -> IntArr
 
     Units are taken in order; one that fits nowhere in its pool goes to the first member, overfull.
     """
-    room = (units.memory_capacity * (1 + 1e-12)).tolist()
+    room = (units.memory_capacity * MEMORY_TOLERANCE).tolist()
     device = np.empty(len(units), dtype=np.int32)
     filling = [0] * len(pools)
     for u in units.order.tolist():

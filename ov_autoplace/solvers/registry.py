@@ -6,8 +6,8 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 
+from ov_autoplace._base.text import nearest
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
@@ -98,6 +98,6 @@ def solve_problem(problem: Problem, solver: str, options: SolverOptions) -> Plac
 def _require_known(what: str, value: str, known: Iterable[str]) -> None:
     names = list(known)
     if value not in names:
-        near = get_close_matches(str(value), names, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        near = nearest(str(value), names)
+        hint = f"did you mean {near!r}? " if near else ""
         raise OptionError(f"unknown {what} {value!r}; {hint}valid: {', '.join(names)}")

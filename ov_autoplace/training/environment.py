@@ -35,7 +35,7 @@ class Environment:
 
     Attributes:
         problems: The B problems.
-        best_single: What a reward of 0 stands for, in seconds, ``float64[B]``: the fastest single device that
+        best_single: What a reward of 0 means, in seconds, ``float64[B]``: the fastest single device that
             may run everything; where there is none, what the ``auto`` solver finds.
         reference: Which of the two that is, for each problem: a device name, or ``"auto"``.
     """

@@ -14,10 +14,13 @@ from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
-from ov_autoplace.policy.networks.network import PlacementNetwork
+from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.training.examples import Example
 
 __all__ = ["Evaluation", "evaluate", "greedy", "mean_interval"]
+
+_RESAMPLES = 2000
+_REPORTED_LOSSES = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +52,9 @@ class Evaluation:
         family = np.array(self.families)
         return {name: float(self.gaps[family == name].mean()) for name in sorted(set(self.families))}
 
-    def report(self, worst: int = 5) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """What a checkpoint's card says: summary, spread, families and the problems it is worst at."""
-        losing = np.argsort(-self.gaps, kind="stable")[:worst]
+        losing = np.argsort(-self.gaps, kind="stable")[:_REPORTED_LOSSES]
         low, high = mean_interval(self.gaps)
         return {
             "problems": len(self.gaps),
@@ -62,10 +65,10 @@ class Evaluation:
         }
 
 
-def mean_interval(values: FloatArray, seed: int = 0, resamples: int = 2000) -> tuple[float, float]:
+def mean_interval(values: FloatArray) -> tuple[float, float]:
     """95 % interval of a mean, by the percentile bootstrap (Efron, 1979)."""
-    random = np.random.default_rng(seed)
-    means = values[random.integers(0, len(values), (resamples, len(values)))].mean(axis=1)
+    random = np.random.default_rng(0)
+    means = values[random.integers(0, len(values), (_RESAMPLES, len(values)))].mean(axis=1)
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)
 

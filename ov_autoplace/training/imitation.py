@@ -53,7 +53,7 @@ def imitation_loss(
         log_probability = torch.log_softmax(scores, dim=1)
         wrong = -log_probability.gather(1, label.unsqueeze(1)).squeeze(1)
         cross_entropy = (_mean_per_graph(batch, wrong) * trusted * share).sum()
-        # The relaxed objective does not see that HETERO cuts subgraphs that wait for each other in a circle.
+        # The relaxed objective does not see that HETERO cuts subgraphs that wait for each other in a cycle.
         # The teacher does, so there is nothing to win below its own relaxed latency.
         excess = torch.log(expected_seconds(truth, log_probability.exp()) / reference).clamp(min=0)
         excess = (excess * share).sum()

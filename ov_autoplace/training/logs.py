@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ov_autoplace._base.files import write_text_atomically
+from ov_autoplace._base.files import os_reason, write_text_atomically
 from ov_autoplace._base.text import parse_json
 from ov_autoplace.errors import OutputError, TrainingError
 
@@ -85,9 +85,7 @@ def read_log(path: str | Path) -> list[dict[str, Any]]:
     try:
         lines = Path(path).read_bytes().split(b"\n")[:-1]
     except OSError as cause:
-        raise TrainingError(
-            f"cannot read the log {path}: {(cause.strerror or str(cause)).lower()}"
-        ) from cause
+        raise TrainingError(f"cannot read the log {path}: {os_reason(cause)}") from cause
     records = []
     for number, line in enumerate(lines, start=1):
         try:

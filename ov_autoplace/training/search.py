@@ -210,6 +210,4 @@ def _policy(network: str | NetworkConfig | nn.Module, devices: int, seed: int) -
         if network not in CONFIGS:
             raise TrainingError(f"there is no network {network!r}; there is {', '.join(CONFIGS)}")
         network = CONFIGS[network]
-    if network.num_devices is not None:
-        network = replace(network, num_devices=devices)
-    return make_network(network, seed), network.name
+    return make_network(network.for_devices(devices), seed), network.name

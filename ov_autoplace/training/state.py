@@ -1,32 +1,23 @@
 """The state of a training run on disk, so that a run that was killed goes on as if it had not been.
 
-One safetensors file: the tensors by name, and everything else as JSON in the metadata header. Parameters,
-moments of the optimiser and random generators come back bit for bit. Nothing is pickled.
+Parameters, moments of the optimiser and random generators come back bit for bit.
 """
 
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
-from ov_autoplace._base.files import staged_folder
-from ov_autoplace.errors import OutputError, TrainingError
+from ov_autoplace.errors import TrainingError
+from ov_autoplace.training.state_file import load_state, save_state, state_bytes
 
-__all__ = ["load_state", "load_training", "save_state", "save_training", "state_bytes", "training_bytes"]
-
-_FORMAT = "ov-autoplace training state"
-_VERSION = 1
+__all__ = ["load_training", "save_training", "training_bytes"]
 
 Generators = Mapping[str, "torch.Generator | np.random.Generator"]
 
@@ -169,93 +160,6 @@ def load_training(
             generator.bit_generator.state = numpy_states[name]
     _set_global_generators(parts["random"])
     return dict(values)
-
-
-def save_state(path: str | Path, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
-    """Write tensors by name and a JSON object into one file, beside ``path`` first and then in its place.
-
-    Raises:
-        OutputError: The file cannot be written.
-        TrainingError: ``values`` cannot be said in JSON.
-    """
-    path = Path(path)
-    content = state_bytes(tensors, values)
-    with staged_folder(path.parent) as stage:
-        staged = stage / path.name
-        try:
-            with staged.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            staged.replace(path)
-        except OSError as cause:
-            raise OutputError(f"cannot write {path}: {(cause.strerror or str(cause)).lower()}") from cause
-
-
-def state_bytes(tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> bytes:
-    """The content of the file that :func:`save_state` writes, to be written together with others.
-
-    Raises:
-        TrainingError: ``values`` cannot be said in JSON.
-    """
-    try:
-        text = json.dumps(values, allow_nan=False, sort_keys=True)
-    except (TypeError, ValueError) as cause:
-        raise TrainingError(f"the state of a run must be JSON: {cause}") from cause
-    # Copies, because safetensors stores no two tensors that share memory.
-    copies = {name: t.detach().to("cpu", copy=True).contiguous() for name, t in tensors.items()}
-    header = {
-        "format": _FORMAT,
-        "version": str(_VERSION),
-        "values": text,
-        "sha256": _digest(copies, text),
-    }
-    return save(copies, metadata=header)
-
-
-def load_state(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what :func:`save_state` wrote: the tensors (on the CPU) and the JSON object.
-
-    Raises:
-        TrainingError: The file is missing, damaged, foreign or written by a newer version.
-    """
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            if header.get("format") != _FORMAT:
-                raise TrainingError(
-                    f"{path} is not the state of a training run, but some other safetensors file"
-                )
-            if header.get("version") != str(_VERSION):
-                raise TrainingError(
-                    f"{path} has version {header.get('version')} of the training state, this release reads "
-                    f"version {_VERSION}; use the release that wrote it"
-                )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-    except OSError as cause:
-        reason = (cause.strerror or str(cause)).lower()
-        raise TrainingError(f"cannot read the training state {path}: {reason}") from cause
-    except (SafetensorError, UnicodeDecodeError) as cause:
-        raise TrainingError(f"{path} is damaged or no training state: {cause}") from cause
-    text = header.get("values", "")
-    if header.get("sha256") != _digest(tensors, text):
-        raise TrainingError(f"{path} is damaged: its checksum does not fit; go back to an older state")
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict):
-        raise TrainingError(f"{path} is no training state: it holds no JSON object")
-    return tensors, values
-
-
-def _digest(tensors: Mapping[str, Tensor], text: str) -> str:
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _parameter_names(network: nn.Module) -> dict[Tensor, str]:

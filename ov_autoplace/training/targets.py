@@ -28,7 +28,7 @@ class RandomTargets:
         balance: Standard deviation of the logarithm of a device's total time over the others'.
         type_spread: The same for one op type on one device.
         op_spread: The same for a single op on one device.
-        crossing: Range of the logarithm (base 10) of a typical hand-over by the typical gain of an op.
+        crossing: Range of the logarithm (base 10) of a typical transfer by the typical gain of an op.
         unsupported: Chance that a device lacks some op types.
         estimate: Chance that the policy sees an estimate instead of the truth.
         estimate_device_error, estimate_type_error, estimate_op_error: Standard deviations of an estimate's
@@ -133,7 +133,7 @@ def _with_crossings(
     random: np.random.Generator,
     targets: RandomTargets,
 ) -> CostTable:
-    """The table with hand-overs that are dear or cheap compared to what single ops can win."""
+    """The table with transfers that are dear or cheap compared to what single ops can win."""
     D = seconds.shape[1]
     known = np.where(np.isfinite(seconds), seconds, np.nan)
     gain = float(np.nanmean(np.nanmax(known, axis=1) - np.nanmin(known, axis=1)))

@@ -129,7 +129,7 @@ class Workload:
     def save(self, path: str | Path) -> None:
         """Write one ``.npz`` file that holds no pickled objects.
 
-        Shapes stand behind each other with the number of dimensions of each beside.
+        Shapes follow each other with the number of dimensions of each beside.
         """
         arrays: dict[str, Any] = {field: getattr(self, field) for field in _DTYPES}
         arrays["schema"] = np.array(_SCHEMA)

@@ -181,7 +181,7 @@ def test_what_the_format_cannot_say_is_warned_of_by_name(document, write, tmp_pa
     )
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
         save_dnn_partitioning(richer, tmp_path / "out.json")
-    for loss in ("launch times", "hand-overs inside one device", "different hand-over costs"):
+    for loss in ("launch times", "transfers inside one device", "different transfer costs"):
         assert loss in caplog.text
     edges = json.loads((tmp_path / "out.json").read_text())["edges"]
     # 0.25 ms of nominal bytes, and the mean of 3 us and 1 us of latency.

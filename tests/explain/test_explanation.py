@@ -35,7 +35,7 @@ def explained(*devices: int) -> Explanation:
     return Explanation(chain(), np.array(devices, dtype=np.int32))
 
 
-def test_a_tensor_read_twice_by_one_subgraph_is_one_hand_over() -> None:
+def test_a_tensor_read_twice_by_one_subgraph_is_one_transfer() -> None:
     (cut,) = explained(0, 1, 1).cuts()
 
     assert (cut.producer, cut.source_device, cut.target_device) == ("a", "X", "Y")
@@ -43,7 +43,7 @@ def test_a_tensor_read_twice_by_one_subgraph_is_one_hand_over() -> None:
     assert cut.seconds == pytest.approx(1e-4 + 1000 * 1e-7)
 
 
-def test_hand_overs_stand_with_the_dearest_first_and_add_up() -> None:
+def test_transfers_stand_with_the_dearest_first_and_add_up() -> None:
     explanation = explained(0, 0, 1)
 
     cuts = explanation.cuts()
@@ -75,7 +75,7 @@ def test_a_pattern_finds_groups_by_any_of_their_ops() -> None:
 def test_the_reason_is_what_moving_the_group_alone_would_cost() -> None:
     a, b, c = explained(0, 1, 1).groups_matching("*")
 
-    # All on Y: a costs 3 instead of 1 ms, and X's launch (0.01) and the hand-over (0.2 ms) are gone.
+    # All on Y: a costs 3 instead of 1 ms, and X's launch (0.01) and the transfer (0.2 ms) are gone.
     assert "+1.790 ms" in a.reason
     assert "fastest here" in a.reason
     # b on X costs 2 instead of 1 ms and its own result crosses too (0.1 + 0.2 ms).

@@ -12,7 +12,7 @@ from ov_autoplace.explain.timeline import timeline_of
 from report_tables import diamond, layered_table, pieces
 
 
-def test_subgraphs_run_one_after_another_with_hand_overs_before_them() -> None:
+def test_subgraphs_run_one_after_another_with_transfers_before_them() -> None:
     # a and c on X, b on Y, d on X: a waits for nothing, d for b's result.
     timeline = timeline_of(Explanation(diamond(), np.array([0, 1, 0, 0], dtype=np.int32)))
 
@@ -21,11 +21,11 @@ def test_subgraphs_run_one_after_another_with_hand_overs_before_them() -> None:
     assert [stage.ops for stage in timeline.stages] == [3, 2, 1]
     first, second, third = timeline.stages
     assert (first.start, first.end) == (0, pytest.approx(1e-5 + 5e-3))
-    over, *back = timeline.hand_overs
+    over, *back = timeline.transfers
     assert (over.cut.producer, over.start) == ("a", first.end)
     assert second.start == pytest.approx(first.end + 1e-4 + 1000 * 1e-7)
     assert second.end == pytest.approx(second.start + 2e-5 + 1e-3)
-    assert {hand_over.cut.producer for hand_over in back} == {"b", "c"}
+    assert {transfer.cut.producer for transfer in back} == {"b", "c"}
     assert third.start == pytest.approx(back[-1].end)
     assert timeline.seconds == pytest.approx(third.end)
 
@@ -54,7 +54,7 @@ def test_everything_in_the_timeline_adds_up_to_the_simulated_latency(seed: int) 
 
     assert timeline.seconds == pytest.approx(explanation.schedule.latency_seconds)
     parts = sorted(
-        [(s.start, s.end) for s in timeline.stages] + [(h.start, h.end) for h in timeline.hand_overs]
+        [(s.start, s.end) for s in timeline.stages] + [(h.start, h.end) for h in timeline.transfers]
     )
     assert parts[0][0] == 0
     for (_, end), (start, _) in itertools.pairwise(parts):

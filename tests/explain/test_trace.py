@@ -67,7 +67,7 @@ def check_format(events: list[dict[str, Any]]) -> None:
         assert (process, thread) in named
 
 
-def test_a_predicted_run_has_a_thread_per_device_and_a_flow_per_hand_over() -> None:
+def test_a_predicted_run_has_a_thread_per_device_and_a_flow_per_transfer() -> None:
     explanation = Explanation(diamond(), np.array([0, 1, 0, 0], dtype=np.int32))
 
     events = trace_events(explanation)

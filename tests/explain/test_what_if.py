@@ -22,11 +22,11 @@ def test_every_change_is_answered_with_the_best_of_all_placements() -> None:
     every = legal_assignments(table)
     changed = {
         "costs as they are": table,
-        "hand-overs with twice the bandwidth": replace(
+        "transfers with twice the bandwidth": replace(
             table, transfer_seconds_per_byte=table.transfer_seconds_per_byte / 2
         ),
-        "hand-overs with half the fixed time": replace(table, transfer_latency=table.transfer_latency / 2),
-        "hand-overs and launches that cost nothing": replace(
+        "transfers with half the fixed time": replace(table, transfer_latency=table.transfer_latency / 2),
+        "transfers and launches that cost nothing": replace(
             table,
             transfer_seconds_per_byte=np.zeros((2, 2)),
             transfer_latency=np.zeros((2, 2)),
@@ -47,7 +47,7 @@ def test_every_change_is_answered_with_the_best_of_all_placements() -> None:
         assert answer.proven
 
 
-def test_a_change_that_frees_the_hand_overs_moves_what_is_faster_elsewhere() -> None:
+def test_a_change_that_frees_the_transfers_moves_what_is_faster_elsewhere() -> None:
     free = next(a for a in what_ifs(diamond(), placed(0, 0, 0, 0)) if "nothing" in a.change)
 
     # b takes 1 ms instead of 2, its two ops move, and 8 ms become 7.
@@ -83,4 +83,4 @@ def test_of_very_large_graphs_only_the_bandwidth_is_asked() -> None:
 
     changes = [answer.change for answer in what_ifs(table, np.zeros(10_001, dtype=np.int32))]
 
-    assert changes == ["costs as they are", "hand-overs with twice the bandwidth"]
+    assert changes == ["costs as they are", "transfers with twice the bandwidth"]

@@ -84,8 +84,6 @@ def attempt(call: Callable[..., object], *arguments: object, **named: object) ->
 def graph_tools(a: object, b: object, c: object, d: object, n: object, data: st.DataObject) -> None:
     attempt(_core.connected_labels, data.draw(st.one_of(numbers, oddities)), a)
     attempt(_core.merge_cycles, a, b)
-    attempt(_core.is_acyclic, n, c)
-    attempt(_core.is_convex, n, c, d)
     attempt(_core.minimum_cut, n, 0, 1, a, b, c, d)
     # The same with sizes that fit.
     nodes = data.draw(st.integers(0, 6))
@@ -93,7 +91,6 @@ def graph_tools(a: object, b: object, c: object, d: object, n: object, data: st.
     edges = np.array(pairs, "i4").reshape(-1, 2)
     attempt(_core.connected_labels, nodes, edges)
     attempt(_core.merge_cycles, np.arange(nodes, dtype="i4") // 2, edges)
-    attempt(_core.is_convex, nodes, edges, np.ones(nodes, bool))
     tail, head = np.ascontiguousarray(edges.T)
     flows = data.draw(st.lists(st.integers(-1, 2**63 - 1), min_size=len(tail), max_size=len(tail)))
     forward = np.array(flows, "i8")

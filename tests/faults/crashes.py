@@ -19,7 +19,8 @@ from openvino import opset13 as opset
 
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.isolation import process
-from ov_autoplace.measure.isolation.profiler import HANG_VARIABLE, IsolatedProfiler
+from ov_autoplace.measure.isolation.child import HANG_VARIABLE
+from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.session import ProfilingSession
 
 PHASES = ("compile", "run", "nodes", "race")

@@ -97,9 +97,8 @@ def test_evidence_of_many_rounds_is_found_at_once(losses: int, wins: int) -> Non
 
 def test_a_number_of_nodes_that_no_machine_holds_is_refused() -> None:
     none = np.zeros((0, 2), np.int32)
-    for call in (_core.connected_labels, _core.is_acyclic):
-        with pytest.raises(ValueError, match="too large"):
-            call(2**31 - 1, none)
+    with pytest.raises(ValueError, match="too large"):
+        _core.connected_labels(2**31 - 1, none)
 
 
 @pytest.mark.parametrize("index", [2**32, -(2**32), 2**63, 2**64 - 1])

@@ -27,7 +27,7 @@ def ir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def target(tmp_path: Path, core: ov.Core) -> Path:
-    """A target profile whose numbers are assumed: measuring hand-overs has its own test."""
+    """A target profile whose numbers are assumed: measuring transfers has its own test."""
     path = tmp_path / "here.json"
     save_target(generic_target(core, ("GPU", "CPU")), path)
     return path

@@ -101,7 +101,7 @@ def test_fused_groups_are_never_cut_by_a_profile(core, session, counted) -> None
         assert len({int(coarse.group_of[graph.index[name]]) for name in group}) == 1, group
 
 
-def test_hand_overs_between_the_devices_are_measured_and_cost_something(core) -> None:
+def test_transfers_between_the_devices_are_measured_and_cost_something(core) -> None:
     profiler = profiler_for(core, DEVICES)
     fit = measure_transfers(profiler, DEVICES, sizes=(4 << 10, 256 << 10))
     for costs in (fit.latency, fit.seconds_per_byte, fit.launch_seconds):

@@ -1,8 +1,6 @@
-"""The graph helpers of the C++ core, against SciPy and against enumeration of paths."""
+"""The graph helpers of the C++ core, against SciPy."""
 
 from __future__ import annotations
-
-from itertools import product
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from ov_autoplace import _core
-from ov_autoplace._base.arrays import BoolArray, IntArray
+from ov_autoplace._base.arrays import IntArray
 
 
 def random_edges(random: np.random.Generator, n: int, count: int) -> IntArray:
@@ -20,15 +18,6 @@ def random_edges(random: np.random.Generator, n: int, count: int) -> IntArray:
 def scipy_components(n: int, edges: IntArray, connection: str) -> IntArray:
     matrix = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
     return connected_components(matrix, directed=True, connection=connection)[1]
-
-
-def reachability(n: int, edges: IntArray) -> BoolArray:
-    """Whether a path of at least one edge leads from i to j, ``bool[n, n]`` (Warshall)."""
-    reach = np.zeros((n, n), dtype=bool)
-    reach[edges[:, 0], edges[:, 1]] = True
-    for k in range(n):
-        reach |= reach[:, [k]] & reach[[k], :]
-    return reach
 
 
 def same_partition(a: IntArray, b: IntArray) -> bool:
@@ -65,40 +54,13 @@ def test_merge_cycles_breaks_ties_by_the_smallest_member() -> None:
     assert _core.merge_cycles(labels, np.empty((0, 2), np.int32)).tolist() == [0, 1, 2, 0]
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_is_acyclic_says_whether_a_node_reaches_itself(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    n = int(random.integers(1, 15))
-    edges = random_edges(random, n, int(random.integers(0, n + 1)))
-    assert _core.is_acyclic(n, edges) == (not reachability(n, edges).diagonal().any())
-
-
-def test_is_convex_agrees_with_paths_on_every_set_of_a_random_dag() -> None:
-    random = np.random.default_rng(7)
-    n = 8
-    edges = np.sort(random_edges(random, n, 12), axis=1)
-    edges = np.ascontiguousarray(edges[edges[:, 0] != edges[:, 1]])
-    reach = reachability(n, edges)
-    answers = []
-    for bits in product([False, True], repeat=n):
-        members = np.array(bits)
-        # A node outside that is reached from a member and reaches one lies on a path that comes back.
-        comes_back = ~members & (reach[members].any(axis=0)) & (reach[:, members].any(axis=1))
-        answers.append(_core.is_convex(n, edges, members))
-        assert answers[-1] == (not comes_back.any()), members
-    assert True in answers
-    assert False in answers
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda edges: _core.connected_labels(2, edges), "edge 0 names node 5; the graph has 2"),
-        (lambda edges: _core.is_acyclic(2, edges), "edge 0 names node 5"),
         (lambda edges: _core.merge_cycles(np.zeros(2, np.int32), edges), "edge 0 names node 5"),
         (lambda _: _core.connected_labels(-1, np.empty((0, 2), np.int32)), "negative"),
         (lambda _: _core.merge_cycles(np.array([3], np.int32), np.empty((0, 2), np.int32)), "label 3"),
-        (lambda _: _core.is_convex(3, np.empty((0, 2), np.int32), np.zeros(2, bool)), "members has 2"),
     ],
 )
 def test_nodes_that_do_not_exist_are_refused(call, message: str) -> None:

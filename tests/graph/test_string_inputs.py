@@ -1,4 +1,4 @@
-"""Texts as inputs: profiled, handed over between devices and run like any other tensor."""
+"""Texts as inputs: profiled, transferred between devices and run like any other tensor."""
 
 from __future__ import annotations
 

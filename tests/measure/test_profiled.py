@@ -206,7 +206,7 @@ def test_where_the_machine_stays_busy_the_least_disturbed_count_is_taken_with_a_
     assert "other work disturbed the profile on CPU" in caplog.text
 
 
-def test_an_op_whose_times_differ_by_more_than_a_share_of_a_hand_over_is_a_group_of_its_own(
+def test_an_op_whose_times_differ_by_more_than_a_share_of_a_transfer_is_a_group_of_its_own(
     unequal_pair,
 ) -> None:
     """Element-wise ops follow a neighbour only where that can cost little."""

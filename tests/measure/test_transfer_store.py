@@ -1,4 +1,4 @@
-"""Hand-overs in the user's cache folder: kept between processes, grown size by size, checked when read."""
+"""Transfers in the user's cache folder: kept between processes, grown size by size, checked when read."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_home_that_cannot_be_written_costs_nothing_and_says_nothing(
     assert not caplog.records
 
 
-def test_a_second_process_places_without_measuring_hand_overs(unequal_pair, monkeypatch):
+def test_a_second_process_places_without_measuring_transfers(unequal_pair, monkeypatch):
     measured = []
 
     def scripted(profiler, pair, *, sizes):

@@ -1,4 +1,4 @@
-"""The fit of launches and hand-overs."""
+"""The fit of launches and transfers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAUNCH = {"A": 5e-6, "B": 9e-6}
 LATENCY = {"AA": 1e-6, "AB": 2e-6, "BA": 4e-6, "BB": 3e-6}
 PER_BYTE = {"AA": 1e-11, "AB": 3e-10, "BA": 2e-10, "BB": 5e-11}
 
-# Written out by hand: op count per device and kind (f = first or second, j = join), launches, hand-overs.
+# Written out by hand: op count per device and kind (f = first or second, j = join), launches, transfers.
 PLACEMENTS = {
     "AAAA": ("fA fA fA fA", "A", ""),
     "BBBB": ("fB fB fB fB", "B", ""),
@@ -36,9 +36,9 @@ def synthetic(noise: float, seed: int = 7) -> list[TransferSample]:
     samples = []
     for size in DEFAULT_SIZES:
         op = {"fA": 1e-6 + size * 2e-11, "fB": 2e-6 + size * 1e-11, "jA": size * 4e-11, "jB": size * 6e-11}
-        for placed, (ops, launches, hand_overs) in PLACEMENTS.items():
+        for placed, (ops, launches, transfers) in PLACEMENTS.items():
             seconds = sum(op[name] for name in ops.split()) + sum(LAUNCH[d] for d in launches.split())
-            seconds += sum(LATENCY[pair] + PER_BYTE[pair] * size for pair in hand_overs.split())
+            seconds += sum(LATENCY[pair] + PER_BYTE[pair] * size for pair in transfers.split())
             raw = seconds * (1 + noise * generator.standard_normal(31))
             samples.append(TransferSample(tuple(placed), size, raw))
     return samples
@@ -101,10 +101,10 @@ def test_every_ordered_pair_is_measured_through_real_submodels(unequal_pair):
         assert (costs >= 0).all()
     # Crossing devices is never free; few runs on a busy machine do not tell what of it is the launch.
     assert fit.launch_seconds.sum() + fit.latency.sum() > 0
-    assert seen == [(0, 2, "hand-over XCPU - CPU, 1 KB"), (1, 2, "hand-over XCPU - CPU, 16 KB")]
+    assert seen == [(0, 2, "transfer XCPU - CPU, 1 KB"), (1, 2, "transfer XCPU - CPU, 16 KB")]
 
 
 def test_a_device_that_refuses_the_model_is_one_sentence(unequal_pair):
     profiler = profiler_for(unequal_pair, ("XCPU", "CPU"))
-    with pytest.raises(ProfilingError, match="cannot measure hand-overs: FOO refuses a small model"):
+    with pytest.raises(ProfilingError, match="cannot measure transfers: FOO refuses a small model"):
         measure_transfers(profiler, ("FOO", "CPU"), sizes=(1024, 2048))

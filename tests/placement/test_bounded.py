@@ -114,7 +114,7 @@ def test_hetero_cuts_where_it_was_predicted_to(seed):
 
 
 def test_what_must_stay_together_once_bounds_are_opened_is_refused_before_anything_is_written():
-    """HETERO's last resort against circles, cutting off one op after another, meets the inserted ones too."""
+    """HETERO's last resort against cycles, cutting off one op after another, meets the inserted ones too."""
     model, device_of = moved_cut()
     graph = extract(model)
     before = [op.get_friendly_name() for op in model.get_ops()]

@@ -59,7 +59,7 @@ def test_count_is_that_of_the_real_hetero(core: ov.Core, seed: int) -> None:
 
 # Placements of random_model(seed, ...) that need HETERO's last resort, cutting off one node at a time.
 @pytest.mark.parametrize("seed", [3, 7, 11])
-def test_count_is_that_of_the_real_hetero_where_subgraphs_wait_in_circles(core: ov.Core, seed: int) -> None:
+def test_count_is_that_of_the_real_hetero_where_subgraphs_wait_in_cycles(core: ov.Core, seed: int) -> None:
     model = random_model(seed, size=25, shared_constants=3)
     graph = extract(model)
     random = np.random.default_rng(seed)
@@ -105,7 +105,7 @@ def partition_of(labels) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_many_subgraphs_on_one_circle_do_not_change_the_answer(seed: int) -> None:
+def test_many_subgraphs_on_one_cycle_do_not_change_the_answer(seed: int) -> None:
     # Two long chains that cross all the time: far more subgraphs than one word has bits.
     random = np.random.default_rng(seed)
     length = 250
@@ -263,7 +263,7 @@ def test_subgraphs_of_graphs_with_private_weights_are_those_of_the_plain_rules(
     family: str, seed: int
 ) -> None:
     random = np.random.default_rng([seed, len(family)])
-    # The large ones need so many rounds that the core stops looking at whole circles in each.
+    # The large ones need so many rounds that the core stops looking at whole cycles in each.
     small_or_large = (8, 36) if seed < 4 else (200, 320) if family == "long skips" else (60, 120)
     size = int(random.integers(*small_or_large))
     op = random.choice([reference.OP, reference.GROUP])
@@ -305,7 +305,7 @@ def test_subgraphs_of_graphs_with_private_weights_are_those_of_the_plain_rules(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_circles_that_break_into_single_nodes_are_those_of_the_plain_rules(seed: int) -> None:
+def test_cycles_that_break_into_single_nodes_are_those_of_the_plain_rules(seed: int) -> None:
     # The last resort cuts off dozens of nodes, one by one, from few large subgraphs.
     random = np.random.default_rng([seed, 77])
     size = int(random.integers(30, 60))

@@ -98,7 +98,7 @@ def small_table(**changes: object) -> CostTable:
 
 def test_terms_of_a_table_worked_by_hand() -> None:
     # a runs on the CPU, b and c on the GPU; they share nothing, so they are two subgraphs and the tensor
-    # is handed over twice: 2 + 3 + 5, launches 9 + 7 + 7, transfers 2 * (20 + 0.2 * 1000).
+    # is transferred twice: 2 + 3 + 5, launches 9 + 7 + 7, transfers 2 * (20 + 0.2 * 1000).
     schedule = simulate(small_table(), [1, 0, 0])
     assert schedule.latency_seconds == pytest.approx(10 + 23 + 440)
     assert schedule.subgraphs == 3

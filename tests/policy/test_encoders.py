@@ -9,7 +9,7 @@ import pytest
 import torch
 from policy_batches import batch_of_edges, random_batch
 
-from ov_autoplace.policy.config import CONFIGS, NetworkConfig
+from ov_autoplace.policy.config import CONFIGS, ComposedConfig
 from ov_autoplace.policy.networks.papers.encoders import GcnEncoder, SageEncoder, make_encoder, unit_inputs
 from ov_autoplace.policy.networks.papers.groupers import colocated, uncontracted
 
@@ -19,7 +19,7 @@ GCN = replace(CONFIGS["hsdag"], hidden=8, layers=2)
 SAGE = replace(CONFIGS["gdp"], hidden=8, layers=2)
 
 
-def encoder_of(config: NetworkConfig, seed: int = 0) -> torch.nn.Module:
+def encoder_of(config: ComposedConfig, seed: int = 0) -> torch.nn.Module:
     torch.manual_seed(seed)
     return make_encoder(config).eval()
 
@@ -96,7 +96,7 @@ def test_both_implementations_of_message_passing_encode_alike(config):
 
 @pytest.mark.parametrize("config", [GCN, SAGE], ids=["gcn", "sage"])
 def test_costs_and_op_types_are_read_where_the_configuration_says_so(config):
-    def changed(config: NetworkConfig, field: str) -> bool:
+    def changed(config: ComposedConfig, field: str) -> bool:
         encoder, batch = encoder_of(config), random_batch([10])
         before = encoder(batch, uncontracted(batch))
         getattr(batch, field)[:] += 1

@@ -13,11 +13,14 @@ import torch
 from ov_autoplace.errors import CheckpointError
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.inference import compile_network, compute_scores
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.checkpoint import load_network, save_checkpoint
 from ov_autoplace.policy.networks.export import can_be_exported, export_network
-from ov_autoplace.policy.networks.network import PlacementNetwork, make_network
-from ov_autoplace.policy.runner import PolicyRunner, compile_network, compute_scores
+from ov_autoplace.policy.networks.interface import PlacementNetwork
+from ov_autoplace.policy.networks.multilevel import MultilevelNetwork
+from ov_autoplace.policy.networks.network import make_network
+from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from random_tables import make_table, random_table
 
@@ -126,8 +129,9 @@ def test_variants_of_the_network_are_exported_too(config: NetworkConfig) -> None
 @pytest.mark.parametrize("name", ["hsdag", "gdp"])
 def test_networks_whose_steps_depend_on_the_graph_are_saved_without_ir(tmp_path: Path, name: str) -> None:
     config = replace(CONFIGS[name], hidden=8, heads=2)
-    assert not can_be_exported(config)
-    card = save_checkpoint(tmp_path / name, network_of(config), {}, {})
+    network = network_of(config)
+    assert not can_be_exported(network)
+    card = save_checkpoint(tmp_path / name, network, {}, {})
     assert set(card.files) == {"policy.safetensors"}
     assert load_network(tmp_path / name).config == config
     with pytest.raises(CheckpointError, match="runs with torch only"):
@@ -135,12 +139,12 @@ def test_networks_whose_steps_depend_on_the_graph_are_saved_without_ir(tmp_path:
 
 
 def test_a_network_that_tracing_ties_to_one_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = PlacementNetwork.forward
+    original = MultilevelNetwork.forward
 
     def tied(self, batch, state=None):
         output = original(self, batch, state)
         return replace(output, logits=output.logits + float(len(output.logits)))
 
-    monkeypatch.setattr(PlacementNetwork, "forward", tied)
+    monkeypatch.setattr(MultilevelNetwork, "forward", tied)
     with pytest.raises(CheckpointError, match="differs from the torch network by"):
         export_network(network_of(replace(ONE_STAGE, coarse=False)))

@@ -31,7 +31,7 @@ def test_a_policy_sees_the_same_whatever_the_unit_of_time(seed):
     assert other.scale_seconds == pytest.approx(1e-6 * graph.scale_seconds)
 
 
-def test_an_edge_costs_its_hand_overs_and_one_launch():
+def test_an_edge_costs_its_transfers_and_one_launch():
     table = make_table(
         [[1.0, 3.0], [1.0, 3.0], [1.0, 3.0]],
         [(0, 10.0, [1, 2]), (0, 5.0, [1])],
@@ -138,7 +138,7 @@ def test_every_level_is_the_same_problem_with_groups_for_nodes(seed):
     assert set(members.tolist()) == {0}
 
 
-def test_probes_find_the_circles_that_a_greedy_placement_makes():
+def test_probes_find_the_cycles_that_a_greedy_placement_makes():
     # 0 -> 1 -> 2 with a shortcut from 0 to 2: with 1 alone elsewhere, 0 and 2 wait for it and it for them.
     seconds = [[1.0, 9.0], [9.0, 1.0], [1.0, 9.0], [1.0, 9.0]]
     probes = {
@@ -155,7 +155,7 @@ def test_probes_find_the_circles_that_a_greedy_placement_makes():
     np.testing.assert_allclose(probes[True][:, own], np.log(2) / 4, rtol=1e-6)
     np.testing.assert_allclose(probes[True][:, everywhere], np.log(3) / 4, rtol=1e-6)
     assert not probes[False][:, [own, everywhere]].any()
-    # Without circles it costs 4 s of work and two hand-overs of 0.1 s each, against 12 s on one device.
+    # Without cycles it costs 4 s of work and two transfers of 0.1 s each, against 12 s on one device.
     relaxed, simulated = (
         PROBE_FEATURES.index(f"level0_log_{name}_by_single") for name in ("relaxed", "simulated")
     )

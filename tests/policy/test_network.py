@@ -136,16 +136,33 @@ def test_torch_and_numpy_compress_costs_alike():
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"encoder": "gat"}, "encoder is 'gat'; it can be gcn, sage, multilevel"),
-        ({"placer": "mlp", "num_devices": 2}, "only the equivariant placer reads"),
-        ({"grouper": "gpn"}, "its grouper is 'none'"),
-        ({"num_devices": 2}, "None for equivariant"),
+        ({"encoder": "gat"}, "encoder is 'gat'; it can be gcn, sage"),
+        ({"encoder": "gcn", "placer": "equivariant"}, "placer is 'equivariant'; it can be mlp, attention"),
+        ({"encoder": "gcn", "num_devices": None}, "num_devices is None; it must be of type int"),
+        ({"placer": "mlp", "num_devices": 2}, "of a multilevel network it is 'equivariant'"),
+        ({"grouper": "gpn"}, "of a multilevel network it is 'none'"),
+        ({"num_devices": 2}, "of a multilevel network it is None"),
         ({"implementation": "pyg"}, "it can be bag, dgl"),
+        ({"looks": 3}, "it can be from 0 to 2"),
+        ({"coarse": 1}, "it must be of type bool"),
     ],
 )
 def test_a_configuration_that_cannot_be_built_is_refused(change, problem):
     with pytest.raises(OptionError, match=problem):
-        replace(SMALL, **change)
+        NetworkConfig.from_dict({**SMALL.to_dict(), **change})
+
+
+def test_configurations_of_earlier_checkpoints_are_read():
+    """They name the fields of both kinds, each with what means nothing to it."""
+    both = {"encoder": "gcn", "grouper": "none", "placer": "mlp", "reads_costs": True, "heads": 4}
+    both |= {"segment": 128, "placer_layers": 2, "dropout": 0.0, "rounds": 3, "coarse": True}
+    both |= {"feedback": True, "cross_device": True, "probes": True, "looks": 0, "num_devices": 2}
+    for config in CONFIGS.values():
+        earlier = both | config.to_dict()
+        if config.name == "autoplace-base":
+            earlier |= {"placer": "equivariant", "num_devices": None}
+        assert len(earlier) == 21
+        assert NetworkConfig.from_dict(earlier) == config
 
 
 def test_a_configuration_survives_as_a_dictionary():

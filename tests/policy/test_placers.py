@@ -10,7 +10,7 @@ import torch
 from policy_batches import random_batch
 
 from ov_autoplace.errors import OptionError
-from ov_autoplace.policy.config import CONFIGS, NetworkConfig
+from ov_autoplace.policy.config import CONFIGS, ComposedConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.network import superposition_parameters
 from ov_autoplace.policy.networks.papers import placers
@@ -23,7 +23,7 @@ MLP = replace(CONFIGS["hsdag"], hidden=8)
 ATTENTION = replace(CONFIGS["gdp"], hidden=8, heads=2, segment=4, placer_layers=2, superposition=False)
 
 
-def placer_of(config: NetworkConfig, seed: int = 0) -> MlpPlacer | AttentionPlacer:
+def placer_of(config: ComposedConfig, seed: int = 0) -> MlpPlacer | AttentionPlacer:
     torch.manual_seed(seed)
     return make_placer(config)
 

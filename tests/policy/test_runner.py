@@ -18,6 +18,7 @@ from ov_autoplace.errors import CheckpointError, PlacementError
 from ov_autoplace.policy import card
 from ov_autoplace.policy import runner as module
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
+from ov_autoplace.policy.inference import _tensor
 from ov_autoplace.policy.runner import PolicyRunner, choose, draw, find_policy
 from ov_autoplace.problem.problem import Problem
 from policy_checkpoints import handmade
@@ -261,7 +262,7 @@ def test_a_tensor_keeps_the_array_alive_whose_memory_it_shares(writeable):
     array = np.arange(8, dtype=np.float32)
     array.flags.writeable = writeable
     alive = weakref.ref(array)
-    tensor = module._tensor(array, ov.Type.f32)
+    tensor = _tensor(array, ov.Type.f32)
     del array
     gc.collect()
     assert (alive() is not None) == writeable  # of the other there is a copy

@@ -114,7 +114,7 @@ def test_hovering_over_a_node_tells_costs_and_reason(opened: OpenedPage) -> None
     assert "the model would take" in text
 
 
-def test_hovering_over_the_schedule_tells_subgraph_group_and_hand_over(opened: OpenedPage) -> None:
+def test_hovering_over_the_schedule_tells_subgraph_group_and_transfer(opened: OpenedPage) -> None:
     assert "groups" in opened.hover("schedule", "subgraph 1 on CPU")
     assert "MatMul" in opened.hover("schedule", "layer2/op41")
 

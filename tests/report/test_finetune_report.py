@@ -49,7 +49,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory, small_checkpoint: Path) -> T
     arguments += ["-o", folder / "out", "--report", folder / "page.html", "--target", folder / "target.json"]
     core = ov.Core()
     core.register_plugin(str(Path(ov.__file__).parent / "libs" / "libopenvino_intel_cpu_plugin.so"), "XCPU")
-    # With a target, hand-overs are not measured, which would take longer than all else.
+    # With a target, transfers are not measured, which would take longer than all else.
     save_target(generic_target(core, ("XCPU", "CPU")), folder / "target.json")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUTOPLACE_EXTRA_DEVICES", EXTRA_DEVICES)

@@ -99,7 +99,7 @@ def test_every_part_is_there(text: str) -> None:
         "Placement",
         "What would change the answer",
         "Left on a slower device",
-        "Dearest hand-overs",
+        "Dearest transfers",
         "Subgraphs",
         "Learning curve",
     ]

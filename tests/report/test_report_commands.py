@@ -36,7 +36,7 @@ def test_a_placement_leaves_a_report_and_a_trace(
     assert "<h1>" in text
     assert "second" in text
     events = json.loads(trace.read_text())["traceEvents"]
-    assert {e["cat"] for e in events if e["ph"] == "X"} == {"subgraph", "group", "hand-over"}
+    assert {e["cat"] for e in events if e["ph"] == "X"} == {"subgraph", "group", "transfer"}
     assert cli(command, small_ir, *SPLIT, "--report", page, "--json").json()["model"] == str(small_ir)
 
 
@@ -88,7 +88,7 @@ def test_explain_prints_a_tree_in_the_order_of_the_run(cli: Command, small_ir: P
     tree = lines[start + 1 :]
     branches = [line for line in tree if line.startswith(("├── ", "└── "))]
     assert [branch.split()[2] for branch in branches[:2]] == ["XCPU", "CPU"]
-    assert "after 1 hand-overs" in branches[1]
+    assert "after 1 transfers" in branches[1]
     assert any("first" in line for line in tree)
     assert any(line.startswith("What would change the answer") for line in lines)
 
@@ -98,9 +98,9 @@ def test_explain_says_what_would_change_the_answer_under_the_same_pins(cli: Comm
 
     assert [change["change"] for change in report["what_if"]] == [
         "costs as they are",
-        "hand-overs with twice the bandwidth",
-        "hand-overs with half the fixed time",
-        "hand-overs and launches that cost nothing",
+        "transfers with twice the bandwidth",
+        "transfers with half the fixed time",
+        "transfers and launches that cost nothing",
         "XCPU twice as fast",
         "CPU twice as fast",
     ]

@@ -22,7 +22,7 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.finetune import finetune
 from ov_autoplace.training.finetuning import run as run_module
 from ov_autoplace.training.finetuning.task import ZERO_SHOT, TuningTask
-from ov_autoplace.training.state import load_state
+from ov_autoplace.training.state_file import load_state
 from training.chains import best_of_chain, chain_seconds, chain_table, fast_and_slow
 from training.scripted_devices import ScriptedSession
 from training.tuning_world import GROUPS, SETTINGS, SMALL, TRUE, World

@@ -19,7 +19,7 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.finetuning.policy_tuner import EXPLORED, PolicyTuner
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.trials import Trial
-from ov_autoplace.training.state import load_state
+from ov_autoplace.training.state_file import load_state
 from training.chains import best_of_chain, chain_seconds
 from training.scripted_devices import ScriptedSession
 from training.test_tuning_task import raced, task_of

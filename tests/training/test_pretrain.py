@@ -14,8 +14,9 @@ from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.training.evaluation import evaluate, greedy
 from ov_autoplace.training.examples import by_family, example_batches, make_example, validation_set
 from ov_autoplace.training.imitation import imitation_loss
+from ov_autoplace.training.learner import learning_rate
 from ov_autoplace.training.logs import read_log
-from ov_autoplace.training.pretrain import learning_rate, pretrain
+from ov_autoplace.training.pretrain import pretrain
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
 from ov_autoplace.training.settings import PretrainSettings
 from ov_autoplace.training.targets import RandomTargets

@@ -13,12 +13,8 @@ import pytest
 import torch
 
 from ov_autoplace.errors import OutputError, TrainingError
-from ov_autoplace.training.state import (
-    load_state,
-    load_training,
-    save_state,
-    save_training,
-)
+from ov_autoplace.training.state import load_training, save_training
+from ov_autoplace.training.state_file import load_state, save_state
 
 pytestmark = pytest.mark.torch
 

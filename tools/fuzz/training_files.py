@@ -265,7 +265,7 @@ def state_seeds() -> list[bytes]:
     """A training state."""
     import torch
 
-    from ov_autoplace.training.state import save_state
+    from ov_autoplace.training.state_file import save_state
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.safetensors"
@@ -275,7 +275,7 @@ def state_seeds() -> list[bytes]:
 
 def state(data: bytes, folder: Path) -> None:
     """A training state's bytes."""
-    from ov_autoplace.training.state import load_state
+    from ov_autoplace.training.state_file import load_state
 
     load_state(stored(data, folder, "state.safetensors"))
 
@@ -294,7 +294,8 @@ def _trained() -> tuple[Any, Any, Any]:
 
 def state_field_seeds() -> list[bytes]:
     """Tensors as lists, and the values, of a state that fits the network of :func:`state_fields`."""
-    from ov_autoplace.training.state import load_state, save_training
+    from ov_autoplace.training.state import save_training
+    from ov_autoplace.training.state_file import load_state
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.safetensors"
@@ -311,7 +312,8 @@ def state_fields(data: bytes, folder: Path) -> bool:
     """A state whose checksum fits, of any tensors and values, loaded into a network."""
     import torch
 
-    from ov_autoplace.training.state import load_training, save_state
+    from ov_autoplace.training.state import load_training
+    from ov_autoplace.training.state_file import save_state
 
     network, optimizer, generators = _trained()
     try:

@@ -1,4 +1,4 @@
-// Small algorithms on directed graphs given as edge lists: components, cycles, convexity.
+// Small algorithms on directed graphs given as edge lists: components and cycles.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,5 @@ std::vector<std::int32_t> connected_labels(std::int32_t n, const EdgeList& pairs
 // Joins the classes of `labels` that lie on a common cycle of the contracted graph. The new labels are
 // dense and number the classes in a topological order, ties broken by the smallest member.
 std::vector<std::int32_t> merge_cycles(const std::vector<std::int32_t>& labels, const EdgeList& edges);
-
-bool is_acyclic(std::int32_t n, const EdgeList& edges);
-
-// Whether no path leaves `members` (n flags) and comes back. Paths may run through any node, also in a
-// graph with cycles.
-bool is_convex(std::int32_t n, const EdgeList& edges, const bool* members);
 
 }  // namespace ov_autoplace

@@ -5,11 +5,11 @@
 //      edges, edges out of constants included. A Result follows its producer.
 //   2. Where a subgraph depends on itself through a boundary, edges on the way back in become boundaries
 //      too, until nothing changes (FeedbackSplitter).
-//   3. While subgraphs still wait for each other in a circle, one node after the other is cut off from its
+//   3. While subgraphs still wait for each other in a cycle, one node after the other is cut off from its
 //      inputs (Isolation).
-//   4. A subgraph of constants only makes no submodel: constants are copied, never handed over.
-// HETERO works on the whole model in every round. Here only the circles of subgraphs that wait for each other
-// are looked at, because nothing outside a circle can change what happens in it, and where a circle lasts for
+//   4. A subgraph of constants only makes no submodel: constants are copied, never transferred.
+// HETERO works on the whole model in every round. Here only the cycles of subgraphs that wait for each other
+// are looked at, because nothing outside a cycle can change what happens in it, and where a cycle lasts for
 // many rounds, only what the last round changed.
 #pragma once
 
@@ -34,7 +34,7 @@ public:
 
     // Finds the subgraphs for `devices` (a device index per node); returns how many submodels HETERO makes.
     //
-    // `hopeless`, where given, is asked as soon as there are circles, and then every few passes over the
+    // `hopeless`, where given, is asked as soon as there are cycles, and then every few passes over the
     // graph. It finds subgraphs in roots() that will only be split further; if it says yes, the search ends
     // there with the answer `stopped`.
     std::int32_t partition(const std::int32_t* devices, const std::function<bool()>& hopeless = {});
@@ -44,10 +44,10 @@ public:
     const std::vector<std::int32_t>& roots() const { return m_root; }
 
 private:
-    // A circle: subgraphs that wait for each other, or one subgraph with a boundary inside. The first
-    // "circle" of a partition is the whole graph. Its nodes and the edges between them are ranges of m_nodes
-    // and m_edges; nodes ascend, edges stand by ascending consumer.
-    struct Circle {
+    // A cycle: subgraphs that wait for each other, or one subgraph with a boundary inside. The first
+    // "cycle" of a partition is the whole graph. Its nodes and the edges between them are ranges of m_nodes
+    // and m_edges; nodes ascend, edges are ordered by consumer.
+    struct Cycle {
         std::size_t nodes_begin = 0, nodes_end = 0;
         std::size_t edges_begin = 0, edges_end = 0;
         std::int32_t id = 0;
@@ -60,16 +60,16 @@ private:
         std::int32_t boundary;  // 0 or 1
     };
     void start(const std::int32_t* devices);
-    void connect(const Circle& circle);
-    void find_circles(const Circle& within, bool with_loops, std::vector<Circle>& found);
-    bool peel(const Circle& within);
+    void connect(const Cycle& cycle);
+    void find_cycles(const Cycle& within, bool with_loops, std::vector<Cycle>& found);
+    bool peel(const Cycle& within);
     void find_strong_components();
-    void keep_circles(const Circle& within, bool with_loops, std::vector<Circle>& found);
-    void copy_circles(const Circle& within, Circle* circles, std::size_t count);
+    void keep_cycles(const Cycle& within, bool with_loops, std::vector<Cycle>& found);
+    void copy_cycles(const Cycle& within, Cycle* cycles, std::size_t count);
 
-    bool split_once(const Circle& circle);
-    bool split_to_the_end(const Circle& circle, const std::function<bool()>& hopeless);
-    void name_subgraphs(const Circle& circle);
+    bool split_once(const Cycle& cycle);
+    bool split_to_the_end(const Cycle& cycle, const std::function<bool()>& hopeless);
+    void name_subgraphs(const Cycle& cycle);
     bool isolate(const std::function<bool()>& hopeless);
 
     bool is_time_to_ask(std::size_t work);
@@ -83,22 +83,22 @@ private:
     Isolation m_isolation;
     std::vector<std::int32_t> m_nodes;
     std::vector<Edge> m_edges;
-    std::vector<Circle> m_circles;  // still to be looked at
-    std::vector<Circle> m_found, m_stuck;
+    std::vector<Cycle> m_cycles;  // still to be looked at
+    std::vector<Cycle> m_found, m_stuck;
     std::int32_t m_next_id = 0;
     std::size_t m_work_until_asked = 0;  // nodes and edges to look at
 
     // Per subgraph, at the index of its root.
-    std::vector<std::int32_t> m_circle;  // id of the circle that holds it, or -1
-    std::vector<std::int32_t> m_waits;   // boundaries from subgraphs that are not peeled off
+    std::vector<std::int32_t> m_cycle;  // id of the cycle that holds it, or -1
+    std::vector<std::int32_t> m_waits;  // boundaries from subgraphs that are not peeled off
     std::vector<std::int32_t> m_out_begin, m_out_end;
     std::vector<std::uint8_t> m_flag;
     std::vector<std::int32_t> m_order, m_low, m_next, m_component;
 
-    // Scratch of the search for circles.
+    // Scratch of the search for cycles.
     std::vector<std::pair<std::int32_t, std::int32_t>> m_crossings;  // boundaries between roots
     std::vector<std::int32_t> m_out_target;
-    std::vector<std::int32_t> m_circle_of;  // per node: id of the circle that holds it, or -1
+    std::vector<std::int32_t> m_cycle_of;  // per node: id of the cycle that holds it, or -1
     std::vector<std::int32_t> m_roots, m_queue, m_path, m_open, m_component_size;
 };
 

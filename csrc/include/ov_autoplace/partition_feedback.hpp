@@ -2,7 +2,7 @@
 // through a boundary, edges on the way back in become boundaries too.
 //
 // HETERO looks at the whole model in every round. The Partitioner calls split_once() for the first rounds,
-// with a fresh search for circles in between: most circles end there. What happens to a subgraph depends on
+// with a fresh search for cycles in between: most cycles end there. What happens to a subgraph depends on
 // nothing but the graph and its own nodes and boundaries, though: not on how the rest is cut. So each
 // subgraph is followed alone, from its first round to its last, and only what the last round changed is
 // looked at:
@@ -32,7 +32,7 @@ public:
     FeedbackSplitter(const PartitionGraph& graph, std::vector<std::uint8_t>& boundary,
                      SpanningEdges& spanning);
 
-    // Splits subgraphs that wait for each other in a circle, or for themselves, until nothing changes.
+    // Splits subgraphs that wait for each other in a cycle, or for themselves, until nothing changes.
     // `nodes` holds all their nodes in ascending order, `root` the smallest node of each node's subgraph.
     // `spanning` must span them. `stop`, where given, is asked after every round, and told how many edges
     // were looked at; false when it ended the search.
@@ -43,6 +43,7 @@ public:
     bool split_once(const std::int32_t* nodes, std::size_t count, const std::vector<std::int32_t>& root);
 
 private:
+    static constexpr std::size_t bits_per_word = 64;
     // How boundaries enter a node's subgraph at the node or above it.
     enum Entry : std::uint8_t { none, from_graph_inputs, from_ops };
     struct Part {
@@ -50,7 +51,7 @@ private:
     };
 
     void decide_all();
-    void collect_parts(const std::vector<std::int32_t>& root);
+    void collect_parts(const std::int32_t* nodes, std::size_t count, const std::vector<std::int32_t>& root);
     bool follow(const Part* parts, std::size_t count, const std::function<bool(std::size_t)>& stop);
     void begin(const Part* parts, std::size_t count);
     void mark_feedback();
@@ -79,10 +80,10 @@ private:
     std::vector<std::uint8_t>& m_boundary;
     SpanningEdges& m_spanning;
 
-    // The circle.
+    // The cycle.
     const std::int32_t* m_nodes = nullptr;
     std::size_t m_count = 0;
-    std::vector<std::int32_t> m_part;  // per node: its subgraph, or -1 outside of the circle
+    std::vector<std::int32_t> m_part;  // per node: its subgraph, or -1 outside of the cycle
     std::int32_t m_parts = 0;
     std::vector<Part> m_now, m_later;  // subgraphs to be followed
 
@@ -94,7 +95,7 @@ private:
     std::vector<std::uint64_t> m_word;         // per node: the subgraphs of which a boundary leads to it
     std::vector<Entry> m_entry;                // per node that is not fed back
     std::vector<std::uint8_t> m_entered;       // per node: a boundary from another subgraph ends here
-    std::vector<std::uint8_t> m_questioned;    // per node: stands in m_questions
+    std::vector<std::uint8_t> m_questioned;    // per node: is in m_questions
     std::vector<std::int32_t> m_questions;     // nodes whose inputs may have to be cut
     std::vector<std::int32_t> m_cuts, m_ends;  // edges to cut in this round, and where they end
     std::vector<std::uint64_t> m_touched;      // bit per node: its words may have changed

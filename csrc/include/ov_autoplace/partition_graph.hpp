@@ -14,7 +14,7 @@ enum class NodeKind : std::uint8_t {
     group  // several ops with their own constants, and possibly the parameters that they read
 };
 
-// A directed graph whose nodes stand in topological order.
+// A directed graph whose nodes are in topological order.
 struct PartitionGraph {
     PartitionGraph() = default;
 
@@ -42,7 +42,7 @@ struct PartitionGraph {
         is_origin;  // per node: dependencies begin here (graph input, group without inputs)
     // Whether two nodes share an origin is asked in rule 2. Most origins are weights with one reader: such a
     // node, or one that depends on nothing else, reaches everything through a single edge (`is_sidestream`),
-    // and what it feeds stands for it. `is_spring` are the nodes that the others come from: it is enough to
+    // and what it feeds represents it. `is_spring` are the nodes that the others come from: it is enough to
     // know these.
     std::vector<std::uint8_t> is_sidestream, is_spring;
     std::vector<std::uint8_t> is_leaf;  // per node: an op with one reader that reads graph inputs only

@@ -1,16 +1,16 @@
 // The last step of HETERO's partitioning (rule 3 in partition.hpp): while subgraphs wait for each other in a
-// circle, the best ranked node of all circles is cut off from its inputs.
+// cycle, the best ranked node of all cycles is cut off from its inputs.
 //
 // A model may need tens of thousands of such cuts, so each one must cost little more than what it changes.
 // Two questions follow a cut: does the subgraph still hang together (see spanning_edges.hpp), and does its
-// circle still close (see circle_trees.hpp)?
+// cycle still close (see cycle_trees.hpp)?
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "ov_autoplace/circle_trees.hpp"
+#include "ov_autoplace/cycle_trees.hpp"
 #include "ov_autoplace/partition_graph.hpp"
 #include "ov_autoplace/partition_parts.hpp"
 #include "ov_autoplace/spanning_edges.hpp"
@@ -23,10 +23,10 @@ public:
     // Keeps references; `boundary` tells per edge whether it is cut, and is kept up to date.
     Isolation(const PartitionGraph& graph, std::vector<std::uint8_t>& boundary, SpanningEdges& spanning);
 
-    // `root` is the subgraph of each node, named by its smallest node; `circle` the circle of each root, or
+    // `root` is the subgraph of each node, named by its smallest node; `cycle` the cycle of each root, or
     // -1.
-    void start(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle);
-    // Cuts off one more node; false when no circle is left.
+    void start(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& cycle);
+    // Cuts off one more node; false when no cycle is left.
     bool cut_next();
     // Puts the subgraphs as they are now into `root`.
     void name_parts(std::vector<std::int32_t>& root);
@@ -34,7 +34,7 @@ public:
     std::size_t take_work() { return m_trees.take_work() + m_spanning.take_work(); }
 
 private:
-    void collect_parts(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& circle);
+    void collect_parts(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& cycle);
     void rank_candidates();
     void span_parts();
     std::int32_t take_best();
@@ -50,14 +50,14 @@ private:
     SpanningEdges& m_spanning;
 
     Parts m_parts;
-    CircleTrees m_trees;
+    CycleTrees m_trees;
     std::vector<std::int32_t> m_nodes;  // of all parts, ascending
 
     // Nodes with inputs to cut, best rank first. Of the rank only its first part changes on the way: whether
-    // a boundary enters the node from another subgraph in a circle.
+    // a boundary enters the node from another subgraph in a cycle.
     std::vector<std::int32_t> m_candidates;
     std::vector<std::int32_t> m_slot;                // per node: in m_candidates, or -1
-    std::vector<std::int32_t> m_entries;             // per node: cut inputs from another part in a circle
+    std::vector<std::int32_t> m_entries;             // per node: cut inputs from another part in a cycle
     std::vector<std::uint64_t> m_entered;            // bit per candidate: m_entries is not 0
     std::size_t m_next_open = 0;                     // candidates before this one are cut off or forgotten
     std::size_t m_first_entered = 0;                 // words before this one of m_entered are 0

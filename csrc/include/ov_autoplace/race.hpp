@@ -20,9 +20,8 @@ struct RaceOptions {
 };
 
 struct RaceEntry {
-    std::vector<double> samples;   // one per round that it took part in
-    std::string dropped;           // why it left, empty if it stayed to the end
-    double dropped_seconds = 0.0;  // when it left, from the start of the race
+    std::vector<double> samples;  // one per round that it took part in
+    std::string dropped;          // why it left, empty if it stayed to the end
 };
 
 struct RaceResult {

@@ -44,7 +44,7 @@ struct CostArrays {
 struct Breakdown {
     double op_seconds = 0;
     double launch_seconds = 0;
-    double transfer_seconds = 0;  // of all hand-overs, and what mixing devices costs once
+    double transfer_seconds = 0;  // of all transfers, and what mixing devices costs once
     std::int32_t subgraphs = 0;
     std::vector<double> device_seconds;     // op and launch seconds of each device
     std::vector<std::int32_t> subgraph_of;  // per group, in order of first appearance

@@ -1,4 +1,4 @@
-// Whether a cut makes a subgraph forget a shape that it has to hand over.
+// Whether a cut makes a subgraph forget a shape that it has to transfer.
 //
 // HETERO makes the tensor between two subgraphs from what the producing subgraph knows of its shape, and the
 // receiving one, which was built from the whole model's shapes, refuses it when that is less. A subgraph
@@ -27,7 +27,7 @@ struct ShapeLink {
     std::int32_t kind = 0;
 };
 
-// `links` stand in topological order of their targets; `subgraph` holds a number per node. `lost` is scratch,
+// `links` are in topological order of their targets; `subgraph` holds a number per node. `lost` is scratch,
 // a byte per node, all zero before and after.
 bool hands_over_lost_shape(const std::vector<ShapeLink>& links, const std::int32_t* subgraph,
                            std::vector<std::uint8_t>& lost);

@@ -14,7 +14,7 @@ def constants_with_consumer(view: GraphView) -> IntArray:
     """Pairs of every foldable op and its first consumer.
 
     Cutting a decompression chain (Constant -> Convert -> Multiply, or Transpose of a Constant) off its
-    MatMul is legal and ruinous: the weight becomes a tensor that is computed and handed over at every
+    MatMul is legal and ruinous: the weight becomes a tensor that is computed and transferred at every
     inference. Only the first consumer is joined, though. Merging all of them would tie together
     whatever shares a weight, and tied embeddings would turn a language model into one group. What the
     other consumers read is a constant tensor of the coarse graph when it comes straight from a

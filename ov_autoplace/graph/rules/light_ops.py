@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ov_autoplace._base.arrays import BoolArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, IntArray, grouped
 from ov_autoplace.graph.rules.view import GraphView
 
 __all__ = ["is_light", "light_ops_with_neighbour"]
@@ -76,9 +76,9 @@ def light_ops_with_neighbour(
     # With several branches to gather, no branch is the one that a Concat belongs to.
     gathers = np.zeros(num_groups, dtype=np.bool_)
     gathers[labels[view.is_type({"Concat"})]] = True
-    reads = _rows(sources, targets, num_groups)
+    reads = grouped(sources, targets, num_groups)
     leader, level = _join_what_they_read(reads, follows.tolist(), gathers.tolist(), pins.tolist())
-    read_by = _rows(targets, sources, num_groups)
+    read_by = grouped(targets, sources, num_groups)
     _join_only_reader(leader, level, read_by, light.tolist(), pins.tolist())
     representative = np.full(num_groups, len(labels), dtype=np.int32)
     np.minimum.at(representative, labels, np.arange(len(labels), dtype=np.int32))
@@ -122,14 +122,6 @@ def _group_edges(view: GraphView, labels: IntArray, num_groups: int) -> tuple[In
     sources, targets = keys // num_groups, keys % num_groups
     between = sources != targets
     return sources[between].astype(np.int32), targets[between].astype(np.int32)
-
-
-def _rows(values: IntArray, rows: IntArray, num_rows: int) -> list[list[int]]:
-    """``values`` by ``rows``, as lists."""
-    order = np.argsort(rows, kind="stable")
-    ordered = values[order].tolist()
-    ends = np.cumsum(np.bincount(rows, minlength=num_rows)).tolist()
-    return [ordered[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 def _join_what_they_read(

@@ -11,14 +11,16 @@ import openvino as ov
 
 from ov_autoplace import _core
 from ov_autoplace.devices.names import core_with_extra_devices, device_settings, plugin_library
-from ov_autoplace.measure.isolation import profiler as isolated
+from ov_autoplace.measure.isolation.child import Child
+from ov_autoplace.measure.isolation.executable import IsolatedExecutable, IsolatedNodeTime
 from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError
+from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 
 __all__ = ["Executable", "NodeTime", "Profiler", "RaceResult", "profiler_for"]
 
-Executable: TypeAlias = _core.Executable | isolated.IsolatedExecutable
-NodeTime: TypeAlias = _core.NodeTime | isolated.IsolatedNodeTime
-Profiler: TypeAlias = _core.Profiler | isolated.IsolatedProfiler
+Executable: TypeAlias = _core.Executable | IsolatedExecutable
+NodeTime: TypeAlias = _core.NodeTime | IsolatedNodeTime
+Profiler: TypeAlias = _core.Profiler | IsolatedProfiler
 RaceResult: TypeAlias = _core.RaceResult  # the child's has the same attributes
 
 
@@ -63,7 +65,7 @@ def _isolated_profiler(
 ) -> Profiler | None:
     """A profiler with a child process; ``None``, with one warning per process, where none can be started."""
     try:
-        return isolated.IsolatedProfiler(plugins, settings)
+        return IsolatedProfiler(Child(plugins, settings))
     except (NoProcessError, ProcessEndedError) as cause:
         _warn_once(
             f"models are measured inside this process, where a plugin that crashes ends it: no other process "

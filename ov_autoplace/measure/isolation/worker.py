@@ -99,10 +99,7 @@ class Worker:
         executables = [self.executables[number] for number in numbers]
         result = self.profiler.race(executables, progress=progress, current=self.board[:1], **options)
         parts = [entry.sample_bytes for entry in result.entries]
-        entries = [
-            [len(part), entry.dropped, entry.dropped_seconds]
-            for part, entry in zip(parts, result.entries, strict=True)
-        ]
+        entries = [[len(part), entry.dropped] for part, entry in zip(parts, result.entries, strict=True)]
         answer = {name: getattr(result, name) for name in ("best", "rounds", "seconds", "stopped")}
         return {**answer, "entries": entries}, b"".join(parts)
 

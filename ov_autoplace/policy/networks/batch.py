@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ov_autoplace._base.arrays import IntArray, offsets_of
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.levels import LEVELS
 from ov_autoplace.policy.networks.messages import Topology
@@ -106,8 +107,8 @@ class GraphBatch:
 
 def collate(graphs: Sequence[PolicyGraph]) -> GraphBatch:
     """One batch of several graphs with the same number of devices."""
-    sizes = np.array([len(graph) for graph in graphs])
-    first = np.concatenate(([0], np.cumsum(sizes)))
+    sizes = [len(graph) for graph in graphs]
+    first = offsets_of(sizes).astype(np.int64)
     return GraphBatch(
         graphs=tuple(graphs),
         pair_features=_joined([graph.pair_features for graph in graphs]),
@@ -130,10 +131,10 @@ def _joined(arrays: Sequence[NDArray[np.generic]]) -> Tensor:
 
 def _level(graphs: Sequence[PolicyGraph], depth: int) -> LevelBatch:
     levels = [graph.levels[depth] for graph in graphs]
-    nodes = np.cumsum([0] + [len(level.cost) for level in levels])
-    groups = np.cumsum([0] + [level.groups for level in levels])
+    nodes = offsets_of([len(level.cost) for level in levels])
+    groups = offsets_of([level.groups for level in levels])
 
-    def joined(field: str, shift: NDArray[np.int64] | None = None) -> Tensor:
+    def joined(field: str, shift: IntArray | None = None) -> Tensor:
         arrays = [getattr(level, field) for level in levels]
         return _joined(arrays if shift is None else [a + s for a, s in zip(arrays, shift, strict=False)])
 

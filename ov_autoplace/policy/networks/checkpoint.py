@@ -12,7 +12,8 @@ from ov_autoplace.errors import CheckpointError, OptionError
 from ov_autoplace.policy.card import CONSTANTS, GRAPH, WEIGHTS, Card, load_card, read_file, write_checkpoint
 from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.networks.export import can_be_exported, export_network
-from ov_autoplace.policy.networks.network import PlacementNetwork
+from ov_autoplace.policy.networks.interface import PlacementNetwork
+from ov_autoplace.policy.networks.network import make_network
 
 __all__ = ["load_network", "save_checkpoint"]
 
@@ -26,7 +27,7 @@ def load_network(checkpoint: str | os.PathLike[str] | None = None) -> PlacementN
     card = load_card(checkpoint)
     content = read_file(card, WEIGHTS)
     try:
-        network = PlacementNetwork(NetworkConfig.from_dict(dict(card.network)))
+        network = make_network(NetworkConfig.from_dict(dict(card.network)))
         network.load_state_dict(safetensors.torch.load(content))
     except (OptionError, ValueError, RuntimeError, KeyError, safetensors.SafetensorError) as cause:
         first = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
@@ -61,6 +62,6 @@ def save_checkpoint(
     """
     weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     files = {WEIGHTS: safetensors.torch.save(weights)}
-    if can_be_exported(network.config):
+    if can_be_exported(network):
         files[GRAPH], files[CONSTANTS] = export_network(network)
     return write_checkpoint(folder, files, network.config.to_dict(), training, metrics, beside)

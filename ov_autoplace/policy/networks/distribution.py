@@ -1,4 +1,4 @@
-"""What a network answers, and the distribution over placements that it stands for."""
+"""What a network answers, and the distribution over placements that it defines."""
 
 from __future__ import annotations
 

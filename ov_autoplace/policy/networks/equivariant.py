@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ov_autoplace.policy.config import NetworkConfig
+from ov_autoplace.policy.config import MultilevelConfig
 from ov_autoplace.policy.levels import ARC_FEATURES, LEVEL_FEATURES
 from ov_autoplace.policy.networks.batch import LevelBatch
 from ov_autoplace.policy.networks.messages import aggregate_edges
@@ -55,7 +55,7 @@ def expected_costs(level: LevelBatch, probability: Tensor, implementation: str) 
         implementation: Of message passing.
 
     Returns:
-        ``[n, D, 2]``: own time plus full hand-overs, and own time plus shared ones.
+        ``[n, D, 2]``: own time plus full transfers, and own time plus shared ones.
     """
     there = probability[level.arcs.source].unsqueeze(1)
     price = (level.arc_price * there).sum(dim=2)
@@ -66,7 +66,7 @@ def expected_costs(level: LevelBatch, probability: Tensor, implementation: str) 
 class MessageLayer(nn.Module):
     """One exchange of messages between neighbours and between the devices of a node, with residual."""
 
-    def __init__(self, config: NetworkConfig) -> None:
+    def __init__(self, config: MultilevelConfig) -> None:
         super().__init__()
         hidden, cross_device = config.hidden, config.cross_device
         self.cross_device = cross_device
@@ -93,7 +93,7 @@ class MessageLayer(nn.Module):
 class Round(nn.Module):
     """From states and scores on the finest level to better ones, through all levels."""
 
-    def __init__(self, config: NetworkConfig) -> None:
+    def __init__(self, config: MultilevelConfig) -> None:
         super().__init__()
         hidden = config.hidden
         self.coarse, self.feedback = config.coarse, config.feedback

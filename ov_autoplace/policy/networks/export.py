@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from functools import cached_property
-from typing import cast
+from typing import TypeGuard, cast
 
 import numpy as np
 import openvino as ov
@@ -17,8 +17,8 @@ from ov_autoplace._base.arrays import csr_from_lists
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CheckpointError
-from ov_autoplace.policy.config import NetworkConfig
-from ov_autoplace.policy.features import PolicyGraph, policy_graph
+from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.inference import compile_network, compute_scores
 from ov_autoplace.policy.inputs import (
     INPUT_NAMES,
     LEVEL_FIELDS,
@@ -29,10 +29,10 @@ from ov_autoplace.policy.inputs import (
 )
 from ov_autoplace.policy.levels import LEVELS
 from ov_autoplace.policy.networks.batch import GraphBatch, LevelBatch, collate
+from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.messages import Topology
-from ov_autoplace.policy.networks.network import PlacementNetwork
+from ov_autoplace.policy.networks.multilevel import MultilevelNetwork
 from ov_autoplace.policy.probes import LOOK_FEATURES
-from ov_autoplace.policy.runner import compile_network, compute_scores
 from ov_autoplace.problem.problem import Problem
 
 __all__ = ["TOLERANCE", "can_be_exported", "export_network"]
@@ -44,29 +44,29 @@ _TRACED = (40, 3)  # groups and devices
 _CHECKED = ((1, 2), (7, 3), (150, 2), (60, 4))
 
 
-def can_be_exported(config: NetworkConfig) -> bool:
+def can_be_exported(network: PlacementNetwork) -> TypeGuard[MultilevelNetwork]:
     """Whether a network's steps do not depend on the graph, so that one trace serves all graphs.
 
-    Those of ``autoplace-base`` do not. Groupers form as many groups as the graph asks for, and
+    Those of ``autoplace-base`` do not. The papers' groupers form as many groups as the graph asks for, and
     segment-recurrent attention takes one step per segment; such networks run with torch only.
     """
-    return config.encoder == "multilevel"
+    return isinstance(network, MultilevelNetwork)
 
 
-def export_network(network: PlacementNetwork) -> tuple[bytes, bytes]:
+def export_network(network: MultilevelNetwork) -> tuple[bytes, bytes]:
     """A network as IR: content of the ``.xml`` and of the ``.bin``.
 
     The inputs are those arrays of :func:`~ov_autoplace.policy.inputs.network_inputs` that the network reads,
-    under their own names. Numbers of nodes and edges are dynamic, and so is the number of devices unless the
-    network fixes it. The output is ``scores``, ``float32[N, D]``. A network that looks at its answers is
-    several functions in one file, which share weights: each stage between two looks has inputs
-    (:func:`~ov_autoplace.policy.inputs.stage_inputs`) and outputs of its own.
+    under their own names. Numbers of nodes, edges and devices are dynamic. The output is ``scores``,
+    ``float32[N, D]``. A network that looks at its answers is several functions in one file, which share
+    weights: each stage between two looks has inputs (:func:`~ov_autoplace.policy.inputs.stage_inputs`) and
+    outputs of its own.
 
     Raises:
         CheckpointError: The exported network answers otherwise than the given one on a graph of another size.
     """
     # A copy, since the given one may be in training, on another device, or on DGL, which cannot be traced.
-    copy = PlacementNetwork(replace(network.config, implementation="bag"))
+    copy = MultilevelNetwork(replace(network.config, implementation="bag"))
     copy.load_state_dict(network.state_dict())
     copy.eval()
     model = _converted(copy)
@@ -78,7 +78,7 @@ def export_network(network: PlacementNetwork) -> tuple[bytes, bytes]:
     return graph, constants
 
 
-def _converted(network: PlacementNetwork) -> ov.Model:
+def _converted(network: MultilevelNetwork) -> ov.Model:
     """All stages as functions of one model, each traced by itself: a conversion may join what looks alike."""
     stages = [_converted_stage(network, stage) for stage in range(len(network.multilevel.stages))]
     inputs: dict[str, ov.Node] = {}
@@ -91,9 +91,9 @@ def _converted(network: PlacementNetwork) -> ov.Model:
     return ov.Model(results, list(inputs.values()), network.config.name)
 
 
-def _converted_stage(network: PlacementNetwork, stage: int) -> ov.Model:
+def _converted_stage(network: MultilevelNetwork, stage: int) -> ov.Model:
     nodes, devices = _TRACED
-    graph = _example(network, nodes, devices)
+    graph = policy_graph(Problem.of(_table(nodes, devices)))
     arrays = {name: torch.from_numpy(array) for name, array in network_inputs(graph).items()}
     if stage:
         shapes = (network.config.hidden,), (), (len(LOOK_FEATURES),)
@@ -127,7 +127,7 @@ class _OnArrays(nn.Module):
         names: Of the arrays: the graph's, and the stage's own inputs after them.
     """
 
-    def __init__(self, network: PlacementNetwork, stage: int, names: tuple[str, ...]) -> None:
+    def __init__(self, network: MultilevelNetwork, stage: int, names: tuple[str, ...]) -> None:
         super().__init__()
         self.multilevel = network.multilevel
         self.stage = stage
@@ -193,11 +193,11 @@ def _traced_level(arrays: dict[str, Tensor]) -> LevelBatch:
     return LevelBatch(arcs=arcs, members=members, **arrays)
 
 
-def _compare(network: PlacementNetwork, graph: bytes, constants: bytes) -> None:
+def _compare(network: MultilevelNetwork, graph: bytes, constants: bytes) -> None:
     """Refuse an exported network that does not answer like the torch network on graphs of several sizes."""
     stages = compile_network(graph, constants, network.config.name)
     for nodes, devices in _CHECKED:
-        example = _example(network, nodes, devices)
+        example = policy_graph(Problem.of(_table(nodes, devices)))
         with torch.no_grad():
             expected = network(collate([example])).logits.cpu().numpy()[example.allowed]
         scores = compute_scores(stages, example, network.config.name)[example.allowed]
@@ -207,11 +207,6 @@ def _compare(network: PlacementNetwork, graph: bytes, constants: bytes) -> None:
                 f"the exported network {network.config.name} differs from the torch network by {worst:.1e} "
                 f"on a graph of {len(example)} units; its steps must not depend on the graph that was traced"
             )
-
-
-def _example(network: PlacementNetwork, nodes: int, devices: int) -> PolicyGraph:
-    """A random graph; on as many devices as the network takes."""
-    return policy_graph(Problem.of(_table(nodes, network.config.num_devices or devices)))
 
 
 def _table(nodes: int, devices: int) -> CostTable:

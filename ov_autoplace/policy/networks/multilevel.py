@@ -1,4 +1,4 @@
-"""The encoder and placer of autoplace-base as one module: rounds over the levels, one answer per round."""
+"""The network of autoplace-base: rounds over the levels, one answer per round."""
 
 from __future__ import annotations
 
@@ -10,24 +10,50 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ov_autoplace.policy.config import NetworkConfig
+from ov_autoplace.policy.config import MultilevelConfig
 from ov_autoplace.policy.features import PAIR_FEATURES
 from ov_autoplace.policy.networks.batch import GraphBatch
+from ov_autoplace.policy.networks.distribution import PolicyOutput
 from ov_autoplace.policy.networks.equivariant import Round
+from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, fastest, look_features
 from ov_autoplace.policy.vocabulary import OP_TYPES
 
-__all__ = ["MultilevelNetwork", "fastest_scores", "look_at"]
+__all__ = ["MultilevelNetwork", "Rounds", "fastest_scores", "look_at"]
 
 _OP_TYPE_WIDTH = 16
 _MASKED = -1e9
 _SHARPNESS = 4.0
 
 
-class MultilevelNetwork(nn.Module):
-    """Scores of every pair of unit and device."""
+class MultilevelNetwork(PlacementNetwork):
+    """Decides about every unit by itself; of the answers that it has looked at, the fastest one counts."""
 
-    def __init__(self, config: NetworkConfig) -> None:
+    def __init__(self, config: MultilevelConfig) -> None:
+        super().__init__()
+        self.config: MultilevelConfig = config
+        self.multilevel = Rounds(config)
+
+    def forward(self, batch: GraphBatch, state: Tensor | None = None) -> PolicyOutput:
+        """See :class:`~ov_autoplace.policy.networks.interface.PlacementNetwork`; ``state`` is not used."""
+        answers = self.answers(batch)
+        looked_at = [answers[rounds[-1]] for rounds in self.multilevel.stages]
+        logits = fastest_scores(batch, looked_at) if len(looked_at) > 1 else looked_at[0]
+        units = torch.arange(batch.num_nodes, device=logits.device)
+        return PolicyOutput(
+            logits.masked_fill(~batch.allowed, -torch.inf), units, batch.graph_of, batch.num_graphs
+        )
+
+    def answers(self, batch: GraphBatch) -> list[Tensor]:
+        """Scores of every unit after each round, ``[N, D]``, the last ones final; forbidden = very low."""
+        answers: list[Tensor] = self.multilevel(batch)
+        return answers
+
+
+class Rounds(nn.Module):
+    """Scores of every pair of unit and device, better ones in each round."""
+
+    def __init__(self, config: MultilevelConfig) -> None:
         super().__init__()
         hidden = config.hidden
         self.op_type = nn.Embedding(len(OP_TYPES), _OP_TYPE_WIDTH) if config.op_types else None

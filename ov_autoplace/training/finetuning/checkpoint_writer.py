@@ -10,7 +10,7 @@ import safetensors.torch
 
 from ov_autoplace.policy.card import CONSTANTS, GRAPH, WEIGHTS, Card, read_file, write_checkpoint
 from ov_autoplace.policy.networks.checkpoint import save_checkpoint
-from ov_autoplace.policy.networks.network import PlacementNetwork
+from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.reweighting import exchange_weights
 
 __all__ = ["CheckpointWriter"]

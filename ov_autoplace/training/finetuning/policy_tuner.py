@@ -12,7 +12,8 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
-from ov_autoplace.policy.networks.network import PlacementNetwork, superposition_parameters
+from ov_autoplace.policy.networks.interface import PlacementNetwork
+from ov_autoplace.policy.networks.network import superposition_parameters
 from ov_autoplace.training.finetuning.exploration import explore
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import ZERO_SHOT, TuningTask

@@ -23,7 +23,8 @@ from ov_autoplace.training.finetuning.result import FinetuneResult
 from ov_autoplace.training.finetuning.rounds import TuningRounds
 from ov_autoplace.training.finetuning.setup import check_same_run, checked_values, load_task, network_of
 from ov_autoplace.training.finetuning.task import TuningTask
-from ov_autoplace.training.state import load_state, load_training, training_bytes
+from ov_autoplace.training.state import load_training, training_bytes
+from ov_autoplace.training.state_file import load_state
 
 __all__ = ["run"]
 

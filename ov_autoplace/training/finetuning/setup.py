@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,10 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import read_model
 from ov_autoplace.errors import CheckpointError, ProfilingError, TrainingError
-from ov_autoplace.policy.config import CONFIGS
+from ov_autoplace.policy.config import config_named
 from ov_autoplace.policy.networks.checkpoint import load_network
-from ov_autoplace.policy.networks.network import PlacementNetwork, make_network
+from ov_autoplace.policy.networks.interface import PlacementNetwork
+from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.preparing import profiled_model
 from ov_autoplace.training.finetuning.request import FinetuneRequest, Source
@@ -33,14 +33,7 @@ def network_of(request: FinetuneRequest, num_devices: int) -> PlacementNetwork:
         TrainingError: There is no such configuration.
     """
     if request.checkpoint is None:
-        if request.network not in CONFIGS:
-            raise TrainingError(
-                f"there is no configuration {request.network!r}; there are {', '.join(CONFIGS)}"
-            )
-        config = CONFIGS[request.network]
-        if config.num_devices is not None:
-            config = replace(config, num_devices=num_devices)
-        return make_network(config, request.options.seed)
+        return make_network(config_named(request.network).for_devices(num_devices), request.options.seed)
     network = load_network(request.checkpoint)
     if network.config.num_devices not in (None, num_devices):
         raise CheckpointError(

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ov_autoplace.errors import OptionError
-from ov_autoplace.policy.config import NetworkConfig
+from ov_autoplace.policy.config import ComposedConfig
 from ov_autoplace.policy.features import PAIR_FEATURES
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.messages import Topology, propagate
@@ -23,19 +22,17 @@ from ov_autoplace.policy.vocabulary import OP_TYPES
 __all__ = ["GcnEncoder", "SageEncoder", "input_width", "make_encoder", "unit_inputs"]
 
 
-def input_width(config: NetworkConfig) -> int:
+def input_width(config: ComposedConfig) -> int:
     """Columns of :func:`unit_inputs`."""
     width = len(NODE_FEATURES)
     if config.op_types:
         width += len(OP_TYPES)
     if config.reads_costs:
-        if config.num_devices is None:
-            raise OptionError("an encoder that reads costs unit by unit needs a number of devices")
         width += config.num_devices * len(PAIR_FEATURES)
     return width
 
 
-def unit_inputs(batch: GraphBatch, config: NetworkConfig) -> Tensor:
+def unit_inputs(batch: GraphBatch, config: ComposedConfig) -> Tensor:
     """What ``gcn`` and ``sage`` see of each unit, ``float32[N, input_width(config)]``.
 
     The structure; the op type as one-hot; the costs on all devices side by side where the configuration reads
@@ -57,7 +54,7 @@ class GcnEncoder(nn.Module):
     layer. The states are normalised at the end, so that they still count beside what later steps add.
     """
 
-    def __init__(self, config: NetworkConfig) -> None:
+    def __init__(self, config: ComposedConfig) -> None:
         super().__init__()
         self.config = config
         hidden = config.hidden
@@ -96,7 +93,7 @@ class _Norm:
 class _Convolution(nn.Module):
     """``D^-1/2 (A + A^T + I) D^-1/2 Z W``, with a W of its own for each of the three terms."""
 
-    def __init__(self, config: NetworkConfig) -> None:
+    def __init__(self, config: ComposedConfig) -> None:
         super().__init__()
         self.implementation = config.implementation
         self.own = nn.Linear(config.hidden, config.hidden)
@@ -124,7 +121,7 @@ class SageEncoder(nn.Module):
     Producers and consumers are pooled apart, since a placement depends on the direction of data.
     """
 
-    def __init__(self, config: NetworkConfig) -> None:
+    def __init__(self, config: ComposedConfig) -> None:
         super().__init__()
         self.config = config
         self.enter = nn.Linear(input_width(config), config.hidden)
@@ -140,7 +137,7 @@ class SageEncoder(nn.Module):
 
 
 class _SageLayer(nn.Module):
-    def __init__(self, config: NetworkConfig) -> None:
+    def __init__(self, config: ComposedConfig) -> None:
         super().__init__()
         hidden = config.hidden
         self.implementation = config.implementation
@@ -156,6 +153,6 @@ class _SageLayer(nn.Module):
         return merged
 
 
-def make_encoder(config: NetworkConfig) -> GcnEncoder | SageEncoder:
+def make_encoder(config: ComposedConfig) -> GcnEncoder | SageEncoder:
     """The encoder that ``config.encoder`` names: ``gcn`` or ``sage``."""
     return GcnEncoder(config) if config.encoder == "gcn" else SageEncoder(config)

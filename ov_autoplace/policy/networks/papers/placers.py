@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ov_autoplace.errors import OptionError
-from ov_autoplace.policy.config import NetworkConfig
+from ov_autoplace.policy.config import ComposedConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.papers.groupers import Grouping
 from ov_autoplace.policy.networks.papers.superposition import Superposition
@@ -20,7 +20,7 @@ __all__ = ["AttentionPlacer", "MlpPlacer", "make_placer"]
 class _Conditioned(nn.Module):
     """What both placers share: the factors that superposition puts before each layer."""
 
-    def __init__(self, config: NetworkConfig) -> None:
+    def __init__(self, config: ComposedConfig) -> None:
         super().__init__()
         self.superposition = Superposition(config) if config.superposition else None
 
@@ -35,10 +35,10 @@ class _Conditioned(nn.Module):
 class MlpPlacer(_Conditioned):
     """Two linear layers, row by row (HSDAG, arXiv 2405.14185, step 6)."""
 
-    def __init__(self, config: NetworkConfig) -> None:
+    def __init__(self, config: ComposedConfig) -> None:
         super().__init__(config)
         self.first = nn.Linear(config.hidden, config.hidden)
-        self.second = nn.Linear(config.hidden, _devices(config))
+        self.second = nn.Linear(config.hidden, config.num_devices)
 
     def forward(self, z_rows: Tensor, batch: GraphBatch, grouping: Grouping) -> Tensor:
         """Logits of the M rows, ``[M, D]``, forbidden devices among them.
@@ -62,7 +62,7 @@ class AttentionPlacer(_Conditioned):
     are not encoded again: the encoder has seen them.
     """
 
-    def __init__(self, config: NetworkConfig) -> None:
+    def __init__(self, config: ComposedConfig) -> None:
         super().__init__(config)
         if config.hidden % config.heads:
             raise OptionError(f"hidden is {config.hidden}; it has to be a multiple of heads, {config.heads}")
@@ -71,7 +71,7 @@ class AttentionPlacer(_Conditioned):
             _AttentionLayer(config.hidden, config.heads) for _ in range(config.placer_layers)
         )
         self.norm = nn.LayerNorm(config.hidden)
-        self.decide = nn.Linear(config.hidden, _devices(config))
+        self.decide = nn.Linear(config.hidden, config.num_devices)
 
     def forward(self, z_rows: Tensor, batch: GraphBatch, grouping: Grouping) -> Tensor:
         """As :meth:`MlpPlacer.forward`."""
@@ -159,12 +159,6 @@ class _AttentionLayer(nn.Module):
         return x.reshape(segments, places, self.heads, hidden // self.heads).transpose(1, 2)
 
 
-def _devices(config: NetworkConfig) -> int:
-    if config.num_devices is None:
-        raise OptionError(f"the {config.placer} placer needs to know the number of devices")
-    return config.num_devices
-
-
-def make_placer(config: NetworkConfig) -> MlpPlacer | AttentionPlacer:
+def make_placer(config: ComposedConfig) -> MlpPlacer | AttentionPlacer:
     """The placer that ``config.placer`` names: ``mlp`` or ``attention``."""
     return MlpPlacer(config) if config.placer == "mlp" else AttentionPlacer(config)

@@ -1,4 +1,4 @@
-#include "ov_autoplace/circle_trees.hpp"
+#include "ov_autoplace/cycle_trees.hpp"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ constexpr std::int32_t none = Parts::none;
 
 }  // namespace
 
-CircleTrees::CircleTrees(const PartitionGraph& graph, Parts& parts)
+CycleTrees::CycleTrees(const PartitionGraph& graph, Parts& parts)
     : m_graph(graph),
       m_parts(parts),
       m_loose(graph.size()),
@@ -28,38 +28,38 @@ CircleTrees::CircleTrees(const PartitionGraph& graph, Parts& parts)
 }
 
 template <class Use>
-void CircleTrees::for_each_edge(const Edges& edges, std::int32_t part, const Use& use) {
-    const std::int32_t circle = m_parts.circle[part];
+void CycleTrees::for_each_edge(const Edges& edges, std::int32_t part, const Use& use) {
+    const std::int32_t cycle = m_parts.cycle[part];
     for (std::int32_t node = m_parts.first[part]; node != none; node = m_parts.next[node]) {
         m_work += 1 + edges.offsets[node + 1] - edges.offsets[node];
         for (std::int32_t k = edges.offsets[node]; k < edges.offsets[node + 1]; ++k) {
             const std::int32_t end = edges.ends[k], other = m_parts.part[end];
-            if (other == none || other == part || m_parts.circle[other] != circle) continue;
+            if (other == none || other == part || m_parts.cycle[other] != cycle) continue;
             if (use(node, end, other)) return;
         }
     }
 }
 
-void CircleTrees::start() {
+void CycleTrees::start() {
     m_work = m_visited = 0;
     std::fill(m_order.begin(), m_order.end(), none);
     std::fill(m_loose.begin(), m_loose.end(), std::uint8_t{0});
     for (Tree& tree : m_trees) tree.suspects.clear();
-    const std::size_t circles = m_parts.circle_parts.size();
-    m_root.assign(circles, none);
+    const std::size_t cycles = m_parts.cycle_parts.size();
+    m_root.assign(cycles, none);
     std::vector<std::int32_t>& begin = m_row;
-    begin.assign(circles + 1, 0);
-    for (std::size_t c = 0; c < circles; ++c) begin[c + 1] = begin[c] + m_parts.circle_parts[c];
+    begin.assign(cycles + 1, 0);
+    for (std::size_t c = 0; c < cycles; ++c) begin[c + 1] = begin[c] + m_parts.cycle_parts[c];
     m_left.resize(m_parts.count);
-    for (std::int32_t part = 0; part < m_parts.count; ++part) m_left[begin[m_parts.circle[part]]++] = part;
-    for (std::size_t c = 0, first = 0; c < circles; ++c) {
-        const auto count = static_cast<std::size_t>(m_parts.circle_parts[c]);
-        if (count > 0) grow_circle(&m_left[first], count);
+    for (std::int32_t part = 0; part < m_parts.count; ++part) m_left[begin[m_parts.cycle[part]]++] = part;
+    for (std::size_t c = 0, first = 0; c < cycles; ++c) {
+        const auto count = static_cast<std::size_t>(m_parts.cycle_parts[c]);
+        if (count > 0) grow_cycle(&m_left[first], count);
         first += count;
     }
 }
 
-void CircleTrees::split(std::int32_t from, std::int32_t to) {
+void CycleTrees::split(std::int32_t from, std::int32_t to) {
     for (Tree& tree : m_trees) {
         tree.level[to] = tree.level[from];
         const bool moves = tree.near[from] != none && m_parts.part[tree.near[from]] == to;
@@ -70,18 +70,18 @@ void CircleTrees::split(std::int32_t from, std::int32_t to) {
     }
 }
 
-const std::vector<std::int32_t>& CircleTrees::renew(std::int32_t circle) {
+const std::vector<std::int32_t>& CycleTrees::renew(std::int32_t cycle) {
     m_retired.clear();
-    for (Tree& tree : m_trees) settle(tree, circle);
-    if (m_parts.circle_parts[circle] == 1) {
-        m_parts.circle[m_root[circle]] = none;
-        m_retired.push_back(m_root[circle]);
+    for (Tree& tree : m_trees) settle(tree, cycle);
+    if (m_parts.cycle_parts[cycle] == 1) {
+        m_parts.cycle[m_root[cycle]] = none;
+        m_retired.push_back(m_root[cycle]);
     }
     return m_retired;
 }
 
-// Where a part stands in a tree at some level; see the head of the header.
-std::int64_t CircleTrees::order_at(const Tree& tree, std::int32_t part, std::int32_t level) const {
+// Where a part is in a tree at some level; see the head of the header.
+std::int64_t CycleTrees::order_at(const Tree& tree, std::int32_t part, std::int32_t level) const {
     std::int32_t within = 0;
     if (m_parts.is_single(part)) {
         const std::int32_t node = m_parts.first[part];
@@ -90,25 +90,25 @@ std::int64_t CircleTrees::order_at(const Tree& tree, std::int32_t part, std::int
     return static_cast<std::int64_t>(level) << 32 | within;
 }
 
-std::int64_t CircleTrees::order_of(const Tree& tree, std::int32_t part) const {
-    if (part == m_root[m_parts.circle[part]]) return 0;  // before all others, also as a single node
+std::int64_t CycleTrees::order_of(const Tree& tree, std::int32_t part) const {
+    if (part == m_root[m_parts.cycle[part]]) return 0;  // before all others, also as a single node
     return order_at(tree, part, tree.level[part]);
 }
 
-// Makes the largest of a circle's parts its root, and grows both trees.
-void CircleTrees::grow_circle(const std::int32_t* parts, std::size_t count) {
+// Makes the largest of a cycle's parts its root, and grows both trees.
+void CycleTrees::grow_cycle(const std::int32_t* parts, std::size_t count) {
     std::int32_t root = parts[0];
     for (std::size_t i = 1; i < count; ++i) {
         if (m_parts.size[parts[i]] > m_parts.size[root]) root = parts[i];
     }
-    m_root[m_parts.circle[root]] = root;
+    m_root[m_parts.cycle[root]] = root;
     for (Tree& tree : m_trees) grow(tree, parts, count);
 }
 
-// Level by level from the root; every part is reached, as the circle closes.
-void CircleTrees::grow(Tree& tree, const std::int32_t* parts, std::size_t count) {
+// Level by level from the root; every part is reached, as the cycle closes.
+void CycleTrees::grow(Tree& tree, const std::int32_t* parts, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) m_loose[parts[i]] = 1;
-    const std::int32_t root = m_root[m_parts.circle[parts[0]]];
+    const std::int32_t root = m_root[m_parts.cycle[parts[0]]];
     m_loose[root] = 0;
     tree.near[root] = none;
     m_next_row.assign(1, root);
@@ -132,16 +132,16 @@ void CircleTrees::grow(Tree& tree, const std::int32_t* parts, std::size_t count)
     }
 }
 
-// Finds new places in a tree for what has lost its own; what finds none leaves the circle.
-void CircleTrees::settle(Tree& tree, std::int32_t circle) {
-    find_loose(tree, circle);
+// Finds new places in a tree for what has lost its own; what finds none leaves the cycle.
+void CycleTrees::settle(Tree& tree, std::int32_t cycle) {
+    find_loose(tree, cycle);
     hang_up_loose(tree);
-    if (!m_left.empty()) leave(circle);
+    if (!m_left.empty()) leave(cycle);
 }
 
 // Collects the parts that must move down in the order: one after the other, so that whoever may be a parent
 // is known to stay.
-void CircleTrees::find_loose(Tree& tree, std::int32_t circle) {
+void CycleTrees::find_loose(Tree& tree, std::int32_t cycle) {
     m_found_loose.clear();
     m_heap.clear();
     const auto suspect = [&](std::int32_t part) {
@@ -149,7 +149,7 @@ void CircleTrees::find_loose(Tree& tree, std::int32_t circle) {
         std::push_heap(m_heap.begin(), m_heap.end());
     };
     for (const std::int32_t part : tree.suspects) {
-        if (m_parts.circle[part] == circle && part != m_root[circle]) suspect(part);
+        if (m_parts.cycle[part] == cycle && part != m_root[cycle]) suspect(part);
     }
     tree.suspects.clear();
     while (!m_heap.empty()) {
@@ -169,13 +169,13 @@ void CircleTrees::find_loose(Tree& tree, std::int32_t circle) {
     }
 }
 
-bool CircleTrees::has_parent(const Tree& tree, std::int32_t part) const {
+bool CycleTrees::has_parent(const Tree& tree, std::int32_t part) const {
     if (tree.near[part] == none) return false;
     const std::int32_t parent = m_parts.part[tree.far[part]];
     return !m_loose[parent] && order_of(tree, parent) < order_of(tree, part);
 }
 
-bool CircleTrees::find_parent(Tree& tree, std::int32_t part) {
+bool CycleTrees::find_parent(Tree& tree, std::int32_t part) {
     tree.near[part] = none;
     const std::int64_t order = order_of(tree, part);
     for_each_edge(tree.to_parents, part, [&](std::int32_t node, std::int32_t end, std::int32_t parent) {
@@ -188,7 +188,7 @@ bool CircleTrees::find_parent(Tree& tree, std::int32_t part) {
 }
 
 // Dijkstra's algorithm over the loose parts. Puts those that it does not reach into m_left.
-void CircleTrees::hang_up_loose(Tree& tree) {
+void CycleTrees::hang_up_loose(Tree& tree) {
     m_heap.clear();
     const auto level_below = [&](std::int32_t parent, std::int32_t part) {
         return tree.level[parent] + !m_parts.is_single(part);
@@ -233,23 +233,23 @@ void CircleTrees::hang_up_loose(Tree& tree) {
     }
 }
 
-// Takes m_left out of its circle; there may be circles in it. What stays keeps its place in both trees:
+// Takes m_left out of its cycle; there may be cycles in it. What stays keeps its place in both trees:
 // whoever reaches the root over a part that left would have left with it, and so upside down.
-void CircleTrees::leave(std::int32_t circle) {
-    const std::int32_t former = m_parts.new_circle();
+void CycleTrees::leave(std::int32_t cycle) {
+    const std::int32_t former = m_parts.new_cycle();
     m_root.push_back(none);
-    for (const std::int32_t part : m_left) m_parts.circle[part] = former;
-    m_parts.circle_parts[circle] -= static_cast<std::int32_t>(m_left.size());
+    for (const std::int32_t part : m_left) m_parts.cycle[part] = former;
+    m_parts.cycle_parts[cycle] -= static_cast<std::int32_t>(m_left.size());
     if (m_left.size() == 1) {
-        m_parts.circle[m_left[0]] = none;
+        m_parts.cycle[m_left[0]] = none;
         m_retired.push_back(m_left[0]);
     } else {
-        find_circles(m_left, former);
+        find_cycles(m_left, former);
     }
 }
 
-// Tarjan's algorithm over the parts of a former circle.
-void CircleTrees::find_circles(const std::vector<std::int32_t>& parts, std::int32_t circle) {
+// Tarjan's algorithm over the parts of a former cycle.
+void CycleTrees::find_cycles(const std::vector<std::int32_t>& parts, std::int32_t cycle) {
     const Edges& outputs = m_trees[0].to_children;
     const std::int32_t first = m_visited;
     const auto enter_part = [&](std::int32_t part) {
@@ -265,7 +265,7 @@ void CircleTrees::find_circles(const std::vector<std::int32_t>& parts, std::int3
             if (m_at_edge[part] < outputs.offsets[node + 1]) {
                 const std::int32_t end = m_parts.part[outputs.ends[m_at_edge[part]++]];
                 ++m_work;
-                if (end != none && m_parts.circle[end] == circle && end != part) return end;
+                if (end != none && m_parts.cycle[end] == cycle && end != part) return end;
                 continue;
             }
             node = m_parts.next[node];
@@ -274,7 +274,7 @@ void CircleTrees::find_circles(const std::vector<std::int32_t>& parts, std::int3
         return none;
     };
     for (const std::int32_t start : parts) {
-        if (m_parts.circle[start] != circle) continue;
+        if (m_parts.cycle[start] != cycle) continue;
         enter_part(start);
         while (!m_path.empty()) {
             const std::int32_t part = m_path.back(), next = next_part(part);
@@ -294,19 +294,19 @@ void CircleTrees::find_circles(const std::vector<std::int32_t>& parts, std::int3
 }
 
 // The parts above `part` on the stack wait for each other.
-void CircleTrees::close_component(std::int32_t part) {
+void CycleTrees::close_component(std::int32_t part) {
     std::size_t begin = m_stack.size() - 1;
     while (m_stack[begin] != part) --begin;
     const std::size_t count = m_stack.size() - begin;
     if (count == 1) {
-        m_parts.circle[part] = none;
+        m_parts.cycle[part] = none;
         m_retired.push_back(part);
     } else {
-        const std::int32_t circle = m_parts.new_circle();
+        const std::int32_t cycle = m_parts.new_cycle();
         m_root.push_back(none);
-        m_parts.circle_parts[circle] = static_cast<std::int32_t>(count);
-        for (std::size_t i = begin; i < m_stack.size(); ++i) m_parts.circle[m_stack[i]] = circle;
-        grow_circle(&m_stack[begin], count);
+        m_parts.cycle_parts[cycle] = static_cast<std::int32_t>(count);
+        for (std::size_t i = begin; i < m_stack.size(); ++i) m_parts.cycle[m_stack[i]] = cycle;
+        grow_cycle(&m_stack[begin], count);
     }
     m_stack.resize(begin);
 }

@@ -1,20 +1,20 @@
-// The Partitioner's search for circles: subgraphs that wait for each other.
+// The Partitioner's search for cycles: subgraphs that wait for each other.
 #include <algorithm>
 
 #include "ov_autoplace/partition.hpp"
 
 namespace ov_autoplace {
 
-// Appends the circles among the subgraphs of a connected list of nodes; with_loops also the single subgraphs
+// Appends the cycles among the subgraphs of a connected list of nodes; with_loops also the single subgraphs
 // that have a boundary inside.
-void Partitioner::find_circles(const Circle& within, bool with_loops, std::vector<Circle>& found) {
+void Partitioner::find_cycles(const Cycle& within, bool with_loops, std::vector<Cycle>& found) {
     const bool all_peeled = peel(within);
     if (!all_peeled) find_strong_components();
-    keep_circles(within, with_loops, found);
+    keep_cycles(within, with_loops, found);
 }
 
 // Takes subgraphs away that wait for none of the others, again and again; true when none is left.
-bool Partitioner::peel(const Circle& within) {
+bool Partitioner::peel(const Cycle& within) {
     for (const std::int32_t root : m_roots) {
         m_waits[root] = m_out_end[root] = 0;
         m_flag[root] = 0;
@@ -94,7 +94,7 @@ void Partitioner::find_strong_components() {
     }
 }
 
-void Partitioner::keep_circles(const Circle& within, bool with_loops, std::vector<Circle>& found) {
+void Partitioner::keep_cycles(const Cycle& within, bool with_loops, std::vector<Cycle>& found) {
     const std::size_t first = found.size();
     std::vector<std::int32_t>& id_of_component = m_queue;
     id_of_component.assign(m_component_size.size(), -1);
@@ -102,49 +102,49 @@ void Partitioner::keep_circles(const Circle& within, bool with_loops, std::vecto
         const std::int32_t component = m_component[root];
         const std::int32_t subgraphs = component < 0 ? 1 : m_component_size[component];
         if (subgraphs == 1 && !(with_loops && m_flag[root])) {
-            m_circle[root] = -1;
+            m_cycle[root] = -1;
         } else if (component >= 0 && id_of_component[component] >= 0) {
-            m_circle[root] = id_of_component[component];
+            m_cycle[root] = id_of_component[component];
         } else {
-            m_circle[root] = m_next_id++;
-            if (component >= 0) id_of_component[component] = m_circle[root];
-            found.push_back(Circle{0, 0, 0, 0, m_circle[root], subgraphs, within.rounds});
+            m_cycle[root] = m_next_id++;
+            if (component >= 0) id_of_component[component] = m_cycle[root];
+            found.push_back(Cycle{0, 0, 0, 0, m_cycle[root], subgraphs, within.rounds});
         }
     }
-    if (found.size() > first) copy_circles(within, &found[first], found.size() - first);
+    if (found.size() > first) copy_cycles(within, &found[first], found.size() - first);
 }
 
-// Gives circles with ascending ids their nodes and edges.
-void Partitioner::copy_circles(const Circle& within, Circle* circles, std::size_t count) {
-    const std::int32_t first_id = circles[0].id;
+// Gives cycles with ascending ids their nodes and edges.
+void Partitioner::copy_cycles(const Cycle& within, Cycle* cycles, std::size_t count) {
+    const std::int32_t first_id = cycles[0].id;
     for (std::size_t i = within.nodes_begin; i < within.nodes_end; ++i) {
-        const std::int32_t id = m_circle_of[m_nodes[i]] = m_circle[m_root[m_nodes[i]]];
-        if (id >= 0) ++circles[id - first_id].nodes_end;
+        const std::int32_t id = m_cycle_of[m_nodes[i]] = m_cycle[m_root[m_nodes[i]]];
+        if (id >= 0) ++cycles[id - first_id].nodes_end;
     }
     for (std::size_t i = within.edges_begin; i < within.edges_end; ++i) {
         const Edge edge = m_edges[i];
-        const std::int32_t id = m_circle_of[edge.node];
-        if (id >= 0 && m_circle_of[edge.source] == id) ++circles[id - first_id].edges_end;
+        const std::int32_t id = m_cycle_of[edge.node];
+        if (id >= 0 && m_cycle_of[edge.source] == id) ++cycles[id - first_id].edges_end;
     }
     std::size_t nodes = m_nodes.size(), edges = m_edges.size();
     for (std::size_t c = 0; c < count; ++c) {
-        circles[c].nodes_begin = nodes;
-        nodes += circles[c].nodes_end;
-        circles[c].nodes_end = circles[c].nodes_begin;
-        circles[c].edges_begin = edges;
-        edges += circles[c].edges_end;
-        circles[c].edges_end = circles[c].edges_begin;
+        cycles[c].nodes_begin = nodes;
+        nodes += cycles[c].nodes_end;
+        cycles[c].nodes_end = cycles[c].nodes_begin;
+        cycles[c].edges_begin = edges;
+        edges += cycles[c].edges_end;
+        cycles[c].edges_end = cycles[c].edges_begin;
     }
     m_nodes.resize(nodes);
     m_edges.resize(edges);
     for (std::size_t i = within.nodes_begin; i < within.nodes_end; ++i) {
-        const std::int32_t id = m_circle_of[m_nodes[i]];
-        if (id >= 0) m_nodes[circles[id - first_id].nodes_end++] = m_nodes[i];
+        const std::int32_t id = m_cycle_of[m_nodes[i]];
+        if (id >= 0) m_nodes[cycles[id - first_id].nodes_end++] = m_nodes[i];
     }
     for (std::size_t i = within.edges_begin; i < within.edges_end; ++i) {
         const Edge edge = m_edges[i];
-        const std::int32_t id = m_circle_of[edge.node];
-        if (id >= 0 && m_circle_of[edge.source] == id) m_edges[circles[id - first_id].edges_end++] = edge;
+        const std::int32_t id = m_cycle_of[edge.node];
+        if (id >= 0 && m_cycle_of[edge.source] == id) m_edges[cycles[id - first_id].edges_end++] = edge;
     }
 }
 

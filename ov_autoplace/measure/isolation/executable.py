@@ -1,0 +1,135 @@
+"""A model compiled in the child process, with the interface of ``_core.Executable``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ov_autoplace._base.arrays import FloatArray, frozen_array
+from ov_autoplace._core import ProfilerError
+from ov_autoplace.measure.isolation.child import PATIENCE, Child
+from ov_autoplace.measure.isolation.process import ProcessEndedError, WorkerProcess
+
+__all__ = ["IsolatedExecutable", "IsolatedNodeTime"]
+
+# The slowest that weights are compiled on any device, in bytes per second.
+_COMPILE_RATE = 10e6
+
+
+@dataclass(frozen=True)
+class IsolatedNodeTime:
+    """See ``_core.NodeTime``; the order is that in which the child tells them."""
+
+    name: str
+    subgraph: int
+    type: str
+    exec_type: str
+    status: str
+    original_names: list[str]
+    consumers: list[str]
+    layout: str
+    precision: str
+    seconds: float
+
+
+class IsolatedExecutable:
+    """See ``_core.Executable``.
+
+    When the child has ended since, the next use compiles the model again. An executable during whose work the
+    child died or hung is never tried again.
+
+    Attributes:
+        number: What the child knows it by.
+        slowest: Seconds of the slowest inference so far.
+        subgraphs: Number of submodels that HETERO made, else 1.
+        compile_seconds: How long the last compilation took.
+        execution_devices: As the device tells them.
+    """
+
+    def __init__(self, child: Child, recipe: Mapping[str, Any]) -> None:
+        self._child = child
+        self._recipe = recipe
+        self._process: WorkerProcess | None = None
+        self._failure = ""
+        self.number = -1
+        self.slowest = 0.0
+        self.subgraphs = 1
+        self.compile_seconds = 0.0
+        self.execution_devices: list[str] = []
+
+    def __del__(self) -> None:
+        self._child.forget(self._process, self.number)
+
+    def run(self, runs: int, warmup: int = 1, asynchronous: bool = False, inferences: int = 1) -> FloatArray:
+        """Seconds per inference of each run, ``float64[runs]``; see ``_core.Executable.run``.
+
+        Raises:
+            ProfilerError: An inference fails, or the child dies or hangs.
+        """
+        how = {"runs": runs, "warmup": warmup, "asynchronous": asynchronous, "inferences": inferences}
+        silence = self._child.silence
+        seconds = silence + (warmup + runs * inferences) * (PATIENCE * self.slowest or silence)
+        _, payload = self._use(seconds, call="run", **how)
+        samples = frozen_array(np.frombuffer(payload, dtype=np.float64), np.float64)
+        self.slowest = max(self.slowest, float(samples.max(initial=0.0)))
+        return samples
+
+    def node_times(self) -> list[IsolatedNodeTime]:
+        """What each node took; see ``_core.Executable.node_times``.
+
+        Raises:
+            ProfilerError: The device cannot tell, or the child dies or hangs.
+        """
+        answer, _ = self._use(self._child.silence, call="node_times")
+        return [IsolatedNodeTime(*node) for node in answer["nodes"]]
+
+    def ensure_compiled(self) -> None:
+        """Compile the model, unless the present child holds it.
+
+        Raises:
+            ProfilerError: It cannot be compiled, or the child died or hung with it, now or before.
+        """
+        child = self._child
+        while not self._failure and self._process is not (process := child.running()):
+            self.number = child.next_number()
+            size = _size(Path(self._recipe["xml_path"]).with_suffix(".bin"))
+            seconds = child.silence + size / _COMPILE_RATE + PATIENCE * child.longest_compilation
+            try:
+                answer, _ = child.ask(seconds, call="compile", number=self.number, **self._recipe)
+            except ProcessEndedError as cause:
+                if not cause.was_idle:
+                    self.blame("compiled", cause)
+                continue
+            self._process = process
+            self.subgraphs = answer["subgraphs"]
+            self.compile_seconds = answer["compile_seconds"]
+            self.execution_devices = answer["execution_devices"]
+            child.longest_compilation = max(child.longest_compilation, self.compile_seconds)
+        if self._failure:
+            raise ProfilerError(self._failure)
+
+    def blame(self, did: str, cause: ProcessEndedError) -> str:
+        """Never run this again; the sentence that says why."""
+        self._failure = f"the process that {did} it on {self._recipe['device']} {cause}"
+        return self._failure
+
+    def _use(self, seconds: float, **request: Any) -> tuple[dict[str, Any], bytes]:
+        with self._child.lock:
+            while True:
+                self.ensure_compiled()
+                try:
+                    return self._child.ask(seconds, number=self.number, **request)
+                except ProcessEndedError as cause:
+                    if not cause.was_idle:
+                        raise ProfilerError(self.blame("ran", cause)) from None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

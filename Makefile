@@ -40,8 +40,8 @@ test: $(VENV)/test/stamp
 	$(VENV)/test/bin/python -m pytest $(PYTEST_ARGS)
 
 test-all: $(VENV)/test-all/stamp
-	$(VENV)/test-all/bin/python -m pytest --require torch --require bokeh --require metis $(PYTEST_ARGS)
-	$(VENV)/test-all/bin/python -m pytest tests/bench
+	$(VENV)/test-all/bin/python -m pytest --require torch --require bokeh $(PYTEST_ARGS)
+	$(VENV)/test-all/bin/python -m pytest tests/bench --require torch --require metis
 
 lint: $(VENV)/lint/stamp
 	$(VENV)/lint/bin/ruff check --no-cache .

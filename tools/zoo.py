@@ -36,7 +36,15 @@ from networks import (
 )
 from networks.builder import NetworkBuilder, Weights
 
-__all__ = ["FAMILIES", "HELD_OUT_FAMILIES", "NAMES", "TRAINING_FAMILIES", "build", "build_scaled"]
+__all__ = [
+    "FAMILIES",
+    "HELD_OUT_FAMILIES",
+    "NAMES",
+    "TRAINING_FAMILIES",
+    "build",
+    "build_scaled",
+    "network_of",
+]
 
 
 class _Network(NamedTuple):
@@ -140,6 +148,11 @@ def build(
     return network.builder(config, NetworkBuilder(seed, network.weight_type, weights))
 
 
+def network_of(family: str) -> str:
+    """Name of the network of a family that :func:`build` knows."""
+    return _NETWORK_OF.get(family, family)
+
+
 def build_scaled(
     family: str, num_ops: int, seed: int = 0, weights: Weights = "untouched", **fixed: Any
 ) -> ov.Model:
@@ -159,7 +172,7 @@ def build_scaled(
     """
     if family not in FAMILIES:
         raise ValueError(f"the zoo has no family {family!r}; it has {', '.join(FAMILIES)}")
-    network = _NETWORKS[_NETWORK_OF.get(family, family)]
+    network = _NETWORKS[network_of(family)]
     halves = np.random.default_rng((seed, 1)).random() < 0.5
 
     def model_of(depth: int) -> ov.Model:

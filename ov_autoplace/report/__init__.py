@@ -5,7 +5,7 @@ canvas, so that thousands of ops are no elements of the page; its script is 1.3 
 needs neither WebGL nor ``eval``, so that the page's Content-Security-Policy can forbid everything but its own
 two scripts, named by their hashes; its licence is BSD-3.
 
-Imports ``baselines`` and below.
+Imports ``training`` and below.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from suite_result import Case, Ratio, Result, Table
+from harness.result import Case, Ratio, Result, Table
 
 
 def result_of(*ratios: Ratio, **fields: Any) -> Result:
-    return Result("A title", "python tools/bench/it.py", ratios=ratios, **fields)
+    return Result("A title", ratios=ratios, command="python tools/bench/it.py", **fields)
 
 
 def record_of(result: Result | None, extent: str = "quick, seed 0", failure: str = "") -> dict[str, Any]:

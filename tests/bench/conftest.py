@@ -1,4 +1,4 @@
-"""The benchmarks are scripts, not a package."""
+"""The benchmarks are no package: their folder is on the path."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""How the benchmark of predictions measures placements: in the profile's mood, twice, and what that says."""
+"""How the benchmark of predictions measures placements: at the profile's speed, twice, and what that says."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import cycle
 
-import accuracy
 import numpy as np
 import pytest
+
+from sections import accuracy
 
 
 class Alternating:
@@ -24,7 +25,7 @@ class Alternating:
         return np.full(runs, self._seconds * (self._factor if slow else 1.0))
 
 
-def test_rounds_in_the_mood_of_the_profile_count_and_no_others() -> None:
+def test_rounds_at_the_speed_of_the_profile_count_and_no_others() -> None:
     """One thread loses more than two in the slow state, which no single factor takes back."""
     executables = [Alternating(1e-3, 1.8), Alternating(1.2e-3, 1.25), Alternating(2e-3, 1.4), None]
     seconds, drift = accuracy.in_turns(executables, np.array([1e-3, 1.2e-3]))  # type: ignore[arg-type]
@@ -42,20 +43,3 @@ def test_the_ceiling_is_what_two_measurements_agree_on_and_the_score_counts_thei
     assert accuracy.rank_correlation(trials) == pytest.approx(1.0)
     remark = accuracy.models_remark({"some": trials})
     assert "at least 0.85 on 100%; the measurements' own is on 0%" in remark
-
-
-def test_a_network_is_built_once_where_a_folder_keeps_it(monkeypatch, tmp_path) -> None:
-    built: list[str] = []
-    build = accuracy.zoo.build
-
-    def build_and_tell(name: str, size: str) -> object:
-        built.append(name)
-        return build(name, size)
-
-    monkeypatch.setattr(accuracy.zoo, "build", build_and_tell)
-    monkeypatch.setenv(accuracy.CACHE_VARIABLE, str(tmp_path))
-    names = [
-        [op.get_friendly_name() for op in accuracy.build("unet", "small").get_ordered_ops()] for _ in "ab"
-    ]
-    assert built == ["unet"]
-    assert sorted(names[0]) == sorted(names[1])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-import gate
 import pytest
 from bench_results import document_of, record_of, result_of
-from suite_result import FLOORS, Ratio, exact_ratio
+
+import gate
+from harness.result import FLOORS, Ratio, exact_ratio
 
 
 def judge(old: Ratio, new: Ratio) -> str:

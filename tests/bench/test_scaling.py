@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scaling
-from scaling import exponent, measure, measure_policy, rows_within
-from suite_process import Failure
+
+from harness.process import Failure
+from sections.scaling import exponent, measure, measure_policy, rows_within
 
 
 def rows_of(law, sizes=(100, 1_000, 5_000, 20_000), repeats=3, noise=0.0):
@@ -75,7 +75,7 @@ class Children:
         return self.now
 
     def in_child(self, function, arguments, timeout):
-        key = (function.partition(":")[2], arguments["num_ops"])
+        key = (function.__name__, arguments["num_ops"])
         self.called.append(key)
         if key in self.dying:
             return Failure("died by SIGSEGV")
@@ -86,40 +86,41 @@ class Children:
         return {"ops": key[1], "seconds": {key[0]: [taken]}}
 
 
-def rows_with(monkeypatch, children, seconds=900.0):
-    monkeypatch.setattr(scaling, "time", children)
-    monkeypatch.setattr(scaling, "in_child", children.in_child)
-    rows, missing = rows_within(seconds, 60.0, "chain", (100, 1_000, 5_000), 0)
+def rows_with(children, seconds=900.0):
+    sizes = (100, 1_000, 5_000)
+    rows, missing = rows_within(
+        seconds, 60.0, "chain", sizes, 0, call=children.in_child, clock=children.perf_counter
+    )
     return {row["ops"]: set(row["seconds"]) for row in rows}, missing
 
 
 ALL = {"measure", "measure_policy", "measure_hetero"}
 
 
-def test_a_row_has_what_all_its_pieces_gave(monkeypatch):
-    rows, missing = rows_with(monkeypatch, Children())
+def test_a_row_has_what_all_its_pieces_gave():
+    rows, missing = rows_with(Children())
     assert rows == {100: ALL, 1_000: ALL, 5_000: ALL}
     assert missing == []
 
 
-def test_a_piece_that_dies_is_told_and_the_rest_of_its_row_is_kept(monkeypatch):
-    rows, missing = rows_with(monkeypatch, Children(dying=[("measure_policy", 1_000)]))
+def test_a_piece_that_dies_is_told_and_the_rest_of_its_row_is_kept():
+    rows, missing = rows_with(Children(dying=[("measure_policy", 1_000)]))
     assert rows == {100: ALL, 1_000: ALL - {"measure_policy"}, 5_000: ALL}
     assert missing == ["chain of 1,000 ops: the policy not measured: died by SIGSEGV"]
 
 
-def test_a_piece_that_took_too_long_is_not_tried_on_larger_models(monkeypatch):
+def test_a_piece_that_took_too_long_is_not_tried_on_larger_models():
     children = Children(durations={("measure_hetero", 1_000): 61.0})
-    rows, missing = rows_with(monkeypatch, children)
+    rows, missing = rows_with(children)
     assert rows == {100: ALL, 1_000: ALL - {"measure_hetero"}, 5_000: ALL - {"measure_hetero"}}
     assert ("measure_hetero", 5_000) not in children.called
     (sentence,) = missing
     assert "took longer than 60 s; larger ones were not tried" in sentence
 
 
-def test_nothing_is_started_when_the_time_is_up_and_everything_is_told(monkeypatch):
+def test_nothing_is_started_when_the_time_is_up_and_everything_is_told():
     children = Children(durations={("measure_policy", 100): 30.0})
-    rows, missing = rows_with(monkeypatch, children, seconds=20.0)
+    rows, missing = rows_with(children, seconds=20.0)
     assert rows == {100: {"measure"}}
     assert children.called == [("measure", 100), ("measure_policy", 100)]
     assert children.now == 1020.0

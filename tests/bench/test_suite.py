@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 import json
-from importlib import import_module
 
 import pytest
-import suite
-import suite_environment
 from bench_results import result_of
-from suite_process import CACHE_VARIABLE, Failure
-from suite_result import exact_ratio
-from suite_sections import SECTIONS, placement_result
+
+import suite
+from harness import ROOT, environment
+from harness.process import CACHE_VARIABLE, Failure
+from harness.result import exact_ratio
+from sections import ACCEPTED, SECTIONS, options_of
 
 
 @pytest.fixture
@@ -38,20 +38,20 @@ def written(folder) -> dict:
 def test_the_whole_suite_writes_every_section_in_order(sections_answer, tmp_path):
     suite.main(["--quick", "--seed", "3", "--output", str(tmp_path)])
     document = written(tmp_path)
-    assert list(document["sections"]) == list(SECTIONS)
+    assert list(document["sections"]) == list(ACCEPTED)
     assert document["head"]["command"].startswith("python tools/bench/suite.py --quick --seed 3")
     for section in document["sections"].values():
         assert section["extent"] == "quick, seed 3"
         assert section["commit"]
         assert section["machine"]
-    assert (tmp_path / "BENCHMARKS.md").read_text().count("\n## ") == len(SECTIONS)
+    assert (tmp_path / "BENCHMARKS.md").read_text().count("\n## ") == len(ACCEPTED)
 
 
 def test_the_json_has_a_line_per_section(sections_answer, tmp_path):
     suite.main(["--output", str(tmp_path)])
     lines = (tmp_path / "benchmarks.json").read_text().splitlines()
     assert [line.split(":")[0] for line in lines if line.startswith('"')] == [
-        f'"{name}"' for name in SECTIONS
+        f'"{name}"' for name in ACCEPTED
     ]
 
 
@@ -96,7 +96,7 @@ def test_without_a_gpu_its_sections_say_so(sections_answer, monkeypatch, tmp_pat
 
 
 def test_a_missing_file_of_variables_is_told_with_the_remedy(tmp_path):
-    found = suite_environment.gpu_variables(tmp_path / "env")
+    found = environment.gpu_variables(tmp_path / "env")
     assert isinstance(found, Failure)
     assert "tools/virtual_gpu/install.py" in found.reason
 
@@ -109,60 +109,45 @@ def test_variables_are_read_as_a_shell_reads_them(tmp_path, monkeypatch):
     )
     file = tmp_path / "env"
     file.write_text(script)
-    assert suite_environment._read(file) == {
+    assert environment._read(file) == {
         "OV_AUTOPLACE_TEST_PATH": "/a:/b",
         "OV_AUTOPLACE_TEST_DRIVER": "/with space",
     }
 
 
 @pytest.mark.parametrize("name", SECTIONS)
-def test_every_section_can_be_called_with_extent_and_seed(name):
+def test_every_section_can_be_called_with_extent_and_seed_and_its_options_have_defaults(name):
     section = SECTIONS[name]
-    run = import_module(section.module).run
-    inspect.signature(run).bind(quick=True, seed=0, **(section.arguments or {}))
+    inspect.signature(section.run).bind(quick=True, seed=0, **section.fixed)
 
 
-def test_the_placement_benchmark_becomes_tables_cases_and_ratios():
-    row = {
-        "set": "zoo",
-        "method": "policy",
-        "problems": 4,
-        "proven": 2,
-        "answered": 4,
-        "not_legal": 0,
-        "mean": 0.01,
-        "low": 0.0,
-        "high": 0.02,
-        "median": 0.0,
-        "p95": 0.03,
-        "worst": 0.04,
-        "optimal": 2,
-        "worth_placing": 1,
-        "mean_where_worth": 0.02,
-        "faster_than_single": 1,
-        "slower_than_single": 0,
-        "median_ms": 1.0,
-        "p95_ms": 2.0,
-    }
-    refused = {**row, "method": "milp", "answered": 0, "not_legal": 3}
-    case = {"set": "zoo", "problem": "bert", "method": "policy", "rival": "HEFT", "ms": 1, "rival_ms": 2}
-    result = placement_result(
-        {
-            "command": "python tools/bench/placement.py",
-            "rows": [row, refused],
-            "losing": [],
-            "winning": [{**case, "ratio": 0.5}],
-            "ratios": {"policy: zoo": 1.01, "auto: zoo": 1.0},
-            "problems": [],
-            "not_run": {"gdp": "torch is not installed"},
-        }
-    )
-    (table,) = result.tables
-    assert table.rows[0][1] == "1.00 [0.00, 2.00]"
-    assert all(len(cells) == len(table.columns) for cells in table.rows)
-    assert result.winning[0].rival == "HEFT"
-    assert [(ratio.name, ratio.kind) for ratio in result.ratios] == [
-        ("policy: zoo", "decided"),
-        ("auto: zoo", "exact"),
-    ]
-    assert result.remarks == ("gdp was not run: torch is not installed",)
+def test_options_are_read_by_their_kinds():
+    found = options_of("accuracy", ["models=unet,lstm_lm", "size=small", "placements=3"])
+    assert found == {"models": ["unet", "lstm_lm"], "size": "small", "placements": 3}
+    assert options_of("latency-alias", ["rivals="]) == {"rivals": []}
+    assert options_of("scaling", ["sizes=100,300"]) == {"sizes": [100, 300]}
+
+
+@pytest.mark.parametrize("option", ["pair=gpu", "nosuch=1", "seed=2"])
+def test_an_option_that_a_section_does_not_have_is_refused_with_those_that_it_has(option, capsys):
+    with pytest.raises(SystemExit):
+        suite.main(["--sections", "latency-alias", "--with", option])
+    name = option.partition("=")[0]
+    assert f"latency-alias has no option '{name}'; it has models, modes, rivals" in capsys.readouterr().err
+
+
+def test_a_section_with_options_says_so_and_leaves_the_published_files_alone(sections_answer, tmp_path):
+    suite.main(["--sections", "accuracy", "--with", "size=small", "placements=3"])
+    (record,) = written(tmp_path / "cache" / "results")["sections"].values()
+    assert record["extent"] == "whole, seed 0, size=small, placements=3"
+
+
+def test_a_whole_run_has_the_sections_that_are_accepted():
+    published = json.loads((ROOT / "benchmarks.json").read_text())["sections"]
+    assert list(published) == list(ACCEPTED)
+
+
+@pytest.mark.parametrize("look", [["--quick", "--sections", "gate"], ["--sections", "solvers"]])
+def test_a_look_at_single_sections_leaves_the_published_files_alone(sections_answer, tmp_path, look):
+    suite.main(look)
+    assert list(written(tmp_path / "cache" / "results")["sections"]) == [look[-1]]

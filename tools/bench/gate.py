@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import print_table
-from suite_result import FLOORS, Ratio, Result
+from harness.report import print_table
+from harness.result import FLOORS, Ratio, Result, Table
 
 __all__ = ["Verdict", "compare", "limit"]
 
@@ -114,11 +114,9 @@ def show(verdicts: Sequence[Verdict], remarks: Sequence[str]) -> None:
     """Print what changed, and how many ratios did not."""
     changed = [v for v in verdicts if v.word != "same"]
     if changed:
-        print_table(
-            "Ratios that changed (lower is better)",
-            ("ratio", "accepted", "now", "limit", ""),
-            [(v.name, _cell(v.old), _cell(v.new), f"{v.limit:.4f}", v.word) for v in changed],
-        )
+        columns = ("ratio", "accepted", "now", "limit", "")
+        rows = [(v.name, _cell(v.old), _cell(v.new), f"{v.limit:.4f}", v.word) for v in changed]
+        print_table(Table("Ratios that changed (lower is better)", columns, rows))
     for remark in remarks:
         print(remark)
     print(f"{len(verdicts)} ratios compared, {sum(v.fails for v in verdicts)} worse or missing")

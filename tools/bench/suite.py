@@ -1,11 +1,15 @@
-"""The whole benchmark suite: writes BENCHMARKS.md and benchmarks.json.
+"""The benchmark suite, whole or single sections of it.
 
-    python tools/bench/suite.py [--quick] [--sections placement,scaling] [--resume] [--virtual-gpu FILE]
+    python tools/bench/suite.py [--quick] [--resume] [--virtual-gpu FILE]
+    python tools/bench/suite.py --sections placement,scaling
+    python tools/bench/suite.py --sections accuracy --with models=held-out size=small placements=12
 
 Every section runs in a process of its own, most pieces of it again in one each: what crashes is recorded
-and the rest goes on. Both files are written anew after every section. With ``--sections`` the others keep
-what they were in the files. Finished pieces lie under ``build/bench``; ``--resume`` goes on where a
-killed run of the same commit stopped. Nothing else should run on the machine meanwhile.
+and the rest goes on. A whole run writes BENCHMARKS.md and benchmarks.json anew after every section; with
+``--sections`` the others keep what they were in the files. Sections outside of a whole run, single quick ones
+and those with options are written to ``build/bench/results`` instead, unless ``--output`` says where; all are
+printed. Finished pieces are kept under ``build/bench``; ``--resume`` goes on where a killed run of the same
+commit stopped. Nothing else should run on the machine meanwhile.
 """
 
 from __future__ import annotations
@@ -21,13 +25,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from common import ROOT
-from suite_environment import gpu_variables, head_of, provenance
-from suite_process import CACHE_VARIABLE, Failure, commit, in_child
-from suite_report import markdown
-from suite_sections import SECTIONS
-
+from harness import ROOT
+from harness.environment import gpu_variables, head_of, provenance
+from harness.process import CACHE_VARIABLE, Failure, commit, in_child
+from harness.report import markdown, print_result
+from harness.result import Result
 from ov_autoplace._base.files import write_text_atomically
+from sections import ACCEPTED, SECTIONS, call, options_of
 
 __all__ = ["main", "run_section", "write"]
 
@@ -35,15 +39,21 @@ _CACHE = ROOT / "build" / "bench"
 _SCHEMA = 1
 
 
-def run_section(name: str, quick: bool, seed: int, virtual_gpu: Path | None) -> dict[str, Any]:
+def run_section(
+    name: str, quick: bool, seed: int, virtual_gpu: Path | None, pairs: Sequence[str] = ()
+) -> dict[str, Any]:
     """One section for ``benchmarks.json``: its result, or why there is none, and where and when it ran."""
-    record: dict[str, Any] = {**provenance(), "extent": f"{'quick' if quick else 'whole'}, seed {seed}"}
+    extent = ", ".join(["quick" if quick else "whole", f"seed {seed}", *pairs])
+    command = f"python tools/bench/suite.py{' --quick' * quick} --sections {name} --seed {seed}"
+    command += f" --with {shlex.join(pairs)}" if pairs else ""
+    record: dict[str, Any] = {**provenance(), "extent": extent}
     start = time.perf_counter()
     variables = gpu_variables(virtual_gpu) if SECTIONS[name].needs_gpu else {}
     outcome: Any = variables
     if not isinstance(variables, Failure):
-        arguments = {"section": name, "quick": quick, "seed": seed}
-        outcome = in_child("suite_sections:call", arguments, variables)
+        arguments = {"section": name, "quick": quick, "seed": seed, "command": command}
+        arguments["options"] = options_of(name, pairs) if pairs else {}
+        outcome = in_child(call, arguments, variables)
     record["seconds"] = time.perf_counter() - start
     if isinstance(outcome, Failure):
         return record | {"failure": outcome.reason}
@@ -86,39 +96,58 @@ def _sections(text: str) -> list[str]:
     return [name for name in SECTIONS if name in names]
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="less than ten minutes on two idle cores")
     parser.add_argument("--sections", type=_sections, metavar="A,B", help=f"of {', '.join(SECTIONS)}")
+    parser.add_argument("--with", nargs="+", default=[], metavar="NAME=VALUE", help="options of one section")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help="go on where a run of this commit stopped")
     parser.add_argument("--virtual-gpu", type=Path, metavar="FILE", help="variables of tools/virtual_gpu")
-    parser.add_argument("--output", type=Path, default=ROOT, help="folder of both files (default: the top)")
+    parser.add_argument("--output", type=Path, help="folder of both files (default: the top)")
     arguments = parser.parse_args(argv)
+    arguments.pairs = getattr(arguments, "with")
+    if arguments.pairs:
+        if len(arguments.sections or ()) != 1:
+            parser.error("--with gives options to one section; name it with --sections")
+        try:
+            options_of(arguments.sections[0], arguments.pairs)
+        except ValueError as cause:
+            parser.error(str(cause))
+    if arguments.output is None:
+        chosen = arguments.sections or ()
+        is_look = bool(arguments.pairs) or (arguments.quick and bool(chosen))
+        is_published = not is_look and set(chosen) <= set(ACCEPTED)
+        arguments.output = ROOT if is_published else _CACHE / "results"
+    return arguments
 
+
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = _arguments(argv)
     given = sys.argv[1:] if argv is None else argv
     document: dict[str, Any] = {
         "schema": _SCHEMA,
         "head": head_of(shlex.join(["python", "tools/bench/suite.py", *given])),
         "sections": {},
     }
-    accepted = arguments.output / "benchmarks.json"
-    if arguments.sections and accepted.exists():
-        document["sections"] = json.loads(accepted.read_text(encoding="utf-8"))["sections"]
+    written = arguments.output / "benchmarks.json"
+    if arguments.sections and written.exists():
+        document["sections"] = json.loads(written.read_text(encoding="utf-8"))["sections"]
     os.environ[CACHE_VARIABLE] = str(_cache(arguments.resume))
     failed = []
-    for name in arguments.sections or SECTIONS:
-        record = run_section(name, arguments.quick, arguments.seed, arguments.virtual_gpu)
+    for name in arguments.sections or ACCEPTED:
+        record = run_section(name, arguments.quick, arguments.seed, arguments.virtual_gpu, arguments.pairs)
         sections = {**document["sections"], name: record}
         document["sections"] = {key: sections[key] for key in SECTIONS if key in sections}
         write(arguments.output, document)
-        said = record.get("failure", "done")
-        print(f"{name}: {said} ({record['seconds']:.0f} s)", flush=True)
         if "failure" in record:
             failed.append(name)
-    print(f"wrote {arguments.output / 'BENCHMARKS.md'} and {accepted}")
+        else:
+            print_result(Result.from_dict(record["result"]))
+        print(f"{name}: {record.get('failure', 'done')} ({record['seconds']:.0f} s)", flush=True)
+    print(f"wrote {arguments.output / 'BENCHMARKS.md'} and {written}")
     if failed:
         sys.exit(f"these sections did not end: {', '.join(failed)}")
 

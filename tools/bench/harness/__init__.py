@@ -1,0 +1,17 @@
+"""What all sections are made with: one result type, processes of their own, races, comparisons, reports.
+
+Importing it makes the helpers of ``tools/`` and ``tests/`` importable.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+__all__ = ["BENCH", "GRAPHS", "ROOT"]
+
+BENCH = Path(__file__).resolve().parents[1]
+ROOT = BENCH.parents[1]
+GRAPHS = ROOT / "tests" / "data" / "dnn-partitioning"
+
+sys.path += [folder for folder in map(str, (ROOT / "tools", ROOT / "tests")) if folder not in sys.path]

@@ -1,0 +1,255 @@
+"""Pieces of work in processes of their own: one that crashes is recorded, one that is done is not done again.
+
+A piece is a function of a module that takes keyword arguments and gives something JSON can hold.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    # Started as a script: what is imported from here on are the benchmarks and not this folder's files.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from harness import ROOT
+from ov_autoplace._base.files import write_text_atomically
+
+__all__ = [
+    "CACHE_VARIABLE",
+    "Failure",
+    "Pieces",
+    "commit",
+    "in_child",
+    "seconds_since_start",
+    "shared_folder",
+]
+
+CACHE_VARIABLE = "OV_AUTOPLACE_BENCH_CACHE"
+"""Folder of finished pieces; :func:`in_child` keeps nothing where it is not set."""
+
+_TRIES = 2  # where a process died by a signal
+_SHOWN = 400  # characters of what a process said last
+_PROGRESS = "done: "
+_KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a piece has no outcome."""
+
+    reason: str
+
+
+def in_child(
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    variables: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+    tries: int = _TRIES,
+) -> Any:
+    """Call a function in a new process.
+
+    A process that dies by a signal is started once more: plugins crash now and then, and a second death says
+    that it is this piece.
+
+    Args:
+        function: Of a module that can be imported.
+        arguments: Its keyword arguments.
+        variables: Of the environment, besides this process's own.
+        timeout: Seconds.
+        tries: Of a process that dies by a signal.
+
+    Returns:
+        What it gave, or a :class:`Failure`.
+    """
+    name = f"{function.__module__}:{function.__name__}"
+    kept = _kept(name, arguments)
+    if kept is not None and kept.exists():
+        return json.loads(kept.read_text(encoding="utf-8"))
+    outcome: Any = Failure("was not tried")
+    start = _clocks()
+    for attempt in range(tries):
+        outcome, is_signal = _call(name, arguments, variables, timeout)
+        if not is_signal:
+            break
+        _tell(f"attempt {attempt + 1} {outcome.reason}", name, arguments, start)
+    _tell(outcome.reason if isinstance(outcome, Failure) else "", name, arguments, start)
+    if kept is not None and not isinstance(outcome, Failure):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_text_atomically(kept, json.dumps(outcome))
+    return outcome
+
+
+class Pieces:
+    """The pieces of one section: what fails becomes a remark, and nothing is started after the end.
+
+    Args:
+        timeout: Seconds of one piece.
+        whole: Seconds of all of them; a piece gets less than its own where less is left.
+        call: Runs a piece.
+
+    Attributes:
+        remarks: Why pieces are missing.
+    """
+
+    def __init__(
+        self,
+        timeout: float | None = None,
+        whole: float = float("inf"),
+        call: Callable[..., Any] = in_child,
+    ) -> None:
+        self.remarks: list[str] = []
+        self._timeout, self._call = timeout, call
+        self._end = time.perf_counter() + whole
+
+    def __call__(self, title: str, function: Callable[..., Any], **arguments: Any) -> Any:
+        """What the piece gave; ``None`` and a remark that begins with its title where it failed."""
+        left = self._end - time.perf_counter()
+        limits = [limit for limit in (self._timeout, left) if limit is not None and limit < float("inf")]
+        outcome: Any = Failure("no time was left for it")
+        if left > 0:
+            outcome = self._call(function, arguments, timeout=min(limits, default=None))
+        if isinstance(outcome, Failure):
+            self.remarks.append(f"{title}: not measured: {outcome.reason}")
+            return None
+        return outcome
+
+
+def shared_folder() -> Path:
+    """Files that pieces read besides their arguments; where finished pieces are kept, these are too."""
+    folder = Path(os.environ.get(CACHE_VARIABLE) or tempfile.mkdtemp(prefix="ov-autoplace-bench-")) / "files"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def seconds_since_start() -> float:
+    """The age of this process: starting Python and loading its modules included."""
+    ticks = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _call(
+    name: str, arguments: Mapping[str, Any], variables: Mapping[str, str] | None, timeout: float | None
+) -> tuple[Any, bool]:
+    """The outcome, and whether the process died by a signal that nobody here sent."""
+    with tempfile.TemporaryDirectory(prefix="ov-autoplace-bench-") as folder:
+        answer = Path(folder) / "answer.json"
+        command = [sys.executable, __file__, name, str(answer)]
+        environment = {**os.environ, **(variables or {})}
+        # What a section prints is in its result; lines that tell of progress are handed on.
+        with subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            cwd=ROOT,
+        ) as process:
+            assert process.stdin is not None
+            assert process.stderr is not None
+            is_late = threading.Event()
+            clock = threading.Timer(timeout or threading.TIMEOUT_MAX, _end, (process, is_late))
+            clock.daemon = True
+            clock.start()
+            last: deque[str] = deque(maxlen=20)
+            try:
+                with suppress(BrokenPipeError), process.stdin as told:
+                    told.write(json.dumps(dict(arguments)))
+                for line in process.stderr:
+                    if line.startswith(_PROGRESS):
+                        print(line, end="", file=sys.stderr, flush=True)
+                    else:
+                        last.append(line)
+                process.wait()
+            except BaseException:
+                process.kill()  # this process is being ended, and the child with it
+                raise
+            finally:
+                clock.cancel()
+        if is_late.is_set():
+            return Failure(f"took longer than {timeout:.0f} s"), False
+        if process.returncode < 0:
+            return Failure(f"died by {signal.Signals(-process.returncode).name}"), True
+        if process.returncode or not answer.exists():
+            said = " ".join("".join(last).split())[-_SHOWN:]
+            return Failure(said or f"exit status {process.returncode}"), False
+        return json.loads(answer.read_text(encoding="utf-8")), False
+
+
+def _end(process: subprocess.Popen[str], is_late: threading.Event) -> None:
+    is_late.set()
+    process.kill()
+
+
+def commit() -> str:
+    """The commit of this checkout, marked where tracked files differ from it; empty outside of a checkout."""
+    try:
+        shown = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return shown.stdout.strip()
+
+
+def _kept(name: str, arguments: Mapping[str, Any]) -> Path | None:
+    folder = os.environ.get(CACHE_VARIABLE)
+    if not folder:
+        return None
+    key = json.dumps([name, dict(arguments)], sort_keys=True)
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return Path(folder) / f"{name.replace(':', '.')}-{digest}.json"
+
+
+def _clocks() -> tuple[float, float]:
+    """Seconds of the wall clock, and of the processor in processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.perf_counter(), used.ru_utime + used.ru_stime
+
+
+def _tell(what: str, name: str, arguments: Mapping[str, Any], start: tuple[float, float]) -> None:
+    """Progress, for a run that takes long."""
+    wall, processor = (now - then for now, then in zip(_clocks(), start, strict=True))
+    unsaid = ("quick", "seed", "target", "command")
+    named = ", ".join(str(value)[:_SHOWN] for key, value in arguments.items() if value and key not in unsaid)
+    words = [name, f"({named})" if named else "", what, f"{wall:.0f} s ({processor:.0f} of processor)"]
+    print(_PROGRESS + " ".join(word for word in words if word), file=sys.stderr, flush=True)
+
+
+def _main() -> None:
+    # Nothing that measures may outlive whoever asked for it, however that one ended.
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_KILL_WITH_PARENT, signal.SIGKILL)
+    name, path = sys.argv[1:]
+    arguments = json.loads(sys.stdin.read())
+    module, _, function = name.partition(":")
+    outcome = getattr(importlib.import_module(module), function)(**arguments)
+    write_text_atomically(Path(path), json.dumps(outcome))
+
+
+if __name__ == "__main__":
+    _main()

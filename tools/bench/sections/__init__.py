@@ -1,0 +1,94 @@
+"""The sections of the suite: which there are, what they need, and how each is called.
+
+A section is a file of this folder with ``run(quick, seed, ...) -> Result`` and a line below. What else
+``run`` takes are its options, with defaults, which ``suite.py --with`` sets.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any, get_args, get_origin
+
+from harness.result import Result
+
+__all__ = ["ACCEPTED", "SECTIONS", "Section", "call", "options_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """How a section is called.
+
+    Attributes:
+        module: A file of this folder.
+        fixed: Arguments of its ``run`` that make it this section.
+        needs_gpu: Whether it needs a GPU, which may be virtual.
+        accepted: Whether it is part of a whole run, and so of ``benchmarks.json``.
+    """
+
+    module: str
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    needs_gpu: bool = False
+    accepted: bool = False
+
+    @property
+    def run(self) -> Any:
+        """Its function."""
+        return import_module(f"{__name__}.{self.module}").run
+
+
+SECTIONS = {
+    "placement": Section("placement", accepted=True),
+    "latency-alias": Section("latency", {"pair": "alias"}, accepted=True),
+    "latency-gpu": Section("latency", {"pair": "gpu"}, needs_gpu=True, accepted=True),
+    "mixes": Section("mixes", needs_gpu=True, accepted=True),
+    "scaling": Section("scaling", accepted=True),
+    "overhead": Section("overhead", accepted=True),
+    "power": Section("power", accepted=True),
+    "accuracy": Section("accuracy", accepted=True),
+    "gate": Section("gate", accepted=True),
+    "compilation": Section("compilation"),
+    "simulation": Section("simulation"),
+    "solvers": Section("solvers"),
+    "policy": Section("policy"),
+    "inference": Section("inference"),
+    "estimates": Section("estimates"),
+    "ablation": Section("ablation"),
+    "finetune-alias": Section("finetune", {"pair": "alias"}),
+    "finetune-gpu": Section("finetune", {"pair": "gpu"}, needs_gpu=True),
+}
+"""In the order in which they run."""
+
+ACCEPTED = tuple(name for name, section in SECTIONS.items() if section.accepted)
+
+
+def call(section: str, quick: bool, seed: int, options: Mapping[str, Any], command: str) -> dict[str, Any]:
+    """Run a section in this process; its result for JSON."""
+    chosen = SECTIONS[section]
+    result: Result = chosen.run(quick=quick, seed=seed, **chosen.fixed, **options)
+    return replace(result, command=command).to_dict()
+
+
+def options_of(section: str, pairs: Sequence[str]) -> dict[str, Any]:
+    """The options of a section from texts ``name=value``; values of lists have commas between them.
+
+    Raises:
+        ValueError: The section has no such option, or the value is none of its kind.
+    """
+    parameters = inspect.signature(SECTIONS[section].run, eval_str=True).parameters
+    known = [name for name in parameters if name not in ("quick", "seed", *SECTIONS[section].fixed)]
+    options = {}
+    for pair in pairs:
+        name, _, text = pair.partition("=")
+        if name not in known:
+            raise ValueError(f"{section} has no option {name!r}; it has {', '.join(known) or 'none'}")
+        options[name] = _value(text, parameters[name].annotation)
+    return options
+
+
+def _value(text: str, kind: Any) -> Any:
+    if get_origin(kind) is tuple:
+        return [_value(part, get_args(kind)[0]) for part in text.split(",") if part]
+    return kind(text) if kind in (int, float) else text

@@ -1,0 +1,194 @@
+"""The runs of the section ``finetune``, each in a process of its own.
+
+HSDAG *as published* is episodes of REINFORCE from random weights, 2,000 placements in all, nothing predicted
+by a simulator, nothing imitated; every placement that it samples is run on the devices. One that is sampled
+again counts as an evaluation again, as published, but is not compiled and run again: that would cost an hour,
+and tell nothing new.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.environment import PAIRS, core_of
+from harness.process import seconds_since_start
+from ov_autoplace import finetune
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace.cost.table_json import load_table, save_table
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.devices.models import read_model
+from ov_autoplace.policy.networks.checkpoint import load_network
+from ov_autoplace.solvers import Problem, solve
+from ov_autoplace.training.environment import Actions, Environment
+from ov_autoplace.training.finetuning.budget import TuningBudget
+from ov_autoplace.training.finetuning.files import LOG
+from ov_autoplace.training.finetuning.policy_tuner import SAMPLED
+from ov_autoplace.training.finetuning.preparing import profiled_model
+from ov_autoplace.training.finetuning.settings import FinetuneSettings
+from ov_autoplace.training.finetuning.task import Event, TuningTask
+from ov_autoplace.training.finetuning.trials import ReferenceRaces, Trial
+from ov_autoplace.training.search import search
+from sections.finetune_race import improvements
+
+__all__ = ["BudgetEndedError", "MeasuredEnvironment", "search_simulated", "tune", "tune_as_published"]
+
+
+def tune(model: str, table: str, pair: str, seed: int, budget: float, checkpoint: str) -> dict[str, Any]:
+    """A fine-tuning on the devices of a pair.
+
+    Args:
+        model: Its file.
+        table: Gets the costs, which name what the log's placements place.
+        pair: Of devices.
+        seed: Of everything random.
+        budget: Seconds, counted from the start of this process: loading is part of it.
+        checkpoint: Where to start; HSDAG's network with random weights when empty.
+    """
+    busy = _busy_seconds()
+    settings = FinetuneSettings() if checkpoint else FinetuneSettings(learning_rate=1e-3)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "tuned"
+        result = finetune(
+            model,
+            PAIRS[pair],
+            checkpoint=checkpoint or None,
+            network="hsdag",
+            budget=budget,
+            out=out,
+            core=core_of(pair),
+            seed=seed,
+            settings=settings,
+            started=time.perf_counter() - seconds_since_start(),
+        )
+        (tuned,) = result.models
+        lines = [json.loads(line) for line in (out / LOG).read_text(encoding="utf-8").splitlines()]
+        save_table(load_table(out / f"{tuned.name}.table.json"), table)
+    return {"stopped": result.stopped, "best_single": tuned.best_single, "lines": lines, **_spent(busy)}
+
+
+def tune_as_published(
+    model: str, table: str, pair: str, seed: int, budget: float, evaluations: int
+) -> dict[str, Any]:
+    """HSDAG's own protocol on the devices of a pair; see :func:`tune`, and ``evaluations`` at most."""
+    import torch
+
+    torch.set_num_threads(1)
+    busy = _busy_seconds()
+    machine = Machine(core_of(pair), PAIRS[pair], PlacerOptions(seed=seed))
+    stopped = "evaluations"
+    with TuningBudget(budget, time.perf_counter() - seconds_since_start()) as time_left:
+        profiled = profiled_model(read_model(machine.core, Path(model)), machine, time_left)
+        try:
+            inferences = FinetuneSettings().inferences
+            known = profiled.session, profiled.table, time_left, inferences, seed, profiled.compile_seconds
+            task = TuningTask(Path(model).stem, profiled, ReferenceRaces(*known))
+            save_table(task.table, table)
+            environment = MeasuredEnvironment(task, time_left)
+            raced = task.races.race_singles(task.singles)
+            task.adopt_singles(raced)
+            for trial in raced:
+                environment.note("measured", trial)
+            try:
+                search(environment, "hsdag", evaluations, seed)
+            except BudgetEndedError:
+                stopped = "budget"
+        finally:
+            profiled.session.close()
+    single = task.single_name(task.best_single)
+    return {"stopped": stopped, "best_single": single, "lines": environment.lines, **_spent(busy)}
+
+
+class BudgetEndedError(Exception):
+    """There is no time for another measurement."""
+
+
+class MeasuredEnvironment(Environment):
+    """Latencies from races on the devices, one line of a log for each legal placement that is asked for.
+
+    Args:
+        task: The model, whose devices alone were raced already.
+        budget: Tells the time.
+
+    Attributes:
+        lines: The log.
+    """
+
+    def __init__(self, task: TuningTask, budget: TuningBudget) -> None:
+        super().__init__([task.problem])
+        self.lines: list[dict[str, Any]] = []
+        self._task, self._budget = task, budget
+
+    def latencies(self, actions: Sequence[Actions]) -> FloatArray:
+        """Measure k placements of the model, ``int[k, N]``.
+
+        Returns:
+            Seconds, ``float64[1, k]``: ratios to the fastest device in the same race, times its simulated
+            latency, which is what rewards refer to; ``inf`` = illegal, or it does not run.
+
+        Raises:
+            BudgetEndedError: There is no time for it.
+        """
+        legal = np.isfinite(super().latencies(actions)[0])
+        relative = [self._relative(row) if ok else np.inf for row, ok in zip(actions[0], legal, strict=True)]
+        return np.array([relative]) * self.best_single[:, None]
+
+    def _relative(self, units: Actions) -> float:
+        task = self._task
+        assignment = task.problem.units.to_groups(units)
+        known = task.known(assignment)
+        if known is not None:
+            self.note("proposed", known)
+            return task.relative(known)
+        trial = task.trial(SAMPLED, assignment)
+        task.races.race(task.reference, [trial])
+        task.races.bench.keep_only([task.reference])
+        if not trial.dropped and not len(trial.samples):
+            raise BudgetEndedError
+        task.adopt(trial)
+        self.note("measured", trial)
+        return task.relative(trial)
+
+    def note(self, kind: str, trial: Trial) -> None:
+        """A line of the log."""
+        new = kind == "measured"
+        event = Event(kind, trial, *((tuple(trial.samples), tuple(trial.reference)) if new else ()))
+        self.lines.append({"at_seconds": self._budget.spent, **self._task.line(event)})
+
+
+def search_simulated(table: str, network: str, evaluations: int, seed: int) -> dict[str, Any]:
+    """The papers' protocol on the simulator of measured costs, and what the exact solver finds.
+
+    Args:
+        table: File of the costs.
+        network: A checkpoint, or ``hsdag`` for its network with random weights.
+        evaluations: Placements to sample.
+        seed: Of everything random.
+    """
+    costs = load_table(table)
+    start = network if network == "hsdag" else load_network(network)
+    history = search(Environment([Problem.of(costs)]), start, evaluations, seed).history
+    return {"curve": improvements(history), "of": len(history), "solved": solve(costs).latency_seconds}
+
+
+def _busy_seconds() -> tuple[float, float]:
+    """The clock, and processor time that others than this process and its children have taken so far."""
+    ticks = [int(value) for value in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    own = sum(usage.ru_utime + usage.ru_stime for usage in used)
+    return time.perf_counter(), (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK") - own
+
+
+def _spent(before: tuple[float, float]) -> dict[str, float]:
+    """Age of this process, and the share of the machine that others took since then."""
+    clock, busy = (now - then for now, then in zip(_busy_seconds(), before, strict=True))
+    return {"wall": seconds_since_start(), "others": max(busy / (clock * (os.cpu_count() or 1)), 0.0)}

@@ -1,0 +1,101 @@
+"""How fast one placement, and a batch of them, is simulated; beside a straightforward Python simulator.
+
+Tables: random ones (each group feeds one to three of the next eight, some of them twice), and the co-location
+groups of zoo models at full size. Placements: one device, two halves, runs of about fifty and about ten
+groups, and every group drawn independently, which is the worst case: hundreds of subgraphs, most of them in
+cycles. The Python simulator is the one that the tests compare with (``tests/reference_hetero.py``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import reference_hetero
+import zoo
+from harness.result import Result, Table
+from ov_autoplace._base.arrays import IntArray
+from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.target_json import load_target
+from ov_autoplace.placement.simulator import problem_of
+from problems.tables import coarse_graph
+
+__all__ = ["run"]
+
+_TARGET = "core-ultra-7-155h"
+# Share of groups that are on another device than the one before.
+_CHANGES = {"runs of 50": 0.02, "runs of 10": 0.1, "independent": 0.5}
+_STYLES = ("one device", "two halves", *_CHANGES)
+# The Python simulator is quadratic and worse.
+_LARGEST_FOR_PYTHON = 300
+
+
+def run(
+    quick: bool,
+    seed: int,
+    groups: tuple[int, ...] = (100, 783, 50_000),
+    models: tuple[str, ...] = ("resnet50", "bert_base"),
+    batch: int = 10_000,
+    repeats: int = 300,
+) -> Result:
+    """One row per table and kind of placement.
+
+    Args:
+        quick: A tenth of the repeats and of the batch, and no table of 50,000 groups.
+        seed: Of tables and placements.
+        groups: Of random tables.
+        models: Of the zoo, at full size, or ``all``.
+        batch: Placements in a batch.
+        repeats: Single simulations per row.
+    """
+    if quick:
+        batch, repeats, groups = batch // 10, repeats // 10, groups[:2]
+    random = np.random.default_rng(seed)
+    tables = {f"random {n}": reference_hetero.random_table(random, n, 2) for n in groups}
+    for name in zoo.NAMES if "all" in models else models:
+        graph = coarse_graph(zoo.build(name, "full", weights="untouched"))
+        tables[name] = analytic_table(graph, load_target(_TARGET), ("GPU", "CPU"))
+    rows = [
+        (name, len(table), style, *_measure(table, style, random, repeats, batch))
+        for name, table in tables.items()
+        for style in _STYLES
+    ]
+    columns = ("table", "groups", "placement", "subgraphs", "us", "5-95 % us", "batch / s", "Python us")
+    title = "Simulating one placement (median) and a batch (all cores)"
+    return Result("Speed of the simulator", (Table(title, columns, rows),))
+
+
+def _draw(random: np.random.Generator, style: str, groups: int) -> IntArray:
+    if style == "one device":
+        return np.zeros(groups, dtype=np.int32)
+    if style == "two halves":
+        return (np.arange(groups) >= random.integers(groups)).astype(np.int32)
+    return (np.cumsum(random.random(groups) < _CHANGES[style]) % 2).astype(np.int32)
+
+
+def _measure(
+    table: CostTable, style: str, random: np.random.Generator, repeats: int, batch: int
+) -> tuple[str, ...]:
+    groups, problem = len(table), problem_of(table)
+    repeats = max(5, min(repeats, 300_000 // groups))
+    placements = [_draw(random, style, groups) for _ in range(repeats)]
+    subgraphs = np.median([problem.breakdown(p).subgraphs for p in placements])
+    samples = [_seconds(problem.simulate, p) for p in placements]
+    # A batch of 50,000 groups is cut to what fits into memory.
+    rows = np.stack([_draw(random, style, groups) for _ in range(max(16, min(batch, 40_000_000 // groups)))])
+    rate = len(rows) / min(_seconds(problem.simulate_batch, rows) for _ in range(3))
+    python = "-"
+    if groups <= _LARGEST_FOR_PYTHON:
+        python = f"{_seconds(reference_hetero.latency_seconds, table, placements[0].tolist()) * 1e6:,.0f}"
+    low, median, high = np.quantile(samples, [0.05, 0.5, 0.95]) * 1e6
+    return f"{subgraphs:.0f}", f"{median:.1f}", f"{low:.1f}-{high:.1f}", f"{rate:,.0f}", python
+
+
+def _seconds(call: Callable[..., object], *arguments: Any) -> float:
+    start = time.perf_counter()
+    call(*arguments)
+    return time.perf_counter() - start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ov_autoplace.decide.verdict import measured, predicted
 from ov_autoplace.placement.decision import Candidate

@@ -18,12 +18,19 @@ class Budget:
 
     Args:
         seconds: All of them.
-        started: ``time.perf_counter()`` when they began to count; ``None`` = now.
+        started: What ``clock`` said when they began to count; ``None`` = now.
+        clock: Tells the time in seconds.
     """
 
-    def __init__(self, seconds: float, started: float | None = None) -> None:
+    def __init__(
+        self,
+        seconds: float,
+        started: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self.seconds = seconds
-        self.started = time.perf_counter() if started is None else started
+        self.started = clock() if started is None else started
+        self._clock = clock
         self._reserves: dict[str, float] = {}
         self._durations: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=3))
 
@@ -33,7 +40,7 @@ class Budget:
     @property
     def spent(self) -> float:
         """Seconds since the start."""
-        return time.perf_counter() - self.started
+        return self._clock() - self.started
 
     @property
     def left(self) -> float:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import openvino as ov
 
@@ -44,6 +44,20 @@ class Machine:
         from ov_autoplace.cost.target_json import load_target
 
         return None if self.options.target is None else load_target(self.options.target)
+
+    @property
+    def fingerprint(self) -> str:
+        """The devices with their full names, plugin builds and drivers, as text."""
+        from ov_autoplace.devices.names import fingerprint
+
+        return fingerprint(self.core, self.devices)
+
+    @property
+    def device_settings(self) -> Mapping[str, Mapping[str, Any]]:
+        """Properties of the devices in which they differ from a new Core's."""
+        from ov_autoplace.devices.names import device_settings
+
+        return device_settings(self.core, self.devices)
 
     def without(self, failures: Mapping[str, Exception]) -> Machine:
         """The same request on the devices that did not fail; says which ones did."""

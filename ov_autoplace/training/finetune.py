@@ -10,7 +10,9 @@ from typing import Any
 
 import openvino as ov
 
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.training.finetuning.budget import parse_seconds
 from ov_autoplace.training.finetuning.result import FinetuneResult
@@ -91,19 +93,18 @@ def finetune(
             "install it with: pip install 'ov-autoplace[train]'"
         ) from cause
     sources = [models] if isinstance(models, (str, os.PathLike, ov.Model)) else list(models)
+    core = core or core_with_extra_devices()
     request = FinetuneRequest(
         models=tuple(sources),
-        devices=devices,
+        machine=Machine(core, resolve_devices(core, devices), placing),
         checkpoint=checkpoint,
         budget_seconds=seconds,
         started=started,
         out=Path(out),
-        core=core,
         superposition_only=superposition_only,
         resume=resume,
         settings=settings or FinetuneSettings(),
         network=network,
-        options=placing,
         command=command,
     )
     return run(request)

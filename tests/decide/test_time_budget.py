@@ -10,9 +10,11 @@ import pytest
 from openvino import opset13 as opset
 
 import ov_autoplace
-from ov_autoplace._base import budget as budget_module
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide import costs, placer
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.placer import Placer
 from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.measure.node_counts import NodeCount
 from ov_autoplace.measure.session import ProfilingSession
@@ -21,7 +23,7 @@ from ov_autoplace.policy import runner
 from ov_autoplace.problem.problem import Problem
 from training.scripted_devices import Clock
 
-PAIR = ["XCPU", "CPU"]
+PAIR = ("XCPU", "CPU")
 
 
 def matmuls() -> ov.Model:
@@ -34,10 +36,14 @@ def matmuls() -> ov.Model:
 
 
 @pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is compiled and measured, in order; each step takes a second of a clock of the test's own."""
-    clock, done = Clock(), []
-    monkeypatch.setattr(budget_module, "time", clock)
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> list[str]:
+    """What is compiled and measured, in order; each step takes a second of the test's clock."""
+    done: list[str] = []
 
     def noted(owner: object, name: str, label: str) -> None:
         function = getattr(owner, name)
@@ -57,26 +63,30 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return done
 
 
-def place(core: ov.Core, seconds: float | None, **options: object) -> ov_autoplace.Placement:
-    budget = None if seconds is None else 1e3 * seconds
-    return ov_autoplace.place(matmuls(), PAIR, core=core, policy="none", time_budget_ms=budget, **options)
+def place(
+    core: ov.Core, clock: Clock, seconds: float | None, default: float = 2.0, **options: object
+) -> ov_autoplace.Placement:
+    """A placement within a budget in seconds of the test's clock; ``None`` is a default that may grow."""
+    given = None if seconds is None else 1e3 * seconds
+    asked = PlacerOptions.from_arguments({"policy": "none", "time_budget_ms": given, **options})
+    budget = Budget(default if seconds is None else seconds, clock=clock.perf_counter)
+    return Placer(Machine(core, PAIR, asked), budget=budget).place(matmuls())
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.5])
 def test_a_budget_that_ends_before_every_device_is_profiled_costs_one_compilation(
-    unequal_pair, steps, seconds
+    unequal_pair, clock, steps, seconds
 ):
-    decision = place(unequal_pair, seconds).decision
+    decision = place(unequal_pair, clock, seconds).decision
     assert steps == ["compile"]
     assert f"the time budget of {1e3 * seconds:.0f} ms ended before" in decision.reason
     assert decision.chosen in PAIR, "no gain of a mix is proven, so one device it is"
 
 
 def test_without_a_budget_of_the_callers_every_device_is_profiled_however_long_one_takes(
-    unequal_pair, steps, monkeypatch
+    unequal_pair, clock, steps
 ):
-    monkeypatch.setattr(PlacerOptions, "budget_seconds", 0.5)  # over after the first compilation
-    decision = place(unequal_pair, None).decision
+    decision = place(unequal_pair, clock, None, default=0.5).decision  # over after the first compilation
     assert steps[:2] == ["compile", "compile"]
     assert "ended before" not in decision.reason
 
@@ -88,15 +98,15 @@ def test_no_policy_is_compiled_for_estimates_when_the_budget_has_ended(unequal_p
     assert not runner._compiled
 
 
-def test_pins_are_kept_where_there_is_no_time_to_measure(unequal_pair, steps):
-    placement = place(unequal_pair, 0.0, pins={"matmul0": "XCPU", "matmul3": "CPU"})
+def test_pins_are_kept_where_there_is_no_time_to_measure(unequal_pair, clock, steps):
+    placement = place(unequal_pair, clock, 0.0, pins={"matmul0": "XCPU", "matmul3": "CPU"})
     assert (placement.to_dict()["matmul0"], placement.to_dict()["matmul3"]) == ("XCPU", "CPU")
 
 
-def test_a_device_that_is_proven_best_ends_the_measuring(unequal_pair, steps, monkeypatch):
+def test_a_device_that_is_proven_best_ends_the_measuring(unequal_pair, clock, steps, monkeypatch):
     """The proof itself is tested with the bounds."""
     monkeypatch.setattr(placer, "unbeatable_device", lambda problem, *_: proposals_of(problem)[1])
-    decision = place(unequal_pair, 100.0).decision
+    decision = place(unequal_pair, clock, 100.0).decision
     assert steps == ["compile", "compile"], "each device once, for its nodes' times"
     assert decision.chosen == "CPU"
     assert "no mix of devices is predicted to be faster" in decision.reason
@@ -108,15 +118,15 @@ def proposals_of(problem: Problem) -> list[Candidate]:
 
 
 @pytest.mark.parametrize("seconds", [3.0, 5.0, 8.0, 13.0])
-def test_no_more_than_one_step_begins_after_the_budget_ends(unequal_pair, steps, monkeypatch, seconds):
+def test_no_more_than_one_step_begins_after_the_budget_ends(unequal_pair, clock, steps, monkeypatch, seconds):
     monkeypatch.setattr(placer, "unbeatable_device", lambda *_: None)
-    place(unequal_pair, seconds)
+    place(unequal_pair, clock, seconds)
     # Races are told how long they may take; the clock here counts a second for each.
     assert len([step for step in steps if step != "race"]) <= seconds + 1
 
 
 def test_measurements_that_other_work_disturbed_prove_nothing_and_are_marked(
-    unequal_pair, monkeypatch, caplog
+    unequal_pair, clock, monkeypatch, caplog
 ):
     from ov_autoplace.measure.counting import CountedDevices
 
@@ -124,5 +134,5 @@ def test_measurements_that_other_work_disturbed_prove_nothing_and_are_marked(
     monkeypatch.setattr(CountedDevices, "was_disturbed", True)
     monkeypatch.setattr(placer, "unbeatable_device", lambda *_: asked.append(1))
     with caplog.at_level(logging.INFO, "ov_autoplace"):
-        assert place(unequal_pair, None).decision.disturbed
+        assert place(unequal_pair, clock, None).decision.disturbed
     assert not asked

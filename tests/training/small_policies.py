@@ -5,7 +5,11 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PolicyOutput
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.training.environment import Environment
 
 
 class SmallNetwork(nn.Module):
@@ -42,3 +46,12 @@ class SmallNetwork(nn.Module):
 def _features(batch) -> torch.Tensor:
     pairs = batch.pair_features.flatten(1)
     return torch.cat([batch.node_features, pairs], dim=1).float()
+
+
+def problem(*tables):
+    problems = [Problem.of(table) for table in tables]
+    return Environment(problems), collate([policy_graph(problem) for problem in problems])
+
+
+def parameters(network):
+    return [p.detach().clone() for p in network.parameters()]

@@ -9,7 +9,6 @@ import threading
 
 import pytest
 
-from ov_autoplace._base import budget as module
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import OptionError
 from ov_autoplace.training.finetuning.budget import TuningBudget, parse_seconds
@@ -17,10 +16,8 @@ from training.scripted_devices import Clock
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(module, "time", clock)
-    return clock
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.mark.parametrize(
@@ -47,7 +44,7 @@ def test_what_is_no_time_is_refused_with_examples(text):
 
 
 def test_what_would_not_end_in_time_is_not_allowed(clock):
-    budget = Budget(10)
+    budget = Budget(10, clock=clock.perf_counter)
     assert budget.allows(7)
     clock.now += 5
     assert (budget.spent, budget.left) == (5, 5)
@@ -59,11 +56,11 @@ def test_what_would_not_end_in_time_is_not_allowed(clock):
 
 
 def test_a_budget_counts_from_when_it_is_told_to(clock):
-    assert Budget(10, started=clock.now - 4).left == 6
+    assert Budget(10, clock.now - 4, clock.perf_counter).left == 6
 
 
 def test_what_is_reserved_is_not_free_until_it_is_released(clock):
-    budget = Budget(10)
+    budget = Budget(10, clock=clock.perf_counter)
     budget.reserve("end", 2)
     budget.reserve("end", 5)  # replaces
     assert budget.free == pytest.approx(10 - 1.3 * 5)
@@ -73,7 +70,7 @@ def test_what_is_reserved_is_not_free_until_it_is_released(clock):
 
 
 def test_durations_are_the_longest_of_the_last_three(clock):
-    budget = Budget(1000)
+    budget = Budget(1000, clock=clock.perf_counter)
     assert budget.duration("save", unknown=7) == 7
     for seconds in (9, 1, 3, 2):
         budget.timed("save", lambda s=seconds: setattr(clock, "now", clock.now + s))

@@ -44,8 +44,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, base: Path, tmp_path: Path) -> World:
-    return World(monkeypatch, base, tmp_path / "tuned")
+def world(base: Path, tmp_path: Path) -> World:
+    return World(base, tmp_path / "tuned")
 
 
 def test_a_mix_that_is_faster_is_found_though_the_costs_said_otherwise(world):
@@ -169,7 +169,7 @@ def test_a_network_without_superposition_cannot_train_it_alone(world):
 
 
 def test_a_network_can_be_tuned_from_scratch(world):
-    (model,) = world.tune(checkpoint=None, config="gdp", budget=20).models
+    (model,) = world.tune(checkpoint=None, network="gdp", budget=20).models
     assert model.measurements >= 3
     assert load_card(world.out).name == "gdp"
 
@@ -254,15 +254,15 @@ def test_a_run_is_not_continued_as_another_one(world, tmp_path):
         world.tune(resume=True)
 
 
-def test_torch_runs_on_as_many_threads_afterwards_as_before(world, monkeypatch):
+def test_torch_runs_on_as_many_threads_afterwards_as_before(world):
     seen = []
-    load_task = run_module.load_task
+    load = world.load
 
-    def look(*arguments, **options) -> TuningTask:
+    def look(*arguments: object) -> TuningTask:
         seen.append(torch.get_num_threads())
-        return load_task(*arguments, **options)
+        return load(*arguments)
 
-    monkeypatch.setattr(run_module, "load_task", look)
+    world.load = look
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
@@ -277,26 +277,25 @@ def test_resume_without_a_run_starts_one(world):
     assert world.tune(budget=10, resume=True).models
 
 
-def test_a_preparation_that_fails_leaves_nothing_behind(world, monkeypatch):
+def test_a_preparation_that_fails_leaves_nothing_behind(world):
     def fail(*_: object) -> TuningTask:
         raise OptionError("no such pin")
 
-    monkeypatch.setattr(run_module, "load_task", fail)
+    world.load = fail
     with pytest.raises(OptionError):
         world.tune()
     assert not world.out.exists()
 
 
 @pytest.mark.parametrize("devices", [(), ("DEV0",)])
-def test_one_device_leaves_nothing_to_tune(world, monkeypatch, devices):
-    monkeypatch.setattr("ov_autoplace.training.finetuning.request.resolve_devices", lambda *_: devices)
+def test_one_device_leaves_nothing_to_tune(world, devices):
     with pytest.raises(OptionError, match="at least two devices"):
-        world.tune()
+        world.tune(devices=devices)
 
 
 def test_no_model_is_nothing_to_tune_on(world):
     with pytest.raises(OptionError, match="give at least one"):
-        finetune([], checkpoint=world.checkpoint, out=world.out, core=world.core)
+        finetune([], checkpoint=world.checkpoint, out=world.out)
 
 
 def test_a_policy_for_other_numbers_of_devices_is_refused(world, tmp_path):

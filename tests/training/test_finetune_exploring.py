@@ -55,8 +55,8 @@ def sure(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, sure: Path, tmp_path: Path) -> World:
-    world = World(monkeypatch, sure, tmp_path / "tuned")
+def world(sure: Path, tmp_path: Path) -> World:
+    world = World(sure, tmp_path / "tuned")
     world.believed = WRONG
     return world
 

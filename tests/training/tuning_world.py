@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
-import openvino as ov
-import pytest
 
-from ov_autoplace._base import budget as budget_module
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.policy.config import CONFIGS
-from ov_autoplace.training.finetune import finetune
-from ov_autoplace.training.finetuning import run as run_module
+from ov_autoplace.training.finetuning.request import FinetuneRequest
 from ov_autoplace.training.finetuning.result import FinetuneResult
+from ov_autoplace.training.finetuning.run import run
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import TuningTask
 from ov_autoplace.training.finetuning.trials import ReferenceRaces
@@ -32,10 +32,17 @@ SETTINGS = FinetuneSettings(
 )
 
 
+class ScriptedMachine(Machine):
+    """Devices that only have names."""
+
+    fingerprint = "here"
+    device_settings: ClassVar[dict[str, dict[str, str]]] = {}
+
+
 class World:
     """Scripted devices in place of OpenVINO's, and a clock that only work moves."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, checkpoint: Path, out: Path) -> None:
+    def __init__(self, checkpoint: Path, out: Path) -> None:
         self.clock = Clock(per_look=0.02)
         self.sessions: list[ScriptedSession] = []
         self.true, self.believed = TRUE, BELIEVED
@@ -43,18 +50,9 @@ class World:
         self.digest = "digest"
         self.interrupt_in_race = -1
         self.pins: dict[str, str] = {}
-        monkeypatch.setattr(budget_module, "time", self.clock)
-        monkeypatch.setattr(run_module, "load_task", self._load_task)
-        # Real devices only for their names; nothing is compiled on them.
-        self.core = ov.Core()
-        monkeypatch.setattr(
-            "ov_autoplace.training.finetuning.request.resolve_devices", lambda *_: self.true.devices
-        )
-        for module in ("request", "report"):
-            monkeypatch.setattr(f"ov_autoplace.training.finetuning.{module}.fingerprint", lambda *_: "here")
-        monkeypatch.setattr("ov_autoplace.training.finetuning.request.device_settings", lambda *_: {})
+        self.load = self._load_task
 
-    def _load_task(self, name, source, request, machine, budget, known=None) -> TuningTask:
+    def _load_task(self, name, source, request, budget, known) -> TuningTask:
         session = ScriptedSession(self.true, clock=self.clock, compile_seconds=0.3, seed=len(self.sessions))
         session.interrupt_in_race = self.interrupt_in_race
         self.sessions.append(session)
@@ -63,15 +61,18 @@ class World:
         races = ReferenceRaces(session, table, budget, settings.inferences, request.options.seed, 0.3)  # type: ignore[arg-type]
         return TuningTask(name, scripted_model(table, session, self.digest, pins=self.pins), races)
 
-    def tune(self, *names: str, budget: float = 60.0, **options) -> FinetuneResult:
+    def tune(self, *names: str, budget: float = 60.0, devices=TRUE.devices, **options) -> FinetuneResult:
+        placing = {name: options.pop(name) for name in ("seed", "progress") if name in options}
         arguments = {"checkpoint": self.checkpoint, "settings": SETTINGS, "out": self.out} | options
-        return finetune(
-            [f"{name}.xml" for name in names or ("net",)],
-            core=self.core,
-            budget=budget,
+        machine = ScriptedMachine(None, devices, PlacerOptions(**placing))  # type: ignore[arg-type]
+        request = FinetuneRequest(
+            models=[f"{name}.xml" for name in names or ("net",)],
+            machine=machine,
+            budget_seconds=budget,
             started=self.clock.now,
             **arguments,
         )
+        return run(request, self.load, self.clock.perf_counter)
 
     def lines(self, *kinds: str) -> list[dict]:
         return [line for line in read_log(self.out / "measurements.jsonl") if line["kind"] in kinds]

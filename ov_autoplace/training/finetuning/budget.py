@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import signal
 import threading
+import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -24,14 +26,20 @@ class TuningBudget(Budget):
 
     Args:
         seconds: All the time.
-        started: ``time.perf_counter()`` when it began to count; ``None`` = now.
+        started: What ``clock`` said when it began to count; ``None`` = now.
+        clock: Tells the time in seconds.
 
     Attributes:
         stop_requested: Whether Ctrl-C was pressed.
     """
 
-    def __init__(self, seconds: float, started: float | None = None) -> None:
-        super().__init__(seconds, started)
+    def __init__(
+        self,
+        seconds: float,
+        started: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        super().__init__(seconds, started, clock)
         self.stop_requested = False
         self._previous: Any = None
         self._installed = False

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ov_autoplace.decide.machine import Machine
-from ov_autoplace.devices.names import fingerprint
 from ov_autoplace.policy.card import Card
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.request import FinetuneRequest
@@ -22,15 +20,15 @@ __all__ = ["card_metrics", "card_training", "tuned_model"]
 
 
 def card_training(
-    request: FinetuneRequest, machine: Machine, base: Card | None, tasks: Sequence[TuningTask], seconds: float
+    request: FinetuneRequest, base: Card | None, tasks: Sequence[TuningTask], seconds: float
 ) -> dict[str, Any]:
     """How the checkpoint came about; what its base says of itself stays in it."""
     inherited = {} if base is None else dict(base.training)
     training: dict[str, Any] = {
         "base": None if base is None else {"name": base.name, "digest": base.digest, "training": inherited},
         "models": [task.name for task in tasks],
-        "devices": list(machine.devices),
-        "machine": fingerprint(machine.core, machine.devices),
+        "devices": list(request.machine.devices),
+        "machine": request.machine.fingerprint,
         "settings": _finite(asdict(request.settings)),
         "seed": request.options.seed,
         "superposition_only": request.superposition_only,
@@ -41,7 +39,7 @@ def card_training(
     }
     known_devices = inherited.get("max_devices")
     if isinstance(known_devices, int):
-        training["max_devices"] = max(known_devices, len(machine.devices))
+        training["max_devices"] = max(known_devices, len(request.machine.devices))
     return training
 
 

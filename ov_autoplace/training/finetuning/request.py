@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,8 +14,6 @@ import openvino as ov
 
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.devices.names import core_with_extra_devices, device_settings, fingerprint, resolve_devices
-from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.card import Card
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 
@@ -29,26 +27,29 @@ class FinetuneRequest:
     """The arguments of :func:`~ov_autoplace.training.finetune.finetune`, checked one by one.
 
     Attributes:
-        models, devices, checkpoint, core, superposition_only, resume, network, command: As there.
+        models, checkpoint, superposition_only, resume, network, command: As there.
+        machine: The devices to choose from, and how models are placed on them.
         budget_seconds, started: The budget and when it began to count.
         out: The output folder.
         settings: The hyper-parameters.
-        options: How the models are placed.
     """
 
     models: Sequence[Source]
-    devices: str | Sequence[str] | None
+    machine: Machine
     checkpoint: str | os.PathLike[str] | None
     budget_seconds: float
     started: float
     out: Path
-    core: ov.Core | None
-    superposition_only: bool
-    resume: bool
-    settings: FinetuneSettings
-    network: str
-    options: PlacerOptions
-    command: str
+    superposition_only: bool = False
+    resume: bool = False
+    settings: FinetuneSettings = field(default_factory=FinetuneSettings)
+    network: str = "autoplace-base"
+    command: str = ""
+
+    @property
+    def options(self) -> PlacerOptions:
+        """How models are placed."""
+        return self.machine.options
 
     @property
     def names(self) -> list[str]:
@@ -62,28 +63,14 @@ class FinetuneRequest:
             names.append(f"{name}-{seen[name]}" if count[name] > 1 else name)
         return names
 
-    def machine(self) -> Machine:
-        """The devices to choose from.
-
-        Raises:
-            OptionError: There is nothing to choose between.
-        """
-        core = self.core or core_with_extra_devices()
-        devices = resolve_devices(core, self.devices)
-        if len(devices) < 2:
-            raise OptionError(
-                f"tuning needs at least two devices to choose from, not {', '.join(devices) or 'none'}"
-            )
-        return Machine(core, devices, self.options)
-
-    def identity(self, machine: Machine, base: Card | None) -> dict[str, Any]:
+    def identity(self, base: Card | None) -> dict[str, Any]:
         """What must be the same in a run and in the one that resumes it."""
-        options = self.options
+        machine, options = self.machine, self.options
         return {
             "models": ", ".join(self.names),
             "devices": ", ".join(machine.devices),
-            "machine": fingerprint(machine.core, machine.devices),
-            "device settings": repr(device_settings(machine.core, machine.devices)),
+            "machine": machine.fingerprint,
+            "device settings": repr(machine.device_settings),
             "configuration": repr(sorted(options.properties.items(), key=str)),
             "shapes": repr(dict(options.shapes)),
             "pins": repr(dict(options.pins)),

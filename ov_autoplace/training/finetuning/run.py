@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ov_autoplace._base.arrays import IntArray
+from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.policy.card import load_card
 from ov_autoplace.training.finetuning.budget import TuningBudget
@@ -18,7 +20,7 @@ from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.policy_tuner import PolicyTuner
 from ov_autoplace.training.finetuning.report import card_metrics, card_training, tuned_model
-from ov_autoplace.training.finetuning.request import FinetuneRequest
+from ov_autoplace.training.finetuning.request import FinetuneRequest, Source
 from ov_autoplace.training.finetuning.result import FinetuneResult
 from ov_autoplace.training.finetuning.rounds import TuningRounds
 from ov_autoplace.training.finetuning.setup import check_same_run, checked_values, load_task, network_of
@@ -28,18 +30,34 @@ from ov_autoplace.training.state_file import load_state
 
 __all__ = ["run"]
 
+Load = Callable[[str, Source, FinetuneRequest, TuningBudget, CostTable | None], TuningTask]
+"""As :func:`~ov_autoplace.training.finetuning.setup.load_task`."""
+
 _SAVE_SHARE = 0.05  # of the time may go into saving
 
 
-def run(request: FinetuneRequest) -> FinetuneResult:
-    """Tune; see :func:`~ov_autoplace.training.finetune.finetune`."""
+def run(
+    request: FinetuneRequest, load: Load = load_task, clock: Callable[[], float] = time.perf_counter
+) -> FinetuneResult:
+    """Tune; see :func:`~ov_autoplace.training.finetune.finetune`.
+
+    Args:
+        request: What to do.
+        load: Reads, compiles and profiles a model.
+        clock: Tells the time in seconds.
+    """
     if not request.models:
         raise OptionError("there is no model to tune on; give at least one")
+    devices = request.machine.devices
+    if len(devices) < 2:
+        raise OptionError(
+            f"tuning needs at least two devices to choose from, not {', '.join(devices) or 'none'}"
+        )
     with (
-        TuningBudget(request.budget_seconds, request.started) as budget,
+        TuningBudget(request.budget_seconds, request.started, clock) as budget,
         _torch_threads(request.settings.threads),
     ):
-        tuning = _Tuning(request, budget)
+        tuning = _Tuning(request, budget, load)
         try:
             tuning.prepare()
             return tuning.finish(tuning.measure())
@@ -62,14 +80,14 @@ def _torch_threads(count: int) -> Iterator[None]:
 class _Tuning:
     """A run while it lasts."""
 
-    def __init__(self, request: FinetuneRequest, budget: TuningBudget) -> None:
+    def __init__(self, request: FinetuneRequest, budget: TuningBudget, load: Load) -> None:
         self.request = request
+        self.load = load
         self.budget = budget
         self.folder = TuningFolder(request.out, request.resume)
-        self.machine = request.machine()
         self.base = None if request.checkpoint is None else load_card(request.checkpoint)
         self.tuner = PolicyTuner(
-            network_of(request, len(self.machine.devices)),
+            network_of(request, len(request.machine.devices)),
             request.settings,
             request.superposition_only,
             request.options.seed,
@@ -94,7 +112,7 @@ class _Tuning:
             self._say(f"{name}: profile")
             before = self.budget.spent
             known = None if saved is None else self.folder.load_table(name)
-            task = load_task(name, source, self.request, self.machine, self.budget, known)
+            task = self.load(name, source, self.request, self.budget, known)
             self.tasks.append(task)
             task.seconds = self.budget.spent - before + (saved["seconds_of"][name] if saved else 0.0)
             if saved is not None and saved["digests"][name] != task.profiled.digest:
@@ -222,7 +240,7 @@ class _Tuning:
 
     @property
     def _identity(self) -> dict[str, Any]:
-        return self.request.identity(self.machine, self.base)
+        return self.request.identity(self.base)
 
     @property
     def _trained(self) -> tuple[Any, ...]:
@@ -250,7 +268,7 @@ class _Tuning:
         state = training_bytes(network, optimizer, generators, values, best)
         last = self.tuner.weights()
         network.load_state_dict(self.best_weights)
-        training = card_training(self.request, self.machine, self.base, self.tasks, self.seconds)
+        training = card_training(self.request, self.base, self.tasks, self.seconds)
         # In one step: a checkpoint without its state could neither be resumed nor tuned anew.
         self.writer.save(network, training, card_metrics(self.tasks), {self.folder.state.name: state})
         network.load_state_dict(last)

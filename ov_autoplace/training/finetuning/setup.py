@@ -9,7 +9,6 @@ from typing import Any
 import openvino as ov
 
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import read_model
 from ov_autoplace.errors import CheckpointError, ProfilingError, TrainingError
 from ov_autoplace.policy.config import config_named
@@ -47,7 +46,6 @@ def load_task(
     name: str,
     source: Source,
     request: FinetuneRequest,
-    machine: Machine,
     budget: TuningBudget,
     known: CostTable | None = None,
 ) -> TuningTask:
@@ -56,14 +54,13 @@ def load_task(
     Args:
         name: Unique in the run.
         source: The model or its file.
-        request: The constraints.
-        machine: The devices.
+        request: The machine and the hyper-parameters.
         budget: The time that all may take.
         known: The costs that an earlier run measured.
     """
-    model = source if isinstance(source, ov.Model) else read_model(machine.core, Path(source))
+    model = source if isinstance(source, ov.Model) else read_model(request.machine.core, Path(source))
     try:
-        profiled = profiled_model(model, machine, budget, known)
+        profiled = profiled_model(model, request.machine, budget, known)
     except (TrainingError, ProfilingError) as cause:
         raise type(cause)(f"{name}: {cause}") from cause
     try:

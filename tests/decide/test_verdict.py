@@ -1,0 +1,96 @@
+"""Who wins, and the sentence that says why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ov_autoplace.decide.verdict import measured, predicted
+from ov_autoplace.placement.decision import Candidate
+
+NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
+
+
+def _candidate(name: str, devices: list[int], seconds: float, factor: float | None = None) -> Candidate:
+    samples = np.empty(0) if factor is None else factor * NOISE
+    return Candidate(name, seconds, 1, samples, assignment=np.array(devices, dtype=np.int32))
+
+
+def test_a_mix_that_is_clearly_faster_wins_and_the_gain_is_told():
+    single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
+    mix = _candidate("mincut", [0, 1], 0.9, factor=0.8)
+    verdict = measured([single, mix], reference=single, champion=mix)
+    assert verdict.winner is mix
+    assert "20.0 % faster than CPU" in verdict.reason
+
+
+def test_a_device_that_won_without_a_profile_of_its_own_can_run_the_model():
+    single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
+    verdict = measured([single], reference=None, champion=single)
+    assert verdict.winner is single
+    assert verdict.reason == "CPU is the fastest device and no mix of devices is predicted to be faster"
+
+
+@pytest.mark.parametrize("factor", [0.99, 1.0])
+def test_a_mix_within_the_noise_loses_to_the_single_device(factor):
+    single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
+    mix = _candidate("mincut", [0, 1], 0.9, factor=factor)
+    verdict = measured([single, mix], reference=single, champion=mix)
+    assert verdict.winner is single
+    assert "not faster by more than the noise" in verdict.reason
+
+
+def test_a_gain_that_noise_could_explain_is_no_gain():
+    random = np.random.default_rng(1)
+    single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
+    mix = _candidate("mincut", [0, 1], 0.9)
+    mix.samples = 0.97 * random.lognormal(sigma=0.5, size=12)
+    assert measured([single, mix], reference=single, champion=mix).winner is single
+
+
+def test_a_handful_of_runs_proves_no_gain():
+    single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
+    mix = _candidate("mincut", [0, 1], 0.5, factor=0.5)
+    mix.samples, single.samples = mix.samples[:5], single.samples[:5]
+    verdict = measured([single, mix], reference=single, champion=mix)
+    assert verdict.winner is single
+    assert "only 5 paired runs" in verdict.reason
+
+
+def test_when_no_device_runs_the_model_alone_the_fastest_mix_wins():
+    slow = _candidate("greedy", [1, 0], 2.0, factor=2.0)
+    fast = _candidate("mincut", [0, 1], 1.0, factor=1.0)
+    verdict = measured([slow, fast], reference=None, champion=fast)
+    assert verdict.winner is fast
+    assert "no single device can run the model" in verdict.reason
+
+
+def test_when_nothing_can_be_run_the_prediction_decides():
+    verdict = measured(
+        [_candidate("a", [0, 1], 2.0), _candidate("b", [1, 0], 1.0)], reference=None, champion=None
+    )
+    assert verdict.winner.name == "b"
+    assert "no candidate could be run" in verdict.reason
+
+
+def test_without_measurement_the_lowest_prediction_wins_and_says_so():
+    single = Candidate("GPU", 1.0, 1, assignment=np.zeros(2, dtype=np.int32))
+    mix = Candidate("mincut", 0.75, 1, assignment=np.array([0, 1], dtype=np.int32))
+    verdict = predicted([single, mix])
+    assert verdict.winner.name == "mincut"
+    assert "25.0 % faster than GPU alone" in verdict.reason
+    assert "nothing was measured" in verdict.reason
+
+
+def test_the_gain_that_there_was_no_time_for_is_told_in_percent_of_the_device():
+    single = _candidate("CPU", [1, 1], 2.0, factor=2.0)
+    verdict = measured([single, _candidate("mincut", [0, 1], 1.5)], reference=single, champion=single)
+    assert verdict.winner is single
+    assert "mincut, predicted 25.0 % faster, could be run" in verdict.reason
+
+
+def test_how_far_the_policy_is_behind_is_told_in_percent_of_the_fastest():
+    policy = Candidate("policy", 2.1, 1, assignment=np.array([0, 1], dtype=np.int32))
+    verdict = predicted([Candidate("auto", 2.0, 1, assignment=np.array([1, 0], dtype=np.int32)), policy])
+    assert verdict.winner.name == "policy"
+    assert "5.0 % slower than auto by estimated costs" in verdict.reason

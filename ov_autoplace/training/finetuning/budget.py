@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import signal
 import threading
-import time
-from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -24,25 +22,13 @@ class TuningBudget(Budget):
     A second Ctrl-C interrupts at once. Python handles signals in its main thread, and while this is used as a
     context manager; elsewhere Ctrl-C does what it always does.
 
-    Args:
-        seconds: All the time.
-        started: What ``clock`` said when it began to count; ``None`` = now.
-        clock: Tells the time in seconds.
-
     Attributes:
         stop_requested: Whether Ctrl-C was pressed.
     """
 
-    def __init__(
-        self,
-        seconds: float,
-        started: float | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        super().__init__(seconds, started, clock)
-        self.stop_requested = False
-        self._previous: Any = None
-        self._installed = False
+    stop_requested = False
+    _previous: Any = None
+    _installed = False
 
     def __enter__(self) -> TuningBudget:
         if threading.current_thread() is threading.main_thread():

@@ -18,17 +18,12 @@ from graph_models import (
 from openvino import opset13 as ops
 
 from ov_autoplace.graph import extract
-from ov_autoplace.graph.rules import (
-    MUST_RULES,
-    GraphView,
-    Rule,
-    constants_with_consumer,
-    parameters_with_consumer,
-    results_with_producer,
-    uncuttable_tensors,
-    variables_with_accesses,
-)
+from ov_autoplace.graph.rules import MUST_RULES, GraphView, Rule
+from ov_autoplace.graph.rules.boundaries import parameters_with_consumer, results_with_producer
+from ov_autoplace.graph.rules.constants import constants_with_consumer
 from ov_autoplace.graph.rules.fused import fused_together
+from ov_autoplace.graph.rules.uncuttable import uncuttable_tensors
+from ov_autoplace.graph.rules.variables import variables_with_accesses
 
 
 def pairs(rule: Rule, model: ov.Model) -> set[tuple[str, str]]:

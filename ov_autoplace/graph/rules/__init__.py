@@ -11,16 +11,7 @@ from ov_autoplace.graph.rules.uncuttable import uncuttable_tensors
 from ov_autoplace.graph.rules.variables import variables_with_accesses
 from ov_autoplace.graph.rules.view import GraphView, Rule
 
-__all__ = [
-    "MUST_RULES",
-    "GraphView",
-    "Rule",
-    "constants_with_consumer",
-    "parameters_with_consumer",
-    "results_with_producer",
-    "uncuttable_tensors",
-    "variables_with_accesses",
-]
+__all__ = ["MUST_RULES", "GraphView", "Rule"]
 
 MUST_RULES: tuple[Rule, ...] = (
     constants_with_consumer,

@@ -16,7 +16,7 @@ __all__ = ["with_settings"]
 def with_settings(settings: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command an option for each field of a dataclass, with its description as help.
 
-    The command takes them as ``**settings``. They stand together below its own options.
+    The command takes them as ``**settings``. They are listed together below its own options.
 
     Args:
         settings: A dataclass whose fields have defaults, and descriptions in its docstring.

@@ -46,7 +46,7 @@ def markdown(document: Mapping[str, Any]) -> str:
         "# Benchmarks",
         "",
         "Written by the benchmark suite; every number is in `benchmarks.json`, with its samples.",
-        "Medians stand with their 95 % intervals; ratios are below 1 where ours is faster.",
+        "Medians are followed by their 95 % intervals; ratios are below 1 where ours is faster.",
         "",
         *_rows(("", ""), [(key, str(value)) for key, value in head.items()]),
         "",

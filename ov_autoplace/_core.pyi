@@ -31,7 +31,7 @@ class Breakdown:
     def subgraph_of(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)]:
         """Subgraph of each group (of its first op), ``int32[G]``."""
 
-class Problem:
+class Simulator:
     """An immutable copy of a cost table, prepared for simulating placements."""
 
     def __init__(

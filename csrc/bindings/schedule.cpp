@@ -29,8 +29,8 @@ NumpyVector<const T> view(const std::vector<T>& values) {
     return NumpyVector<const T>(values.data(), {values.size()});
 }
 
-void check_assignment(const Problem& problem, const Vector<std::int32_t>& assignment) {
-    check_size(assignment.shape(0), static_cast<std::size_t>(problem.groups()), "assignment");
+void check_assignment(const Simulator& simulator, const Vector<std::int32_t>& assignment) {
+    check_size(assignment.shape(0), static_cast<std::size_t>(simulator.groups()), "assignment");
 }
 
 }  // namespace
@@ -49,11 +49,11 @@ void init_schedule(nb::module_& m) {
             "subgraph_of", [](const Breakdown& self) { return view(self.subgraph_of); },
             "Subgraph of each group (of its first op), ``int32[G]``.");
 
-    nb::class_<Problem>(m, "Problem",
-                        "An immutable copy of a cost table, prepared for simulating placements.")
+    nb::class_<Simulator>(m, "Simulator",
+                          "An immutable copy of a cost table, prepared for simulating placements.")
         .def(
             "__init__",
-            [](Problem* self, const Matrix<double>& op_seconds, const Vector<std::int32_t>& node_group,
+            [](Simulator* self, const Matrix<double>& op_seconds, const Vector<std::int32_t>& node_group,
                const Vector<std::int32_t>& node_kind, const Vector<std::int32_t>& tensor_producer,
                const Vector<double>& tensor_bytes, const Vector<std::int32_t>& tensor_offsets,
                const Vector<std::int32_t>& tensor_consumers, const Vector<std::int32_t>& bond_first,
@@ -77,7 +77,7 @@ void init_schedule(nb::module_& m) {
                 costs.transfer_seconds_per_byte = flat(transfer_seconds_per_byte);
                 costs.launch_seconds = to_vector(launch_seconds);
                 costs.mix_seconds = mix_seconds;
-                new (self) Problem(std::move(costs));
+                new (self) Simulator(std::move(costs));
             },
             "op_seconds"_a, "node_group"_a, "node_kind"_a, "tensor_producer"_a, "tensor_bytes"_a,
             "tensor_offsets"_a, "tensor_consumers"_a, "bond_first"_a, "bond_second"_a, "links"_a,
@@ -85,21 +85,21 @@ void init_schedule(nb::module_& m) {
             "The arrays of a ``CostTable`` and of its ``Wiring``.\n\n"
             "Raises:\n"
             "    ValueError: The arrays do not fit together, or nodes are not in topological order.")
-        .def_prop_ro("groups", &Problem::groups)
-        .def_prop_ro("devices", &Problem::devices)
+        .def_prop_ro("groups", &Simulator::groups)
+        .def_prop_ro("devices", &Simulator::devices)
         .def(
             "simulate",
-            [](const Problem& self, const Vector<std::int32_t>& assignment, double limit_seconds) {
+            [](const Simulator& self, const Vector<std::int32_t>& assignment, double limit_seconds) {
                 check_assignment(self, assignment);
                 nb::gil_scoped_release unlocked;
                 return self.simulate(assignment.data(), limit_seconds);
             },
-            "assignment"_a, "limit_seconds"_a = Problem::no_limit,
+            "assignment"_a, "limit_seconds"_a = Simulator::no_limit,
             "Seconds of one inference when group g runs on device ``assignment[g]`` (``int32[G]``).\n\n"
             "An answer above ``limit_seconds`` may be a lower bound only, found sooner.")
         .def(
             "simulate_batch",
-            [](const Problem& self, const Matrix<std::int32_t>& assignments, std::int32_t threads,
+            [](const Simulator& self, const Matrix<std::int32_t>& assignments, std::int32_t threads,
                double limit_seconds) {
                 check_size(assignments.shape(1), static_cast<std::size_t>(self.groups()),
                            "a row of assignments");
@@ -111,13 +111,13 @@ void init_schedule(nb::module_& m) {
                 }
                 return to_numpy(std::move(latencies));
             },
-            "assignments"_a, "threads"_a = 0, "limit_seconds"_a = Problem::no_limit,
+            "assignments"_a, "threads"_a = 0, "limit_seconds"_a = Simulator::no_limit,
             "Seconds of each of B assignments (``int32[B, G]``), ``float64[B]``; ``threads`` 0 = one per "
             "core.\n\n"
             "Answers above ``limit_seconds`` may be lower bounds only, found sooner.")
         .def(
             "breakdown",
-            [](const Problem& self, const Vector<std::int32_t>& assignment) {
+            [](const Simulator& self, const Vector<std::int32_t>& assignment) {
                 check_assignment(self, assignment);
                 nb::gil_scoped_release unlocked;
                 return self.breakdown(assignment.data());

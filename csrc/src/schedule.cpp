@@ -59,7 +59,7 @@ void check_sizes(const CostArrays& costs) {
 
 }  // namespace
 
-struct Problem::Workspace {
+struct Simulator::Workspace {
     explicit Workspace(const PartitionGraph& graph)
         : partitioner(graph), devices(graph.size()), last_seen(graph.size(), -1), lost(graph.size(), 0) {}
 
@@ -69,7 +69,7 @@ struct Problem::Workspace {
     std::vector<std::uint8_t> lost;       // per node: scratch of hands_over_lost_shape
 };
 
-Problem::Problem(CostArrays costs) : m_costs(std::move(costs)) {
+Simulator::Simulator(CostArrays costs) : m_costs(std::move(costs)) {
     check_sizes(m_costs);
     m_graph = PartitionGraph(m_costs.node_kind, m_costs.tensor_producer, m_costs.tensor_offsets,
                              m_costs.tensor_consumers);
@@ -94,9 +94,9 @@ Problem::Problem(CostArrays costs) : m_costs(std::move(costs)) {
     }
 }
 
-Problem::~Problem() = default;
+Simulator::~Simulator() = default;
 
-void Problem::check(const std::int32_t* assignment) const {
+void Simulator::check(const std::int32_t* assignment) const {
     for (std::int32_t g = 0; g < m_costs.groups; ++g) {
         if (assignment[g] < 0 || assignment[g] >= m_costs.devices) {
             throw std::invalid_argument("group " + std::to_string(g) + " is placed on device " +
@@ -106,8 +106,8 @@ void Problem::check(const std::int32_t* assignment) const {
     }
 }
 
-double Problem::evaluate(const std::int32_t* assignment, Workspace& workspace, double limit,
-                         Breakdown* breakdown) const {
+double Simulator::evaluate(const std::int32_t* assignment, Workspace& workspace, double limit,
+                           Breakdown* breakdown) const {
     for (std::int32_t node = 0; node < m_graph.size(); ++node) {
         workspace.devices[node] = assignment[m_costs.node_group[node]];
     }
@@ -126,7 +126,7 @@ double Problem::evaluate(const std::int32_t* assignment, Workspace& workspace, d
 }
 
 // What the subgraphs cost that the workspace's partitioner holds.
-double Problem::seconds(const std::int32_t* assignment, Workspace& workspace, Breakdown* breakdown) const {
+double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, Breakdown* breakdown) const {
     const std::int32_t* device = workspace.devices.data();
     const std::int32_t* root = workspace.partitioner.roots().data();
 
@@ -187,7 +187,7 @@ double Problem::seconds(const std::int32_t* assignment, Workspace& workspace, Br
     return ops + launches + transfers;
 }
 
-double Problem::simulate(const std::int32_t* assignment, double limit) const {
+double Simulator::simulate(const std::int32_t* assignment, double limit) const {
     check(assignment);
     std::unique_ptr<Workspace> workspace = take_workspace();
     const double latency = evaluate(assignment, *workspace, limit, nullptr);
@@ -195,7 +195,7 @@ double Problem::simulate(const std::int32_t* assignment, double limit) const {
     return latency;
 }
 
-Breakdown Problem::breakdown(const std::int32_t* assignment) const {
+Breakdown Simulator::breakdown(const std::int32_t* assignment) const {
     check(assignment);
     Breakdown result;
     result.device_seconds.resize(m_costs.devices);
@@ -206,8 +206,8 @@ Breakdown Problem::breakdown(const std::int32_t* assignment) const {
     return result;
 }
 
-void Problem::simulate_batch(const std::int32_t* assignments, std::size_t count, std::int32_t threads,
-                             double* latencies, double limit) const {
+void Simulator::simulate_batch(const std::int32_t* assignments, std::size_t count, std::int32_t threads,
+                               double* latencies, double limit) const {
     if (threads < 0) throw std::invalid_argument("threads is negative: " + std::to_string(threads));
     const auto groups = static_cast<std::size_t>(m_costs.groups);
     for (std::size_t i = 0; i < count; ++i) check(assignments + i * groups);
@@ -247,7 +247,7 @@ void Problem::simulate_batch(const std::int32_t* assignments, std::size_t count,
     if (failure) std::rethrow_exception(failure);
 }
 
-std::unique_ptr<Problem::Workspace> Problem::take_workspace() const {
+std::unique_ptr<Simulator::Workspace> Simulator::take_workspace() const {
     {
         const std::lock_guard lock(m_mutex);
         if (!m_idle.empty()) {
@@ -259,7 +259,7 @@ std::unique_ptr<Problem::Workspace> Problem::take_workspace() const {
     return std::make_unique<Workspace>(m_graph);
 }
 
-void Problem::return_workspace(std::unique_ptr<Workspace> workspace) const {
+void Simulator::return_workspace(std::unique_ptr<Workspace> workspace) const {
     const std::lock_guard lock(m_mutex);
     m_idle.push_back(std::move(workspace));
 }

@@ -9,7 +9,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.placement.simulator import problem_of
+from ov_autoplace.placement.simulator import simulator_of
 
 __all__ = ["Observation", "corrected_table"]
 
@@ -46,7 +46,7 @@ def corrected_table(table: CostTable, observations: Sequence[Observation]) -> Co
     D = table.num_devices
     rows, wanted = [], []
     for observation in observations:
-        parts = problem_of(table).breakdown(observation.assignment)
+        parts = simulator_of(table).breakdown(observation.assignment)
         ops = _seconds_by_device(table, observation.assignment)
         rows.append(np.array([*ops, parts.launch_seconds, parts.transfer_seconds]) / observation.seconds)
         wanted.append(1.0)

@@ -21,7 +21,7 @@ import numpy as np
 from ov_autoplace._base.arrays import IntArray, frozen_array
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.placement.simulator import problem_of
+from ov_autoplace.placement.simulator import simulator_of
 
 __all__ = ["PROBES", "probe_assignments", "with_crossing_costs"]
 
@@ -64,7 +64,7 @@ def probe_assignments(table: CostTable, seed: int = 0) -> tuple[IntArray, ...]:
             wanted = (run + probe) % D
             chosen = np.where(supported[np.arange(G), wanted], wanted, supported.argmax(axis=1))
             chosen = chosen.astype(np.int32)
-            if _fit(table, chosen, run) and np.isfinite(problem_of(table).simulate(chosen)):
+            if _fit(table, chosen, run) and np.isfinite(simulator_of(table).simulate(chosen)):
                 probes.append(frozen_array(chosen, np.int32))
                 break
     return tuple(probes)
@@ -114,9 +114,9 @@ def with_crossing_costs(
     weighing = replace(table, transfer_latency=zeros, transfer_seconds_per_byte=ones, mix_seconds=0.0)
     rows, missing = [], []
     for assignment, measured in zip(assignments, seconds, strict=True):
-        transfers = problem_of(counting).breakdown(assignment).transfer_seconds
-        moved = problem_of(weighing).breakdown(assignment).transfer_seconds
-        predicted = problem_of(table).breakdown(assignment).latency_seconds
+        transfers = simulator_of(counting).breakdown(assignment).transfer_seconds
+        moved = simulator_of(weighing).breakdown(assignment).transfer_seconds
+        predicted = simulator_of(table).breakdown(assignment).latency_seconds
         if not np.isfinite([transfers, moved, predicted]).all():
             _log.info("a placement that ran, but is predicted not to, is left out of the cost of crossings")
             continue

@@ -24,7 +24,7 @@ from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.placement.simulator import problem_of
+from ov_autoplace.placement.simulator import simulator_of
 
 __all__ = ["Room", "memory_capacity", "room_of"]
 
@@ -197,6 +197,6 @@ class Room:
         for e in [*others, d]:
             rest = np.flatnonzero((assignment < 0) & self._table.supported[:, e]).astype(np.int32)
             assignment[rest[: self._longest(rest, e, assignment)]] = e
-        if (assignment < 0).any() or not np.isfinite(problem_of(self._table).simulate(assignment)):
+        if (assignment < 0).any() or not np.isfinite(simulator_of(self._table).simulate(assignment)):
             return None
         return assignment

@@ -26,24 +26,24 @@ from ov_autoplace.cost.wiring import CONSTANT, GROUP, PARAMETER, Wiring
 from ov_autoplace.errors import CostTableError, OptionError, PlacementError
 from ov_autoplace.placement.placement import Placement, Schedule
 
-__all__ = ["problem_of", "simulate", "simulate_batch", "wiring_of_groups"]
+__all__ = ["simulate", "simulate_batch", "simulator_of", "wiring_of_groups"]
 
 _MOST_THREADS = 1_000  # the core takes one per processor core at most
 
-_problems: WeakKeyDictionary[CostTable, _core.Problem] = WeakKeyDictionary()
+_simulators: WeakKeyDictionary[CostTable, _core.Simulator] = WeakKeyDictionary()
 
 
-def problem_of(table: CostTable) -> _core.Problem:
+def simulator_of(table: CostTable) -> _core.Simulator:
     """The C++ copy of a cost table, made once and kept as long as the table.
 
     Raises:
         CostTableError: The table's arrays do not fit together.
     """
-    problem = _problems.get(table)
-    if problem is None:
+    simulator = _simulators.get(table)
+    if simulator is None:
         try:
             wiring = table.wiring or wiring_of_groups(table)
-            problem = _problems[table] = _core.Problem(
+            simulator = _simulators[table] = _core.Simulator(
                 table.op_seconds,
                 wiring.node_group,
                 wiring.node_kind,
@@ -61,7 +61,7 @@ def problem_of(table: CostTable) -> _core.Problem:
             )
         except (TypeError, ValueError) as cause:
             raise CostTableError(f"the cost table is not consistent: {cause}") from cause
-    return problem
+    return simulator
 
 
 def simulate(table: CostTable, placement: Placement | ArrayLike) -> Schedule:
@@ -80,7 +80,7 @@ def simulate(table: CostTable, placement: Placement | ArrayLike) -> Schedule:
         CostTableError: The table's arrays do not fit together.
     """
     assignment = _assignment_of(table, placement)
-    parts = problem_of(table).breakdown(assignment)
+    parts = simulator_of(table).breakdown(assignment)
     memory = held_bytes(table, assignment)
     return Schedule(
         latency_seconds=parts.latency_seconds,
@@ -121,9 +121,9 @@ def simulate_batch(
     rows = _device_indices(assignments)
     if rows.ndim != 2 or rows.shape[1] != len(table):
         raise PlacementError(f"assignments must be int[B, {len(table)}], not {rows.dtype}{list(rows.shape)}")
-    problem = problem_of(table)
+    simulator = simulator_of(table)
     try:
-        return problem.simulate_batch(rows, min(threads, _MOST_THREADS), limit_seconds)
+        return simulator.simulate_batch(rows, min(threads, _MOST_THREADS), limit_seconds)
     except ValueError as cause:
         raise PlacementError(str(cause)) from cause
 

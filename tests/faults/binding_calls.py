@@ -145,7 +145,7 @@ def partition(wild: list[object], nodes: int, data: st.DataObject) -> None:
 
 @given(st.lists(arrays(), min_size=12, max_size=12), st.integers(0, 6), st.integers(0, 3), st.data())
 def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject) -> None:
-    attempt(_core.Problem, *wild)
+    attempt(_core.Simulator, *wild)
 
     def seconds(*shape: int) -> np.ndarray:
         flat = data.draw(st.lists(reals, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
@@ -168,19 +168,19 @@ def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject)
     ]
     if data.draw(st.booleans()):
         arguments[data.draw(st.integers(0, 11))] = wild[0]
-    problem = attempt(_core.Problem, *arguments)
-    if not isinstance(problem, _core.Problem):
+    simulator = attempt(_core.Simulator, *arguments)
+    if not isinstance(simulator, _core.Simulator):
         return
     limit = data.draw(reals)
-    attempt(problem.simulate, wild[1], limit)
-    attempt(problem.simulate_batch, wild[2], data.draw(st.one_of(numbers, oddities)), data.draw(oddities))
-    attempt(problem.breakdown, wild[3])
+    attempt(simulator.simulate, wild[1], limit)
+    attempt(simulator.simulate_batch, wild[2], data.draw(st.one_of(numbers, oddities)), data.draw(oddities))
+    attempt(simulator.breakdown, wild[3])
     fits = np.array(data.draw(st.lists(st.integers(-1, devices), min_size=groups, max_size=groups)), "i4")
     rows = np.tile(fits, (40, 1))
     with ThreadPoolExecutor(3) as pool:
-        calls = [pool.submit(attempt, problem.simulate_batch, rows, 2**31 - 1, limit) for _ in range(3)]
-        parts = attempt(problem.breakdown, fits)
-        del problem
+        calls = [pool.submit(attempt, simulator.simulate_batch, rows, 2**31 - 1, limit) for _ in range(3)]
+        parts = attempt(simulator.breakdown, fits)
+        del simulator
         for call in calls:
             call.result()
     if parts is not None:  # what it shows outlives it

@@ -39,7 +39,7 @@ def test_every_binding_is_called() -> None:
     made_by_others = {"Breakdown", "Executable", "NodeTime", "ProfilerError", "RaceEntry"}
     # What ends a measuring process with its parent is tried in test_isolation.py.
     assert functions - made_by_others - {"die_with_parent"} <= called
-    for kind in (_core.Problem, _core.PartitionGraph, _core.Profiler, _core.Executable):
+    for kind in (_core.Simulator, _core.PartitionGraph, _core.Profiler, _core.Executable):
         methods = {n for n in dir(kind) if not n.startswith("_") and callable(getattr(kind, n))}
         assert methods <= called, kind
 
@@ -47,15 +47,15 @@ def test_every_binding_is_called() -> None:
 NO_THREADS = """
 import resource
 import numpy as np
-from ov_autoplace.placement.simulator import problem_of
+from ov_autoplace.placement.simulator import simulator_of
 from reference_hetero import random_table
 table = random_table(np.random.default_rng(0), 30, 2)
-problem = problem_of(table)
+simulator = simulator_of(table)
 rows = np.random.default_rng(1).integers(2, size=(500, 30)).astype(np.int32)
-expected = problem.simulate_batch(rows, 1)
+expected = simulator.simulate_batch(rows, 1)
 pages = int(open("/proc/self/statm").read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (64 << 20),) * 2)
-assert (problem.simulate_batch(rows, 8) == expected).all()
+assert (simulator.simulate_batch(rows, 8) == expected).all()
 print("survived")
 """
 

@@ -12,7 +12,7 @@ import reference_hetero as reference
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CostTableError, OptionError, PlacementError
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import problem_of, simulate, simulate_batch
+from ov_autoplace.placement.simulator import simulate, simulate_batch, simulator_of
 
 
 def random_assignment(random: np.random.Generator, table: CostTable) -> np.ndarray:
@@ -139,7 +139,7 @@ def test_a_group_where_it_cannot_run_makes_the_latency_infinite() -> None:
 
 
 def test_breakdown_tells_op_launch_and_transfer_seconds_apart() -> None:
-    parts = problem_of(small_table()).breakdown(np.array([1, 0, 0], np.int32))
+    parts = simulator_of(small_table()).breakdown(np.array([1, 0, 0], np.int32))
     assert (parts.op_seconds, parts.launch_seconds, parts.transfer_seconds) == (10, 23, pytest.approx(440))
     assert parts.latency_seconds == parts.op_seconds + parts.launch_seconds + parts.transfer_seconds
     assert parts.subgraph_of.tolist() == [0, 1, 2]
@@ -156,7 +156,7 @@ def test_a_placement_object_of_groups_or_of_ops_is_accepted() -> None:
 
 def test_a_problem_is_made_once_and_lives_no_longer_than_its_table() -> None:
     table = small_table()
-    assert problem_of(table) is problem_of(table)
+    assert simulator_of(table) is simulator_of(table)
     alive = weakref.ref(table)
     del table
     gc.collect()
@@ -181,6 +181,6 @@ def test_bad_arguments_are_refused_in_words() -> None:
 
 def test_groups_out_of_topological_order_are_refused() -> None:
     with pytest.raises(CostTableError):
-        problem_of(
+        simulator_of(
             small_table(tensor_producer=np.array([2], np.int32), tensor_consumers=np.array([0, 1], np.int32))
         )

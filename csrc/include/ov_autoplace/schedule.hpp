@@ -54,13 +54,13 @@ struct Breakdown {
 
 // An immutable cost table with everything prepared for simulating placements. Safe to use from any number
 // of threads at once.
-class Problem {
+class Simulator {
 public:
     // Throws std::invalid_argument for arrays that do not fit together.
-    explicit Problem(CostArrays costs);
-    ~Problem();
-    Problem(const Problem&) = delete;
-    Problem& operator=(const Problem&) = delete;
+    explicit Simulator(CostArrays costs);
+    ~Simulator();
+    Simulator(const Simulator&) = delete;
+    Simulator& operator=(const Simulator&) = delete;
 
     std::int32_t groups() const { return m_costs.groups; }
     std::int32_t devices() const { return m_costs.devices; }

@@ -31,7 +31,7 @@ from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import problem_of
+from ov_autoplace.placement.simulator import simulator_of
 from ov_autoplace.solvers import solve
 from problems.growing import BUILDERS
 
@@ -151,11 +151,11 @@ def measure(
     seconds["clone"] = _repeated(model.clone)
     table = _table_of(coarse)
     halves = (np.arange(len(table)) >= len(table) // 2).astype(np.int32)
-    problem = problem_of(table)
+    simulator = simulator_of(table)
 
     def simulate() -> None:
         for _ in range(_SIMULATIONS):
-            problem.simulate(halves)
+            simulator.simulate(halves)
 
     placement = Placement.of_groups(table, halves)
     calls: dict[str, tuple[Callable[[], object], int]] = {

@@ -21,7 +21,7 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target_json import load_target
-from ov_autoplace.placement.simulator import problem_of
+from ov_autoplace.placement.simulator import simulator_of
 from problems.tables import coarse_graph
 
 __all__ = ["run"]
@@ -80,14 +80,14 @@ def _draw(random: np.random.Generator, style: str, groups: int) -> IntArray:
 def _measure(
     table: CostTable, style: str, random: np.random.Generator, repeats: int, batch: int
 ) -> tuple[str, ...]:
-    groups, problem = len(table), problem_of(table)
+    groups, simulator = len(table), simulator_of(table)
     repeats = max(5, min(repeats, 300_000 // groups))
     placements = [_draw(random, style, groups) for _ in range(repeats)]
-    subgraphs = np.median([problem.breakdown(p).subgraphs for p in placements])
-    samples = [_seconds(problem.simulate, p) for p in placements]
+    subgraphs = np.median([simulator.breakdown(p).subgraphs for p in placements])
+    samples = [_seconds(simulator.simulate, p) for p in placements]
     # A batch of 50,000 groups is cut to what fits into memory.
     rows = np.stack([_draw(random, style, groups) for _ in range(max(16, min(batch, 40_000_000 // groups)))])
-    rate = len(rows) / min(_seconds(problem.simulate_batch, rows) for _ in range(3))
+    rate = len(rows) / min(_seconds(simulator.simulate_batch, rows) for _ in range(3))
     python = "-"
     if groups <= _LARGEST_FOR_PYTHON:
         python = f"{_seconds(reference_hetero.latency_seconds, table, placements[0].tolist()) * 1e6:,.0f}"

@@ -207,11 +207,14 @@ class Race:
             self._bench.keep_only(candidates)  # devices cannot hold everything at once
 
         def is_affordable(candidate: Candidate, entered: list[Candidate]) -> bool:
-            if self._bench.is_compiled(candidate) or len(entered) < 2:
-                return self._bench.is_compiled(candidate) or self._budget.left > end
+            if self._bench.is_compiled(candidate):
+                return True
+            left = self._budget.left - end
+            if len(entered) < 2:
+                return left > 0
             # What must be run to prove something comes after the compilations.
             rounds = CONVINCING_ROUNDS * sum(c.promised_seconds for c in [candidate, *entered])
-            return self._budget.left - end > self._bench.compile_seconds(candidate) + rounds
+            return left > self._bench.compile_seconds(candidate) + rounds
 
         entered = self._bench.enter(candidates, is_affordable)
         if not entered:

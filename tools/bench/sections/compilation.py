@@ -33,7 +33,7 @@ from ov_autoplace.decide.placer import Placer
 from ov_autoplace.policy.card import NO_POLICY
 from problems.models import MODELS
 
-__all__ = ["cold_compilation", "first_compilation", "know_transfers", "run"]
+__all__ = ["cold_cache", "cold_compilation", "first_compilation", "know_transfers", "run"]
 
 _DEVICES = PAIRS["alias"]
 _AUTOPLACE = f"AUTOPLACE:{','.join(_DEVICES)}"
@@ -72,7 +72,7 @@ def run(
     pieces("transfers", know_transfers)
     found = {name: one for name in names if (one := pieces(name, first_compilation, name=name)) is not None}
     table, remarks = _first(found)
-    cold, remark = _cold(2 if quick else cold_rounds, processes)
+    cold, remark = cold_cache(2 if quick else cold_rounds, processes)
     return Result(
         "First compilation on AUTOPLACE",
         (table, cold),
@@ -167,7 +167,8 @@ def cold_compilation(folder: str, process: int) -> bool:
     return bool(placements)
 
 
-def _cold(rounds: int, processes: int) -> tuple[Table, str]:
+def cold_cache(rounds: int, processes: int) -> tuple[Table, str]:
+    """Rounds of processes that meet one cold cache, and the sentence that says how many went well."""
     rows, well = [], 0
     for i in range(rounds):
         with tempfile.TemporaryDirectory(prefix="ov-autoplace-bench-") as folder:

@@ -35,6 +35,7 @@ SOLVERS: dict[str, Solver] = {
     "policy": solve_policy,
     "auto": solve_auto,
 }
+"""All solvers by name; what is put into it can be named wherever a solver is."""
 
 
 def solve(

@@ -37,7 +37,7 @@ class Problem:
         memory_limits: Mapping[str, float] | None = None,
         pins: Mapping[str, str] | None = None,
     ) -> Problem:
-        """The problem of a table and of its user; see :meth:`Constraints.of`.
+        """The problem of a table and of its user; see :meth:`~ov_autoplace.problem.constraints.Constraints.of`.
 
         Raises:
             OptionError: A limit or a pin cannot be understood.

@@ -37,7 +37,12 @@ class Problem:
         memory_limits: Mapping[str, float] | None = None,
         pins: Mapping[str, str] | None = None,
     ) -> Problem:
-        """The problem of a table and of its user; see :meth:`~ov_autoplace.problem.constraints.Constraints.of`.
+        """The problem of a table and of its user, who gives limits and pins.
+
+        Args:
+            table: The cost table.
+            memory_limits: Bytes by device name.
+            pins: Device by name pattern (``fnmatch``).
 
         Raises:
             OptionError: A limit or a pin cannot be understood.

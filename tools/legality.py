@@ -23,25 +23,15 @@ from pathlib import Path
 from threading import Timer
 from typing import Any, NamedTuple
 
-import numpy as np
 import openvino as ov
-from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
-from model_checks import relative_error  # noqa: E402
-from ov_autoplace.errors import PlacementError  # noqa: E402
-from ov_autoplace.graph import coarsen, extract, input_ranges, make_names_unique  # noqa: E402
-from ov_autoplace.graph.folding import fold_static_shapes  # noqa: E402
-from ov_autoplace.placement.annotation import annotate, set_affinities  # noqa: E402
-from ov_autoplace.placement.bounded import open_bounded_crossings  # noqa: E402
-from ov_autoplace.placement.fitting import count_subgraphs  # noqa: E402
-from ov_autoplace.placement.legality import broken_bonds  # noqa: E402
+from legality_worker import NO_GROUPS, NOT_RUN  # noqa: E402
 
-__all__ = ["CLASSES", "FAULTS", "Checker", "Verdict", "group_placements", "main"]
+__all__ = ["CLASSES", "FAULTS", "Checker", "Verdict", "main"]
 
-NO_GROUPS, NOT_RUN = "no groups", "not run by the CPU"
 CLASSES = (
     "runs",
     "refused",
@@ -60,8 +50,6 @@ FAULTS = CLASSES[2:7]
 """``refused late``: the simulator calls it finite and ``annotate`` refuses it. ``other count``:
 ``count_subgraphs`` is not HETERO's own number of submodels. ``wrong``: another output than the CPU's."""
 
-DEVICES = ("XCPU", "CPU")
-TOLERANCE = 1e-3
 _SECONDS = 900.0  # that a placement may take: half a minute of work, beside whatever else the machine does
 _MODELS_PER_CHILD = 50
 
@@ -129,7 +117,7 @@ class Checker:
     def _lines(self, request: list[Any]) -> Iterator[dict[str, str]]:
         """What the child says to a request, until it has done it, dies, or says nothing for too long."""
         if self._child is None:
-            command = [sys.executable, __file__, "--worker"]
+            command = [sys.executable, str(Path(__file__).with_name("legality_worker.py"))]
             self._child = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
@@ -164,136 +152,6 @@ class Checker:
         return f"the process ended with {code}"
 
 
-def group_placements(groups: int, seed: int) -> Iterator[NDArray[np.int32]]:
-    """Device of each group, ``int32[G]``: by turns runs of groups, single groups moved, and pure chance."""
-    random = np.random.default_rng(seed)
-    while True:
-        cuts = np.sort(random.integers(0, groups, int(random.integers(1, 8))))
-        yield (np.searchsorted(cuts, np.arange(groups), side="right") % 2).astype(np.int32)
-        moved = random.random(groups) < 3 / groups
-        yield moved.astype(np.int32)
-        yield random.integers(0, 2, groups).astype(np.int32)
-
-
-def _work(path: str, shapes: dict[str, list[int]], seed: int, first: int, last: int) -> None:
-    """The child: one line with the prediction and one with the verdict per placement."""
-    core = _core()
-    model = core.read_model(path)
-    make_names_unique(model)
-    try:
-        inputs = _inputs(model, shapes, seed)
-        expected = _two_runs(core.compile_model(model, "CPU"), inputs)
-    except RuntimeError as cause:
-        return _say(outcome=NOT_RUN, reason=_last_line(cause))
-    placed = model.clone()
-    fold_static_shapes(placed)
-    graph = extract(placed, shapes)
-    choices = [coarsen(graph), coarsen(graph, light_ops=False)]
-    if max(map(len, choices)) < 2:
-        return _say(outcome=NO_GROUPS, reason=f"{len(graph)} ops, one group")
-    streams = [group_placements(len(coarse), seed) for coarse in choices]
-    for number in range(last):
-        kind = number % 2
-        on = next(streams[kind])[choices[kind].group_of]
-        if number < first:
-            continue
-        bonds = broken_bonds(graph, on)
-        _say(predicted="refused" if bonds else "runs")
-        device_of = {name: DEVICES[d] for name, d in zip(graph.names, on.tolist(), strict=True)}
-        if bonds:
-            runs = _run(core, _forced(placed, device_of), inputs, expected)[0] in ("runs", "wrong")
-            _say(outcome="refused but runs" if runs else "refused", reason=bonds[0].reason)
-            continue
-        try:
-            count = count_subgraphs(placed, device_of)
-            annotated = placed.clone()
-            annotate(annotated, device_of)
-        except PlacementError as cause:
-            _say(outcome="refused late", reason=str(cause))
-            continue
-        outcome, reason = _run(core, annotated, inputs, expected, count)
-        _say(outcome=outcome, reason=reason)
-    return None
-
-
-def _forced(model: ov.Model, device_of: dict[str, str]) -> ov.Model | None:
-    """A clone with affinities that ``annotate`` refuses; ``None`` where even that cannot be done."""
-    clone = model.clone()
-    try:
-        set_affinities(clone, open_bounded_crossings(clone, device_of))
-    except PlacementError:
-        return None
-    return clone
-
-
-def _run(
-    core: ov.Core,
-    model: ov.Model | None,
-    inputs: list[Any],
-    expected: list[Any],
-    count: int | None = None,
-) -> tuple[str, str]:
-    """``runs``, ``fails``, ``wrong`` or ``other count``, and why."""
-    if model is None:
-        return "fails", ""
-    try:
-        compiled = core.compile_model(model, "HETERO:" + ",".join(DEVICES))
-        found = _two_runs(compiled, inputs)
-    except RuntimeError as cause:
-        return "fails", _last_line(cause)
-    error = relative_error(*([np.nan_to_num(x) for x in y] for y in (found, expected)))
-    if error > TOLERANCE:
-        return "wrong", f"error {error:.1e}"
-    if count is not None and len(set(compiled.get_property("EXECUTION_DEVICES"))) > 1:
-        submodels = compiled.get_property("HETERO_NUMBER_OF_SUBMODELS")
-        if submodels != count:
-            return "other count", f"{submodels} submodels, predicted {count}"
-    return "runs", ""
-
-
-def _core() -> ov.Core:
-    """Two equal devices that compute in f32, so that only a broken cut can change an output.
-
-    On compressed weights the plugin would otherwise round activations to eight bits, not alike in every cut.
-    """
-    core = ov.Core()
-    core.register_plugin(f"{ov.__path__[0]}/libs/libopenvino_intel_cpu_plugin.so", DEVICES[0])
-    for device in DEVICES:
-        core.set_property(device, {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0})
-    return core
-
-
-def _inputs(model: ov.Model, shapes: dict[str, list[int]], seed: int) -> list[NDArray[Any]]:
-    random = np.random.default_rng(seed)
-    bounds = input_ranges(model)
-    inputs: list[NDArray[Any]] = []
-    for port in model.inputs:
-        name = port.get_node().get_friendly_name()
-        partial = port.get_partial_shape()
-        shape = shapes.get(name) or [d.get_length() if d.is_static else 3 for d in partial]
-        element = port.get_element_type()
-        if element.is_real():
-            inputs.append(random.standard_normal(shape).astype(element.to_dtype()))
-        else:
-            inputs.append(random.integers(0, bounds.get(name, 2), shape).astype(element.to_dtype()))
-    return inputs
-
-
-def _two_runs(compiled: ov.CompiledModel, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Two runs of one request, so that state counts."""
-    request = compiled.create_infer_request()
-    return [request.infer(inputs)[port].copy() for _ in range(2) for port in compiled.outputs]
-
-
-def _last_line(cause: BaseException) -> str:
-    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(cause).__name__)[:300]
-
-
-def _say(**fields: str) -> None:
-    print(json.dumps(fields), flush=True)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; 0 when no placement contradicts the simulator. Ctrl-C ends it with what it has."""
     parser = argparse.ArgumentParser(
@@ -308,13 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--placements", type=int, default=10, help="per model")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
-    if chosen.worker:
-        for request in sys.stdin:
-            _work(*json.loads(request))
-            print("done", flush=True)
-        return 0
     counts: Counter[str] = Counter()
     models = 0
     with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder, Checker() as checker:

@@ -6,10 +6,10 @@ import numpy as np
 import openvino as ov
 import pytest
 from gpu_models import compiled_with, encoder, split_after
-from mix_networks import random_feature_classifier
 
 import zoo
 from model_checks import outputs_of, random_inputs, random_regions, relative_error
+from problems.networks import random_feature_classifier
 
 DEVICES = ("GPU", "CPU")
 TIGHT = 5e-4  # of two plugins in f32: their Softmax alone differs by 1e-4

@@ -68,11 +68,15 @@ class CostSource:
         coarse = coarsen(prepared.graph, pins=self._machine.options.pins)
         return analytic_table(coarse, target, devices, supported)
 
-    def transfers(self, session: ProfilingSession) -> tuple[TransferFit, bool]:
+    def transfers(self, session: ProfilingSession, thorough: bool = True) -> tuple[TransferFit, bool]:
         """What crossings cost, and whether that is known or only assumed.
 
         From the target profile; else measured once per machine, as far as the budget goes: what an earlier
         decision had no time for is measured by a later one.
+
+        Args:
+            session: What is measured runs in its process.
+            thorough: Measure more sizes than a fit needs, where there is time.
         """
         target = self._machine.target
         if target is not None:
@@ -84,6 +88,8 @@ class CostSource:
         longest = _FIRST_TRANSFER_SECONDS
         for pair, size in store.missing(samples):
             self._budget.check()
+            if complete and not thorough:
+                break
             # Beyond the fewest sizes, more of them are worth only time that no race needs.
             if not self._budget.allows(longest * (_LEISURE if complete else 1)):
                 break

@@ -148,7 +148,8 @@ def _cost_table(
         needed += (_DEVICE_RUNS * D + _PROBE_RUNS * probes) * once
         # Costs that no time is left to correct are of little use.
         if budget.allows(2 * needed):
-            transfers, _ = costs.transfers(session)
+            # Races correct what crossings cost, so a rough fit does.
+            transfers, _ = costs.transfers(session, thorough=False)
             if budget.allows(needed):
                 return profile_session(session, machine.options.pins, transfers, probe=probes > 0).table
     _log.warning("the budget is too short to profile the model: its costs are estimated instead")

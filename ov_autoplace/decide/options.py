@@ -127,10 +127,12 @@ class PlacerOptions:
             name = _FORMER_NAMES.get(said, said)
             if name not in known:
                 raise OptionError(f"there is no option {said!r}{_nearest(said, known)}")
-            if said != name and given.get(name):
-                raise OptionError(f"{name} is given twice, once as {said}; give it once")
-            if value is not None:
-                given[name] = value
+            if value is None:
+                continue
+            if name in given:
+                former = next(former for former, now in _FORMER_NAMES.items() if now == name)
+                raise OptionError(f"{name} is given twice, once as {former}; give it once")
+            given[name] = value
         return cls(**given)
 
 

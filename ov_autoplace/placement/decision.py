@@ -49,7 +49,8 @@ class Candidate:
     @property
     def seconds(self) -> float:
         """Median of the samples, ``inf`` when there are none."""
-        return float(np.median(self.samples)) if len(self.samples) else float("inf")
+        measured = self.measured_seconds
+        return float("inf") if measured is None else measured
 
     @property
     def promised_seconds(self) -> float:

@@ -134,6 +134,9 @@ def test_former_names_of_pins_and_memory_limits_are_understood() -> None:
     assert (own, rest) == ({"pins": {"a": "CPU"}, "memory_limits": {}}, {})
     with pytest.raises(OptionError, match="given twice, once as pin"):
         PlacerOptions.from_arguments({"pins": {"a": "CPU"}, "pin": {"b": "CPU"}})
+    with pytest.raises(OptionError, match="given twice, once as pin"):
+        PlacerOptions.from_arguments({"pin": {"b": "CPU"}, "pins": {"a": "CPU"}})
+    assert PlacerOptions.from_arguments({"pins": None, "pin": {"b": "CPU"}}).pins == {"b": "CPU"}
     with pytest.raises(OptionError, match="AUTOPLACE_PINS is given twice"):
         split_config({"AUTOPLACE_PINS": {"a": "CPU"}, "AUTOPLACE_PIN": {"b": "CPU"}})
     with pytest.raises(OptionError, match="there is no property AUTOPLACE_pins"):

@@ -141,7 +141,7 @@ class Tuned:
         self.tuner = PolicyTuner(self.network, SETTINGS, superposition_only=False, seed=0)
 
     def log_prob(self, assignment) -> float:
-        actions = torch.from_numpy(self.task.units_of(assignment).astype(np.int64))[None]
+        actions = torch.from_numpy(self.task.problem.units.from_groups(assignment).astype(np.int64))[None]
         with torch.no_grad():
             policy = PlacementDistribution(self.network(collate([self.task.graph])))
         return policy.log_prob(actions).item()

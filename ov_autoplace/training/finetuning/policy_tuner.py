@@ -40,7 +40,7 @@ class Answers:
 
     def __init__(self, task: TuningTask, units: IntArray, sources: Sequence[str]) -> None:
         self.seconds = task.environment.latencies([units])[0]
-        self.placements = np.stack([task.assignment_of(row) for row in units])
+        self.placements = np.stack([task.problem.units.to_groups(row) for row in units])
         self.sources = tuple(sources)
         self.greedy = self.placements[0]
 
@@ -86,7 +86,7 @@ class PolicyTuner:
 
     def greedy(self, task: TuningTask) -> IntArray:
         """The likeliest placement, ``int32[G]``."""
-        return task.assignment_of(self._greedy(collate([task.graph])).numpy().astype(np.int32))
+        return task.problem.units.to_groups(self._greedy(collate([task.graph])).numpy())
 
     def propose(self, task: TuningTask, temperature: float = 1.0) -> Answers:
         """The greedy placement and samples, and above temperature 1 explored placements too, simulated."""
@@ -132,7 +132,7 @@ class PolicyTuner:
         batch = collate([task.graph])
         with torch.no_grad():
             policy = PlacementDistribution(self.network(batch))
-        greedy = task.assignment_of(policy.greedy().numpy().astype(np.int32))
+        greedy = task.problem.units.to_groups(policy.greedy().numpy())
         metrics = self._reinforce(task, batch, policy, greedy, fresh)
         return metrics | self._imitate(task, batch, greedy)
 
@@ -181,7 +181,9 @@ class PolicyTuner:
 
     def _actions(self, task: TuningTask, assignments: Sequence[IntArray]) -> Tensor:
         """Device of each unit, ``int64[k, N]``, from that of each group."""
-        return torch.from_numpy(np.stack([task.units_of(a) for a in assignments]).astype(np.int64))
+        return torch.from_numpy(
+            np.stack([task.problem.units.from_groups(a) for a in assignments]).astype(np.int64)
+        )
 
     def weights(self) -> dict[str, Tensor]:
         """A copy of the network's parameters and buffers."""

@@ -169,14 +169,6 @@ class TuningTask:
         if observed:
             self._use(corrected_table(self.table, observed))
 
-    def assignment_of(self, units: IntArray) -> IntArray:
-        """Device of each group, ``int32[G]``, from that of each unit."""
-        return self.problem.units.to_groups(units)
-
-    def units_of(self, assignment: IntArray) -> IntArray:
-        """Device of each unit, ``int32[N]``, from that of each group."""
-        return self.problem.units.from_groups(assignment)
-
     def predicted(self, assignment: IntArray) -> float:
         """Simulated latency with the corrected costs, in seconds."""
         return simulate(self.corrected, assignment).latency_seconds

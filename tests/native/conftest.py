@@ -10,6 +10,7 @@ import pytest
 
 import ov_autoplace
 from annotated_models import DEVICES, Annotated, convolutions, save_placed
+from language_model import LanguageModel, make_language_model
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,3 +32,8 @@ def annotated(tmp_path_factory: pytest.TempPathFactory) -> Annotated:
     names = [op.get_friendly_name() for op in model.get_ops()]
     device_of = {name: "XCPU" if name.startswith("b") else "CPU" for name in names}
     return save_placed(model, device_of, tmp_path_factory.mktemp("annotated"))
+
+
+@pytest.fixture(scope="session")
+def language_model(tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
+    return make_language_model(tmp_path_factory.mktemp("exported"), tmp_path_factory.mktemp("annotated"))

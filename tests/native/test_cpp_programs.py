@@ -70,8 +70,5 @@ def test_two_threads_compile_a_model_to_which_an_op_was_added(
 ) -> None:
     lines = lifetimes("one_model")
 
-    assert len(lines) == 10
-    assert {submodels for submodels, _ in lines} == {annotated.submodels}
-    values = (np.arange(3 * 16 * 16) % 7).reshape(1, 3, 16, 16).astype(np.float32)
-    expected = float(np.abs(answer_of(annotated.plain, values)).sum())
-    assert [total for _, total in lines] == pytest.approx([expected] * 10, rel=1e-4)
+    assert [submodels for submodels, _ in lines] == [annotated.submodels] * 10
+    assert [total for _, total in lines] == pytest.approx([-sum_on_cpu(annotated.plain)] * 10, rel=1e-4)

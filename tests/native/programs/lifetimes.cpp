@@ -9,7 +9,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
-#include <openvino/op/abs.hpp>
+#include <openvino/op/negative.hpp>
 #include <openvino/openvino.hpp>
 #include <sstream>
 #include <string>
@@ -125,7 +125,7 @@ std::string one_model(const Files& files) {
     auto core = core_with(files);
     const auto model = core.read_model(files.model);
     const auto result = model->get_results().at(0);
-    const auto added = std::make_shared<ov::op::v0::Abs>(result->input_value(0));
+    const auto added = std::make_shared<ov::op::v0::Negative>(result->input_value(0));
     result->input(0).replace_source_output(added);
     return at_once(2, [&] { return use(core.compile_model(model, devices, in_f32)); });
 }

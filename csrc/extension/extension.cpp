@@ -90,7 +90,10 @@ class ReadingParameters : public Reading {
 
 // Ops that nothing reads: they are on the device of their producer.
 class ReadingEnds : public Reading {
+public:
     using Reading::Reading;
+
+protected:
     NodePtr make(bool ours, const ov::OutputVector& inputs, ov::AttributeVisitor& visitor) const override {
         if (!ours) return nullptr;
         const auto op = make_plain(inputs, visitor);
@@ -99,12 +102,43 @@ class ReadingEnds : public Reading {
     }
 };
 
+// A Result of an op that is no follower, a Loop for example, reads it through one that changes nothing, which plugins
+// remove: what is added behind the op would not get a device otherwise.
+class ReadingResults : public ReadingEnds {
+    using ReadingEnds::ReadingEnds;
+    NodePtr make(bool ours, const ov::OutputVector& inputs, ov::AttributeVisitor& visitor) const override {
+        const auto type = inputs[0].get_element_type();
+        const bool can_follow = type.is_static() && type != ov::element::string;
+        if (!ours || !can_follow || FollowerBase::is_one(*inputs[0].get_node())) {
+            return ReadingEnds::make(ours, inputs, visitor);
+        }
+        return ReadingEnds::make(ours, {follower_behind(inputs[0])}, visitor);
+    }
+
+    static ov::Output<Node> follower_behind(ov::Output<Node> output) {
+        for (const auto& target : output.get_target_inputs()) {
+            auto* reader = target.get_node();
+            // Made here for another Result; the file's ops have their annotation.
+            if (FollowerBase::is_one(*reader) && !is_annotated(*reader)) return reader->output(0);
+        }
+        const auto follower = Follower<ov::op::v0::Convert>::of(ov::op::v0::Convert(output, output.get_element_type()));
+        set_affinity(*follower, affinity(*output.get_node()));
+        // The model's output keeps its names.
+        follower->set_friendly_name(output.get_node()->get_friendly_name() + "/output" +
+                                    std::to_string(output.get_index()));
+        follower->output(0).set_names(output.get_names());
+        output.set_names({});
+        return follower;
+    }
+};
+
 class Extensions {
 public:
     Extensions() {
         using namespace ov::op;
         add<ReadingParameters, v0::Parameter>();
-        add<ReadingEnds, v0::Result, v3::Assign, v6::Assign>();
+        add<ReadingResults, v0::Result>();
+        add<ReadingEnds, v3::Assign, v6::Assign>();
         add<ReadingOthers, v0::Constant, v3::ReadValue, v6::ReadValue, v8::If, v5::Loop,
             v0::TensorIterator>();
         // Opsets share most of their ops; the first entry of a type stays.

@@ -6,8 +6,15 @@
 
 namespace ov_autoplace {
 
-// Tells followers from other ops.
 class FollowerBase {
+public:
+    static bool is_one(const ov::Node& op) { return dynamic_cast<const FollowerBase*>(&op) != nullptr; }
+
+    // Whether `op` may have been added after the model was read, or made anew by a transformation, which may have
+    // copied the annotation alone, both marks or none. Loops and the like count as new, because what lies behind
+    // them is seen through them only.
+    static bool is_new(const ov::Node& op);
+
 protected:
     // Ops may have been added, moved or given other shapes around `op`.
     static void after_validation(ov::Node& op);

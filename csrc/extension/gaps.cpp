@@ -1,14 +1,14 @@
 #include "gaps.hpp"
 
 #include <algorithm>
-#include <openvino/op/constant.hpp>
-#include <openvino/op/result.hpp>
 #include <openvino/op/util/op_types.hpp>
+#include <openvino/op/util/shape_of_base.hpp>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "follower.hpp"
 #include "marks.hpp"
 
 namespace ov_autoplace {
@@ -32,6 +32,7 @@ bool takes_a_shape(const ov::Input<ov::Node>& input) {
     return input.get_index() > 0 && types.count(input.get_node()->get_type_name()) != 0;
 }
 
+// New ops that hang together. Some may have got an affinity before, here or from a transformation.
 class Region {
 public:
     // `reader`, where given, counts as an op of `device` and is no way to other ops.
@@ -63,23 +64,41 @@ public:
     void fill() {
         for (auto* op : m_found) sort(op);
         for (auto op = m_order.rbegin(); op != m_order.rend(); ++op) m_shape_ops[*op] = computes_shape(**op);
-        for (auto* op : m_order) m_constants[op] = is_constant(*op);
+        for (auto* op : m_order) m_constants[op] = is_fixed(*op);
         for (auto* op : m_order) {
             if (!m_constants[op] && !m_shape_ops[op]) take(*op, of_producer(*op));
         }
         // What is left asks its readers, and where there are none with a device, whoever is near.
         for (bool changed = true; changed;) {
             changed = false;
-            for (auto op = m_order.rbegin(); op != m_order.rend(); ++op)
-                changed |= take(**op, of_reader(**op));
+            for (auto op = m_order.rbegin(); op != m_order.rend(); ++op) changed |= take(**op, of_reader(**op));
             for (auto* op : m_order) changed |= take(*op, of_producer(*op));
+        }
+    }
+
+    // Computes what is constant. HETERO would cut such a computation off the op that reads it where its device's
+    // part is cut elsewhere, and shapes that are handed over are not known when the parts are compiled.
+    void fold() {
+        for (auto* op : m_order) {
+            if (!m_constants[op] || ov::op::util::is_constant(op)) continue;
+            ov::OutputVector values(op->get_output_size());
+            if (!op->constant_fold(values, op->input_values())) continue;
+            for (size_t i = 0; i < values.size(); ++i) {
+                auto& value = *values[i].get_node();
+                value.set_friendly_name(op->get_friendly_name() + (i == 0 ? "" : "." + std::to_string(i)));
+                value.get_rt_info() = op->get_rt_info();
+                op->output(i).replace(values[i]);
+            }
         }
     }
 
 private:
     // m_found grows while it is walked.
     void visit(ov::Node* op) {
-        if (op == m_reader || m_members.count(op) != 0 || mark(*op)) return;
+        if (op == m_reader || m_members.count(op) != 0) return;
+        const bool is_new = FollowerBase::is_new(*op);
+        mark(*op);
+        if (!is_new) return;
         m_members.insert(op);
         m_found.push_back(op);
     }
@@ -101,7 +120,7 @@ private:
                 visit(reader);
                 for (size_t i = target.get_index() + 1; i < reader->get_input_size(); ++i) {
                     auto* producer = reader->get_input_node_ptr(i);
-                    if (ov::is_type<ov::op::v0::Constant>(producer)) visit(producer);
+                    if (ov::op::util::is_constant(producer)) visit(producer);
                 }
             }
         }
@@ -124,14 +143,15 @@ private:
         }
     }
 
-    bool is_constant(const ov::Node& op) const {
-        if (ov::is_type<ov::op::v0::Constant>(&op)) return true;
+    bool is_fixed(const ov::Node& op) const {
+        if (ov::op::util::is_constant(&op)) return true;
+        if (ov::is_type<ov::op::util::ShapeOfBase>(&op)) return op.get_input_partial_shape(0).is_static();
         if (op.get_input_size() == 0) return false;
         for (size_t i = 0; i < op.get_input_size(); ++i) {
             const auto* producer = op.get_input_node_ptr(i);
             const auto known = m_constants.find(producer);
             const bool constant =
-                known != m_constants.end() ? known->second : ov::is_type<ov::op::v0::Constant>(producer);
+                known != m_constants.end() ? known->second : ov::op::util::is_constant(producer);
             if (!constant) return false;
         }
         return true;
@@ -156,9 +176,9 @@ private:
         std::string device;
         for (size_t i = 0; i < op.get_input_size() && device.empty(); ++i) {
             const auto* producer = op.get_input_node_ptr(i);
-            if (!ov::is_type<ov::op::v0::Constant>(producer)) device = device_of(producer);
+            if (!ov::op::util::is_constant(producer)) device = device_of(producer);
         }
-        if (device.empty() || ov::is_type<ov::op::v0::Result>(&op)) return device;
+        if (device.empty() || ov::op::util::is_output(&op)) return device;
         const auto outputs = const_cast<const ov::Node&>(op).outputs();
         if (std::all_of(outputs.begin(), outputs.end(), can_cross)) return device;
         const auto reader = of_reader(op);
@@ -210,6 +230,7 @@ void fill_gaps_before(const ov::Node& reader, const std::string& device) {
     Region region(&reader, device);
     region.reach_before(reader);
     region.fill();
+    region.fold();
 }
 
 }  // namespace ov_autoplace

@@ -55,17 +55,6 @@ bool mark_producers(const ov::OutputVector& inputs) {
     return ours;
 }
 
-bool has_gap_around(const ov::Node& op) {
-    if (!has_affinity(op)) return true;
-    for (size_t i = 0; i < op.get_input_size(); ++i) {
-        if (!has_affinity(*op.get_input_node_ptr(i))) return true;
-    }
-    for (size_t i = 0; i < op.get_output_size(); ++i) {
-        for (const auto& target : op.get_output_target_inputs(i)) {
-            if (!has_affinity(*target.get_node())) return true;
-        }
-    }
-    return false;
-}
+bool is_annotated(const ov::Node& op) { return op.get_rt_info().count(annotation_key) != 0; }
 
 }  // namespace ov_autoplace

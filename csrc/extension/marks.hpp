@@ -23,7 +23,7 @@ bool mark(ov::Node& op);
 // none has, the model is not annotated.
 bool mark_producers(const ov::OutputVector& inputs);
 
-// Whether the op itself, a producer or a consumer has no affinity. Asked often, therefore cheap.
-bool has_gap_around(const ov::Node& op);
+// Whether the op was in an annotated model. Ops that were added since have an affinity at most.
+bool is_annotated(const ov::Node& op);
 
 }  // namespace ov_autoplace

@@ -1,7 +1,7 @@
 """Gives every OpenVINO program of this environment a second device, XCPU: the CPU plugin once more.
 
-Every ``ov::Core`` adds what it finds in a file ``plugins.xml`` beside OpenVINO's library. Only ``make test-native``
-runs this, for its own environment.
+Every ``ov::Core`` adds what it finds in a file ``plugins.xml`` beside OpenVINO's library. Only
+``make test-native`` runs this, for its own environment.
 """
 
 from __future__ import annotations

@@ -56,9 +56,7 @@ def test_each_model_has_its_submodels_and_the_answers_of_one_device(
     assert [total for _, total in lines] == pytest.approx([sum_on_cpu(annotated.plain)] * models, rel=1e-4)
 
 
-def test_a_reshaped_model_keeps_its_devices(
-    lifetimes: Callable[[str], Lines], annotated: Annotated
-) -> None:
+def test_a_reshaped_model_keeps_its_devices(lifetimes: Callable[[str], Lines], annotated: Annotated) -> None:
     ((submodels, total),) = lifetimes("reshape")
 
     assert submodels == annotated.submodels

@@ -1,5 +1,5 @@
-// Runs an annotated model with OpenVINO and the ov-autoplace extension, and prints where it ran and a checksum
-// of what it answered.
+// Runs an annotated model with OpenVINO and the ov-autoplace extension, and prints where it ran and a
+// checksum of what it answered.
 //
 //     autoplace_example libov_autoplace_extension.so model.autoplace.xml [ALIAS=plugin_library ...]
 //
@@ -78,8 +78,8 @@ int run(const std::vector<std::string>& arguments) {
     const auto model = core.read_model(arguments[1]);
     const auto devices = "HETERO:" + annotated_devices(*model);
     // In f32, so that the checksum can be compared between devices and machines.
-    ov::CompiledModel compiled = core.compile_model(with_byte_inputs(model), devices,
-                                                    ov::hint::inference_precision(ov::element::f32));
+    ov::CompiledModel compiled =
+        core.compile_model(with_byte_inputs(model), devices, ov::hint::inference_precision(ov::element::f32));
 
     std::cout << "EXECUTION_DEVICES";
     for (const auto& device : compiled.get_property(ov::execution_devices)) std::cout << " " << device;

@@ -2,7 +2,8 @@
 //
 //     lifetimes WAY libov_autoplace_extension.so model.autoplace.xml
 //
-// Prints a line `SUBMODELS sum` for each model that was compiled; `sum` adds up the outputs for an input of i % 7.
+// Prints a line `SUBMODELS sum` for each model that was compiled; `sum` adds up the outputs for an input of i
+// % 7.
 #include <exception>
 #include <functional>
 #include <iostream>
@@ -111,8 +112,7 @@ std::string at_once(size_t threads, const std::function<std::string()>& work) {
 // Two threads read and compile with one Core.
 std::string one_core(const Files& files) {
     auto core = core_with(files);
-    return at_once(
-        2, [&] { return use(core.compile_model(core.read_model(files.model), devices, in_f32)); });
+    return at_once(2, [&] { return use(core.compile_model(core.read_model(files.model), devices, in_f32)); });
 }
 
 // Two threads load the library, read and compile, each with Cores of its own.
@@ -132,8 +132,8 @@ std::string one_model(const Files& files) {
 
 int run(const std::vector<std::string>& arguments) {
     const std::map<std::string, std::function<std::string(const Files&)>> ways = {
-        {"path", path},         {"reshape", reshape},     {"clone", clone},         {"unload", unload},
-        {"twice", twice},       {"one_core", one_core},   {"own_cores", own_cores}, {"one_model", one_model},
+        {"path", path},   {"reshape", reshape},   {"clone", clone},         {"unload", unload},
+        {"twice", twice}, {"one_core", one_core}, {"own_cores", own_cores}, {"one_model", one_model},
     };
     if (arguments.size() != 3 || ways.count(arguments[0]) == 0) {
         std::cerr << "usage: lifetimes WAY libov_autoplace_extension.so model.autoplace.xml\n";

@@ -1,6 +1,6 @@
-"""Writes a small stateful language model with random weights, as ``optimum-cli export openvino`` writes real ones.
+"""Writes a small stateful language model with random weights as ``optimum-cli export openvino`` would.
 
-    make_language_model.py FOLDER
+make_language_model.py FOLDER
 """
 
 import sys
@@ -13,7 +13,9 @@ from optimum.intel import OVModelForCausalLM
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-WORDS = "<unk> <s> </s> the cat sat on a mat and dog ran to red blue house tree sun moon".split()
+SPECIAL = ["<unk>", "<s>", "</s>"]
+TEXT = "the cat sat on a mat and dog ran to red blue house tree sun moon"
+WORDS = [*SPECIAL, *TEXT.split()]
 
 (folder,) = sys.argv[1:]
 words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>"))
@@ -40,6 +42,7 @@ with tempfile.TemporaryDirectory() as torch_folder:
     exported = OVModelForCausalLM.from_pretrained(torch_folder, export=True, compile=False)
     exported.save_pretrained(folder)
 tokenizer.save_pretrained(folder)
-for name, model in zip(("tokenizer", "detokenizer"), convert_tokenizer(tokenizer, with_detokenizer=True)):
-    ov.save_model(model, f"{folder}/openvino_{name}.xml")
+to_tokens, to_text = convert_tokenizer(tokenizer, with_detokenizer=True)
+ov.save_model(to_tokens, f"{folder}/openvino_tokenizer.xml")
+ov.save_model(to_text, f"{folder}/openvino_detokenizer.xml")
 print("null")

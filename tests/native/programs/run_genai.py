@@ -2,7 +2,8 @@
 
     run_genai.py MODEL_FOLDER DEVICE PIPELINE GENERATION
 
-Two JSON objects: properties of the pipeline and of the generation. Prints the texts for two prompts, or the error.
+Two JSON objects: properties of the pipeline and of the generation. Prints the texts for
+two prompts, or the error.
 """
 
 import json
@@ -19,7 +20,9 @@ report = {}
 try:
     model = genai.LLMPipeline(folder, device, **properties)
     prompts = ["the cat sat on", "a red dog"]
-    report["texts"] = model.generate(prompts, ignore_eos=True, max_new_tokens=10, **json.loads(generation)).texts
+    report["texts"] = model.generate(
+        prompts, ignore_eos=True, max_new_tokens=10, **json.loads(generation)
+    ).texts
 except RuntimeError as error:
     report["error"] = str(error)
 report["modules"] = sorted(name for name in sys.modules if name.startswith("ov_autoplace"))

@@ -15,7 +15,9 @@ from transformers import AutoTokenizer
 folder, device, *extensions = sys.argv[1:]
 for extension in extensions:
     modeling_base.core.add_extension(extension)
-model = OVModelForCausalLM.from_pretrained(folder, device=device)
+model = OVModelForCausalLM.from_pretrained(
+    folder, device=device, ov_config={"INFERENCE_PRECISION_HINT": "f32"}
+)
 prompt = AutoTokenizer.from_pretrained(folder)("the cat sat on", return_tensors="pt")
 print(
     json.dumps(

@@ -1,6 +1,7 @@
 #include "follower.hpp"
 
 #include <mutex>
+#include <openvino/op/util/assign_base.hpp>
 #include <openvino/op/util/op_types.hpp>
 
 #include "gaps.hpp"
@@ -29,7 +30,7 @@ bool FollowerBase::is_new(const ov::Node& op) {
     if (!has_affinity(op) || !is_annotated(op)) return true;
     // The ends of a model are never made as followers.
     const bool end = ov::op::util::is_parameter(&op) || ov::op::util::is_constant(&op) ||
-                     ov::op::util::is_output(&op) || ov::op::util::is_sink(&op);
+                     ov::op::util::is_output(&op) || ov::is_type<ov::op::util::AssignBase>(&op);
     return !end && !is_one(op);
 }
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from annotated_models import Annotated, answer_of, convolutions
-from ov_autoplace.placement import Placement
-from ov_autoplace.plugin.annotated_files import save_annotated
-from processes import run, run_python
+from annotated_models import Annotated, answer_of
+from processes import run_python
 
 HETERO = "HETERO:CPU,XCPU"
 
@@ -65,25 +62,6 @@ def test_a_model_without_annotation_runs_as_it_would_without_the_library(
 
     assert program(annotated.plain, extension=extension) == without
     np.testing.assert_array_equal(program.answer(), expected)
-
-
-def test_a_device_that_is_missing_is_replaced_by_the_cpu_and_told_once(
-    extension: str, tmp_path: Path
-) -> None:
-    model = convolutions()
-    names = [op.get_friendly_name() for op in model.get_ops()]
-    placement = Placement.from_dict({name: "NPU.3" if name.startswith("b") else "CPU" for name in names})
-    files = save_annotated(model, placement, tmp_path, "net")
-
-    program = (
-        "import openvino as ov; core = ov.Core(); core.add_extension({0!r});"
-        "compiled = [core.compile_model(core.read_model({1!r}), 'HETERO:CPU') for _ in range(2)];"
-        "print([model.get_property('EXECUTION_DEVICES') for model in compiled])"
-    )
-    done = run(sys.executable, "-c", program.format(extension, str(files.model)))
-
-    assert done.stdout.splitlines()[-1] == "[['CPU'], ['CPU']]"
-    assert (done.stdout + done.stderr).count("annotated for NPU.3, which this machine does not have") == 1
 
 
 @pytest.mark.parametrize("by_path", [False, True])

@@ -8,6 +8,7 @@
 4. PROFILE and TUNE race the best few, and always the best single device, on the devices themselves;
    TUNE corrects the table from what it measured, proposes again, and goes on until its budget ends.
 5. Take the winner if it beats the best single device by more than the noise, else that device.
+6. Where fewer of a CPU's threads could be faster than that, race them with it, under the same rule.
 
 All of it keeps within one budget of wall-clock time. What the budget has no time for is left out, the least
 useful first: probes of what crossings cost in this model, repeated compilations, the race, the profile.
@@ -39,7 +40,9 @@ from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import Verdict, out_of_time, predicted, proven
+from ov_autoplace.decide.widths import challengers, estimated, in_caller
 from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
@@ -62,6 +65,8 @@ _PHASES = (
 _COMPILATIONS, _INFERENCES = 3, 12
 # Compiling the learned policy takes so long.
 _POLICY_SECONDS = 4.0
+# Racing a model with itself on fewer threads, besides compiling it.
+_WIDTH_SECONDS = 0.6
 
 
 def place(
@@ -184,7 +189,7 @@ class Placer:
                 table = self._costs.estimate(prepared)
             with self._phase("solve"):
                 problem = machine.problem(table)
-                verdict = predicted(propose(problem, source))
+                verdict = estimated(machine, table, prepared, predicted(propose(problem, source)))
             return self._answer(prepared, problem, verdict, source)
         with self._phase("prepare"):
             session = machine.open(prepared)
@@ -201,7 +206,9 @@ class Placer:
                         candidates = propose(problem, self._affordable(source))
                         verdict = out_of_time(candidates, self._budget.seconds)
                 else:
-                    problem, verdict = self._measure(Measured(session, counted), source)
+                    known = Measured(session, counted)
+                    problem, verdict = self._measure(known, source)
+                    verdict = self._on_fewer_threads(known, prepared, problem, verdict)
             except ProfilingError as cause:
                 if cause.device is None or len(machine.devices) == 1:
                     return self._single(prepared, session, cause)
@@ -279,6 +286,28 @@ class Placer:
         disturbed = verdict.disturbed or known.counted.was_disturbed
         return problem, replace(verdict, disturbed=disturbed)
 
+    def _on_fewer_threads(
+        self, known: Measured, prepared: PreparedModel, problem: Problem, verdict: Verdict
+    ) -> Verdict:
+        """The verdict after a race with what a CPU does on a part of its threads, where that could win."""
+        found = challengers(self._machine, known, prepared, verdict)
+        if not found:
+            return verdict
+        budget, options = self._budget, self._options
+        if options.time_budget_ms is None:
+            # All of them are small, and each is compiled once and, if it wins, a few times more.
+            budget.seconds += _WIDTH_SECONDS + len(found) * known.counted.compile_seconds
+        with self._phase("measure"):
+            samples = known.counted.samples
+            race = Race(known.session, problem, samples, ProposalSource(()), options, budget)
+            raced = race.challenge(verdict, found)
+            crashed = [c for c in found if c.dropped and c.width == Width(1)]
+            if crashed and raced.winner is verdict.winner:
+                # Its setting lets OpenVINO compile it otherwise than for all threads, which may be why.
+                safe = [in_caller(c) for c in crashed]
+                raced = race.challenge(replace(raced, reason=verdict.reason), safe)
+        return raced
+
     def _proven(
         self, known: Measured, assumed: TransferFit, shown: TransferFit | None = None
     ) -> tuple[Problem, Verdict] | None:
@@ -328,6 +357,7 @@ class Placer:
         _log.info("%s", decision)
         placement = replace(
             Placement.of_groups(table, winner.assignment, solver=winner.name),
+            width=winner.width,
             latency_seconds=winner.predicted_seconds,
             lower_bound_seconds=winner.lower_bound_seconds,
             decision=decision,

@@ -28,7 +28,7 @@ import openvino as ov
 
 from ov_autoplace.errors import DeviceError
 
-__all__ = ["Cores", "Width", "is_cpu", "powers_below", "widths_of"]
+__all__ = ["Cores", "Width", "chooses_threads", "is_cpu", "powers_below", "widths_here", "widths_of"]
 
 # What a user sets of these decides how many threads there are, or rests on it.
 _CHOOSES_THREADS = frozenset(
@@ -189,18 +189,22 @@ def is_cpu(core: ov.Core, device: str) -> bool:
     return any("cpu_plugin" in version.description for version in versions.values())
 
 
-def widths_of(
-    core: ov.Core, device: str, settings: Mapping[str, object], cores: Cores | None = None
-) -> tuple[Width, ...]:
-    """The widths that may be chosen for a device; none where the user chose, or where there is one core.
+def chooses_threads(settings: Mapping[str, object]) -> bool:
+    """Whether properties that a user gave a device say on how many threads it shall run.
 
     Args:
-        core: Where the device is.
-        device: A real device.
-        settings: All properties that the user gave it, those set on the Core included.
-        cores: Of the machine; this one's when ``None``.
+        settings: All of them, those set on the Core included.
     """
-    if not is_cpu(core, device) or _CHOOSES_THREADS & set(settings):
-        return ()
-    hint = str(getattr(settings.get(_HINT), "name", settings.get(_HINT, "LATENCY"))).upper()
-    return (cores or Cores.of_this_process()).widths if hint in _LATENCY else ()
+    hint = settings.get(_HINT, "LATENCY")
+    text = str(getattr(hint, "name", hint)).upper()
+    return bool(_CHOOSES_THREADS & set(settings)) or text not in _LATENCY
+
+
+def widths_of(threads: int) -> tuple[Width, ...]:
+    """1, 2, 4, ... of so many threads, without all of them."""
+    return tuple(Width(n) for n in powers_below(threads))
+
+
+def widths_here(core: ov.Core, device: str) -> tuple[Width, ...]:
+    """The widths of a device of this machine; none on a single core, and for what is no CPU."""
+    return Cores.of_this_process().widths if is_cpu(core, device) else ()

@@ -18,6 +18,7 @@ from ov_autoplace.cost.target import Target
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.devices.support import supported_ops
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import OutputError, ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
@@ -223,15 +224,35 @@ class ProfilingSession:
             self._compiled[device] = self._compile(device, None, count_nodes)
         return self._compiled[device]
 
-    def compile_placement(self, device_of: Mapping[str, str], *, count_nodes: bool = False) -> Executable:
+    def compile_width(self, device: str, width: Width) -> Executable:
+        """The whole model on a part of a CPU's threads; each call compiles.
+
+        Raises:
+            ProfilingError: The model cannot be timed so.
+        """
+        if self._room is not None and (reason := self._room.refusal(device)):
+            raise ProfilingError(reason)
+        return self._compile(device, None, count_nodes=False, properties=width.properties)
+
+    def compile_placement(
+        self, device_of: Mapping[str, str], *, count_nodes: bool = False, width: Width | None = None
+    ) -> Executable:
         """The model as HETERO runs it with the device of every op given, or a plain device when it is one.
+
+        Args:
+            device_of: Device by op name.
+            count_nodes: See :meth:`compile_device`.
+            width: Of the one device; its nodes are not counted then.
 
         Raises:
             ProfilingError: HETERO or a device refuses the placement.
         """
         used = set(device_of.values())
         if len(used) == 1:
-            return self.compile_device(used.pop(), count_nodes=count_nodes)
+            device = used.pop()
+            if width is not None:
+                return self.compile_width(device, width)
+            return self.compile_device(device, count_nodes=count_nodes)
         order = [device for device in self.devices if device in used]
         return self._compile("HETERO:" + ",".join(order), device_of, count_nodes)
 
@@ -263,12 +284,19 @@ class ProfilingSession:
             )
             return result
 
-    def _compile(self, device: str, device_of: Mapping[str, str] | None, count_nodes: bool) -> Executable:
+    def _compile(
+        self,
+        device: str,
+        device_of: Mapping[str, str] | None,
+        count_nodes: bool,
+        properties: Mapping[str, str] | None = None,
+    ) -> Executable:
+        counting = {"PERF_COUNT": "YES"} if count_nodes else {}
         with failing_on(device):
             return self.profiler.compile(
                 str(self._ir),
                 device,
-                {"PERF_COUNT": "YES"} if count_nodes else {},
+                {**counting, **(properties or {})},
                 None if device_of is None else dict(device_of),
                 self._input_high,
                 self.seed,

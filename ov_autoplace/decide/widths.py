@@ -1,0 +1,177 @@
+"""On which part of a CPU's threads a model should run: who may win is estimated, who wins is measured.
+
+Running on fewer threads saves the time that threads wait for each other at every node, and costs the time
+that their work takes on those that remain::
+
+    seconds(width) = (seconds(all) - nodes x synchronisation x log2(all / width)) x (all / width) ^ scaling
+
+On two cores, 85 networks were measured at 2.6 us a node (0.85 to 4.6) and at a scaling of about 0.7: work on
+twice as many threads takes 0.6 of the time. A width is only compiled where it could win even if both were
+better for it than was ever measured, so a model that takes long pays nothing for the question.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ov_autoplace.cost.analytic import analytic_table, busy_groups
+from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS, generic_target
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.target import THREAD_SCALING
+from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace.decide.costs import Measured
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.verdict import ESTIMATE_MARGIN, Verdict
+from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.failing import can_fail
+from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.placement.decision import Candidate
+
+__all__ = ["challengers", "estimated", "in_caller", "is_worth_measuring", "width_name", "widths_for"]
+
+# In favour of fewer threads: what a node saves per halving, what an inference does, and how work scales.
+_MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING = 5e-6, 10e-6, 0.3
+# No model runs faster than at so many times the rates that are assumed for a machine without a profile.
+_FASTER_THAN_ASSUMED = 2.0
+
+
+def width_name(device: str, width: Width) -> str:
+    """The name of a candidate: ``CPU (1 thread)``."""
+    return f"{device} ({width.label})"
+
+
+def widths_for(machine: Machine, device: str, prepared: PreparedModel) -> tuple[Width, ...]:
+    """The widths that a model may be given on a device, the narrowest first.
+
+    None where the user chose how many threads there are, on a single core, and for a model whose shapes are
+    not known: what is best for one shape may be slower than the default for another.
+    """
+    widths = machine.widths(device)
+    if not widths or (not machine.options.shapes and _is_dynamic(prepared)):
+        return ()
+    if not can_fail(prepared.model):
+        return widths
+    return tuple(replace(width, in_caller=width.threads == 1) for width in widths)
+
+
+def is_worth_measuring(machine: Machine, device: str, prepared: PreparedModel) -> bool:
+    """Whether a width could beat a device's default, by the size of a model of which nothing is known yet."""
+    widths = widths_for(machine, device, prepared)
+    if not widths:
+        return False
+    target = machine.target or generic_target(machine.core, (device,))
+    coarse = coarsen(prepared.graph)
+    nodes = int(busy_groups(coarse).sum())
+    table = analytic_table(coarse, target, (device,))
+    work = float(table.op_seconds.sum()) - nodes * target.device(device).op_overhead_seconds
+    seconds = max(work, 0.0) / _FASTER_THAN_ASSUMED
+    cores = Cores.of_this_process().all
+    return any(_could_win(seconds, nodes, cores / width.threads, seconds) for width in widths)
+
+
+def challengers(
+    machine: Machine, known: Measured, prepared: PreparedModel, verdict: Verdict
+) -> list[Candidate]:
+    """Widths that could beat an answer, to be raced with it, those that promise most first.
+
+    Args:
+        machine: The devices.
+        known: What was measured of the model on all threads.
+        prepared: The model.
+        verdict: The answer so far, and all others; a width is for a device that may run the whole model.
+    """
+    counted = known.counted
+    rivals = [c.seconds for c in verdict.candidates if c.is_default and len(c.samples)]
+    best = min([verdict.winner.seconds, *rivals])
+    cores = Cores.of_this_process().all
+    found = []
+    for column, device in zip(counted.columns, known.session.devices, strict=True):
+        alone = next((c for c in verdict.candidates if c.is_default and c.name == device), None)
+        if alone is None or device not in counted.samples:
+            continue
+        seconds = float(np.median(counted.samples[device]))
+        nodes = int(column.attribution.nodes_run.sum()) + column.other_nodes
+        for width in widths_for(machine, device, prepared):
+            share = cores / width.threads
+            if _could_win(seconds, nodes, share, best):
+                guess = _seconds(seconds, nodes, share, SYNCHRONISATION_SECONDS, 0.0, THREAD_SCALING)
+                found.append(_candidate(alone, device, width, guess))
+    return sorted(found, key=lambda candidate: candidate.promised_seconds)
+
+
+def estimated(machine: Machine, table: CostTable, prepared: PreparedModel, verdict: Verdict) -> Verdict:
+    """The verdict of ``ZERO_SHOT`` with the widths of its target's CPUs among the candidates.
+
+    A width wins that is predicted faster by more than estimates can be wrong.
+    """
+    target = machine.target or generic_target(machine.core, machine.devices)
+    coarse = coarsen(prepared.graph, pins=machine.options.pins)
+    found = []
+    for d, device in enumerate(table.devices):
+        alone = next((c for c in verdict.candidates if c.is_default and c.name == device), None)
+        if alone is None:
+            continue
+        for width in widths_for(machine, device, prepared):
+            if width.cores:
+                continue  # profiles know threads, not which cores they are on
+            narrow = replace(
+                target,
+                devices=(target.device(device).on_threads(width.threads),),
+                transfers=target.transfers.for_devices((device,)),
+            )
+            seconds = float(analytic_table(coarse, narrow, (device,)).op_seconds.sum())
+            change = seconds - float(table.op_seconds[:, d].sum())
+            # Nothing was compiled, so the setting is the one that compiles nothing otherwise.
+            width = replace(width, in_caller=width.threads == 1)
+            found.append(_candidate(alone, device, width, alone.promised_seconds + change))
+    candidates = [*verdict.candidates, *found]
+    best = min(found, key=lambda candidate: candidate.promised_seconds, default=None)
+    if best is None or best.promised_seconds > (1 - ESTIMATE_MARGIN) * verdict.winner.promised_seconds:
+        return replace(verdict, candidates=candidates)
+    gain = 100 * (1 - best.promised_seconds / verdict.winner.promised_seconds)
+    reason = f"{best.name} is predicted {gain:.1f} % faster than {verdict.winner.name}; nothing was measured"
+    return replace(verdict, winner=best, reason=reason, candidates=candidates)
+
+
+def in_caller(candidate: Candidate) -> Candidate:
+    """The same on one thread which is the calling one."""
+    width = Width(1, in_caller=True)
+    name = candidate.name.partition(" (")[0]
+    return Candidate(
+        width_name(name, width), candidate.predicted_seconds, 1, assignment=candidate.assignment, width=width
+    )
+
+
+def _candidate(alone: Candidate, device: str, width: Width, seconds: float) -> Candidate:
+    name = width_name(device, width)
+    return Candidate(name, seconds, 1, assignment=alone.assignment, width=width)
+
+
+def _could_win(seconds: float, nodes: int, share: float, best: float) -> bool:
+    least = _seconds(seconds, nodes, share, _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING)
+    return least < (1 - MINIMAL_GAIN) * best
+
+
+def _seconds(
+    seconds: float, nodes: int, share: float, per_node: float, once: float, scaling: float
+) -> float:
+    """What a model takes on a part of the cores, see the head of this file.
+
+    Args:
+        seconds: What it takes on all of them.
+        nodes: How many nodes are executed.
+        share: All cores over those of the part.
+        per_node, once: Seconds that each halving saves per node, and per inference.
+        scaling: Work on ``n`` times the cores is ``n`` to this power times as fast.
+    """
+    saved = (nodes * per_node + once) * math.log2(share)
+    return max(seconds - saved, 0.0) * share**scaling
+
+
+def _is_dynamic(prepared: PreparedModel) -> bool:
+    return any(value.get_partial_shape().is_dynamic for value in prepared.model.inputs)

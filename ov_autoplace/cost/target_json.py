@@ -17,8 +17,8 @@ Schema (version 1)::
      "samples": [{"device": str, "op_class": str, "precision": str, "size": number,
                   "seconds": [number, ...]}, ...]}
 
-``memory_bytes`` null is "not limited"; ``threads`` 0 or missing is "not known". Both lists of samples are the raw measurements, empty when nothing
-was measured.
+``memory_bytes`` null is "not limited"; ``threads`` 0 or missing is "not known". Both lists of samples
+are the raw measurements, empty when nothing was measured.
 """
 
 from __future__ import annotations

@@ -40,7 +40,10 @@ def confirm(
     used = set(device_of.values())
     with machine.open(prepare(model, options.shapes)) as session:
         try:
-            executables = [session.compile_placement(device_of, width=width)]
+            if width is None:
+                executables = [session.compile_placement(device_of)]
+            else:
+                executables = [session.compile_width(next(iter(used)), width)]
         except ProfilingError as cause:
             _log.debug("a stored answer cannot be run: %s", cause)
             return False

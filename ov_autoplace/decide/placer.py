@@ -40,9 +40,8 @@ from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import Verdict, out_of_time, predicted, proven
-from ov_autoplace.decide.widths import challengers, estimated, in_caller
+from ov_autoplace.decide.widths import estimated, raced
 from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
-from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
@@ -65,8 +64,6 @@ _PHASES = (
 _COMPILATIONS, _INFERENCES = 3, 12
 # Compiling the learned policy takes so long.
 _POLICY_SECONDS = 4.0
-# Racing a model with itself on fewer threads, besides compiling it.
-_WIDTH_SECONDS = 0.6
 
 
 def place(
@@ -208,7 +205,8 @@ class Placer:
                 else:
                     known = Measured(session, counted)
                     problem, verdict = self._measure(known, source)
-                    verdict = self._on_fewer_threads(known, prepared, problem, verdict)
+                    with self._phase("measure"):
+                        verdict = raced(machine, known, prepared, problem, verdict, self._budget)
             except ProfilingError as cause:
                 if cause.device is None or len(machine.devices) == 1:
                     return self._single(prepared, session, cause)
@@ -286,41 +284,18 @@ class Placer:
         disturbed = verdict.disturbed or known.counted.was_disturbed
         return problem, replace(verdict, disturbed=disturbed)
 
-    def _on_fewer_threads(
-        self, known: Measured, prepared: PreparedModel, problem: Problem, verdict: Verdict
-    ) -> Verdict:
-        """The verdict after a race with what a CPU does on a part of its threads, where that could win."""
-        found = challengers(self._machine, known, prepared, verdict)
-        if not found:
-            return verdict
-        budget, options = self._budget, self._options
-        if options.time_budget_ms is None:
-            # All of them are small, and each is compiled once and, if it wins, a few times more.
-            budget.seconds += _WIDTH_SECONDS + len(found) * known.counted.compile_seconds
-        with self._phase("measure"):
-            samples = known.counted.samples
-            race = Race(known.session, problem, samples, ProposalSource(()), options, budget)
-            raced = race.challenge(verdict, found)
-            crashed = [c for c in found if c.dropped and c.width == Width(1)]
-            if crashed and raced.winner is verdict.winner:
-                # Its setting lets OpenVINO compile it otherwise than for all threads, which may be why.
-                safe = [in_caller(c) for c in crashed]
-                raced = race.challenge(replace(raced, reason=verdict.reason), safe)
-        return raced
-
     def _proven(
         self, known: Measured, assumed: TransferFit, shown: TransferFit | None = None
     ) -> tuple[Problem, Verdict] | None:
-        """The best device, where no mix can be faster than it even if crossings cost only ``assumed``.
+        """The best device, where no mix can be faster even if crossings cost ``assumed``; or the only one.
 
         Args:
             known: What was measured.
             assumed: What crossings cost at least.
             shown: What they cost, for the table of the answer; assumed by kind of device when ``None``.
         """
-        if known.counted.was_disturbed:
+        if known.counted.was_disturbed and len(self._machine.devices) > 1:
             return None
-
         samples = known.counted.samples
         hopeful = self._machine.problem(self._costs.counted(known, assumed).table)
         best = unbeatable_device(hopeful, samples, self._options.seed)

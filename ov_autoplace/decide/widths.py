@@ -13,11 +13,11 @@ better for it than was ever measured, so a model that takes long pays nothing fo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.analytic import analytic_table, busy_groups
 from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS, generic_target
 from ov_autoplace.cost.table import CostTable
@@ -25,19 +25,24 @@ from ov_autoplace.cost.target import THREAD_SCALING
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.costs import Measured
 from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.proposals import ProposalSource
+from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import ESTIMATE_MARGIN, Verdict
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.failing import can_fail
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.problem.problem import Problem
 
-__all__ = ["challengers", "estimated", "in_caller", "is_worth_measuring", "width_name", "widths_for"]
+__all__ = ["estimated", "is_worth_measuring", "raced", "width_name", "widths_for"]
 
 # In favour of fewer threads: what a node saves per halving, what an inference does, and how work scales.
 _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING = 5e-6, 10e-6, 0.3
 # No model runs faster than at so many times the rates that are assumed for a machine without a profile.
 _FASTER_THAN_ASSUMED = 2.0
+# Racing a model with itself on fewer threads, besides compiling it.
+_RACE_SECONDS = 0.6
 
 
 def width_name(device: str, width: Width) -> str:
@@ -74,7 +79,41 @@ def is_worth_measuring(machine: Machine, device: str, prepared: PreparedModel) -
     return any(_could_win(seconds, nodes, cores / width.threads, seconds) for width in widths)
 
 
-def challengers(
+def raced(
+    machine: Machine,
+    known: Measured,
+    prepared: PreparedModel,
+    problem: Problem,
+    verdict: Verdict,
+    budget: Budget,
+) -> Verdict:
+    """The verdict after a race of its winner with a CPU on a part of its threads, where that could win.
+
+    Args:
+        machine: The devices.
+        known: What was measured of the model on all threads.
+        prepared: The model.
+        problem: Its costs.
+        verdict: The answer so far.
+        budget: Grows by what this takes, unless the user gave it.
+    """
+    found = _challengers(machine, known, prepared, verdict)
+    if not found:
+        return verdict
+    options = machine.options
+    if options.time_budget_ms is None:
+        # All of them are small, and each is compiled once and, if it wins, a few times more.
+        budget.seconds += _RACE_SECONDS + len(found) * known.counted.compile_seconds
+    race = Race(known.session, problem, known.counted.samples, ProposalSource(()), options, budget)
+    answer = race.challenge(verdict, found)
+    failed = [c for c in found if c.dropped and c.width == Width(1)]
+    if not failed or answer.winner is not verdict.winner:
+        return answer
+    # Its setting lets OpenVINO compile a model otherwise than for all threads, which may be why it failed.
+    return race.challenge(replace(answer, reason=verdict.reason), [_in_caller(c) for c in failed])
+
+
+def _challengers(
     machine: Machine, known: Measured, prepared: PreparedModel, verdict: Verdict
 ) -> list[Candidate]:
     """Widths that could beat an answer, to be raced with it, those that promise most first.
@@ -138,7 +177,7 @@ def estimated(machine: Machine, table: CostTable, prepared: PreparedModel, verdi
     return replace(verdict, winner=best, reason=reason, candidates=candidates)
 
 
-def in_caller(candidate: Candidate) -> Candidate:
+def _in_caller(candidate: Candidate) -> Candidate:
     """The same on one thread which is the calling one."""
     width = Width(1, in_caller=True)
     name = candidate.name.partition(" (")[0]
@@ -157,20 +196,19 @@ def _could_win(seconds: float, nodes: int, share: float, best: float) -> bool:
     return least < (1 - MINIMAL_GAIN) * best
 
 
-def _seconds(
-    seconds: float, nodes: int, share: float, per_node: float, once: float, scaling: float
-) -> float:
+def _seconds(seconds: float, nodes: int, share: float, per_node: float, once: float, scaling: float) -> float:
     """What a model takes on a part of the cores, see the head of this file.
 
     Args:
         seconds: What it takes on all of them.
         nodes: How many nodes are executed.
         share: All cores over those of the part.
-        per_node, once: Seconds that each halving saves per node, and per inference.
+        per_node: Seconds that each halving saves per node.
+        once: Seconds that each halving saves per inference.
         scaling: Work on ``n`` times the cores is ``n`` to this power times as fast.
     """
     saved = (nodes * per_node + once) * math.log2(share)
-    return max(seconds - saved, 0.0) * share**scaling
+    return float(max(seconds - saved, 0.0) * share**scaling)
 
 
 def _is_dynamic(prepared: PreparedModel) -> bool:

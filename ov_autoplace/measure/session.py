@@ -234,25 +234,15 @@ class ProfilingSession:
             raise ProfilingError(reason)
         return self._compile(device, None, count_nodes=False, properties=width.properties)
 
-    def compile_placement(
-        self, device_of: Mapping[str, str], *, count_nodes: bool = False, width: Width | None = None
-    ) -> Executable:
+    def compile_placement(self, device_of: Mapping[str, str], *, count_nodes: bool = False) -> Executable:
         """The model as HETERO runs it with the device of every op given, or a plain device when it is one.
-
-        Args:
-            device_of: Device by op name.
-            count_nodes: See :meth:`compile_device`.
-            width: Of the one device; its nodes are not counted then.
 
         Raises:
             ProfilingError: HETERO or a device refuses the placement.
         """
         used = set(device_of.values())
         if len(used) == 1:
-            device = used.pop()
-            if width is not None:
-                return self.compile_width(device, width)
-            return self.compile_device(device, count_nodes=count_nodes)
+            return self.compile_device(used.pop(), count_nodes=count_nodes)
         order = [device for device in self.devices if device in used]
         return self._compile("HETERO:" + ",".join(order), device_of, count_nodes)
 

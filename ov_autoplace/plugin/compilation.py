@@ -131,9 +131,7 @@ def _may_gain_by_width(machine: Machine, model: ov.Model) -> bool:
         return False
 
 
-def _found(
-    machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Model], Placement]
-) -> Placement:
+def _found(machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Model], Placement]) -> Placement:
     """The answer of a search; the device itself where there is only one, which cannot be measured."""
     try:
         return search(machine, model)
@@ -200,9 +198,7 @@ def _compile_on(
         return compile_native(model, device, {**native, **threads})
 
 
-def _thread_properties(
-    machine: Machine, model: ov.Model, device: str, width: Width | None
-) -> dict[str, str]:
+def _thread_properties(machine: Machine, model: ov.Model, device: str, width: Width | None) -> dict[str, str]:
     """The properties of a width, such that no exception is lost; none where the user chose the threads."""
     if width is None:
         return {}

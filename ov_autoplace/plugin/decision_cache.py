@@ -143,9 +143,7 @@ class DecisionCache:
         """Keep a decision; a folder that cannot be written costs a warning, not the compile."""
         decision = placement.decision
         self.write(
-            StoredDecision(
-                placement.decided(), decision.disturbed if decision else False, placement.width
-            ),
+            StoredDecision(placement.decided(), decision.disturbed if decision else False, placement.width),
             chosen=decision.chosen if decision else placement.solver,
             reason=str(decision or ""),
         )

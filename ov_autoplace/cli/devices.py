@@ -10,6 +10,7 @@ from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import bytes_text, print_json, print_table
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.target_json import load_target
+from ov_autoplace.devices.widths import widths_here
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.target import DeviceProfile, Target
@@ -39,8 +40,17 @@ def devices(target: arguments.Target = None, as_json: arguments.Json = False) ->
         return
     print_table(
         f"Devices of OpenVINO {version}",
-        ("device", "full name", "precisions", ">memory"),
-        [(r["name"], r["full_name"], " ".join(r["precisions"]), bytes_text(r["memory_bytes"])) for r in rows],
+        ("device", "full name", "precisions", ">memory", ">threads"),
+        [
+            (
+                r["name"],
+                r["full_name"],
+                " ".join(r["precisions"]),
+                bytes_text(r["memory_bytes"]),
+                " ".join(r["widths"]) or None,
+            )
+            for r in rows
+        ],
     )
     if profile is not None:
         how = "measured" if profile.is_measured else "from public figures, nothing was measured"
@@ -70,6 +80,7 @@ def _description(core: ov.Core, device: DeviceProfile) -> dict[str, Any]:
         "full_name": device.full_name,
         "precisions": [c for c in capabilities if c != "EXPORT_IMPORT"],
         "memory_bytes": device.memory_bytes,
+        "widths": [*map(str, widths_here(core, device.name)), str(device.threads)] if device.threads else [],
     }
 
 

@@ -16,6 +16,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import openvino as ov
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.analytic import analytic_table, busy_groups
@@ -50,23 +51,29 @@ def width_name(device: str, width: Width) -> str:
     return f"{device} ({width.label})"
 
 
-def widths_for(machine: Machine, device: str, prepared: PreparedModel) -> tuple[Width, ...]:
+def widths_for(machine: Machine, device: str, model: ov.Model) -> tuple[Width, ...]:
     """The widths that a model may be given on a device, the narrowest first.
 
     None where the user chose how many threads there are, on a single core, and for a model whose shapes are
     not known: what is best for one shape may be slower than the default for another.
+
+    Args:
+        machine: The devices.
+        device: One of them.
+        model: With its shape computations folded.
     """
     widths = machine.widths(device)
-    if not widths or (not machine.options.shapes and _is_dynamic(prepared)):
+    is_dynamic = any(value.get_partial_shape().is_dynamic for value in model.inputs)
+    if not widths or (is_dynamic and not machine.options.shapes):
         return ()
-    if not can_fail(prepared.model):
+    if not can_fail(model):
         return widths
     return tuple(replace(width, in_caller=width.threads == 1) for width in widths)
 
 
 def is_worth_measuring(machine: Machine, device: str, prepared: PreparedModel) -> bool:
     """Whether a width could beat a device's default, by the size of a model of which nothing is known yet."""
-    widths = widths_for(machine, device, prepared)
+    widths = widths_for(machine, device, prepared.model)
     if not widths:
         return False
     target = machine.target or generic_target(machine.core, (device,))
@@ -135,7 +142,7 @@ def _challengers(
             continue
         seconds = float(np.median(counted.samples[device]))
         nodes = int(column.attribution.nodes_run.sum()) + column.other_nodes
-        for width in widths_for(machine, device, prepared):
+        for width in widths_for(machine, device, prepared.model):
             share = cores / width.threads
             if _could_win(seconds, nodes, share, best):
                 guess = _seconds(seconds, nodes, share, SYNCHRONISATION_SECONDS, 0.0, THREAD_SCALING)
@@ -155,7 +162,7 @@ def estimated(machine: Machine, table: CostTable, prepared: PreparedModel, verdi
         alone = next((c for c in verdict.candidates if c.is_default and c.name == device), None)
         if alone is None:
             continue
-        for width in widths_for(machine, device, prepared):
+        for width in widths_for(machine, device, prepared.model):
             if width.cores:
                 continue  # profiles know threads, not which cores they are on
             narrow = replace(
@@ -209,7 +216,3 @@ def _seconds(seconds: float, nodes: int, share: float, per_node: float, once: fl
     """
     saved = (nodes * per_node + once) * math.log2(share)
     return float(max(seconds - saved, 0.0) * share**scaling)
-
-
-def _is_dynamic(prepared: PreparedModel) -> bool:
-    return any(value.get_partial_shape().is_dynamic for value in prepared.model.inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from ov_autoplace._base.progress import Progress
 from ov_autoplace.cost.generic_target import default_precision, memory_of
 from ov_autoplace.cost.target import MEASURED, DeviceProfile, Rate, RateSample, Target
 from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.devices.names import device_properties, fingerprint
+from ov_autoplace.devices.names import device_properties, device_settings, fingerprint
+from ov_autoplace.devices.widths import Cores, Width, is_cpu
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.microbenchmarks import OVERHEAD_CHAINS, Benchmark, benchmarks, overhead_chain
@@ -72,9 +74,11 @@ def calibrate(
     steps = _Steps(progress, total=len(plan) + len(devices) + len(devices) * (len(devices) - 1) // 2)
 
     overheads: dict[str, tuple[float, float]] = {}
+    threads: dict[str, tuple[int, float]] = {}
     for device in devices:
         steps.next(f"{device}: launch and op overhead")
         overheads[device] = bench.overheads(device)
+        threads[device] = _threads(core, device, by_device[device], bench, overheads[device][1])
     rates: dict[str, list[Rate]] = {device: [] for device in devices}
     for device, precision in plan:
         steps.next(f"{device}: {precision}")
@@ -96,7 +100,10 @@ def calibrate(
         openvino=ov.get_version(),
         created=datetime.date.today().isoformat(),
         fingerprint=hashlib.sha256(fingerprint(core, devices).encode()).hexdigest()[:16],
-        devices=tuple(_profile(core, device, rates[device], overheads[device][1]) for device in devices),
+        devices=tuple(
+            _profile(core, device, rates[device], overheads[device][1], *threads[device])
+            for device in devices
+        ),
         transfers=transfers,
         transfers_source=MEASURED,
         samples=tuple(bench.samples),
@@ -127,9 +134,10 @@ class _Bench:
         self._seconds = seconds
         self.samples: list[RateSample] = []
 
-    def overheads(self, device: str) -> tuple[float, float]:
+    def overheads(self, device: str, properties: Mapping[str, str] | None = None) -> tuple[float, float]:
         """Seconds of a launch and of an op that has nothing to do: a line through chains of such ops."""
-        medians = [np.median(self._run(overhead_chain(length), device, {})) for length in OVERHEAD_CHAINS]
+        own = dict(properties or {})
+        medians = [np.median(self._run(overhead_chain(length), device, own)) for length in OVERHEAD_CHAINS]
         slope, intercept = np.polyfit(OVERHEAD_CHAINS, medians, deg=1).tolist()
         return max(intercept, 0.0), max(slope, 0.0)
 
@@ -179,7 +187,29 @@ def _type_name(value: Any) -> str:
     return str(value.to_string()) if isinstance(value, ov.Type) else str(value)
 
 
-def _profile(core: ov.Core, device: str, rates: Sequence[Rate], op_overhead: float) -> DeviceProfile:
+def _threads(
+    core: ov.Core, device: str, properties: Mapping[str, Any], bench: _Bench, op_overhead: float
+) -> tuple[int, float]:
+    """Threads of a CPU, and what an op costs more for each doubling of them; 0 and 0 of any other device."""
+    if not is_cpu(core, device):
+        return 0, 0.0
+    settings = {**device_settings(core, (device,))[device], **properties}
+    threads = int(settings.get("INFERENCE_NUM_THREADS", 0)) or Cores.of_this_process().all
+    if threads == 1:
+        return 1, 0.0
+    # As an answer of one thread runs, whatever the profile is taken with.
+    alone = bench.overheads(device, Width(1).properties)[1]
+    return threads, max(op_overhead - alone, 0.0) / math.log2(threads)
+
+
+def _profile(
+    core: ov.Core,
+    device: str,
+    rates: Sequence[Rate],
+    op_overhead: float,
+    threads: int,
+    synchronisation: float,
+) -> DeviceProfile:
     memory, memory_source = memory_of(core, device)
     return DeviceProfile(
         name=device,
@@ -188,7 +218,13 @@ def _profile(core: ov.Core, device: str, rates: Sequence[Rate], op_overhead: flo
         rates=tuple(rates),
         op_overhead_seconds=op_overhead,
         memory_bytes=memory,
-        sources={"op_overhead_seconds": MEASURED, "memory_bytes": memory_source},
+        sources={
+            "op_overhead_seconds": MEASURED,
+            "memory_bytes": memory_source,
+            **({"synchronisation_seconds": MEASURED} if threads else {}),
+        },
+        threads=threads,
+        synchronisation_seconds=synchronisation,
     )
 
 

@@ -224,15 +224,20 @@ class ProfilingSession:
             self._compiled[device] = self._compile(device, None, count_nodes)
         return self._compiled[device]
 
-    def compile_width(self, device: str, width: Width) -> Executable:
+    def compile_width(self, device: str, width: Width, *, count_nodes: bool = False) -> Executable:
         """The whole model on a part of a CPU's threads; each call compiles.
+
+        Args:
+            device: One of :attr:`devices`.
+            width: The part.
+            count_nodes: See :meth:`compile_device`.
 
         Raises:
             ProfilingError: The model cannot be timed so.
         """
         if self._room is not None and (reason := self._room.refusal(device)):
             raise ProfilingError(reason)
-        return self._compile(device, None, count_nodes=False, properties=width.properties)
+        return self._compile(device, None, count_nodes, width.properties)
 
     def compile_placement(self, device_of: Mapping[str, str], *, count_nodes: bool = False) -> Executable:
         """The model as HETERO runs it with the device of every op given, or a plain device when it is one.

@@ -103,6 +103,11 @@ class Decision:
     def __str__(self) -> str:
         return self.reason
 
+    @property
+    def width(self) -> Width | None:
+        """On how many threads of its one device the answer runs; ``None`` = as OpenVINO does by itself."""
+        return next((c.width for c in self.candidates if c.name == self.chosen), None)
+
     def candidate(self, name: str) -> Candidate:
         """The candidate of that name.
 

@@ -81,8 +81,8 @@ class DeviceProfile:
         sources: Where ``op_overhead_seconds`` and ``memory_bytes`` come from, and ``synchronisation_seconds``
             where there is one.
         threads: On how many threads the device runs all of this; 0 = not a CPU, or not known.
-        synchronisation_seconds: Part of ``op_overhead_seconds`` for each doubling of the threads: threads are
-            woken for every op and wait for the last one of them.
+        synchronisation_seconds: Part of ``op_overhead_seconds`` for each doubling of the threads: they are
+            woken for every op that they share, and wait for the last one of them.
     """
 
     name: str

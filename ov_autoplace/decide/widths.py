@@ -42,6 +42,8 @@ __all__ = ["estimated", "is_worth_measuring", "raced", "width_name", "widths_for
 _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING = 5e-6, 10e-6, 0.3
 # No model runs faster than at so many times the rates that are assumed for a machine without a profile.
 _FASTER_THAN_ASSUMED = 2.0
+# The largest share of a model's time that is waiting, as far as it is predicted and not bounded.
+_USUALLY_SAVED = 0.6
 # Racing a model with itself on fewer threads, besides compiling it.
 _RACE_SECONDS = 0.6
 
@@ -145,7 +147,9 @@ def _challengers(
         for width in widths_for(machine, device, prepared.model):
             share = cores / width.threads
             if _could_win(seconds, nodes, share, best):
-                guess = _seconds(seconds, nodes, share, SYNCHRONISATION_SECONDS, 0.0, THREAD_SCALING)
+                guess = _seconds(
+                    seconds, nodes, share, SYNCHRONISATION_SECONDS, 0.0, THREAD_SCALING, _USUALLY_SAVED
+                )
                 found.append(_candidate(alone, device, width, guess))
     return sorted(found, key=lambda candidate: candidate.promised_seconds)
 
@@ -203,7 +207,15 @@ def _could_win(seconds: float, nodes: int, share: float, best: float) -> bool:
     return least < (1 - MINIMAL_GAIN) * best
 
 
-def _seconds(seconds: float, nodes: int, share: float, per_node: float, once: float, scaling: float) -> float:
+def _seconds(
+    seconds: float,
+    nodes: int,
+    share: float,
+    per_node: float,
+    once: float,
+    scaling: float,
+    most_saved: float = 1.0,
+) -> float:
     """What a model takes on a part of the cores, see the head of this file.
 
     Args:
@@ -213,6 +225,7 @@ def _seconds(seconds: float, nodes: int, share: float, per_node: float, once: fl
         per_node: Seconds that each halving saves per node.
         once: Seconds that each halving saves per inference.
         scaling: Work on ``n`` times the cores is ``n`` to this power times as fast.
+        most_saved: Share of ``seconds`` that can be waiting.
     """
-    saved = (nodes * per_node + once) * math.log2(share)
-    return float(max(seconds - saved, 0.0) * share**scaling)
+    saved = min((nodes * per_node + once) * math.log2(share), most_saved * seconds)
+    return float((seconds - saved) * share**scaling)

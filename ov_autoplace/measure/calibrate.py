@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,13 @@ from ov_autoplace.devices.names import device_properties, device_settings, finge
 from ov_autoplace.devices.widths import Cores, Width, is_cpu
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.isolation.interface import profiler_for
-from ov_autoplace.measure.microbenchmarks import OVERHEAD_CHAINS, Benchmark, benchmarks, overhead_chain
+from ov_autoplace.measure.microbenchmarks import (
+    OVERHEAD_CHAINS,
+    Benchmark,
+    benchmarks,
+    overhead_chain,
+    shared_chain,
+)
 from ov_autoplace.measure.transfers import DEFAULT_SIZES, measure_transfers
 
 if TYPE_CHECKING:
@@ -77,8 +83,12 @@ def calibrate(
     threads: dict[str, tuple[int, float]] = {}
     for device in devices:
         steps.next(f"{device}: launch and op overhead")
-        overheads[device] = bench.overheads(device)
-        threads[device] = _threads(core, device, by_device[device], bench, overheads[device][1])
+        launch, overhead = bench.overheads(device)
+        count = _threads(core, device, by_device[device])
+        # Most ops are shared by the threads; those of the chain that tells the overhead are too small for it.
+        waiting = bench.synchronisation(device) if count > 1 else 0.0
+        overheads[device] = launch, overhead + waiting
+        threads[device] = count, waiting / math.log2(max(count, 2))
     rates: dict[str, list[Rate]] = {device: [] for device in devices}
     for device, precision in plan:
         steps.next(f"{device}: {precision}")
@@ -135,9 +145,22 @@ class _Bench:
         self.samples: list[RateSample] = []
 
     def overheads(self, device: str, properties: Mapping[str, str] | None = None) -> tuple[float, float]:
-        """Seconds of a launch and of an op that has nothing to do: a line through chains of such ops."""
+        """Seconds of a launch and of an op that has nothing to do."""
+        return self._line(overhead_chain, device, properties)
+
+    def synchronisation(self, device: str) -> float:
+        """Seconds by which an op that threads share takes longer on all of them than on one."""
+        one, all_of_them = (
+            self._line(shared_chain, device, properties)[1] for properties in (Width(1).properties, {})
+        )
+        return max(all_of_them - one, 0.0)
+
+    def _line(
+        self, chain: Callable[[int], ov.Model], device: str, properties: Mapping[str, str] | None
+    ) -> tuple[float, float]:
+        """Seconds of an empty chain and of a link of it: a line through chains of several lengths."""
         own = dict(properties or {})
-        medians = [np.median(self._run(overhead_chain(length), device, own)) for length in OVERHEAD_CHAINS]
+        medians = [np.median(self._run(chain(length), device, own)) for length in OVERHEAD_CHAINS]
         slope, intercept = np.polyfit(OVERHEAD_CHAINS, medians, deg=1).tolist()
         return max(intercept, 0.0), max(slope, 0.0)
 
@@ -187,19 +210,12 @@ def _type_name(value: Any) -> str:
     return str(value.to_string()) if isinstance(value, ov.Type) else str(value)
 
 
-def _threads(
-    core: ov.Core, device: str, properties: Mapping[str, Any], bench: _Bench, op_overhead: float
-) -> tuple[int, float]:
-    """Threads of a CPU, and what an op costs more for each doubling of them; 0 and 0 of any other device."""
+def _threads(core: ov.Core, device: str, properties: Mapping[str, Any]) -> int:
+    """Threads that a CPU runs a model on; 0 of any other device."""
     if not is_cpu(core, device):
-        return 0, 0.0
+        return 0
     settings = {**device_settings(core, (device,))[device], **properties}
-    threads = int(settings.get("INFERENCE_NUM_THREADS", 0)) or Cores.of_this_process().all
-    if threads == 1:
-        return 1, 0.0
-    # As an answer of one thread runs, whatever the profile is taken with.
-    alone = bench.overheads(device, Width(1).properties)[1]
-    return threads, max(op_overhead - alone, 0.0) / math.log2(threads)
+    return int(settings.get("INFERENCE_NUM_THREADS", 0)) or Cores.of_this_process().all
 
 
 def _profile(

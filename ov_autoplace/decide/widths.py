@@ -111,8 +111,10 @@ def raced(
         return verdict
     options = machine.options
     if options.time_budget_ms is None:
-        # All of them are small, and each is compiled once and, if it wins, a few times more.
-        budget.seconds += _RACE_SECONDS + len(found) * known.counted.compile_seconds
+        # Everybody is compiled once, and who wins a second time, with its rival.
+        compilations = (1 + len(found)) + 2
+        compile_seconds = known.counted.compile_seconds / len(machine.devices)
+        budget.seconds += _RACE_SECONDS + compilations * compile_seconds
     race = Race(known.session, problem, known.counted.samples, ProposalSource(()), options, budget)
     answer = race.challenge(verdict, found)
     failed = [c for c in found if c.dropped and c.width == Width(1)]

@@ -25,6 +25,7 @@ from harness.result import Case, Ratio, Result, Table, bar, interval_cell, measu
 from ov_autoplace._base.statistics import Interval, median_interval, paired_ratio
 from ov_autoplace._core import Profiler
 from ov_autoplace.errors import AutoplaceError
+from ov_autoplace.graph.shapes import with_static_shapes
 from problems.models import MODELS
 
 __all__ = ["compare", "run"]
@@ -79,7 +80,7 @@ def compare(name: str, folder: str, seed: int) -> dict[str, Any]:
         ``width``, ``reason``, ``decision_seconds``; ``back_to_back`` and ``after_pauses``: seconds of both by
         name, in the same rounds.
     """
-    model = MODELS[name]()
+    model, _ = with_static_shapes(MODELS[name]())
     start = time.perf_counter()
     placement = ov_autoplace.place(model, "CPU", seed=seed)
     decision_seconds = time.perf_counter() - start

@@ -140,10 +140,6 @@ def place(
     return Placer(Machine(core, resolved, settings)).place(model)
 
 
-def _nothing() -> None:
-    """What there is to wait for without a policy."""
-
-
 class Placer:
     """Places models on a machine.
 
@@ -172,7 +168,7 @@ class Placer:
         policy = find_policy(asked, len(self._machine.devices))
         source = ProposalSource(options.solvers, policy, asked is not None, options.seed)
         worth = policy is not None and (asked is not None or options.mode != "PROFILE")
-        with policy.compiled_ahead() if policy and worth else nullcontext(_nothing) as wait_for_policy:
+        with policy.compiled_ahead() if policy and worth else nullcontext(lambda: None) as wait_for_policy:
             return self._place(model, source, wait_for_policy)
 
     def _place(
@@ -317,8 +313,7 @@ class Placer:
     def _answer(
         self, prepared: PreparedModel, problem: Problem, verdict: Verdict, source: ProposalSource
     ) -> Placement:
-        table = problem.table
-        winner = verdict.winner
+        table, winner = problem.table, verdict.winner
         decision = Decision(
             chosen=winner.name,
             reason=verdict.reason + self._left_out_text(),

@@ -90,8 +90,6 @@ def compile_placed(
     annotated = _annotation(model, devices, explicit)
     if annotated is not None:
         return _compile_for(machine, model, annotated.to_dict(), compile_native, annotated.width)
-    if len(devices) == 1 and not _may_gain_by_width(machine, model):
-        return _compile_on(machine, model, devices[0], compile_native)
     fold_static_shapes(model)
     cache = DecisionCache.of(core, model, devices, options)
     if cache is None:
@@ -122,25 +120,24 @@ def _may_gain_by_width(machine: Machine, model: ov.Model) -> bool:
     from ov_autoplace.decide.widths import is_worth_measuring
     from ov_autoplace.graph.prepare import prepare
 
-    if machine.options.time_budget_ms == 0:
+    options = machine.options
+    is_dynamic = any(value.get_partial_shape().is_dynamic for value in model.inputs)
+    if options.time_budget_ms == 0 or (is_dynamic and not options.shapes):
         return False
-    try:
-        return is_worth_measuring(machine, machine.devices[0], prepare(model, machine.options.shapes))
-    except AutoplaceError as cause:
-        _log.debug("not measured on fewer threads: %s", cause)
-        return False
+    return is_worth_measuring(machine, machine.devices[0], prepare(model, options.shapes))
 
 
 def _found(machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Model], Placement]) -> Placement:
-    """The answer of a search; the device itself where there is only one, which cannot be measured."""
-    try:
+    """The answer of a search; the device itself where it is the only one and there is nothing to gain."""
+    if len(machine.devices) > 1:
         return search(machine, model)
+    try:
+        if _may_gain_by_width(machine, model):
+            return search(machine, model)
     except AutoplaceError as cause:
-        if len(machine.devices) > 1:
-            raise
         _log.warning("%s is not tried on fewer threads: %s", machine.devices[0], cause)
-        names = (op.get_friendly_name() for op in model.get_ordered_ops())
-        return Placement.from_dict(dict.fromkeys(names, machine.devices[0]))
+    names = (op.get_friendly_name() for op in model.get_ordered_ops())
+    return Placement.from_dict(dict.fromkeys(names, machine.devices[0]))
 
 
 def _compile_for(

@@ -250,6 +250,27 @@ def test_a_stored_decision_knows_its_width(tmp_path, width):
     assert json.loads(entry.read_text())["width"] == (None if width is None else str(width))
 
 
+@pytest.mark.parametrize(
+    ("name", "asked"), [("ssdlite", True), ("mobilenet_v2", True), ("transformer", False), ("large", False)]
+)
+def test_only_small_models_of_known_shapes_are_searched(name, asked):
+    core, search = ov.Core(), _everywhere(CALLER)
+    if name == "transformer":  # any number of tokens
+        x = ops.parameter([1, -1, 64], np.float32)
+        model = ov.Model([ops.result(ops.softmax(x, 2))], [x])
+    elif name == "large":
+        x = ops.parameter([4096, 4096], np.float32)
+        weights = ops.constant(np.zeros((4096, 4096), np.float32))
+        model = ov.Model([ops.result(ops.matmul(x, weights, False, False))], [x])
+    else:
+        model = zoo.build(name, "small")
+    compiled = compile_placed(
+        Machine(core, ("CPU",), PlacerOptions()), model, core.compile_model, search=search
+    )
+    assert search.calls == asked
+    assert (compiled.get_property("NUM_STREAMS") == 0) == asked
+
+
 def test_a_decision_is_kept_for_the_number_of_usable_cores(tmp_path, monkeypatch):
     core, options = ov.Core(), PlacerOptions(properties={"CACHE_DIR": str(tmp_path)})
     model = zoo.build("lstm_lm", "small")

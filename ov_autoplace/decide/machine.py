@@ -60,16 +60,18 @@ class Machine:
 
         return device_settings(self.core, self.devices)
 
-    def widths(self, device: str) -> tuple[Width, ...]:
+    def widths(self, device: str, *, here: bool = False) -> tuple[Width, ...]:
         """On which parts of its threads a CPU may run a model; none where the user chose.
 
-        In ``ZERO_SHOT``, of the target's CPU, which need not be here.
+        Args:
+            device: One of the devices.
+            here: On this machine, also in ``ZERO_SHOT``, where a target's CPU need not be here.
         """
         from ov_autoplace.devices.names import device_settings, single_device_config
         from ov_autoplace.devices.widths import chooses_threads, widths_here, widths_of
 
         settings = single_device_config(device, self.options.properties)
-        if self.target is not None and self.options.mode == "ZERO_SHOT":
+        if self.target is not None and self.options.mode == "ZERO_SHOT" and not here:
             return () if chooses_threads(settings) else widths_of(self.target.device(device).threads)
         settings = {**device_settings(self.core, (device,))[device], **settings}
         return () if chooses_threads(settings) else widths_here(self.core, device)

@@ -19,6 +19,7 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.budget import Budget
+from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.cost.analytic import analytic_table, busy_groups
 from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS, generic_target
 from ov_autoplace.cost.table import CostTable
@@ -31,6 +32,7 @@ from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import ESTIMATE_MARGIN, Verdict
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.failing import can_fail
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.placement.decision import Candidate
@@ -73,13 +75,23 @@ def widths_for(machine: Machine, device: str, model: ov.Model) -> tuple[Width, .
     return tuple(replace(width, in_caller=width.threads == 1) for width in widths)
 
 
-def is_worth_measuring(machine: Machine, device: str, prepared: PreparedModel) -> bool:
-    """Whether a width could beat a device's default, by the size of a model of which nothing is known yet."""
-    widths = widths_for(machine, device, prepared.model)
+def is_worth_measuring(machine: Machine, device: str, model: ov.Model) -> bool:
+    """Whether a width could beat a device's default, by the size of a model of which nothing is known yet.
+
+    Args:
+        machine: The devices.
+        device: One of them.
+        model: With unique names and its shape computations folded.
+
+    Raises:
+        OptionError: A shape does not fit.
+    """
+    widths = widths_for(machine, device, model)
     if not widths:
         return False
     target = machine.target or generic_target(machine.core, (device,))
-    coarse = coarsen(prepared.graph)
+    with collection_paused():
+        coarse = coarsen(extract(model, machine.options.shapes))
     nodes = int(busy_groups(coarse).sum())
     table = analytic_table(coarse, target, (device,))
     work = float(table.op_seconds.sum()) - nodes * target.device(device).op_overhead_seconds

@@ -118,13 +118,10 @@ def _may_gain_by_width(machine: Machine, model: ov.Model) -> bool:
     as on the device itself.
     """
     from ov_autoplace.decide.widths import is_worth_measuring
-    from ov_autoplace.graph.prepare import prepare
 
-    options = machine.options
-    is_dynamic = any(value.get_partial_shape().is_dynamic for value in model.inputs)
-    if options.time_budget_ms == 0 or (is_dynamic and not options.shapes):
+    if machine.options.time_budget_ms == 0:
         return False
-    return is_worth_measuring(machine, machine.devices[0], prepare(model, options.shapes))
+    return is_worth_measuring(machine, machine.devices[0], model)
 
 
 def _found(machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Model], Placement]) -> Placement:
@@ -201,7 +198,7 @@ def _thread_properties(machine: Machine, model: ov.Model, device: str, width: Wi
         return {}
     from ov_autoplace.graph.failing import can_fail
 
-    if replace(width, in_caller=False) not in machine.widths(device):
+    if replace(width, in_caller=False) not in machine.widths(device, here=True):
         _log.info("%s runs on all threads that it is given: %s cannot be chosen", device, width.label)
         return {}
     if width.threads == 1 and not width.in_caller and can_fail(model):

@@ -147,8 +147,8 @@ def machine(core: ov.Core | None = None, **options: object) -> Machine:
 
 
 def test_only_a_model_that_could_be_faster_is_measured(two_cores):
-    assert is_worth_measuring(machine(), "CPU", prepare(small()))
-    assert not is_worth_measuring(machine(), "CPU", prepare(large()))
+    assert is_worth_measuring(machine(), "CPU", prepare(small()).model)
+    assert not is_worth_measuring(machine(), "CPU", prepare(large()).model)
 
 
 def test_a_large_model_is_not_compiled_to_be_measured(two_cores, monkeypatch):

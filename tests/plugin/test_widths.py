@@ -222,6 +222,21 @@ def test_a_width_of_a_larger_machine_is_left_aside(caplog):
     assert "48 threads cannot be chosen" in caplog.text
 
 
+def test_a_width_of_another_machines_profile_is_not_compiled_here(tmp_path):
+    here = ov_autoplace.generic_target(ov.Core(), ("CPU",))
+    large = replace(here.devices[0], threads=64, synchronisation_seconds=2e-6, op_overhead_seconds=13e-6)
+    ov_autoplace.save_target(replace(here, devices=(large,)), tmp_path / "large.json")
+    options = PlacerOptions(mode="ZERO_SHOT", target=str(tmp_path / "large.json"))
+    core, search = ov.Core(), _everywhere(Width(8))
+    compiled = compile_placed(
+        Machine(core, ("CPU",), options), zoo.build("lstm_lm", "small"), core.compile_model, search=search
+    )
+    default = core.compile_model(zoo.build("lstm_lm", "small"), "CPU")
+    assert search.calls == 1
+    key = "INFERENCE_NUM_THREADS"
+    assert compiled.get_property(key) == default.get_property(key)
+
+
 def _everywhere(width: Width | None) -> object:
     """A search that answers with one width, and counts how often it was asked."""
 

@@ -73,6 +73,7 @@ def annotate(
             c.name: c.measured_seconds * 1e3 for c in decision.candidates if c.measured_seconds is not None
         },
         "chosen": decision.chosen,
+        "width": None if placement.width is None else str(placement.width),
         "decision": decision.reason,
         "also_proposed_by": {c.name: list(c.also) for c in decision.candidates if c.also},
         "subgraphs": decision.candidate(decision.chosen).subgraphs,

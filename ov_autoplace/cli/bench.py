@@ -1,8 +1,9 @@
-"""``ov-autoplace bench``: each device alone, AUTO, default HETERO and AUTOPLACE, run in turns."""
+"""``ov-autoplace bench``: devices alone, a CPU's widths, AUTO, default HETERO and AUTOPLACE, run in turns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +16,7 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import ProfilingError
 
 if TYPE_CHECKING:
+    from ov_autoplace.devices.widths import Width
     from ov_autoplace.measure.isolation.interface import Executable
     from ov_autoplace.measure.measured_run import MeasuredRun
     from ov_autoplace.measure.session import ProfilingSession
@@ -38,9 +40,11 @@ def bench(
     trace: TraceFile = None,
     as_json: arguments.Json = False,
 ) -> None:
-    """Measure each device alone, AUTO, default HETERO and AUTOPLACE in one interleaved table."""
+    """Measure each device alone, a CPU on fewer threads, AUTO, HETERO and AUTOPLACE in one table."""
     check_outputs(report, trace)
     from ov_autoplace.cli.request import assignment_of, decision_of, open_model
+    from ov_autoplace.decide.machine import Machine
+    from ov_autoplace.decide.widths import width_name, widths_for
     from ov_autoplace.devices.names import device_properties, resolve_devices
     from ov_autoplace.measure.room import room_of
     from ov_autoplace.measure.session import ProfilingSession
@@ -51,6 +55,8 @@ def bench(
     placement = request.annotated(names) or request.search(",".join(names), options)
     properties = device_properties(request.core, names, options.properties)
     fitted = fit(request.model, placement)
+    machine = Machine(request.core, names, options)
+    widths = {width_name(d, w): (d, w) for d in names for w in widths_for(machine, d, fitted.model)}
     with ProfilingSession(
         core=request.core,
         model=fitted.model,
@@ -61,8 +67,8 @@ def bench(
         isolation=options.isolation,
         room=room_of(request.core, fitted.model, names, options.shapes, options.memory_limits),
     ) as session:
-        rows = _measure(session, names, placement, fitted.device_of, seconds)
-        profiled = _profiled(session, fitted.device_of) if report or trace else None
+        rows = _measure(session, names, widths, placement, fitted.device_of, seconds)
+        profiled = _profiled(session, fitted.device_of, placement.width) if report or trace else None
     decision = decision_of(placement)
     if as_json:
         print_json({"model": str(model), "devices": list(names), "decision": decision.reason, "rows": rows})
@@ -87,12 +93,14 @@ def bench(
         save_trace(trace, str(model), explanation, as_json, profiled)
 
 
-def _profiled(session: ProfilingSession, device_of: Mapping[str, str]) -> MeasuredRun | None:
+def _profiled(
+    session: ProfilingSession, device_of: Mapping[str, str], width: Width | None
+) -> MeasuredRun | None:
     """The placement run once more with profiling on; a device that cannot do that is no reason to fail."""
     from ov_autoplace.measure.measured_run import measure_run
 
     try:
-        return measure_run(session, device_of)
+        return measure_run(session, device_of, width)
     except ProfilingError as cause:
         note(f"the measured run is left out: {cause}")
         return None
@@ -101,6 +109,7 @@ def _profiled(session: ProfilingSession, device_of: Mapping[str, str]) -> Measur
 def _measure(
     session: ProfilingSession,
     devices: Sequence[str],
+    widths: Mapping[str, tuple[str, Width]],
     placement: Placement,
     device_of: Mapping[str, str],
     seconds: float,
@@ -113,20 +122,24 @@ def _measure(
     decision = decision_of(placement)
     predicted = {c.name: c.predicted_seconds for c in decision.candidates}
     predicted["AUTOPLACE"] = predicted.get(decision.chosen, placement.latency_seconds)
-    recipes = {d: d for d in devices} | {"AUTO": f"AUTO:{listed}", "HETERO": f"HETERO:{listed}"}
+    alone = {d: partial(session.compile_device, d) for d in devices}
+    narrow = {name: partial(session.compile_width, *of) for name, of in widths.items()}
+    virtual = {v: partial(session.compile_device, f"{v}:{listed}") for v in ("AUTO", "HETERO")}
+    if placement.width is None:
+        answer = partial(session.compile_placement, device_of)
+    else:
+        answer = partial(session.compile_width, placement.devices[0], placement.width)
+    recipes: dict[str, Callable[[], Executable]] = {**alone, **narrow, **virtual, "AUTOPLACE": answer}
     rows: list[dict[str, Any]] = []
     executables: dict[str, Executable] = {}
     with progress_bar() as progress:
-        for done, name in enumerate([*recipes, "AUTOPLACE"]):
-            progress(done, len(recipes) + 1, f"compile {name}")
+        for done, (name, compile_it) in enumerate(recipes.items()):
+            progress(done, len(recipes), f"compile {name}")
             row: dict[str, Any] = {"name": name, "median_ms": None, "ci95_ms": None, "samples": 0}
             row |= {"predicted_ms": _to_ms(predicted.get(name)), "subgraphs": None, "note": ""}
             rows.append(row)
             try:
-                if name in recipes:
-                    executables[name] = session.compile_device(recipes[name])
-                else:
-                    executables[name] = session.compile_placement(device_of)
+                executables[name] = compile_it()
             except ProfilingError as cause:
                 row["note"] = str(cause)
         result = session.race(

@@ -10,6 +10,7 @@ from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import bytes_text, print_json, print_table
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.target_json import load_target
+from ov_autoplace.decide.machine import Machine
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.target import DeviceProfile, Target
@@ -25,7 +26,7 @@ def devices(target: arguments.Target = None, as_json: arguments.Json = False) ->
     core = core_with_extra_devices()
     names = resolve_devices(core)
     here = generic_target(core, names) if names else None
-    rows = [_description(core, device) for device in here.devices] if here else []
+    rows = [_description(Machine(core, names), device) for device in here.devices] if here else []
     profile = load_target(target) if target is not None else None
     if as_json:
         report: dict[str, Any] = {"openvino": version, "devices": rows}
@@ -39,8 +40,17 @@ def devices(target: arguments.Target = None, as_json: arguments.Json = False) ->
         return
     print_table(
         f"Devices of OpenVINO {version}",
-        ("device", "full name", "precisions", ">memory"),
-        [(r["name"], r["full_name"], " ".join(r["precisions"]), bytes_text(r["memory_bytes"])) for r in rows],
+        ("device", "full name", "precisions", ">memory", ">threads"),
+        [
+            (
+                r["name"],
+                r["full_name"],
+                " ".join(r["precisions"]),
+                bytes_text(r["memory_bytes"]),
+                " ".join(r["widths"]) or None,
+            )
+            for r in rows
+        ],
     )
     if profile is not None:
         how = "measured" if profile.is_measured else "from public figures, nothing was measured"
@@ -60,9 +70,9 @@ def devices(target: arguments.Target = None, as_json: arguments.Json = False) ->
         )
 
 
-def _description(core: ov.Core, device: DeviceProfile) -> dict[str, Any]:
+def _description(machine: Machine, device: DeviceProfile) -> dict[str, Any]:
     try:
-        capabilities = core.get_property(device.name, "OPTIMIZATION_CAPABILITIES")
+        capabilities = machine.core.get_property(device.name, "OPTIMIZATION_CAPABILITIES")
     except RuntimeError:
         capabilities = []  # this plugin does not report them
     return {
@@ -70,6 +80,7 @@ def _description(core: ov.Core, device: DeviceProfile) -> dict[str, Any]:
         "full_name": device.full_name,
         "precisions": [c for c in capabilities if c != "EXPORT_IMPORT"],
         "memory_bytes": device.memory_bytes,
+        "widths": [*map(str, machine.widths(device.name)), str(device.threads)] if device.threads else [],
     }
 
 

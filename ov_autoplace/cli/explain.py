@@ -97,6 +97,7 @@ def _report(
         "devices": list(explanation.table.devices),
         "decision": decision.reason,
         "chosen": decision.chosen,
+        "width": None if decision.width is None else str(decision.width),
         "also_proposed_by": [
             name for c in decision.candidates if c.name == decision.chosen for name in c.also
         ],

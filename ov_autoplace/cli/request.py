@@ -102,7 +102,8 @@ class Request:
     def _decided(self, placement: Placement, chosen: str, how: str) -> Placement:
         from ov_autoplace.placement.fitting import count_subgraphs
 
-        candidate = Candidate(chosen, None, count_subgraphs(self.model, placement), np.empty(0))
+        count = count_subgraphs(self.model, placement)
+        candidate = Candidate(chosen, None, count, np.empty(0), width=placement.width)
         reason = f"{how}; nothing was searched or measured"
         return replace(
             placement, solver=chosen, decision=Decision(chosen, reason, chosen.upper(), (candidate,), {})
@@ -146,10 +147,12 @@ def assignment_of(placement: Placement, table: CostTable) -> IntArray:
 
 
 def source_of(decision: Decision) -> str:
-    """Who proposed the placement that was taken, as a sentence."""
+    """Who proposed the placement that was taken, and on how many threads it runs, as a sentence."""
     also = next((c.also for c in decision.candidates if c.name == decision.chosen), ())
     others = f"; also proposed by {', '.join(also)}" if also else ""
-    return f"chosen: {decision.chosen}{others}"
+    width = decision.width
+    threads = f"; it runs on {width.label}, and times of groups are those of all threads" if width else ""
+    return f"chosen: {decision.chosen}{others}{threads}"
 
 
 def candidate_rows(candidates: Sequence[Candidate], chosen: str) -> list[tuple[object, ...]]:

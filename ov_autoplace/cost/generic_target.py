@@ -23,9 +23,15 @@ from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace.cost.target import DeviceProfile, Rate, Target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.devices.conditions import cpu_information
+from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import DeviceError
 
-__all__ = ["default_precision", "generic_target", "memory_of"]
+__all__ = ["SYNCHRONISATION_SECONDS", "default_precision", "generic_target", "memory_of"]
+
+SYNCHRONISATION_SECONDS = 2.6e-6
+"""Waking the threads of a CPU and waiting for the last one, per op and doubling of the threads: the median of
+85 networks on two cores, of which single ones took 0.85 to 4.6 us. Small models are slower on two threads
+than on one for it."""
 
 # Share of the arithmetic peak that an op class reaches.
 _EFFICIENCY = {"matmul": 0.6, "convolution": 0.5, "depthwise": 0.1, "elementwise": 0.1}
@@ -34,9 +40,6 @@ _EFFICIENCY = {"matmul": 0.6, "convolution": 0.5, "depthwise": 0.1, "elementwise
 _CPU_BANDWIDTH_PER_THREAD, _CPU_BANDWIDTH = 10e9, 40e9  # two channels of DDR4-3200, 80 % reached
 _BANDWIDTH = {"integrated GPU": 40e9, "discrete GPU": 300e9, "NPU": 40e9}
 _OP_SECONDS = {"CPU": 0.5e-6, "integrated GPU": 5e-6, "discrete GPU": 5e-6, "NPU": 10e-6}
-# Waking the threads of a CPU and waiting for the last one, per op and doubling of the threads. Small ops are
-# slower on two threads than on one for it: 0.6 to 2 us were measured on the CPU plugin with two threads.
-_FORK_JOIN_SECONDS = 1.5e-6
 _LAUNCH_SECONDS = {"CPU": 6e-6, "integrated GPU": 30e-6, "discrete GPU": 40e-6, "NPU": 100e-6}
 
 # Transfers go through host memory. A CPU writes where the next one reads; an integrated device copies
@@ -79,9 +82,11 @@ def generic_target(core: ov.Core, devices: Sequence[str]) -> Target:
 def _profile(core: ov.Core, device: str, kind: str) -> DeviceProfile:
     precision = default_precision(core, device)
     overhead, overhead_source = _OP_SECONDS[kind], f"assumed for any {kind}"
-    if kind == "CPU":
-        threads = _threads(core, device)
-        overhead += _FORK_JOIN_SECONDS * math.log2(threads)
+    threads = _threads(core, device) if kind == "CPU" else 0
+    sources = {}
+    if threads:
+        overhead += SYNCHRONISATION_SECONDS * math.log2(threads)
+        sources["synchronisation_seconds"] = "assumed for any CPU"
         overhead_source += f" with {threads} threads"
         bandwidth = min(_CPU_BANDWIDTH, threads * _CPU_BANDWIDTH_PER_THREAD)
         peak, source = _cpu_peak(threads, precision)
@@ -101,7 +106,9 @@ def _profile(core: ov.Core, device: str, kind: str) -> DeviceProfile:
         rates=tuple(rates),
         op_overhead_seconds=overhead,
         memory_bytes=memory,
-        sources={"op_overhead_seconds": overhead_source, "memory_bytes": memory_source},
+        sources={"op_overhead_seconds": overhead_source, "memory_bytes": memory_source, **sources},
+        threads=threads,
+        synchronisation_seconds=SYNCHRONISATION_SECONDS if threads else 0.0,
     )
 
 
@@ -136,7 +143,7 @@ def default_precision(core: ov.Core, device: str) -> str:
 
 def _threads(core: ov.Core, device: str) -> int:
     asked = int(_property(core, device, "INFERENCE_NUM_THREADS") or 0)
-    return asked or os.cpu_count() or 1
+    return asked or Cores.of_this_process().all
 
 
 def _cpu_peak(threads: int, precision: str) -> tuple[float, str]:

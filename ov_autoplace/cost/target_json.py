@@ -6,7 +6,8 @@ Schema (version 1)::
      "fingerprint": str,
      "devices": [{"name": str, "full_name": str, "precision": "f32",
                   "op_overhead_seconds": number, "memory_bytes": number | null,
-                  "sources": {"op_overhead_seconds": str, "memory_bytes": str},
+                  "sources": {"op_overhead_seconds": str, "memory_bytes": str, ...},
+                  "threads": int, "synchronisation_seconds": number,         both may be missing
                   "rates": [{"op_class": str, "precision": str, "sizes": [number, ...],
                              "per_second": [number, ...], "source": str}, ...]}, ...],
      "transfers": {"source": str, "launch_seconds": [number, ...],            D
@@ -16,8 +17,8 @@ Schema (version 1)::
      "samples": [{"device": str, "op_class": str, "precision": str, "size": number,
                   "seconds": [number, ...]}, ...]}
 
-``memory_bytes`` null is "not limited". Both lists of samples are the raw measurements, empty when nothing
-was measured.
+``memory_bytes`` null is "not limited"; ``threads`` 0 or missing is "not known". Both lists of samples
+are the raw measurements, empty when nothing was measured.
 """
 
 from __future__ import annotations
@@ -130,6 +131,7 @@ def _device_fields(device: DeviceProfile) -> dict[str, Any]:
         "op_overhead_seconds": device.op_overhead_seconds,
         "memory_bytes": device.memory_bytes if math.isfinite(device.memory_bytes) else None,
         "sources": dict(device.sources),
+        **_thread_fields(device),
         "rates": [
             {
                 "op_class": rate.op_class,
@@ -141,6 +143,12 @@ def _device_fields(device: DeviceProfile) -> dict[str, Any]:
             for rate in device.rates
         ],
     }
+
+
+def _thread_fields(device: DeviceProfile) -> dict[str, Any]:
+    if not device.threads:
+        return {}
+    return {"threads": device.threads, "synchronisation_seconds": device.synchronisation_seconds}
 
 
 def _device(record: Record) -> DeviceProfile:
@@ -162,6 +170,11 @@ def _device(record: Record) -> DeviceProfile:
         op_overhead_seconds=record.number("op_overhead_seconds"),
         memory_bytes=record.number("memory_bytes", null=math.inf),
         sources={key: sources.text(key) for key in sources.fields},
+        # Profiles of earlier releases do not know them.
+        threads=record.integer("threads", 0, 2**20) if "threads" in record.fields else 0,
+        synchronisation_seconds=(
+            record.number("synchronisation_seconds") if "synchronisation_seconds" in record.fields else 0.0
+        ),
     )
 
 

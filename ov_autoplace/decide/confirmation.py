@@ -11,6 +11,7 @@ import openvino as ov
 from ov_autoplace._base.statistics import paired_ratio, was_disturbed
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import prepare
 
@@ -20,13 +21,16 @@ _log = logging.getLogger("ov_autoplace")
 _SECONDS, _FEWEST_ROUNDS = 0.5, 6
 
 
-def confirm(machine: Machine, model: ov.Model, device_of: Mapping[str, str]) -> bool | None:
+def confirm(
+    machine: Machine, model: ov.Model, device_of: Mapping[str, str], width: Width | None = None
+) -> bool | None:
     """Whether a placement is as fast as the fastest of the devices that can run the model alone.
 
     Args:
         machine: The devices that were asked for.
         model: The model whose ops are placed.
         device_of: The placement.
+        width: Of its one device.
 
     Returns:
         ``None`` where that cannot be told, because the machine is still busy; ``True`` where no device may
@@ -36,13 +40,16 @@ def confirm(machine: Machine, model: ov.Model, device_of: Mapping[str, str]) -> 
     used = set(device_of.values())
     with machine.open(prepare(model, options.shapes)) as session:
         try:
-            executables = [session.compile_placement(device_of)]
+            if width is None:
+                executables = [session.compile_placement(device_of)]
+            else:
+                executables = [session.compile_width(next(iter(used)), width)]
         except ProfilingError as cause:
             _log.debug("a stored answer cannot be run: %s", cause)
             return False
         for device in _rivals(machine):
             try:
-                if used != {device}:
+                if used != {device} or width is not None:
                     executables.append(session.compile_device(device))
             except ProfilingError:
                 continue  # it cannot run or hold the model alone, so it is no rival

@@ -15,6 +15,7 @@ from ov_autoplace.decide.options import PlacerOptions
 if TYPE_CHECKING:  # compiling with a decision from the cache, which shall be quick, needs none of these
     from ov_autoplace.cost.table import CostTable
     from ov_autoplace.cost.target import Target
+    from ov_autoplace.devices.widths import Width
     from ov_autoplace.graph.prepare import PreparedModel
     from ov_autoplace.measure.session import ProfilingSession
     from ov_autoplace.problem.problem import Problem
@@ -58,6 +59,22 @@ class Machine:
         from ov_autoplace.devices.names import device_settings
 
         return device_settings(self.core, self.devices)
+
+    def widths(self, device: str, *, here: bool = False) -> tuple[Width, ...]:
+        """On which parts of its threads a CPU may run a model; none where the user chose.
+
+        Args:
+            device: One of the devices.
+            here: On this machine, also in ``ZERO_SHOT``, where a target's CPU need not be here.
+        """
+        from ov_autoplace.devices.names import device_settings, single_device_config
+        from ov_autoplace.devices.widths import chooses_threads, widths_here, widths_of
+
+        settings = single_device_config(device, self.options.properties)
+        if self.target is not None and self.options.mode == "ZERO_SHOT" and not here:
+            return () if chooses_threads(settings) else widths_of(self.target.device(device).threads)
+        settings = {**device_settings(self.core, (device,))[device], **settings}
+        return () if chooses_threads(settings) else widths_here(self.core, device)
 
     def without(self, failures: Mapping[str, Exception]) -> Machine:
         """The same request on the devices that did not fail; says which ones did."""

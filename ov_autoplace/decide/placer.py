@@ -8,6 +8,7 @@
 4. PROFILE and TUNE race the best few, and always the best single device, on the devices themselves;
    TUNE corrects the table from what it measured, proposes again, and goes on until its budget ends.
 5. Take the winner if it beats the best single device by more than the noise, else that device.
+6. Where fewer of a CPU's threads could be faster than that, race them with it, under the same rule.
 
 All of it keeps within one budget of wall-clock time. What the budget has no time for is left out, the least
 useful first: probes of what crossings cost in this model, repeated compilations, the race, the profile.
@@ -39,6 +40,7 @@ from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import Verdict, out_of_time, predicted, proven
+from ov_autoplace.decide.widths import estimated, raced
 from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
 from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.graph.names import make_names_unique
@@ -138,10 +140,6 @@ def place(
     return Placer(Machine(core, resolved, settings)).place(model)
 
 
-def _nothing() -> None:
-    """What there is to wait for without a policy."""
-
-
 class Placer:
     """Places models on a machine.
 
@@ -170,7 +168,7 @@ class Placer:
         policy = find_policy(asked, len(self._machine.devices))
         source = ProposalSource(options.solvers, policy, asked is not None, options.seed)
         worth = policy is not None and (asked is not None or options.mode != "PROFILE")
-        with policy.compiled_ahead() if policy and worth else nullcontext(_nothing) as wait_for_policy:
+        with policy.compiled_ahead() if policy and worth else nullcontext(lambda: None) as wait_for_policy:
             return self._place(model, source, wait_for_policy)
 
     def _place(
@@ -184,7 +182,7 @@ class Placer:
                 table = self._costs.estimate(prepared)
             with self._phase("solve"):
                 problem = machine.problem(table)
-                verdict = predicted(propose(problem, source))
+                verdict = estimated(machine, table, prepared, predicted(propose(problem, source)))
             return self._answer(prepared, problem, verdict, source)
         with self._phase("prepare"):
             session = machine.open(prepared)
@@ -201,7 +199,10 @@ class Placer:
                         candidates = propose(problem, self._affordable(source))
                         verdict = out_of_time(candidates, self._budget.seconds)
                 else:
-                    problem, verdict = self._measure(Measured(session, counted), source)
+                    known = Measured(session, counted)
+                    problem, verdict = self._measure(known, source)
+                    with self._phase("measure"):
+                        verdict = raced(machine, known, prepared, problem, verdict, self._budget)
             except ProfilingError as cause:
                 if cause.device is None or len(machine.devices) == 1:
                     return self._single(prepared, session, cause)
@@ -282,16 +283,15 @@ class Placer:
     def _proven(
         self, known: Measured, assumed: TransferFit, shown: TransferFit | None = None
     ) -> tuple[Problem, Verdict] | None:
-        """The best device, where no mix can be faster than it even if crossings cost only ``assumed``.
+        """The best device, where no mix can be faster even if crossings cost ``assumed``; or the only one.
 
         Args:
             known: What was measured.
             assumed: What crossings cost at least.
             shown: What they cost, for the table of the answer; assumed by kind of device when ``None``.
         """
-        if known.counted.was_disturbed:
+        if known.counted.was_disturbed and len(self._machine.devices) > 1:
             return None
-
         samples = known.counted.samples
         hopeful = self._machine.problem(self._costs.counted(known, assumed).table)
         best = unbeatable_device(hopeful, samples, self._options.seed)
@@ -313,8 +313,7 @@ class Placer:
     def _answer(
         self, prepared: PreparedModel, problem: Problem, verdict: Verdict, source: ProposalSource
     ) -> Placement:
-        table = problem.table
-        winner = verdict.winner
+        table, winner = problem.table, verdict.winner
         decision = Decision(
             chosen=winner.name,
             reason=verdict.reason + self._left_out_text(),
@@ -328,6 +327,7 @@ class Placer:
         _log.info("%s", decision)
         placement = replace(
             Placement.of_groups(table, winner.assignment, solver=winner.name),
+            width=winner.width,
             latency_seconds=winner.predicted_seconds,
             lower_bound_seconds=winner.lower_bound_seconds,
             decision=decision,

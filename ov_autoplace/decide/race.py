@@ -97,6 +97,27 @@ class Race:
         disturbed = any(was_disturbed(c.samples) for c in contenders)
         return replace(verdict, disturbed=disturbed)
 
+    def challenge(self, verdict: Verdict, challengers: Sequence[Candidate]) -> Verdict:
+        """Race more candidates with the winner of a verdict, which they have to beat as a mix has to.
+
+        Args:
+            verdict: What was decided without them.
+            challengers: Widths of single devices.
+        """
+        reference, field = verdict.winner, [*verdict.candidates, *challengers]
+        champion = self._race([reference, *challengers], _FIRST_RACE)
+        if champion is None or champion is reference:
+            raced = any(len(c.samples) for c in challengers)
+            reason = verdict.reason + ("; on fewer threads it was not measured faster" if raced else "")
+            return replace(verdict, candidates=field, reason=reason)
+        contenders = [champion, reference]
+        compilations = self._compilations(contenders)
+        if not compilations:
+            return replace(unconfirmed(field, reference, champion), disturbed=verdict.disturbed)
+        self._race_anew(contenders, compilations)
+        disturbed = any(was_disturbed(c.samples) for c in contenders)
+        return replace(measured(field, reference, champion), disturbed=disturbed)
+
     def _contenders(self, winner: Candidate, singles: list[Candidate]) -> list[Candidate]:
         """The winner, and the single devices that may be as fast; the best one always."""
         best = self._fastest(singles)
@@ -115,7 +136,7 @@ class Race:
         once += CONVINCING_ROUNDS * sum(c.seconds for c in contenders)
         affordable = int(self._budget.left / max(once, 1e-9))
         if min(c.seconds for c in contenders) >= _SHORT:
-            affordable = min(affordable, 0 if contenders[0].is_single else 1)
+            affordable = min(affordable, 0 if contenders[0].is_default else 1)
         return min(affordable, _COMPILATIONS)
 
     def _race_anew(self, contenders: list[Candidate], compilations: int) -> None:

@@ -57,7 +57,7 @@ class Workbench:
         """Whether it can be run at once."""
         if candidate.key in self._executables:
             return True
-        return candidate.is_single and self.session.has_compiled(self._device_of(candidate))
+        return candidate.is_default and self.session.has_compiled(self._device_of(candidate))
 
     def compile_seconds(self, candidate: Candidate) -> float:
         """What compiling a candidate took, or would take."""
@@ -127,7 +127,10 @@ class Workbench:
         if key not in self._executables:
             placement = Placement.of_groups(self.table, candidate.assignment)
             before = self.budget.spent
-            executable = self.session.compile_placement(placement.to_dict())
+            if candidate.width is None:
+                executable = self.session.compile_placement(placement.to_dict())
+            else:
+                executable = self.session.compile_width(self._device_of(candidate), candidate.width)
             # A device that the session had compiled took no time now, but does when all is compiled anew.
             seconds = max(executable.compile_seconds, self.budget.spent - before)
             self._compile_seconds[key] = seconds

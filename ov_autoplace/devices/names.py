@@ -28,6 +28,7 @@ __all__ = [
     "register_extra_devices",
     "remember_properties",
     "resolve_devices",
+    "single_device_config",
 ]
 
 EXTRA_DEVICES_VARIABLE = "AUTOPLACE_EXTRA_DEVICES"
@@ -189,6 +190,13 @@ def device_properties(
         base = device.split(".")[0]
         result[device] = {**properties, **config, **own.get(base, {}), **own.get(device, {})}
     return result
+
+
+def single_device_config(device: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The flat configuration of one device out of one that may hold ``DEVICE_PROPERTIES``."""
+    flat = {key: value for key, value in config.items() if key != "DEVICE_PROPERTIES"}
+    own = config.get("DEVICE_PROPERTIES", {})
+    return {**flat, **own.get(device.split(".")[0], {}), **own.get(device, {})}
 
 
 def device_settings(

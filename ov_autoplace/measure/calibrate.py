@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +18,17 @@ from ov_autoplace._base.progress import Progress
 from ov_autoplace.cost.generic_target import default_precision, memory_of
 from ov_autoplace.cost.target import MEASURED, DeviceProfile, Rate, RateSample, Target
 from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.devices.names import device_properties, fingerprint
+from ov_autoplace.devices.names import device_properties, device_settings, fingerprint
+from ov_autoplace.devices.widths import Cores, Width, is_cpu
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.isolation.interface import profiler_for
-from ov_autoplace.measure.microbenchmarks import OVERHEAD_CHAINS, Benchmark, benchmarks, overhead_chain
+from ov_autoplace.measure.microbenchmarks import (
+    OVERHEAD_CHAINS,
+    Benchmark,
+    benchmarks,
+    overhead_chain,
+    shared_chain,
+)
 from ov_autoplace.measure.transfers import DEFAULT_SIZES, measure_transfers
 
 if TYPE_CHECKING:
@@ -72,9 +80,15 @@ def calibrate(
     steps = _Steps(progress, total=len(plan) + len(devices) + len(devices) * (len(devices) - 1) // 2)
 
     overheads: dict[str, tuple[float, float]] = {}
+    threads: dict[str, tuple[int, float]] = {}
     for device in devices:
         steps.next(f"{device}: launch and op overhead")
-        overheads[device] = bench.overheads(device)
+        launch, overhead = bench.overheads(device)
+        count = _threads(core, device, by_device[device])
+        # Most ops are shared by the threads; those of the chain that tells the overhead are too small for it.
+        waiting = bench.synchronisation(device) if count > 1 else 0.0
+        overheads[device] = launch, overhead + waiting
+        threads[device] = count, waiting / math.log2(max(count, 2))
     rates: dict[str, list[Rate]] = {device: [] for device in devices}
     for device, precision in plan:
         steps.next(f"{device}: {precision}")
@@ -96,7 +110,10 @@ def calibrate(
         openvino=ov.get_version(),
         created=datetime.date.today().isoformat(),
         fingerprint=hashlib.sha256(fingerprint(core, devices).encode()).hexdigest()[:16],
-        devices=tuple(_profile(core, device, rates[device], overheads[device][1]) for device in devices),
+        devices=tuple(
+            _profile(core, device, rates[device], overheads[device][1], *threads[device])
+            for device in devices
+        ),
         transfers=transfers,
         transfers_source=MEASURED,
         samples=tuple(bench.samples),
@@ -127,9 +144,23 @@ class _Bench:
         self._seconds = seconds
         self.samples: list[RateSample] = []
 
-    def overheads(self, device: str) -> tuple[float, float]:
-        """Seconds of a launch and of an op that has nothing to do: a line through chains of such ops."""
-        medians = [np.median(self._run(overhead_chain(length), device, {})) for length in OVERHEAD_CHAINS]
+    def overheads(self, device: str, properties: Mapping[str, str] | None = None) -> tuple[float, float]:
+        """Seconds of a launch and of an op that has nothing to do."""
+        return self._line(overhead_chain, device, properties)
+
+    def synchronisation(self, device: str) -> float:
+        """Seconds by which an op that threads share takes longer on all of them than on one."""
+        one, all_of_them = (
+            self._line(shared_chain, device, properties)[1] for properties in (Width(1).properties, {})
+        )
+        return max(all_of_them - one, 0.0)
+
+    def _line(
+        self, chain: Callable[[int], ov.Model], device: str, properties: Mapping[str, str] | None
+    ) -> tuple[float, float]:
+        """Seconds of an empty chain and of a link of it: a line through chains of several lengths."""
+        own = dict(properties or {})
+        medians = [np.median(self._run(chain(length), device, own)) for length in OVERHEAD_CHAINS]
         slope, intercept = np.polyfit(OVERHEAD_CHAINS, medians, deg=1).tolist()
         return max(intercept, 0.0), max(slope, 0.0)
 
@@ -179,7 +210,22 @@ def _type_name(value: Any) -> str:
     return str(value.to_string()) if isinstance(value, ov.Type) else str(value)
 
 
-def _profile(core: ov.Core, device: str, rates: Sequence[Rate], op_overhead: float) -> DeviceProfile:
+def _threads(core: ov.Core, device: str, properties: Mapping[str, Any]) -> int:
+    """Threads that a CPU runs a model on; 0 of any other device."""
+    if not is_cpu(core, device):
+        return 0
+    settings = {**device_settings(core, (device,))[device], **properties}
+    return int(settings.get("INFERENCE_NUM_THREADS", 0)) or Cores.of_this_process().all
+
+
+def _profile(
+    core: ov.Core,
+    device: str,
+    rates: Sequence[Rate],
+    op_overhead: float,
+    threads: int,
+    synchronisation: float,
+) -> DeviceProfile:
     memory, memory_source = memory_of(core, device)
     return DeviceProfile(
         name=device,
@@ -188,7 +234,13 @@ def _profile(core: ov.Core, device: str, rates: Sequence[Rate], op_overhead: flo
         rates=tuple(rates),
         op_overhead_seconds=op_overhead,
         memory_bytes=memory,
-        sources={"op_overhead_seconds": MEASURED, "memory_bytes": memory_source},
+        sources={
+            "op_overhead_seconds": MEASURED,
+            "memory_bytes": memory_source,
+            **({"synchronisation_seconds": MEASURED} if threads else {}),
+        },
+        threads=threads,
+        synchronisation_seconds=synchronisation,
     )
 
 

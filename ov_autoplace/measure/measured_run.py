@@ -11,6 +11,7 @@ import numpy as np
 from ov_autoplace.measure.node_counts import count_nodes
 
 if TYPE_CHECKING:
+    from ov_autoplace.devices.widths import Width
     from ov_autoplace.measure.session import ProfilingSession
 
 __all__ = ["MeasuredNode", "MeasuredRun", "MeasuredStage", "measure_run"]
@@ -65,17 +66,23 @@ class MeasuredRun:
     runs: int
 
 
-def measure_run(session: ProfilingSession, device_of: Mapping[str, str]) -> MeasuredRun:
+def measure_run(
+    session: ProfilingSession, device_of: Mapping[str, str], width: Width | None = None
+) -> MeasuredRun:
     """Run a placement with profiling on, which slows every node a little.
 
     Args:
         session: The model on its devices.
         device_of: Device of every op by friendly name.
+        width: On how many threads of the one device; ``None`` = as OpenVINO does by itself.
 
     Raises:
         ProfilingError: HETERO or a device refuses the placement.
     """
-    executable = session.compile_placement(device_of, count_nodes=True)
+    if width is None:
+        executable = session.compile_placement(device_of, count_nodes=True)
+    else:
+        executable = session.compile_width(next(iter(device_of.values())), width, count_nodes=True)
     count = count_nodes(executable, _SECONDS, _FEWEST, _MOST)
     found: dict[int, list[MeasuredNode]] = {}
     for node, spent in zip(count.nodes, count.seconds.tolist(), strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
-__all__ = ["OVERHEAD_CHAINS", "Benchmark", "benchmarks", "overhead_chain"]
+__all__ = ["OVERHEAD_CHAINS", "Benchmark", "benchmarks", "overhead_chain", "shared_chain"]
 
 OVERHEAD_CHAINS = (1, 17, 33)
 """Lengths of the chains whose slope is the time of an op with nothing to do."""
@@ -76,6 +76,15 @@ def overhead_chain(length: int) -> ov.Model:
     for _ in range(length):
         axes = opset.constant(np.array([1], dtype=np.int64))
         node = opset.mvn(node, axes, normalize_variance=True, eps=1e-6, eps_mode="inside_sqrt")
+    return _model(node, data)
+
+
+def shared_chain(length: int) -> ov.Model:
+    """A chain of products that threads share though they are small, with an op of one thread in between."""
+    data = node = opset.parameter([1, 64], np.float32, name="input")
+    weights = _weights((64, 64))
+    for _ in range(length):
+        node = opset.softmax(opset.matmul(node, weights, False, False), 1)
     return _model(node, data)
 
 

@@ -18,6 +18,7 @@ from ov_autoplace.cost.target import Target
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.devices.support import supported_ops
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import OutputError, ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
@@ -223,6 +224,21 @@ class ProfilingSession:
             self._compiled[device] = self._compile(device, None, count_nodes)
         return self._compiled[device]
 
+    def compile_width(self, device: str, width: Width, *, count_nodes: bool = False) -> Executable:
+        """The whole model on a part of a CPU's threads; each call compiles.
+
+        Args:
+            device: One of :attr:`devices`.
+            width: The part.
+            count_nodes: See :meth:`compile_device`.
+
+        Raises:
+            ProfilingError: The model cannot be timed so.
+        """
+        if self._room is not None and (reason := self._room.refusal(device)):
+            raise ProfilingError(reason)
+        return self._compile(device, None, count_nodes, width.properties)
+
     def compile_placement(self, device_of: Mapping[str, str], *, count_nodes: bool = False) -> Executable:
         """The model as HETERO runs it with the device of every op given, or a plain device when it is one.
 
@@ -263,12 +279,19 @@ class ProfilingSession:
             )
             return result
 
-    def _compile(self, device: str, device_of: Mapping[str, str] | None, count_nodes: bool) -> Executable:
+    def _compile(
+        self,
+        device: str,
+        device_of: Mapping[str, str] | None,
+        count_nodes: bool,
+        properties: Mapping[str, str] | None = None,
+    ) -> Executable:
+        counting = {"PERF_COUNT": "YES"} if count_nodes else {}
         with failing_on(device):
             return self.profiler.compile(
                 str(self._ir),
                 device,
-                {"PERF_COUNT": "YES"} if count_nodes else {},
+                {**counting, **(properties or {})},
                 None if device_of is None else dict(device_of),
                 self._input_high,
                 self.seed,

@@ -2,17 +2,21 @@
 
 Two marks per op: ``affinity``, which HETERO reads when the model is compiled in this process, and
 ``user_data:autoplace``, the only kind of per-op note that OpenVINO writes into an IR. A summary is
-at model level under ``autoplace``.
+at model level under ``autoplace``; where the one device is a CPU that shall not use all of its threads, it
+says how many.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 import openvino as ov
 
-from ov_autoplace.errors import PlacementError
+from ov_autoplace.devices.conditions import processor_name
+from ov_autoplace.devices.widths import Width
+from ov_autoplace.errors import DeviceError, PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique, unique_names
 from ov_autoplace.placement.bounded import open_bounded_crossings
@@ -58,6 +62,9 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
     if placement.decision is not None:
         summary["chosen"] = placement.decision.chosen
         summary["decision"] = placement.decision.reason
+    if placement.width is not None:
+        summary["width"] = str(placement.width)
+        summary["width_for"] = _compiler()
     for key, value in summary.items():
         model.set_rt_info(value, [_SUMMARY_KEY, key])
 
@@ -106,7 +113,45 @@ def annotated_placement(model: ov.Model) -> Placement | None:
             device_of[op.get_friendly_name()] = device
     if not device_of:
         return None
-    return Placement.from_dict(completed(model, device_of))
+    placement = Placement.from_dict(completed(model, device_of))
+    is_as_written = all(op.get_friendly_name() in device_of for op in ops)
+    return replace(placement, width=_annotated_width(model, placement, is_as_written))
+
+
+def _annotated_width(model: ov.Model, placement: Placement, is_as_written: bool) -> Width | None:
+    """The width in a summary.
+
+    One thread of its own is a setting that was seen to compile this very model, with the OpenVINO and on the
+    processor that are named beside it. In any other case it becomes the one that compiles a model as OpenVINO
+    does by itself.
+    """
+    if not model.has_rt_info([_SUMMARY_KEY, "width"]):
+        return None
+    try:
+        width = Width.parse(_text(model, "width"))
+    except DeviceError as cause:
+        raise PlacementError(f"the model's annotation is damaged: {cause}") from cause
+    if len(placement.devices) != 1:
+        raise PlacementError(
+            f"the model's annotation is damaged: it gives the width {width} to several devices, "
+            f"{', '.join(placement.devices)}"
+        )
+    was_seen = (
+        is_as_written
+        and model.has_rt_info([_SUMMARY_KEY, "width_for"])
+        and _text(model, "width_for") == _compiler()
+    )
+    return width if was_seen or width.threads > 1 else replace(width, in_caller=True)
+
+
+def _text(model: ov.Model, key: str) -> str:
+    value = model.get_rt_info([_SUMMARY_KEY, key])
+    return str(getattr(value, "value", value))
+
+
+def _compiler() -> str:
+    """What decides how a model is compiled for a CPU."""
+    return f"OpenVINO {ov.get_version()} on {processor_name()}"
 
 
 def completed(model: ov.Model, known: Mapping[str, str]) -> dict[str, str]:

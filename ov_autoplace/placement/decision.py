@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace.devices.widths import Width
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
@@ -21,8 +22,8 @@ class Candidate:
     """One placement that is considered; it fills up on its way from the proposal to the race.
 
     Attributes:
-        name: A device's name for a single device, ``HETERO``, the solver's name, ``policy`` for the policy's
-            greedy answer, or ``policy sample 3``.
+        name: A device's name for a single device, also with a width (``CPU (1 thread)``), ``HETERO``, the
+            solver's name, ``policy`` for the policy's greedy answer, or ``policy sample 3``.
         predicted_seconds: Simulated latency; ``None`` when no cost table was made.
         subgraphs: Number of subgraphs of HETERO.
         samples: Measured latencies in seconds, ``float64[n]``, empty when it was not run.
@@ -30,6 +31,7 @@ class Candidate:
         also: Names of the other sources that proposed the same placement.
         assignment: Device of each group of the cost table, ``int32[G]``; empty without a table.
         lower_bound_seconds: Proven bound below the latency of all placements, when its source proved one.
+        width: On how many threads of its one device, a CPU, it runs; ``None`` = as OpenVINO does by itself.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Candidate:
     also: tuple[str, ...] = ()
     assignment: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int32), repr=False)
     lower_bound_seconds: float | None = None
+    width: Width | None = None
 
     @property
     def measured_seconds(self) -> float | None:
@@ -59,13 +62,18 @@ class Candidate:
 
     @property
     def key(self) -> bytes:
-        """Equal for equal placements of one table."""
-        return self.assignment.tobytes()
+        """Equal for equal placements of one table on equally many threads."""
+        return self.assignment.tobytes() + str(self.width or "").encode()
 
     @property
     def is_single(self) -> bool:
         """Whether all groups are on one device."""
         return len(self.assignment) == 0 or bool((self.assignment == self.assignment[0]).all())
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is one device as OpenVINO runs it by itself: what an answer must be faster than."""
+        return self.is_single and self.width is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +102,11 @@ class Decision:
 
     def __str__(self) -> str:
         return self.reason
+
+    @property
+    def width(self) -> Width | None:
+        """On how many threads of its one device the answer runs; ``None`` = as OpenVINO does by itself."""
+        return next((c.width for c in self.candidates if c.name == self.chosen), None)
 
     def candidate(self, name: str) -> Candidate:
         """The candidate of that name.

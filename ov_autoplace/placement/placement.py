@@ -13,6 +13,7 @@ import numpy as np
 from ov_autoplace._base.arrays import IntArray, frozen_array
 from ov_autoplace._base.files import read_json, write_text_atomically
 from ov_autoplace._base.text import is_unicode
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Placement:
             has in the model as it was given: the device of every op of that one, in a placement that HETERO
             can run there. ``annotate`` and ``count_subgraphs`` fold the model and take the names;
             :meth:`to_dict` and :meth:`save` speak of the model as it was given.
+        width: On how many threads of a CPU it runs, where that is its one device; ``None`` = as OpenVINO
+            does by itself.
     """
 
     devices: tuple[str, ...]
@@ -50,6 +53,7 @@ class Placement:
     solver: str = "given"
     decision: Decision | None = field(default=None, repr=False)
     given: Mapping[str, str] | None = field(default=None, repr=False)
+    width: Width | None = None
 
     def to_dict(self) -> dict[str, str]:
         """Device of every op by friendly name."""

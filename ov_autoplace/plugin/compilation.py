@@ -17,17 +17,18 @@ import openvino as ov
 from ov_autoplace._base.locks import locked
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
-from ov_autoplace.devices.names import device_properties, property_text
+from ov_autoplace.devices.names import device_properties, property_text, single_device_config
 from ov_autoplace.devices.support import supported_ops
-from ov_autoplace.errors import PlacementError
+from ov_autoplace.devices.widths import Width
+from ov_autoplace.errors import AutoplaceError, PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.plugin.decision_cache import DecisionCache, cache_folder
+from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision, cache_folder
 
-__all__ = ["compile_placed", "single_device_config"]
+__all__ = ["compile_placed"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -49,10 +50,12 @@ def _search(machine: Machine, model: ov.Model) -> Placement:
     return Placer(machine).place(model)
 
 
-def _confirm(machine: Machine, model: ov.Model, device_of: Mapping[str, str]) -> bool | None:
+def _confirm(
+    machine: Machine, model: ov.Model, device_of: Mapping[str, str], width: Width | None
+) -> bool | None:
     from ov_autoplace.decide.confirmation import confirm
 
-    return confirm(machine, model, device_of)
+    return confirm(machine, model, device_of, width)
 
 
 def compile_placed(
@@ -61,7 +64,7 @@ def compile_placed(
     compile_native: Native,
     explicit: bool = True,
     search: Callable[[Machine, ov.Model], Placement] = _search,
-    confirm: Callable[[Machine, ov.Model, Mapping[str, str]], bool | None] = _confirm,
+    confirm: Callable[[Machine, ov.Model, Mapping[str, str], Width | None], bool | None] = _confirm,
 ) -> ov.CompiledModel:
     """Place ``model`` on the devices of a machine and compile it.
 
@@ -81,40 +84,72 @@ def compile_placed(
                 f"the model does not fit into the {limit:.0f} bytes that {devices[0]} may hold; "
                 "raise the limit or add a device"
             )
-        return _compile_on(machine, model, devices[0], compile_native)
+        if not machine.widths(devices[0]):
+            return _compile_on(machine, model, devices[0], compile_native)
     make_names_unique(model)
-    device_of = _annotation(model, devices, explicit)
-    if device_of is not None:
-        return _compile_for(machine, model, device_of, compile_native)
+    annotated = _annotation(model, devices, explicit)
+    if annotated is not None:
+        return _compile_for(machine, model, annotated.to_dict(), compile_native, annotated.width)
     fold_static_shapes(model)
     cache = DecisionCache.of(core, model, devices, options)
     if cache is None:
         # What is compiled here has its shapes folded, so it takes the decision as it was made.
-        return _compile_for(machine, model, search(machine, model).decided(), compile_native)
+        placement = _found(machine, model, search)
+        return _compile_for(machine, model, placement.decided(), compile_native, placement.width)
     with _lock(cache.lock):
         # Who waited for another process to decide finds its decision here.
-        device_of = _stored(cache, machine, model, confirm)
-        if device_of is not None:
+        stored = _stored(cache, machine, model, confirm)
+        if stored is not None:
             try:
-                compiled = _compile_for(machine, model, device_of, compile_native)
+                compiled = _compile_for(machine, model, stored.device_of, compile_native, stored.width)
                 compiled.create_infer_request()  # where HETERO finds out that submodels do not fit
                 return compiled
             except RuntimeError as cause:
                 cache.drop(f"its placement cannot be run: {openvino_reason(cause)}")
-        placement = search(machine, model)
+        placement = _found(machine, model, search)
         cache.store(placement)
-        return _compile_for(machine, model, placement.decided(), compile_native)
+        return _compile_for(machine, model, placement.decided(), compile_native, placement.width)
+
+
+def _may_gain_by_width(machine: Machine, model: ov.Model) -> bool:
+    """Whether the only device of a request may be faster on fewer threads than it has.
+
+    That is seen without compiling anything, so that a model that is too large to gain by it compiles as fast
+    as on the device itself.
+    """
+    from ov_autoplace.decide.widths import is_worth_measuring
+
+    if machine.options.time_budget_ms == 0:
+        return False
+    return is_worth_measuring(machine, machine.devices[0], model)
+
+
+def _found(machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Model], Placement]) -> Placement:
+    """The answer of a search; the device itself where it is the only one and there is nothing to gain."""
+    if len(machine.devices) > 1:
+        return search(machine, model)
+    try:
+        if _may_gain_by_width(machine, model):
+            return search(machine, model)
+    except AutoplaceError as cause:
+        _log.warning("%s is not tried on fewer threads: %s", machine.devices[0], cause)
+    names = (op.get_friendly_name() for op in model.get_ordered_ops())
+    return Placement.from_dict(dict.fromkeys(names, machine.devices[0]))
 
 
 def _compile_for(
-    machine: Machine, model: ov.Model, device_of: Mapping[str, str], compile_native: Native
+    machine: Machine,
+    model: ov.Model,
+    device_of: Mapping[str, str],
+    compile_native: Native,
+    width: Width | None = None,
 ) -> ov.CompiledModel:
-    """Compile with the device of every op."""
+    """Compile with the device of every op, and the width of the only one."""
     core, config = machine.core, machine.options.properties
     used = [d for d in dict.fromkeys([*machine.devices, *device_of.values()]) if d in set(device_of.values())]
     if len(used) == 1:
         # Through HETERO it would be the same kernels behind one more layer.
-        return _compile_on(machine, model, used[0], compile_native)
+        return _compile_on(machine, model, used[0], compile_native, width)
     try:
         set_affinities(model, open_bounded_crossings(model, device_of))
     except PlacementError as cause:
@@ -147,11 +182,28 @@ def _holders(machine: Machine, model: ov.Model, devices: Sequence[str]) -> list[
     return [device for device in devices if room.holds_all(device)]
 
 
-def _compile_on(machine: Machine, model: ov.Model, device: str, compile_native: Native) -> ov.CompiledModel:
-    """Compile for one device."""
+def _compile_on(
+    machine: Machine, model: ov.Model, device: str, compile_native: Native, width: Width | None = None
+) -> ov.CompiledModel:
+    """Compile for one device, on as many threads as OpenVINO takes or as a width says."""
     config = single_device_config(device, machine.options.properties)
+    threads = _thread_properties(machine, model, device, width)
     with _writing_blobs(machine.core, config) as native:
-        return compile_native(model, device, native)
+        return compile_native(model, device, {**native, **threads})
+
+
+def _thread_properties(machine: Machine, model: ov.Model, device: str, width: Width | None) -> dict[str, str]:
+    """The properties of a width, such that no exception is lost; none where the user chose the threads."""
+    if width is None:
+        return {}
+    from ov_autoplace.graph.failing import can_fail
+
+    if replace(width, in_caller=False) not in machine.widths(device, here=True):
+        _log.info("%s runs on all threads that it is given: %s cannot be chosen", device, width.label)
+        return {}
+    if width.threads == 1 and not width.in_caller and can_fail(model):
+        width = replace(width, in_caller=True)
+    return width.properties
 
 
 @contextmanager
@@ -198,13 +250,6 @@ def _tell_blobs_apart(
     model.set_rt_info(hashlib.sha256(text.encode()).hexdigest(), ["ov_autoplace", "device_properties"])
 
 
-def single_device_config(device: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The flat configuration of one device out of one that may hold ``DEVICE_PROPERTIES``."""
-    flat = {key: value for key, value in config.items() if key != "DEVICE_PROPERTIES"}
-    own = config.get("DEVICE_PROPERTIES", {})
-    return {**flat, **own.get(device.split(".")[0], {}), **own.get(device, {})}
-
-
 def hetero_config(core: ov.Core, devices: Sequence[str], config: Mapping[str, Any]) -> dict[str, Any]:
     """``config`` for HETERO, with what each device needs to be run as it was measured."""
     flat = {key: value for key, value in config.items() if key != "DEVICE_PROPERTIES"}
@@ -216,7 +261,7 @@ def hetero_config(core: ov.Core, devices: Sequence[str], config: Mapping[str, An
     return {**flat, "DEVICE_PROPERTIES": own} if own else flat
 
 
-def _annotation(model: ov.Model, devices: Sequence[str], explicit: bool) -> dict[str, str] | None:
+def _annotation(model: ov.Model, devices: Sequence[str], explicit: bool) -> Placement | None:
     """The placement that the model carries, when its devices are among those asked for."""
     placement = annotated_placement(model)
     if placement is None:
@@ -229,24 +274,24 @@ def _annotation(model: ov.Model, devices: Sequence[str], explicit: bool) -> dict
             ", ".join(devices) if explicit else "the devices of this machine (" + ", ".join(devices) + ")",
         )
         return None
-    return placement.to_dict()
+    return placement
 
 
 def _stored(
     cache: DecisionCache,
     machine: Machine,
     model: ov.Model,
-    confirm: Callable[[Machine, ov.Model, Mapping[str, str]], bool | None],
-) -> dict[str, str] | None:
+    confirm: Callable[[Machine, ov.Model, Mapping[str, str], Width | None], bool | None],
+) -> StoredDecision | None:
     """The decision in the cache; one that was found on a busy machine has to win a short race first."""
     stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
     if stored is None or not stored.disturbed:
-        return stored.device_of if stored else None
-    answer = confirm(machine, model, stored.device_of)
+        return stored
+    answer = confirm(machine, model, stored.device_of, stored.width)
     _log.info("a decision that was found on a busy machine was checked: %s", _CHECKED[answer])
     if answer is False:
         return None
     if answer:
         reason = "found while other work disturbed the measurements, and confirmed by a race"
         cache.write(replace(stored, disturbed=False), None, reason)
-    return stored.device_of
+    return stored

@@ -19,6 +19,7 @@ from ov_autoplace._base.locks import remove_unless_locked
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.conditions import measuring_conditions
 from ov_autoplace.devices.names import device_properties, property_text
+from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import AutoplaceError, OutputError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.model_hash import model_hash
@@ -27,7 +28,7 @@ from ov_autoplace.policy.card import checkpoint_key
 __all__ = ["DecisionCache", "StoredDecision", "cache_folder", "model_hash"]
 
 _log = logging.getLogger("ov_autoplace")
-_SCHEMA = 2
+_SCHEMA = 3
 
 
 def cache_folder(core: ov.Core, properties: Mapping[str, Any]) -> str:
@@ -42,10 +43,12 @@ class StoredDecision:
     Attributes:
         device_of: The device of every op.
         disturbed: It was found while other work kept the devices busy, and wants to be checked.
+        width: On how many threads of its one device it runs; ``None`` = as OpenVINO does by itself.
     """
 
     device_of: dict[str, str]
     disturbed: bool
+    width: Width | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ class DecisionCache:
         settings = json.dumps([asked, properties], sort_keys=True, default=property_text)
         conditions = measuring_conditions(core, devices, device_properties(core, devices, properties))
         key = hashlib.sha256()
-        for part in (*conditions, model_hash(model), ",".join(devices), settings):
+        usable = f"decision {_SCHEMA}, {Cores.of_this_process().usable} usable cores"
+        for part in (*conditions, usable, model_hash(model), ",".join(devices), settings):
             key.update(part.encode("utf-8", "surrogatepass") + b"\0")
         key.update(target)
         return cls(Path(folder) / f"autoplace-{key.hexdigest()[:32]}.json", tuple(devices))
@@ -118,13 +122,16 @@ class DecisionCache:
         device_of, disturbed = data.get("placement"), data.get("disturbed")
         if not isinstance(device_of, dict) or not isinstance(disturbed, bool):
             raise AutoplaceError("it holds no placement")
+        width = None if data.get("width") is None else Width.parse(str(data["width"]))
+        if width is not None and len(set(device_of.values())) != 1:
+            raise AutoplaceError(f"it gives {len(set(device_of.values()))} devices the width {width}")
         for op, device in device_of.items():
             if device not in self.devices:
                 raise AutoplaceError(f"it places {op!r} on {device!r}, not on {', '.join(self.devices)}")
         strange = set(ops).symmetric_difference(device_of)
         if strange:
             raise AutoplaceError(f"it is for other ops, such as {min(strange)!r}")
-        return StoredDecision(device_of, disturbed)
+        return StoredDecision(device_of, disturbed, width)
 
     def drop(self, reason: str) -> None:
         """Remove the entry, which is of no use."""
@@ -136,7 +143,7 @@ class DecisionCache:
         """Keep a decision; a folder that cannot be written costs a warning, not the compile."""
         decision = placement.decision
         self.write(
-            StoredDecision(placement.decided(), decision.disturbed if decision else False),
+            StoredDecision(placement.decided(), decision.disturbed if decision else False, placement.width),
             chosen=decision.chosen if decision else placement.solver,
             reason=str(decision or ""),
         )
@@ -148,6 +155,7 @@ class DecisionCache:
             "chosen": chosen,
             "decision": reason,
             "disturbed": stored.disturbed,
+            "width": None if stored.width is None else str(stored.width),
             "placement": stored.device_of,
         }
         try:

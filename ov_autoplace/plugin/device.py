@@ -155,7 +155,7 @@ def _import_model(
         imported._autoplace_core = self  # see _compile_model
         return imported
     # A model that AUTOPLACE put on one device was exported by that device's own plugin.
-    from ov_autoplace.plugin.compilation import single_device_config
+    from ov_autoplace.devices.names import single_device_config
 
     failures = []
     for device in resolved:

@@ -103,7 +103,7 @@ def placement_contents(
         answer=decision.reason,
         facts=(
             ("mode", decision.mode.lower().replace("_", "-")),
-            ("chosen", decision.chosen),
+            *_chosen(decision),
             *placement_facts(explanation),
             *facts,
         ),
@@ -141,7 +141,7 @@ def bench_contents(
     return Contents(
         title=title,
         answer=decision.reason,
-        facts=(("chosen", decision.chosen), *placement_facts(explanation)),
+        facts=(*_chosen(decision), *placement_facts(explanation)),
         latencies=tuple(latencies),
         explanation=explanation,
         changes=tuple(changes),
@@ -160,6 +160,13 @@ def placement_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
         ("predicted", f"{schedule.latency_seconds * 1e3:.3f} ms"),
         ("of which transfers", f"{schedule.transfer_seconds * 1e3:.3f} ms"),
     )
+
+
+def _chosen(decision: Decision) -> list[tuple[str, str]]:
+    """Who was chosen, and on how many threads it runs where that is not what OpenVINO does by itself."""
+    width = decision.width
+    threads = [("threads", f"{width.label}; times of groups are those of all threads")] if width else []
+    return [("chosen", decision.chosen), *threads]
 
 
 def _candidate(candidate: Candidate, chosen: bool) -> Latency:

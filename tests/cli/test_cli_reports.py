@@ -16,6 +16,7 @@ from ov_autoplace import Target
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.target_json import save_target
 from ov_autoplace.devices.names import core_with_extra_devices
+from ov_autoplace.devices.widths import Cores
 from ov_autoplace.measure import calibrate
 
 DEVICES = ("-d", "XCPU,CPU")
@@ -77,7 +78,8 @@ def test_bench_has_a_row_for_every_way_of_running(cli: Command, small_ir: Path) 
     report = cli("bench", small_ir, *QUICK, "--seconds", "0.3", "--json").json()
 
     rows = {row["name"]: row for row in report["rows"]}
-    assert list(rows) == ["XCPU", "CPU", "AUTO", "HETERO", "AUTOPLACE"]
+    widths = [f"CPU ({width.label})" for width in Cores.of_this_process().widths]
+    assert list(rows) == ["XCPU", "CPU", *widths, "AUTO", "HETERO", "AUTOPLACE"]
     # Runs are interleaved and nobody is dropped: all have as many samples, up to the last round.
     samples = [row["samples"] for row in rows.values()]
     assert min(samples) > 0

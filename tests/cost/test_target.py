@@ -203,8 +203,44 @@ def test_a_generic_target_scales_with_the_threads_that_the_core_gives(unequal_pa
 
 def test_threads_have_to_be_woken_for_every_op(unequal_pair):
     one, two = generic_target(unequal_pair, ("XCPU", "CPU")).devices
-    assert two.op_overhead_seconds - one.op_overhead_seconds == pytest.approx(1.5e-6)
+    assert two.op_overhead_seconds - one.op_overhead_seconds == pytest.approx(2.6e-6)
     assert "2 threads" in two.sources["op_overhead_seconds"]
+
+
+def test_a_profile_on_fewer_threads_waits_less_and_works_longer():
+    device = make_device(
+        "CPU",
+        op_overhead_seconds=10e-6,
+        threads=16,
+        synchronisation_seconds=2e-6,
+        sources={**make_device("CPU").sources, "synchronisation_seconds": "measured"},
+    )
+    half, one = device.on_threads(8), device.on_threads(1)
+    assert half.op_overhead_seconds == pytest.approx(8e-6)
+    assert one.op_overhead_seconds == pytest.approx(2e-6)  # four doublings from 1 to 16
+    size = np.array([1e4])
+    speeds = [d.rate("matmul", "f32").at(size)[0] for d in (device, half, one)]
+    assert speeds[0] / speeds[1] == pytest.approx(2**0.7)
+    assert speeds[0] / speeds[2] == pytest.approx(16**0.7)
+
+
+def test_where_a_profile_has_its_synchronisation_from_must_be_told():
+    with pytest.raises(TargetError, match="does not say where its synchronisation_seconds comes from"):
+        make_device("CPU", threads=2, synchronisation_seconds=1e-6)
+
+
+def test_profiles_of_earlier_releases_do_not_know_threads(tmp_path):
+    path = tmp_path / "target.json"
+    sources = {**make_device("CPU").sources, "synchronisation_seconds": "measured"}
+    device = make_device("CPU", threads=8, synchronisation_seconds=1e-6, sources=sources)
+    save_target(replace(make_target("CPU"), devices=(device,)), path)
+    assert load_target(path).device("CPU").threads == 8
+    document = json.loads(path.read_text())
+    for key in ("threads", "synchronisation_seconds"):
+        del document["devices"][0][key]
+    path.write_text(json.dumps(document))
+    old = load_target(path).device("CPU")
+    assert (old.threads, old.synchronisation_seconds) == (0, 0.0)
 
 
 def test_a_generic_target_needs_devices_that_exist():

@@ -67,6 +67,8 @@ def test_a_quick_calibration_measures_everything_that_a_target_needs(unequal_pai
     for device in target.devices:
         assert device.precision == "f32"  # as the properties asked
         assert device.op_overhead_seconds >= 0
+        assert device.threads == {"XCPU": 1, "CPU": 2}[device.name]  # as the fixture sets them
+        assert device.sources["synchronisation_seconds"] == MEASURED
         for op_class in OP_CLASSES:
             rate = device.rate(op_class)
             assert rate.source == MEASURED
@@ -93,3 +95,8 @@ def test_a_quick_calibration_measures_everything_that_a_target_needs(unequal_pai
     np.testing.assert_array_equal(again.transfers.latency, transfers.latency)
     for device, loaded in zip(target.devices, again.devices, strict=True):
         np.testing.assert_array_equal(loaded.rate("matmul").per_second, device.rate("matmul").per_second)
+        assert loaded.threads == device.threads
+        assert loaded.synchronisation_seconds == device.synchronisation_seconds
+    one, two = target.devices
+    assert one.synchronisation_seconds == 0.0
+    assert two.op_overhead_seconds >= two.synchronisation_seconds  # of which it is a part

@@ -300,7 +300,7 @@ def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
     limited = room((5.5 * LAYER, np.inf))
     with ProfilingSession(unequal_pair, layers(), PAIR, room=limited) as session:
         placement = ov_autoplace.place(layers(), PAIR, "ZERO_SHOT", core=unequal_pair, policy="none")
-        rows = {row["name"]: row for row in _measure(session, PAIR, placement, device_of, 0.1)}
+        rows = {row["name"]: row for row in _measure(session, PAIR, {}, placement, device_of, 0.1)}
     assert "XCPU may hold" in rows["XCPU"]["note"]
     assert "XCPU may hold" in rows["HETERO"]["note"]
     assert rows["AUTOPLACE"]["samples"] > 0

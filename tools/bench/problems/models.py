@@ -17,6 +17,7 @@ import zoo
 from networks.attention import BertConfig, bert
 from networks.builder import NetworkBuilder
 from networks.vision_transformer import VitConfig, vit
+from problems import tiny
 
 __all__ = ["MODELS", "build", "names"]
 
@@ -30,6 +31,7 @@ def _all_models() -> dict[str, Callable[[], ov.Model]]:
             f"transformers/{name}": partial(transformers_models.build, name)
             for name in transformers_models.NAMES
         }
+    models |= {f"tiny/{name}": partial(tiny.build, name) for name in tiny.NETWORKS}
     models |= {f"zoo/{name}": partial(zoo.build, name) for name in zoo.NAMES}
     return models | {f"zoo-full/{name}": partial(zoo.build, name, "full") for name in _FULL}
 

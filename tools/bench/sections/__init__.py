@@ -49,6 +49,7 @@ SECTIONS = {
     "power": Section("power", accepted=True),
     "accuracy": Section("accuracy", accepted=True),
     "gate": Section("gate", accepted=True),
+    "width": Section("width"),
     "compilation": Section("compilation"),
     "simulation": Section("simulation"),
     "solvers": Section("solvers"),

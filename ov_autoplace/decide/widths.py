@@ -1,0 +1,245 @@
+"""On which part of a CPU's threads a model should run: who may win is estimated, who wins is measured.
+
+Running on fewer threads saves the time that threads wait for each other at every node, and costs the time
+that their work takes on those that remain::
+
+    seconds(width) = (seconds(all) - nodes x synchronisation x log2(all / width)) x (all / width) ^ scaling
+
+On two cores, 85 networks were measured at 2.6 us a node (0.85 to 4.6) and at a scaling of about 0.7: work on
+twice as many threads takes 0.6 of the time. A width is only compiled where it could win even if both were
+better for it than was ever measured, so a model that takes long pays nothing for the question.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._base.budget import Budget
+from ov_autoplace._base.collector import collection_paused
+from ov_autoplace.cost.analytic import analytic_table, busy_groups
+from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS, generic_target
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.target import THREAD_SCALING
+from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace.decide.costs import Measured
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.proposals import ProposalSource
+from ov_autoplace.decide.race import Race
+from ov_autoplace.decide.verdict import ESTIMATE_MARGIN, Verdict
+from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.failing import can_fail
+from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.problem.problem import Problem
+
+__all__ = ["estimated", "is_worth_measuring", "raced", "width_name", "widths_for"]
+
+# In favour of fewer threads: what a node saves per halving, what an inference does, and how work scales.
+_MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING = 5e-6, 10e-6, 0.3
+# No model runs faster than at so many times the rates that are assumed for a machine without a profile.
+_FASTER_THAN_ASSUMED = 2.0
+# The largest share of a model's time that is waiting, as far as it is predicted and not bounded.
+_USUALLY_SAVED = 0.6
+# Racing a model with itself on fewer threads, besides compiling it.
+_RACE_SECONDS = 0.6
+
+
+def width_name(device: str, width: Width) -> str:
+    """The name of a candidate: ``CPU (1 thread)``."""
+    return f"{device} ({width.label})"
+
+
+def widths_for(machine: Machine, device: str, model: ov.Model) -> tuple[Width, ...]:
+    """The widths that a model may be given on a device, the narrowest first.
+
+    None where the user chose how many threads there are, on a single core, and for a model whose shapes are
+    not known: what is best for one shape may be slower than the default for another.
+
+    Args:
+        machine: The devices.
+        device: One of them.
+        model: With its shape computations folded.
+    """
+    widths = machine.widths(device)
+    is_dynamic = any(value.get_partial_shape().is_dynamic for value in model.inputs)
+    if not widths or (is_dynamic and not machine.options.shapes):
+        return ()
+    if not can_fail(model):
+        return widths
+    return tuple(replace(width, in_caller=width.threads == 1) for width in widths)
+
+
+def is_worth_measuring(machine: Machine, device: str, model: ov.Model) -> bool:
+    """Whether a width could beat a device's default, by the size of a model of which nothing is known yet.
+
+    Args:
+        machine: The devices.
+        device: One of them.
+        model: With unique names and its shape computations folded.
+
+    Raises:
+        OptionError: A shape does not fit.
+    """
+    widths = widths_for(machine, device, model)
+    if not widths:
+        return False
+    target = machine.target or generic_target(machine.core, (device,))
+    with collection_paused():
+        coarse = coarsen(extract(model, machine.options.shapes))
+    nodes = int(busy_groups(coarse).sum())
+    table = analytic_table(coarse, target, (device,))
+    work = float(table.op_seconds.sum()) - nodes * target.device(device).op_overhead_seconds
+    seconds = max(work, 0.0) / _FASTER_THAN_ASSUMED
+    cores = Cores.of_this_process().all
+    return any(_could_win(seconds, nodes, cores / width.threads, seconds) for width in widths)
+
+
+def raced(
+    machine: Machine,
+    known: Measured,
+    prepared: PreparedModel,
+    problem: Problem,
+    verdict: Verdict,
+    budget: Budget,
+) -> Verdict:
+    """The verdict after a race of its winner with a CPU on a part of its threads, where that could win.
+
+    Args:
+        machine: The devices.
+        known: What was measured of the model on all threads.
+        prepared: The model.
+        problem: Its costs.
+        verdict: The answer so far.
+        budget: Grows by what this takes, unless the user gave it.
+    """
+    found = _challengers(machine, known, prepared, verdict)
+    if not found:
+        return verdict
+    options = machine.options
+    if options.time_budget_ms is None:
+        # Everybody is compiled once, and who wins a second time, with its rival.
+        compilations = (1 + len(found)) + 2
+        compile_seconds = known.counted.compile_seconds / len(machine.devices)
+        budget.seconds += _RACE_SECONDS + compilations * compile_seconds
+    race = Race(known.session, problem, known.counted.samples, ProposalSource(()), options, budget)
+    answer = race.challenge(verdict, found)
+    failed = [c for c in found if c.dropped and c.width == Width(1)]
+    if not failed or answer.winner is not verdict.winner:
+        return answer
+    # Its setting lets OpenVINO compile a model otherwise than for all threads, which may be why it failed.
+    return race.challenge(replace(answer, reason=verdict.reason), [_in_caller(c) for c in failed])
+
+
+def _challengers(
+    machine: Machine, known: Measured, prepared: PreparedModel, verdict: Verdict
+) -> list[Candidate]:
+    """Widths that could beat an answer, to be raced with it, those that promise most first.
+
+    Args:
+        machine: The devices.
+        known: What was measured of the model on all threads.
+        prepared: The model.
+        verdict: The answer so far, and all others; a width is for a device that may run the whole model.
+    """
+    counted = known.counted
+    rivals = [c.seconds for c in verdict.candidates if c.is_default and len(c.samples)]
+    best = min([verdict.winner.seconds, *rivals])
+    cores = Cores.of_this_process().all
+    found = []
+    for column, device in zip(counted.columns, known.session.devices, strict=True):
+        alone = next((c for c in verdict.candidates if c.is_default and c.name == device), None)
+        if alone is None or device not in counted.samples:
+            continue
+        seconds = float(np.median(counted.samples[device]))
+        nodes = int(column.attribution.nodes_run.sum()) + column.other_nodes
+        for width in widths_for(machine, device, prepared.model):
+            share = cores / width.threads
+            if _could_win(seconds, nodes, share, best):
+                guess = _seconds(
+                    seconds, nodes, share, SYNCHRONISATION_SECONDS, 0.0, THREAD_SCALING, _USUALLY_SAVED
+                )
+                found.append(_candidate(alone, device, width, guess))
+    return sorted(found, key=lambda candidate: candidate.promised_seconds)
+
+
+def estimated(machine: Machine, table: CostTable, prepared: PreparedModel, verdict: Verdict) -> Verdict:
+    """The verdict of ``ZERO_SHOT`` with the widths of its target's CPUs among the candidates.
+
+    A width wins that is predicted faster by more than estimates can be wrong.
+    """
+    target = machine.target or generic_target(machine.core, machine.devices)
+    coarse = coarsen(prepared.graph, pins=machine.options.pins)
+    found = []
+    for d, device in enumerate(table.devices):
+        alone = next((c for c in verdict.candidates if c.is_default and c.name == device), None)
+        if alone is None:
+            continue
+        for width in widths_for(machine, device, prepared.model):
+            if width.cores:
+                continue  # profiles know threads, not which cores they are on
+            narrow = replace(
+                target,
+                devices=(target.device(device).on_threads(width.threads),),
+                transfers=target.transfers.for_devices((device,)),
+            )
+            seconds = float(analytic_table(coarse, narrow, (device,)).op_seconds.sum())
+            change = seconds - float(table.op_seconds[:, d].sum())
+            # Nothing was compiled, so the setting is the one that compiles nothing otherwise.
+            width = replace(width, in_caller=width.threads == 1)
+            found.append(_candidate(alone, device, width, alone.promised_seconds + change))
+    candidates = [*verdict.candidates, *found]
+    best = min(found, key=lambda candidate: candidate.promised_seconds, default=None)
+    if best is None or best.promised_seconds > (1 - ESTIMATE_MARGIN) * verdict.winner.promised_seconds:
+        return replace(verdict, candidates=candidates)
+    gain = 100 * (1 - best.promised_seconds / verdict.winner.promised_seconds)
+    reason = f"{best.name} is predicted {gain:.1f} % faster than {verdict.winner.name}; nothing was measured"
+    return replace(verdict, winner=best, reason=reason, candidates=candidates)
+
+
+def _in_caller(candidate: Candidate) -> Candidate:
+    """The same on one thread which is the calling one."""
+    width = Width(1, in_caller=True)
+    name = candidate.name.partition(" (")[0]
+    return Candidate(
+        width_name(name, width), candidate.predicted_seconds, 1, assignment=candidate.assignment, width=width
+    )
+
+
+def _candidate(alone: Candidate, device: str, width: Width, seconds: float) -> Candidate:
+    name = width_name(device, width)
+    return Candidate(name, seconds, 1, assignment=alone.assignment, width=width)
+
+
+def _could_win(seconds: float, nodes: int, share: float, best: float) -> bool:
+    least = _seconds(seconds, nodes, share, _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING)
+    return least < (1 - MINIMAL_GAIN) * best
+
+
+def _seconds(
+    seconds: float,
+    nodes: int,
+    share: float,
+    per_node: float,
+    once: float,
+    scaling: float,
+    most_saved: float = 1.0,
+) -> float:
+    """What a model takes on a part of the cores, see the head of this file.
+
+    Args:
+        seconds: What it takes on all of them.
+        nodes: How many nodes are executed.
+        share: All cores over those of the part.
+        per_node: Seconds that each halving saves per node.
+        once: Seconds that each halving saves per inference.
+        scaling: Work on ``n`` times the cores is ``n`` to this power times as fast.
+        most_saved: Share of ``seconds`` that can be waiting.
+    """
+    saved = min((nodes * per_node + once) * math.log2(share), most_saved * seconds)
+    return float((seconds - saved) * share**scaling)

@@ -1,0 +1,210 @@
+"""Widths: on how many of a CPU's threads a model runs, and the settings that make OpenVINO do that.
+
+OpenVINO runs a model on all cores unless it is told otherwise. Each further thread has to be woken and waited
+for at every node, so a model of some tens of microseconds is faster on one of them.
+
+Three things about the settings were found out on OpenVINO 2026.4.1; see docs/width.md:
+
+* On one thread of one stream, a synchronous inference loses every exception. Where ops can fail, the model
+  runs in the calling thread instead (``NUM_STREAMS`` 0), which keeps them, and in which ``start_async`` does
+  the work before it returns.
+* There, the compiler also merges chains of MatMuls into one kernel, and it crashes on rare graphs as it does
+  so. In the calling thread it compiles a model as it does for all threads.
+* Threads are pinned to cores by number, the same ones in every process, so that narrow models of several
+  processes would share one core. Narrow models are not pinned.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import openvino as ov
+
+from ov_autoplace.errors import DeviceError
+
+__all__ = ["Cores", "Width", "chooses_threads", "is_cpu", "powers_below", "widths_here", "widths_of"]
+
+# What a user sets of these decides how many threads there are, or rests on it.
+_CHOOSES_THREADS = frozenset(
+    {
+        "AFFINITY",
+        "ENABLE_CPU_PINNING",
+        "ENABLE_CPU_RESERVATION",
+        "ENABLE_HYPER_THREADING",
+        "ENABLE_TENSOR_PARALLEL",
+        "EXCLUSIVE_ASYNC_REQUESTS",
+        "INFERENCE_NUM_THREADS",
+        "MODEL_DISTRIBUTION_POLICY",
+        "NUM_STREAMS",
+        "PERFORMANCE_HINT_NUM_REQUESTS",
+        "SCHEDULING_CORE_TYPE",
+    }
+)
+_HINT, _LATENCY = "PERFORMANCE_HINT", ("LATENCY", "", "UNDEFINED")
+_KINDS = {"": "", "P": "P-core ", "E": "E-core "}
+_CORE_TYPE = {"P": "PCORE_ONLY", "E": "ECORE_ONLY"}
+_TEXT = re.compile(r"([1-9]\d{0,5})([PE]?)(\+caller)?")
+
+
+@dataclass(frozen=True)
+class Width:
+    """A part of a CPU's threads that a model runs on.
+
+    Attributes:
+        threads: How many.
+        cores: ``"P"`` or ``"E"`` for performance or efficiency cores alone, where a CPU has both.
+        in_caller: The one thread is the calling one. Exceptions are kept and nothing is compiled otherwise
+            than for all threads, but ``start_async`` returns when the work is done.
+    """
+
+    threads: int
+    cores: str = ""
+    in_caller: bool = False
+
+    @property
+    def label(self) -> str:
+        """For tables and sentences: ``1 thread``, ``4 P-core threads``."""
+        count = f"{self.threads} {_KINDS[self.cores]}thread{'s' if self.threads > 1 else ''}"
+        return f"{count}, the caller's" if self.in_caller else count
+
+    def __str__(self) -> str:
+        """For files: ``1``, ``4P``, ``1+caller``."""
+        return f"{self.threads}{self.cores}{'+caller' if self.in_caller else ''}"
+
+    @classmethod
+    def parse(cls, text: str) -> Width:
+        """Read what ``str`` wrote.
+
+        Raises:
+            DeviceError: It is nothing of the kind.
+        """
+        found = _TEXT.fullmatch(text)
+        if found is None or (found[3] and found[1] != "1"):
+            raise DeviceError(f"{text!r} is no width; one reads like 1, 4, 4P or 1+caller")
+        return cls(int(found[1]), found[2], bool(found[3]))
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """OpenVINO properties that make a CPU run a model so."""
+        properties = {"INFERENCE_NUM_THREADS": str(self.threads)}
+        if self.cores:
+            properties["SCHEDULING_CORE_TYPE"] = _CORE_TYPE[self.cores]
+        if self.in_caller:
+            return {**properties, "NUM_STREAMS": "0"}
+        return {**properties, "NUM_STREAMS": "1", "ENABLE_CPU_PINNING": "NO"}
+
+
+@dataclass(frozen=True)
+class Cores:
+    """The physical cores that this process may use, by what the operating system says.
+
+    Attributes:
+        processors: Numbers of the logical processors that the process may run on.
+        system: Folder of the system's devices.
+        quota: File with the processor time that the process's container may use.
+    """
+
+    processors: frozenset[int]
+    system: Path = Path("/sys/devices")
+    quota: Path = Path("/sys/fs/cgroup/cpu.max")
+
+    @classmethod
+    def of_this_process(cls) -> Cores:
+        """Those of the machine that this process runs on."""
+        if hasattr(os, "sched_getaffinity"):
+            return cls(frozenset(os.sched_getaffinity(0)))
+        return cls(frozenset(range(os.cpu_count() or 1)))
+
+    @cached_property
+    def all(self) -> int:
+        """How many, 1 or more; hyper-threads of one core count once."""
+        return self._count(self.processors)
+
+    @cached_property
+    def usable(self) -> int:
+        """How many can be busy all the time: a container may be allowed the time of fewer than it sees."""
+        try:
+            allowed, period = self.quota.read_text(encoding="ascii").split()
+            share = self.all if allowed == "max" else math.ceil(int(allowed) / int(period))
+        except (OSError, ValueError, ZeroDivisionError):
+            share = self.all
+        return max(1, min(self.all, share))
+
+    @cached_property
+    def of_kind(self) -> Mapping[str, int]:
+        """Performance (``"P"``) and efficiency (``"E"``) cores, where there are both; else empty."""
+        kinds = {"P": self._listed("cpu_core/cpus"), "E": self._listed("cpu_atom/cpus")}
+        counts = {kind: self._count(found & self.processors) for kind, found in kinds.items() if found}
+        return counts if len(counts) == 2 and all(counts.values()) else {}
+
+    def _count(self, processors: frozenset[int]) -> int:
+        """Distinct cores behind logical processors."""
+        siblings = {
+            self._listed(f"system/cpu/cpu{n}/topology/thread_siblings_list") or frozenset({n})
+            for n in processors
+        }
+        return len(siblings)
+
+    def _listed(self, name: str) -> frozenset[int]:
+        """A list of processors such as ``0-3,8``; empty where there is none."""
+        found: set[int] = set()
+        try:
+            for part in (self.system / name).read_text(encoding="ascii").strip().split(","):
+                first, _, last = part.partition("-")
+                found.update(range(int(first), int(last or first) + 1))
+        except (OSError, ValueError):
+            return frozenset()
+        return frozenset(found)
+
+    @property
+    def widths(self) -> tuple[Width, ...]:
+        """What a model can run on but all cores, the narrowest first; empty on a single core."""
+        if self.all == 1:
+            return ()
+        counts = {*powers_below(self.all), self.usable} - {self.all}
+        found = [Width(n) for n in sorted(counts)]
+        for kind, count in self.of_kind.items():
+            # One thread of any kind is one thread: the system puts it where it is fast.
+            found += [Width(n, kind) for n in (*powers_below(count), count) if n > 1]
+        return tuple(sorted(found, key=lambda width: width.threads))
+
+
+def powers_below(count: int) -> list[int]:
+    """1, 2, 4, ... below ``count``."""
+    return [1 << k for k in range((count - 1).bit_length())] if count > 1 else []
+
+
+def is_cpu(core: ov.Core, device: str) -> bool:
+    """Whether OpenVINO's CPU plugin is behind a device name."""
+    try:
+        versions = core.get_versions(device.split(".")[0])
+    except RuntimeError:
+        return False
+    return any("cpu_plugin" in version.description for version in versions.values())
+
+
+def chooses_threads(settings: Mapping[str, object]) -> bool:
+    """Whether properties that a user gave a device say on how many threads it shall run.
+
+    Args:
+        settings: All of them, those set on the Core included.
+    """
+    hint = settings.get(_HINT, "LATENCY")
+    text = str(getattr(hint, "name", hint)).upper()
+    return bool(_CHOOSES_THREADS & set(settings)) or text not in _LATENCY
+
+
+def widths_of(threads: int) -> tuple[Width, ...]:
+    """1, 2, 4, ... of so many threads, without all of them."""
+    return tuple(Width(n) for n in powers_below(threads))
+
+
+def widths_here(core: ov.Core, device: str) -> tuple[Width, ...]:
+    """The widths of a device of this machine; none on a single core, and for what is no CPU."""
+    return Cores.of_this_process().widths if is_cpu(core, device) else ()

@@ -1,0 +1,78 @@
+"""The commands on a model that shall run on one of its CPU's threads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import openvino as ov
+import pytest
+
+import ov_autoplace
+import zoo
+from command_line import Command
+from ov_autoplace.decide.placer import Placer
+from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.placement.annotation import annotated_placement
+from ov_autoplace.placement.placement import Placement
+
+CPU = ("-d", "CPU")
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process on two cores, whatever machine this is."""
+    monkeypatch.setattr(Cores, "all", 2)
+    monkeypatch.setattr(Cores, "of_kind", {})
+    monkeypatch.setattr(Cores, "usable", 2)
+
+
+@pytest.fixture
+def narrow_ir(tmp_path: Path) -> Path:
+    """A network that is annotated to run on one thread."""
+    model = zoo.build("mobilenet_v2", "small")
+    names = [op.get_friendly_name() for op in model.get_ordered_ops()]
+    ov_autoplace.annotate(model, replace(Placement.from_dict(dict.fromkeys(names, "CPU")), width=Width(1)))
+    ov.save_model(model, tmp_path / "narrow.xml")
+    return tmp_path / "narrow.xml"
+
+
+def test_devices_lists_the_widths_that_may_be_chosen(cli: Command) -> None:
+    widths = {row["name"]: row["widths"] for row in cli("devices", "--json").json()["devices"]}
+    assert widths == {"CPU": ["1", "2"], "XCPU": ["1"]}  # XCPU's user has set its threads
+
+
+def test_explain_says_on_how_many_threads_an_annotated_model_runs(cli: Command, narrow_ir: Path) -> None:
+    assert cli("explain", narrow_ir, *CPU, "--json").json()["width"] == "1"
+    assert "it runs on 1 thread, and times of groups are those of all threads" in " ".join(
+        cli("explain", narrow_ir, *CPU).out.split()
+    )
+
+
+def test_bench_runs_an_annotated_model_on_its_threads(cli: Command, narrow_ir: Path, tmp_path: Path) -> None:
+    pytest.importorskip("bokeh")
+    page, trace = tmp_path / "page.html", tmp_path / "trace.json"
+    outcome = cli("bench", narrow_ir, *CPU, "--seconds", "0.3", "--json", "--report", page, "--trace", trace)
+    rows = {row["name"]: row for row in outcome.json()["rows"]}
+    assert list(rows) == ["CPU", "CPU (1 thread)", "AUTO", "HETERO", "AUTOPLACE"]
+    assert all(row["samples"] for row in rows.values())
+    assert "1 thread; times of groups are those of all threads" in page.read_text(encoding="utf-8")
+    assert json.loads(trace.read_text(encoding="utf-8"))
+
+
+def test_annotate_writes_the_width_that_was_decided(
+    cli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = Placer.place
+
+    def narrow(placer: Placer, model: ov.Model) -> Placement:
+        return replace(search(placer, model), width=Width(1))
+
+    monkeypatch.setattr(Placer, "place", narrow)
+    ov.save_model(zoo.build("lstm_lm", "small"), tmp_path / "net.xml")
+    report = cli("annotate", tmp_path / "net.xml", *CPU, "--mode", "zero-shot", "--json").json()
+    assert report["width"] == "1"
+    assert annotated_placement(ov.Core().read_model(report["annotated_model"])).width == Width(1)
+    affinities = json.loads(Path(report["affinity_file"]).read_text(encoding="utf-8"))
+    assert set(affinities.values()) == {"CPU"}  # which has no place for a width

@@ -1,0 +1,267 @@
+"""Widths in a decision: who is compiled at all, who wins, and what happens where one cannot be compiled."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+import ov_autoplace
+import zoo
+from ov_autoplace._base.budget import Budget
+from ov_autoplace.cost.target_json import load_target, save_target
+from ov_autoplace.decide import widths
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.proposals import ProposalSource
+from ov_autoplace.decide.race import Race
+from ov_autoplace.decide.verdict import Verdict
+from ov_autoplace.decide.widths import is_worth_measuring, widths_for
+from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.errors import ProfilingError
+from ov_autoplace.graph.prepare import prepare
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.problem.problem import Problem
+from random_tables import random_table
+
+NOISE = np.random.default_rng(7).lognormal(sigma=0.1, size=60)
+NARROW = Width(1)
+
+
+class ScriptedSession:
+    """Compiles whatever it is asked for, and a race finds what the latest compilation is told to take."""
+
+    def __init__(self, *compilations: dict[str, float], seconds: float = 1e-4) -> None:
+        self.compilations, self.seconds = list(compilations), seconds
+        self.races = 0
+
+    def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
+        return self._compiled(next(iter(device_of.values())))
+
+    def compile_width(self, device: str, width: Width) -> SimpleNamespace:
+        return self._compiled(f"{device} {width}")
+
+    def _compiled(self, name: str) -> SimpleNamespace:
+        if name not in self.compilations[0]:
+            raise ProfilingError(f"{name} cannot be compiled")
+        return SimpleNamespace(name=name, compile_seconds=0.01, subgraphs=1)
+
+    def has_compiled(self, device: str) -> bool:
+        return False
+
+    def forget(self) -> None:
+        if len(self.compilations) > 1:
+            self.compilations.pop(0)
+
+    def race(self, executables: list[SimpleNamespace], budget: float, **_: object) -> SimpleNamespace:
+        self.races += 1
+        found = [self.seconds * self.compilations[0][executable.name] * NOISE for executable in executables]
+        entries = [SimpleNamespace(samples=samples, dropped="") for samples in found]
+        return SimpleNamespace(entries=entries, best=int(np.argmin([np.median(f) for f in found])))
+
+
+def challenged(session: ScriptedSession, *, seconds: float = 1e6) -> Verdict:
+    """A verdict for the first device, challenged by one thread of it."""
+    table = replace(random_table(np.random.default_rng(1), 5, 2), wiring=None)
+    everywhere = np.zeros(len(table), dtype=np.int32)
+    alone = Candidate(table.devices[0], 1e-4, 1, session.seconds * NOISE, assignment=everywhere)
+    narrow = Candidate("narrow", 1e-4, 1, assignment=everywhere, width=NARROW)
+    race = Race(session, Problem.of(table), {}, ProposalSource(()), PlacerOptions(), Budget(seconds))
+    return race.challenge(Verdict(alone, "it is the fastest device", [alone]), [narrow])
+
+
+def names() -> tuple[str, str]:
+    device = random_table(np.random.default_rng(1), 5, 2).devices[0]
+    return device, f"{device} {NARROW}"
+
+
+def test_a_width_that_is_faster_each_time_it_is_compiled_wins():
+    device, narrow = names()
+    session = ScriptedSession({device: 1.0, narrow: 0.7})
+    verdict = challenged(session)
+    assert verdict.winner.width == NARROW
+    assert f"30.0 % faster than {device}" in verdict.reason
+    assert session.races > 1  # what chose it does not count
+
+
+def test_a_width_that_was_fast_once_does_not_win():
+    device, narrow = names()
+    verdict = challenged(ScriptedSession({device: 1.0, narrow: 0.7}, {device: 1.0, narrow: 1.01}))
+    assert verdict.winner.width is None
+    assert "which is not faster by more than the noise" in verdict.reason
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.4])
+def test_a_width_that_is_no_faster_leaves_the_answer_as_it_was(factor):
+    device, narrow = names()
+    verdict = challenged(ScriptedSession({device: 1.0, narrow: factor}))
+    assert verdict.winner.width is None
+    assert [candidate.width for candidate in verdict.candidates] == [None, NARROW]
+
+
+def test_without_time_to_confirm_it_a_width_does_not_win():
+    device, narrow = names()
+    verdict = challenged(ScriptedSession({device: 1.0, narrow: 0.7}, seconds=1.0), seconds=3.0)
+    assert verdict.winner.width is None
+    assert "budget ended before both were compiled anew" in verdict.reason
+
+
+def test_a_width_that_cannot_be_compiled_leaves_the_answer_as_it_was():
+    device, _ = names()
+    verdict = challenged(ScriptedSession({device: 1.0}))
+    assert verdict.winner.width is None
+    assert verdict.reason == "it is the fastest device"
+    assert "cannot be compiled" in verdict.candidates[-1].dropped
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process on two cores, whatever machine this is."""
+    monkeypatch.setattr(Cores, "all", 2)
+    monkeypatch.setattr(Cores, "of_kind", {})
+    monkeypatch.setattr(Cores, "usable", 2)
+
+
+def small() -> ov.Model:
+    return zoo.build("mobilenet_v2", "small")
+
+
+def large() -> ov.Model:
+    """Half a Tflop: no CPU of two cores does that in a hundredth of a second."""
+    x = ops.parameter([4096, 4096], np.float32, name="x")
+    weights = ops.constant(np.zeros((4096, 4096), np.float32))
+    node = x
+    for _ in range(4):
+        node = ops.relu(ops.matmul(node, weights, False, False))
+    return ov.Model([ops.result(node)], [x], "large")
+
+
+def machine(core: ov.Core | None = None, **options: object) -> Machine:
+    return Machine(core or ov.Core(), ("CPU",), PlacerOptions(**options))
+
+
+def test_only_a_model_that_could_be_faster_is_measured(two_cores):
+    assert is_worth_measuring(machine(), "CPU", prepare(small()).model)
+    assert not is_worth_measuring(machine(), "CPU", prepare(large()).model)
+
+
+def test_a_large_model_is_not_compiled_to_be_measured(two_cores, monkeypatch):
+    monkeypatch.setattr(ProfilingSession, "__init__", lambda *_, **__: pytest.fail("it was measured"))
+    compiled = ov.Core().compile_model(large(), "AUTOPLACE:CPU")
+    assert compiled.get_property("EXECUTION_DEVICES") == ["CPU"]
+
+
+def test_a_model_that_takes_long_on_all_threads_is_not_compiled_for_fewer(two_cores, monkeypatch):
+    monkeypatch.setattr(ProfilingSession, "compile_width", lambda *_: pytest.fail("it was compiled"))
+    x = ops.parameter([512, 512], np.float32, name="x")
+    node = x
+    for _ in range(60):
+        node = ops.relu(ops.matmul(node, ops.constant(np.zeros((512, 512), np.float32)), False, False))
+    placement = ov_autoplace.place(ov.Model([ops.result(node)], [x]), "CPU")
+    assert placement.width is None
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"INFERENCE_NUM_THREADS": 2},
+        {"NUM_STREAMS": 1},
+        {"PERFORMANCE_HINT": "THROUGHPUT"},
+        {"DEVICE_PROPERTIES": {"CPU": {"ENABLE_CPU_PINNING": True}}},
+    ],
+)
+def test_what_the_user_sets_is_obeyed(two_cores, properties):
+    assert machine().widths("CPU") == (Width(1),)
+    assert machine(properties=properties).widths("CPU") == ()
+
+
+def test_what_the_user_set_on_the_core_is_obeyed(two_cores):
+    core = ov.Core()
+    core.set_property("CPU", {"INFERENCE_NUM_THREADS": 2})
+    assert machine(core).widths("CPU") == ()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system has no affinity masks")
+def test_a_process_on_one_core_has_nothing_to_choose():
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert machine().widths("CPU") == ()
+        assert ov_autoplace.place(small(), "CPU").width is None
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def test_models_that_can_fail_run_in_the_calling_thread(two_cores):
+    assert widths_for(machine(), "CPU", prepare(small()).model) == (Width(1),)
+    selecting = prepare(zoo.build("ssdlite", "small")).model
+    assert widths_for(machine(), "CPU", selecting) == (Width(1, in_caller=True),)
+
+
+def test_shapes_that_are_not_known_decide_no_width(two_cores):
+    x = ops.parameter([-1, 16], np.float32, name="x")
+    model = ov.Model([ops.result(ops.tanh(x))], [x])
+    assert widths_for(machine(), "CPU", model) == ()
+    assert widths_for(machine(shapes={"x": [1, 16]}), "CPU", model) == (Width(1, in_caller=True),)
+
+
+def test_estimates_weigh_waiting_against_work(two_cores):
+    """Without a profile, an op of two threads waits 2.6 us; a chain of 40 tiny ones does little else."""
+    x = ops.parameter([1, 16], np.float32, name="x")
+    node = x
+    for _ in range(40):
+        node = ops.softmax(ops.matmul(node, ops.constant(np.eye(16, dtype=np.float32)), False, False), 1)
+    tiny = ov_autoplace.place(ov.Model([ops.result(node)], [x]), "CPU", mode="ZERO_SHOT")
+    assert tiny.width == Width(1, in_caller=True)  # which compiles nothing otherwise than on all threads
+    assert "nothing was measured" in tiny.decision.reason
+    assert ov_autoplace.place(large(), "CPU", mode="ZERO_SHOT").width is None
+
+
+def test_estimates_for_another_machine_know_its_threads(tmp_path):
+    here = ov_autoplace.generic_target(ov.Core(), ("CPU",))
+    profile = replace(
+        here.devices[0],
+        threads=16,
+        op_overhead_seconds=12e-6,
+        synchronisation_seconds=2.9e-6,
+        sources={**here.devices[0].sources, "synchronisation_seconds": "test"},
+    )
+    save_target(replace(here, devices=(profile,)), tmp_path / "large.json")
+    assert load_target(tmp_path / "large.json").device("CPU").synchronisation_seconds == 2.9e-6
+    placement = ov_autoplace.place(
+        small(), "CPU", mode="ZERO_SHOT", target=str(tmp_path / "large.json"), isolation=False
+    )
+    widths_tried = [c.width.threads for c in placement.decision.candidates if c.width is not None]
+    assert widths_tried == [1, 2, 4, 8]
+    assert placement.width is not None
+
+
+def test_a_narrow_candidate_that_kills_its_process_gives_way_to_the_calling_thread(two_cores, monkeypatch):
+    compile_width = ProfilingSession.compile_width
+
+    def crash(session: ProfilingSession, device: str, width: Width, **how: bool) -> object:
+        if not width.in_caller:
+            raise ProfilingError("the process that compiled it on CPU was ended by SIGSEGV")
+        return compile_width(session, device, width, **how)
+
+    monkeypatch.setattr(ProfilingSession, "compile_width", crash)
+    candidates = ov_autoplace.place(small(), "CPU").decision.candidates
+    by_width = {str(c.width): c for c in candidates if c.width is not None}
+    assert "SIGSEGV" in by_width["1"].dropped
+    assert len(by_width["1+caller"].samples)
+
+
+def test_the_bound_never_excludes_what_the_prediction_calls_faster():
+    random = np.random.default_rng(3)
+    for _ in range(500):
+        seconds, nodes = 10 ** random.uniform(-5, -1), int(random.integers(1, 300))
+        share = float(2 ** random.integers(1, 7))
+        guess = widths._seconds(seconds, nodes, share, 2.6e-6, 0.0, 0.7, 0.6)
+        if guess < 0.98 * seconds:
+            assert widths._could_win(seconds, nodes, share, seconds)

@@ -101,21 +101,19 @@ class Overlap:
         if np.isinf(seconds).any() or any(len({self.lane_of[g] for g in piece}) > 1 for piece in pieces):
             return None
         fine = self.finest(pieces)
-        cuts = [fine, self.by_depth(fine)]
+        finest = self.schedule(fine)
         best: Plan | None = None
-        for cut in cuts:
-            plan = self.schedule(cut)
-            for candidate in (plan, self.schedule(joined) if (joined := self.without_idle_cuts(plan)) else None):
-                if candidate is None:
-                    continue
-                is_faster = best is None or candidate.makespan * ROUNDING < best.makespan
-                is_as_fast_with_fewer = (
-                    best is not None
-                    and len(candidate.submodels) < len(best.submodels)
-                    and candidate.makespan <= best.makespan * ROUNDING
-                )
-                if is_faster or is_as_fast_with_fewer:
-                    best = candidate
+        for plan in (finest, self.schedule(self.without_idle_cuts(finest)), self.schedule(self.by_depth(fine))):
+            if plan is None:
+                continue
+            is_faster = best is None or plan.makespan * ROUNDING < best.makespan
+            is_as_fast_with_fewer = (
+                best is not None
+                and len(plan.submodels) < len(best.submodels)
+                and plan.makespan <= best.makespan * ROUNDING
+            )
+            if is_faster or is_as_fast_with_fewer:
+                best = plan
         return best
 
     def finest(self, pieces: list[set[int]]) -> list[frozenset[int]]:
@@ -221,10 +219,8 @@ class Overlap:
             now = then
         return Plan(submodels, lane, start, finish)
 
-    def without_idle_cuts(self, plan: Plan | None) -> list[frozenset[int]] | None:
+    def without_idle_cuts(self, plan: Plan) -> list[frozenset[int]]:
         """Neighbours on a lane become one where nobody starts later for it."""
-        if plan is None:
-            return None
         arcs = self._between(plan.submodels)
         runs: list[list[int]] = []
         latest: dict[int, list[int]] = {}
@@ -246,8 +242,6 @@ class Overlap:
                     continue
             latest[plan.lane[s]] = [s]
             runs.append(latest[plan.lane[s]])
-        if len(runs) == len(plan.submodels):
-            return None
         return sorted((frozenset().union(*(plan.submodels[s] for s in run)) for run in runs), key=min)
 
 

@@ -83,10 +83,9 @@ struct OverlapSimulator::Workspace {
     ListScheduler scheduler;
     std::vector<std::int32_t> lane;  // per piece
     std::vector<double> busy;        // per lane: seconds of all that it runs, were it one submodel
-    SubmodelGraph fine, coarse, joined_graph;
+    SubmodelGraph fine, joined;
     SubmodelTimes times, joined_times;
-    // Submodel of each of the finest ones: in the cut that is looked at, and scratch to make another of it.
-    std::vector<std::int32_t> of_fine, of_coarse, joined;
+    std::vector<std::int32_t> of_fine;  // submodel of each of the finest ones in the cut that is looked at
     // The best cut so far.
     double best = forever;
     std::vector<std::int32_t> best_of_fine, best_lane;
@@ -177,20 +176,6 @@ void OverlapSimulator::consider(Workspace& workspace, const SubmodelGraph& graph
     workspace.best_finish = times.finish;
 }
 
-// Schedules a cut, given by workspace.of_fine, and then without those cuts for which nobody starts earlier.
-void OverlapSimulator::consider_joined(Workspace& workspace, const SubmodelGraph& graph, double begin) const {
-    workspace.scheduler.schedule(graph, begin, workspace.times);
-    consider(workspace, graph, workspace.times);
-    const std::int32_t count = workspace.scheduler.join_idle_cuts(graph, workspace.times, workspace.joined);
-    if (count == graph.size() ||
-        !workspace.cutter.join(graph, workspace.joined, count, workspace.joined_graph)) {
-        return;
-    }
-    for (std::int32_t& submodel : workspace.of_fine) submodel = workspace.joined[submodel];
-    workspace.scheduler.schedule(workspace.joined_graph, begin, workspace.joined_times);
-    consider(workspace, workspace.joined_graph, workspace.joined_times);
-}
-
 double OverlapSimulator::evaluate(const std::int32_t* assignment, Workspace& workspace, double limit) const {
     workspace.best = forever;
     workspace.best_lane.clear();
@@ -211,13 +196,17 @@ double OverlapSimulator::evaluate(const std::int32_t* assignment, Workspace& wor
     const std::int32_t count = workspace.fine.size();
     workspace.of_fine.resize(count);
     for (std::int32_t s = 0; s < count; ++s) workspace.of_fine[s] = s;
-    consider_joined(workspace, workspace.fine, begin);
-    const std::int32_t fewer = workspace.cutter.join_by_depth(workspace.fine, workspace.of_coarse);
-    if (fewer < count &&
-        workspace.cutter.join(workspace.fine, workspace.of_coarse, fewer, workspace.coarse)) {
-        workspace.of_fine = workspace.of_coarse;
-        consider_joined(workspace, workspace.coarse, begin);
-    }
+    workspace.scheduler.schedule(workspace.fine, begin, workspace.times);
+    consider(workspace, workspace.fine, workspace.times);
+    SubmodelTimes& times = workspace.joined_times;
+    const auto join = [&](std::int32_t fewer) {
+        if (fewer == count) return;
+        if (!workspace.cutter.join(workspace.fine, workspace.of_fine, fewer, workspace.joined)) return;
+        workspace.scheduler.schedule(workspace.joined, begin, times);
+        consider(workspace, workspace.joined, times);
+    };
+    join(workspace.scheduler.join_idle_cuts(workspace.fine, workspace.times, workspace.of_fine));
+    join(workspace.cutter.join_by_depth(workspace.fine, workspace.of_fine));
     return workspace.best;
 }
 

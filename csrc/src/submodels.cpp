@@ -6,6 +6,8 @@
 namespace ov_autoplace {
 namespace {
 
+constexpr std::uint64_t no_class = ~std::uint64_t{0};  // of what is in no submodel
+
 // The finaliser of MurmurHash3 (public domain) on both numbers: every bit of them changes half of the result.
 std::uint64_t mixed(std::uint64_t seed, std::uint64_t value) {
     std::uint64_t x = (seed ^ value) * 0x9e3779b97f4a7c15ULL + 0x2545f4914f6cdd1dULL;
@@ -47,10 +49,6 @@ SubmodelCutter::SubmodelCutter(const PieceGraph& graph)
     }
     distinct_rows(graph.pieces, forth, m_out_offsets, m_out_pieces);
     distinct_rows(graph.pieces, back, m_in_offsets, m_in_pieces);
-    std::size_t slots = 64;
-    while (slots < 2 * static_cast<std::size_t>(graph.pieces)) slots *= 2;
-    m_key.resize(slots);
-    m_slot.resize(slots);
 }
 
 // Mixes into the class of every piece which pieces of other lanes are above it (or below it). It is enough to
@@ -78,34 +76,48 @@ void SubmodelCutter::mark_relatives(const std::int32_t* lane, bool ancestors) {
             m_bit[m_marked[i]] = std::uint64_t{1} << (i - begin);
             m_on_lane[lane[m_marked[i]]] |= m_bit[m_marked[i]];
         }
-        for (std::int32_t i = 0; i < m_graph.pieces; ++i) {
-            const std::int32_t p = ancestors ? i : m_graph.pieces - 1 - i;
+        // The same bits stand for other pieces in the next word.
+        const std::uint64_t seed = mixed(0, 2 * begin + ancestors + 1);
+        // Who is before the first of these is below none of them, and who is behind the last above none.
+        const std::int32_t first = ancestors ? m_marked[begin] : 0;
+        const std::int32_t last = ancestors ? m_graph.pieces - 1 : m_marked[end - 1];
+        for (std::int32_t i = first; i <= last; ++i) {
+            const std::int32_t p = ancestors ? i : last - (i - first);
             std::uint64_t relatives = 0;
             for (std::int32_t e = from[p]; e < from[p + 1]; ++e) {
                 relatives |= m_relatives[from_pieces[e]] | m_bit[from_pieces[e]];
             }
             m_relatives[p] = relatives;
-            m_class[p] = mixed(m_class[p], relatives & ~m_on_lane[lane[p]]);
+            relatives &= ~m_on_lane[lane[p]];
+            if (relatives) m_class[p] += mixed(seed, relatives);
         }
         for (std::size_t i = begin; i < end; ++i) m_bit[m_marked[i]] = 0;
+        std::fill(m_relatives.begin() + first, m_relatives.begin() + last + 1, 0);
     }
 }
 
-// Numbers the classes of the pieces that run by first appearance; returns how many they are.
-std::int32_t SubmodelCutter::number_classes() {
-    std::fill(m_slot.begin(), m_slot.end(), -1);
-    const std::size_t mask = m_slot.size() - 1;
+// Numbers different keys by first appearance, into `numbers`; returns how many they are.
+std::int32_t SubmodelCutter::number(const std::vector<std::uint64_t>& keys,
+                                    std::vector<std::int32_t>& numbers) {
+    constexpr std::int32_t empty = -1;
+    std::size_t slots = 64;
+    while (slots < 2 * keys.size()) slots *= 2;
+    m_key.resize(slots);
+    m_slot.assign(slots, empty);
     std::int32_t count = 0;
-    for (std::int32_t p = 0; p < m_graph.pieces; ++p) {
-        m_submodel_of[p] = -1;
-        if (!m_graph.runs[p]) continue;
-        std::size_t slot = m_class[p] & mask;
-        while (m_slot[slot] >= 0 && m_key[slot] != m_class[p]) slot = (slot + 1) & mask;
-        if (m_slot[slot] < 0) {
-            m_slot[slot] = count++;
-            m_key[slot] = m_class[p];
+    numbers.resize(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (keys[i] == no_class) {
+            numbers[i] = empty;
+            continue;
         }
-        m_submodel_of[p] = m_slot[slot];
+        std::size_t slot = mixed(0, keys[i]) & (slots - 1);
+        while (m_slot[slot] != empty && m_key[slot] != keys[i]) slot = (slot + 1) & (slots - 1);
+        if (m_slot[slot] == empty) {
+            m_slot[slot] = count++;
+            m_key[slot] = keys[i];
+        }
+        numbers[i] = m_slot[slot];
     }
     return count;
 }
@@ -117,15 +129,20 @@ bool SubmodelCutter::cut(const std::int32_t* lane, SubmodelGraph& result) {
     }
     mark_relatives(lane, true);
     mark_relatives(lane, false);
+    for (std::int32_t p = 0; p < m_graph.pieces; ++p) {
+        if (!m_graph.runs[p]) m_class[p] = no_class;
+    }
     if (build(lane, result)) return true;
     // Two classes with one number, which 64 bits make all but impossible: then every piece is a submodel.
-    for (std::int32_t p = 0; p < m_graph.pieces; ++p) m_class[p] = static_cast<std::uint64_t>(p);
+    for (std::int32_t p = 0; p < m_graph.pieces; ++p) {
+        if (m_graph.runs[p]) m_class[p] = static_cast<std::uint64_t>(p);
+    }
     return build(lane, result);
 }
 
 // The submodels that the classes of pieces are; false when they wait for each other in a cycle.
 bool SubmodelCutter::build(const std::int32_t* lane, SubmodelGraph& result) {
-    const std::int32_t count = number_classes();
+    const std::int32_t count = number(m_class, m_submodel_of);
     result.lane.assign(count, -1);
     result.work.assign(count, 0.0);
     for (std::int32_t p = 0; p < m_graph.pieces; ++p) {
@@ -188,20 +205,14 @@ std::int32_t SubmodelCutter::join_by_depth(const SubmodelGraph& fine, std::vecto
             depth = std::max(depth, m_depth_out[fine.arcs[a].target] + hops(fine.arcs[a]));
         }
     }
-    joined.assign(count, -1);
-    m_depths.clear();
+    m_depths.resize(count);
     for (std::int32_t s = 0; s < count; ++s) {
-        m_depths.push_back({fine.lane[s], m_depth_in[s], m_depth_out[s], s});
+        constexpr int bits = 24;  // no way is as long as 2^24 submodels
+        m_depths[s] = (static_cast<std::uint64_t>(fine.lane[s]) << (2 * bits)) |
+                      (static_cast<std::uint64_t>(m_depth_in[s]) << bits) |
+                      static_cast<std::uint64_t>(m_depth_out[s]);
     }
-    std::sort(m_depths.begin(), m_depths.end());
-    std::int32_t number = -1;
-    for (std::size_t i = 0; i < m_depths.size(); ++i) {
-        const bool is_new =
-            i == 0 || !std::equal(m_depths[i].begin(), m_depths[i].begin() + 3, m_depths[i - 1].begin());
-        number += is_new;
-        joined[m_depths[i][3]] = number;
-    }
-    return number + 1;
+    return number(m_depths, joined);
 }
 
 // Arcs of m_arcs without repetitions, by source and by target, and the order of the submodels; false when

@@ -2,8 +2,8 @@
 //
 //   latency = makespan of the list schedule of the placement's submodels
 //
-// The submodels are the best of a few cuts: the finest that can be worth anything, the coarsest, and both
-// without those cuts for which nobody starts earlier. A tensor arrives on another lane `transfer_latency +
+// The submodels are the best of three cuts: the finest that can be worth anything, that one without cuts for
+// which nobody starts earlier, and the coarsest. A tensor arrives on another lane `transfer_latency +
 // bytes * transfer_seconds_per_byte` seconds after the submodel that makes it has finished, which costs
 // neither lane any time; on its own lane it is there at once.
 #pragma once
@@ -65,7 +65,6 @@ private:
     bool place_pieces(const std::int32_t* assignment, Workspace& workspace) const;
     bool hands_over_lost_shape_between(Workspace& workspace) const;
     void consider(Workspace& workspace, const SubmodelGraph& graph, const SubmodelTimes& times) const;
-    void consider_joined(Workspace& workspace, const SubmodelGraph& graph, double begin) const;
     void fill(const std::int32_t* assignment, const Workspace& workspace, Breakdown& result) const;
     std::unique_ptr<Workspace> take_workspace() const;
 

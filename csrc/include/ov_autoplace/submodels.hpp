@@ -7,7 +7,6 @@
 // its end waits and its beginning cannot.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -73,7 +72,7 @@ public:
 
 private:
     void mark_relatives(const std::int32_t* lane, bool ancestors);
-    std::int32_t number_classes();
+    std::int32_t number(const std::vector<std::uint64_t>& keys, std::vector<std::int32_t>& numbers);
     bool build(const std::int32_t* lane, SubmodelGraph& result);
     bool connect(SubmodelGraph& graph);
 
@@ -89,7 +88,7 @@ private:
     std::vector<std::int32_t> m_slot;
     std::vector<SubmodelGraph::Arc> m_arcs;
     std::vector<std::int32_t> m_position, m_stamp, m_depth_in, m_depth_out;
-    std::vector<std::array<std::int32_t, 4>> m_depths;  // lane, both depths, submodel
+    std::vector<std::uint64_t> m_depths;  // lane and both depths of each submodel
 };
 
 }  // namespace ov_autoplace

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ov_autoplace._base.text import nearest
+from ov_autoplace._base.text import unknown_name
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.auto import solve_auto
+from ov_autoplace.solvers.exact import solve_exact
 from ov_autoplace.solvers.expansion import solve_expansion
 from ov_autoplace.solvers.greedy import solve_greedy
+from ov_autoplace.solvers.heft import solve_chains, solve_heft
 from ov_autoplace.solvers.local import solve_local
 from ov_autoplace.solvers.milp import solve_milp
 from ov_autoplace.solvers.mincut import solve_mincut
@@ -23,7 +25,7 @@ from ov_autoplace.solvers.policy import solve_policy
 from ov_autoplace.solvers.single import solve_single
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
-__all__ = ["SOLVERS", "solve", "solve_problem"]
+__all__ = ["OBJECTIVE_OF", "SOLVERS", "solve", "solve_problem"]
 
 SOLVERS: dict[str, Solver] = {
     "single": solve_single,
@@ -34,14 +36,28 @@ SOLVERS: dict[str, Solver] = {
     "milp": solve_milp,
     "policy": solve_policy,
     "auto": solve_auto,
+    "heft": solve_heft,
+    "chains": solve_chains,
+    "exact": solve_exact,
 }
 """All solvers by name; what is put into it can be named wherever a solver is."""
+
+OBJECTIVE_OF = {
+    "mincut": "hetero",
+    "expansion": "hetero",
+    "milp": "hetero",
+    "heft": "overlap",
+    "chains": "overlap",
+    "exact": "overlap",
+}
+"""The objective of solvers that know only one: their bounds and models are of it."""
 
 
 def solve(
     table: CostTable,
     solver: str = "auto",
     *,
+    objective: str = "hetero",
     time_limit: float | None = None,
     seed: int = 0,
     memory_limits: Mapping[str, float] | None = None,
@@ -53,6 +69,8 @@ def solve(
     Args:
         table: What everything costs.
         solver: A name of ``SOLVERS``.
+        objective: What to make short: ``hetero``, one request on HETERO, whose devices take turns, or
+            ``overlap``, one request on lanes and devices that work at once.
         time_limit: Seconds after which to stop searching; the search then goes on for longer than it
             would without one if the limit allows. ``None``: an effort that depends on the table alone, so
             that the answer can be repeated; where memory limits bind, the clock ends it after 20 seconds.
@@ -70,7 +88,8 @@ def solve(
         PlacementError: No placement honours all constraints, or none was found.
         CheckpointError: The policy's checkpoint cannot be used.
     """
-    _require_known("solver", solver, SOLVERS)
+    if solver not in SOLVERS:
+        raise OptionError(unknown_name("solver", solver, SOLVERS))
     if time_limit is not None and not time_limit > 0:
         raise OptionError(f"the time limit is {time_limit!r}; give a number of seconds above 0")
     if policy is not None and solver != "policy":
@@ -79,13 +98,23 @@ def solve(
     if not len(table):
         raise OptionError("the cost table has no groups, so there is nothing to place")
     options = SolverOptions(deadline, seed, None if policy is None else os.fspath(policy))
-    return solve_problem(Problem.of(table, memory_limits, pins), solver, options)
+    return solve_problem(Problem.of(table, memory_limits, pins, objective), solver, options)
 
 
 def solve_problem(problem: Problem, solver: str, options: SolverOptions) -> Placement:
-    """The answer of a solver of :data:`SOLVERS`, simulated; see :func:`solve`."""
+    """The answer of a solver of :data:`SOLVERS`, simulated; see :func:`solve`.
+
+    Raises:
+        OptionError: The solver is of another objective.
+    """
+    own = OBJECTIVE_OF.get(solver, problem.objective)
+    if own != problem.objective:
+        others = ", ".join(name for name in SOLVERS if OBJECTIVE_OF.get(name, problem.objective) != own)
+        raise OptionError(
+            f"the solver {solver!r} is of the objective {own!r} alone; for {problem.objective!r} use {others}"
+        )
     answer = SOLVERS[solver](problem, options)
-    latency = simulate(problem.table, answer.assignment).latency_seconds
+    latency = simulate(problem.table, answer.assignment, problem.objective).latency_seconds
     bound = answer.lower_bound_seconds
     # Sums in another order may differ in the last digits; a bound above an answer is no more than that.
     return replace(
@@ -94,11 +123,3 @@ def solve_problem(problem: Problem, solver: str, options: SolverOptions) -> Plac
         latency_seconds=latency,
         lower_bound_seconds=None if bound is None else min(bound, latency),
     )
-
-
-def _require_known(what: str, value: str, known: Iterable[str]) -> None:
-    names = list(known)
-    if value not in names:
-        near = nearest(str(value), names)
-        hint = f"did you mean {near!r}? " if near else ""
-        raise OptionError(f"unknown {what} {value!r}; {hint}valid: {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""The ``overlap`` objective in plain Python, from its definition: sets, whole-graph, one moment after the other.
+"""The ``overlap`` objective in plain Python, from its definition: sets, and one moment after the other.
 
 Written from the prose of ``ov_autoplace/placement/simulator.py``: sets of relatives where the core has bits,
 the work that is left of every submodel where the core has the moments at which they end.
@@ -50,7 +50,10 @@ class Overlap:
                 continue
             for c in table.tensor_consumers[table.tensor_offsets[t] : table.tensor_offsets[t + 1]].tolist():
                 a, b = self.lane_of[p], self.lane_of[c]
-                way = table.transfer_latency[a, b] + table.transfer_seconds_per_byte[a, b] * table.tensor_bytes[t]
+                way = (
+                    table.transfer_latency[a, b]
+                    + table.transfer_seconds_per_byte[a, b] * table.tensor_bytes[t]
+                )
                 self.arcs.append((p, c, 0.0 if a == b else float(way)))
         self.above = self._closure([(c, p) for p, c, _ in self.arcs])
         self.below = self._closure([(p, c) for p, c, _ in self.arcs])
@@ -65,7 +68,7 @@ class Overlap:
                 return reached
 
     def bound_together(self) -> list[set[int]]:
-        """Groups that share a submodel wherever they are: ends of uncuttable tensors, and all between them."""
+        """Groups that share a submodel everywhere: ends of uncuttable tensors, and all between them."""
         table = self.table
         together = [{g} for g in range(self.G)]
         for t, p in enumerate(table.tensor_producer.tolist()):
@@ -103,7 +106,11 @@ class Overlap:
         fine = self.finest(pieces)
         finest = self.schedule(fine)
         best: Plan | None = None
-        for plan in (finest, self.schedule(self.without_idle_cuts(finest)), self.schedule(self.by_depth(fine))):
+        for plan in (
+            finest,
+            self.schedule(self.without_idle_cuts(finest)),
+            self.schedule(self.by_depth(fine)),
+        ):
             if plan is None:
                 continue
             is_faster = best is None or plan.makespan * ROUNDING < best.makespan
@@ -175,7 +182,8 @@ class Overlap:
         table, S = self.table, len(submodels)
         lane = [self._lane(members) for members in submodels]
         work = [
-            float(table.launch_seconds[lane[s]]) + sum(float(table.op_seconds[g, lane[s]]) for g in sorted(submodels[s]))
+            float(table.launch_seconds[lane[s]])
+            + sum(float(table.op_seconds[g, lane[s]]) for g in sorted(submodels[s]))
             for s in range(S)
         ]
         arcs = self._between(submodels)
@@ -185,7 +193,9 @@ class Overlap:
 
         def rank_of(s: int) -> float:
             if s not in rank:
-                rank[s] = work[s] + max((way + rank_of(b) for (a, b), way in arcs.items() if a == s), default=0.0)
+                rank[s] = work[s] + max(
+                    (way + rank_of(b) for (a, b), way in arcs.items() if a == s), default=0.0
+                )
             return rank[s]
 
         devices = {int(table.device_of[d]) for d in lane}
@@ -208,7 +218,9 @@ class Overlap:
             pace = table.corun_factor if len(running) > 1 else 1.0
             # Until the next submodel ends, or the next tensor arrives.
             ends = [now + left[s] * pace for s in running.values()]
-            arrivals = [finish[a] + way for (a, b), way in arcs.items() if b in left and finish[a] + way > now]
+            arrivals = [
+                finish[a] + way for (a, b), way in arcs.items() if b in left and finish[a] + way > now
+            ]
             then = min([*ends, *arrivals])
             for d, s in list(running.items()):
                 if now + left[s] * pace <= then:
@@ -230,7 +242,9 @@ class Overlap:
             if run is not None:
                 begins = plan.start[run[0]]
                 has_inputs = all(
-                    a in run or plan.finish[a] + way <= begins * ROUNDING for (a, b), way in arcs.items() if b == s
+                    a in run or plan.finish[a] + way <= begins * ROUNDING
+                    for (a, b), way in arcs.items()
+                    if b == s
                 )
                 taken = [
                     plan.start[b] - way

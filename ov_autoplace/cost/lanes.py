@@ -18,7 +18,7 @@ from ov_autoplace.errors import CostTableError
 __all__ = ["CORUN_FACTOR", "HAND_OVER_SECONDS", "with_lanes"]
 
 HAND_OVER_SECONDS = 8e-6
-"""From the end of a submodel to the start of the one on another lane that waits for it, two cores, measured."""
+"""From the end of a submodel to the start of one on another lane that waits for it; two cores, measured."""
 
 CORUN_FACTOR = 1.03
 """How much longer work takes while another lane computes: 1.00 to 1.06 on two cores, measured."""
@@ -40,16 +40,16 @@ def with_lanes(
         table: Costs of G groups.
         device: A device of the table that has no lanes yet.
         lanes: How many.
-        op_seconds: Run time of each group at the width of one lane, ``float64[G]``, or one factor on the times
-            of the whole device.
+        op_seconds: Run time of each group at the width of one lane, ``float64[G]``, or one factor on the
+            times of the whole device.
         hand_over_seconds: From the end of a submodel to the start of one on another lane of the device that
             waits for it. Lanes share memory, so what this takes hardly depends on the size of the tensor.
         hand_over_seconds_per_byte: What it takes besides, where it does depend on that.
         corun_factor: See :attr:`CostTable.corun_factor`; a larger one of the table stays.
 
     Returns:
-        A table in which the device's lanes stand where the device was. Crossing to other devices, launches and
-        memory are those of the device, whose lanes share the latter.
+        A table in which the device's lanes stand where the device was. Crossing to other devices, launches
+        and memory are those of the device, whose lanes share the latter.
 
     Raises:
         CostTableError: The table has no such device, or it has lanes already; ``lanes`` is below 1, or a

@@ -21,8 +21,8 @@ Schema (version 1)::
 
 A null is an infinity: of ``op_seconds`` "cannot run there", of ``memory_capacity`` "not limited".
 ``result_bytes``, ``op_type``, ``output_shape``, ``colocation`` and ``members`` are given for every group or
-for none, ``lane_of`` for every device or for none. Sizes follow from the lists themselves, so a file cannot ask for more memory than its own length.
-Numbers survive bit by bit.
+for none, ``lane_of`` for every device or for none. Sizes follow from the lists themselves, so a file cannot
+ask for more memory than its own length. Numbers survive bit by bit.
 """
 
 from __future__ import annotations

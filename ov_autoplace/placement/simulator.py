@@ -10,22 +10,26 @@ transfer_seconds_per_byte[p, q] * b`` seconds. Which groups share a subgraph fol
 groups themselves where the table knows no ops. A constant is never transferred, but it takes part in those
 rules like any op.
 
-``overlap``: the columns of the table are lanes (:mod:`ov_autoplace.cost.lanes`) or devices that work at once, and
+``overlap``: the columns of the table are lanes (:mod:`ov_autoplace.cost.lanes`) or devices that work at once,
+and
 
     latency = makespan of a list schedule of the submodels
 
-A lane that is free takes, of its submodels whose inputs have arrived, the one with the longest way to the end of
-the model (Graham 1969; the way is the upward rank of Topcuoglu et al. 2002). A tensor that another lane
-reads arrives there, once, a transfer after its submodel has finished; on its own lane it is there at once. While
-two lanes compute, work takes ``corun_factor`` as long; ``mix_seconds`` passes before a placement on more than
-one device begins. Two groups of a lane share a submodel if the same groups of other lanes wait for them and they
-wait for the same groups of other lanes. Cuts for which nobody starts earlier are not made, and if coarser
-submodels (by the number of transfers on the longest way to and from them) are faster, these are taken.
+A lane that is free takes, of its submodels whose inputs have arrived, the one with the longest way to the end
+of the model (Graham 1969; the way is the upward rank of Topcuoglu et al. 2002). A tensor that another lane
+reads arrives there, once, a transfer after its submodel has finished; on its own lane it is there at once.
+While two lanes compute, work takes ``corun_factor`` as long; ``mix_seconds`` pass before a placement on more
+than one device begins.
+
+Two groups of a lane share a submodel if the same groups of other lanes wait for them and they wait for the
+same groups of other lanes: a finer cut is worth nothing. Of these submodels, neighbours on a lane become one
+where nobody starts later for it, and if still coarser ones (as many transfers on the longest way to them, and
+as many on the longest way from them) are faster, these are taken.
 """
 
 from __future__ import annotations
 
-from typing import overload
+from typing import TypeAlias, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -48,7 +52,7 @@ _MOST_THREADS = 1_000  # the core takes one per processor core at most
 OBJECTIVES = ("hetero", "overlap")
 """What a latency can be of: HETERO's turns, or lanes and devices that work at once."""
 
-_Simulator = _core.Simulator | _core.OverlapSimulator
+_Simulator: TypeAlias = _core.Simulator | _core.OverlapSimulator
 
 _simulators: dict[str, WeakKeyDictionary[CostTable, _Simulator]] = {
     objective: WeakKeyDictionary() for objective in OBJECTIVES

@@ -46,8 +46,8 @@ class Constraints:
             table: The cost table.
             memory_limits: Bytes by device name; the smaller of this and the table's own capacity holds. The
                 lanes of a device share what it has.
-            pins: Device or lane by name pattern (``fnmatch``), matched against the names of groups and of ops;
-                a later pattern overrides an earlier one.
+            pins: Device or lane by name pattern (``fnmatch``), matched against the names of groups and of
+                ops; a later pattern overrides an earlier one.
             piece_of: Groups with equal numbers share a device too, ``int32[G]``.
 
         Raises:

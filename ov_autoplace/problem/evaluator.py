@@ -75,9 +75,7 @@ class Evaluator:
     def _simulate(self, batch: IntArray, limit_seconds: float) -> FloatArray:
         if len(self.units.unit_of) != len(self.units):
             batch = batch[:, self.units.unit_of]
-        return simulate_batch(
-            self.table, batch, limit_seconds=limit_seconds, objective=self.objective
-        )
+        return simulate_batch(self.table, batch, limit_seconds=limit_seconds, objective=self.objective)
 
     def best(self, devices: Sequence[IntArray] | IntArray) -> IntArray:
         """The fastest of several assignments; of those that are equal up to rounding, the first."""

@@ -5,11 +5,11 @@ that suits it best, as few launches as there can be, and no waiting for lanes th
 
 * The longest way: no tensor is read before all that it is made of has run, each part on any lane and with the
   cheapest of all transfers between them.
-* Work in a window: pieces that cannot start before r and must end q before the end share the lanes for what is
-  between (Carlier, "Scheduling jobs with release dates and tails on identical machines", 1984). On lanes that
-  differ, work counts at prices that sum up to 1: whatever these are, the sum over the lanes of price times
-  busy time is at most the length of the window, and the best prices are the dual of the linear program that
-  spreads the work over the lanes.
+* Work in a window: pieces that cannot start before r and must end q before the end share the lanes for what
+  is between (Carlier, "Scheduling jobs with release dates and tails on identical machines", 1984). On lanes
+  that differ, work counts at prices that sum up to 1: whatever these are, the sum over the lanes of price
+  times busy time is at most the length of the window, and the best prices are the dual of the linear program
+  that spreads the work over the lanes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ def overlap_bound(problem: Problem) -> float:
 
 
 def piece_seconds(problem: Problem) -> FloatArray:
-    """Run time of each piece on each lane, ``float64[P, L]``; ``inf`` = forbidden, 0 = it is in no submodel."""
+    """Run time of each piece on each lane, ``float64[P, L]``.
+
+    ``inf`` = it is forbidden there, 0 = it is in no submodel.
+    """
     parts = parts_of(problem.table)
     allowed = np.isfinite(problem.units.op_seconds)[problem.units.unit_of]
     seconds = np.zeros((len(parts), problem.table.num_devices))

@@ -20,7 +20,6 @@ from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.milp import refine, with_program
 from ov_autoplace.solvers.mincut import cut_proposals
-from ov_autoplace.solvers.overlap import solve_overlap
 from ov_autoplace.solvers.pooling import without_copies
 from ov_autoplace.solvers.rounding import rounded_proposals
 from ov_autoplace.solvers.solver import SolverOptions
@@ -41,13 +40,9 @@ def solve_auto(problem: Problem, options: SolverOptions) -> Placement:
     propose, and local search on the true objective improves the best of them. Copies of a device are taken
     for one, unless memory limits make them worth having; then mixed-integer programs search on.
 
-    On lanes that work at once the list schedules of :mod:`ov_autoplace.solvers.overlap` propose.
-
     Raises:
         PlacementError: Nothing that fits into memory was found.
     """
-    if problem.objective == "overlap":
-        return solve_overlap(problem, options)
     table, units, evaluator = problem.table, problem.units, problem.evaluator
     choices = np.isfinite(units.op_seconds).sum(axis=1)
     if np.log(choices).sum() <= log(_ENUMERATED_PLACEMENTS) + 1e-9:

@@ -1,4 +1,4 @@
-"""The optimum of tiny graphs on lanes: all placements, but those that a bound or a copy of a lane rules out."""
+"""The optimum of tiny graphs on lanes: all placements but those that a bound or a copy of a lane excludes."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def is_tiny(problem: Problem) -> bool:
 def exact_assignment(problem: Problem, options: SolverOptions) -> IntArray:
     """The best assignment of units, ``int32[U]``, by branch and bound, breadth first.
 
-    Units are placed in order. What is placed of the first ones is dropped when the longest way through them, or the
-    work on a lane, takes as long as the best placement known; of lanes that are copies, the first that is not
-    in use stands for all that are not.
+    Units are placed in order. What is placed of the first ones is dropped when the longest way through them,
+    or the work on a lane, takes as long as the best placement known; of lanes that are copies, the first that
+    is not in use stands for all that are not.
 
     Raises:
         PlacementError: Too many placements are left to be tried, or nothing fits into memory.
@@ -72,8 +72,8 @@ def exact_assignment(problem: Problem, options: SolverOptions) -> IntArray:
 class _Tree:
     """Placements of the first units, all of them at once; B of them are a state ``(busy, finish)``.
 
-    ``busy`` holds the seconds of work on each lane, ``float64[B, L]``; ``finish`` the least time at which each
-    piece is done, ``float64[B, P]``, under the assumption that every lane is free whenever it is needed.
+    ``busy`` holds the seconds of work on each lane, ``float64[B, L]``; ``finish`` the least time at which
+    each piece is done, ``float64[B, P]``, under the assumption that every lane is free whenever it is needed.
     """
 
     def __init__(self, problem: Problem) -> None:

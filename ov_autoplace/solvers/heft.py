@@ -1,10 +1,10 @@
 """List scheduling on lanes: HEFT, over single pieces or over whole chains and branches.
 
 H. Topcuoglu, S. Hariri, M.-Y. Wu, "Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous
-Computing", IEEE TPDS 13(3), 2002: tasks are taken by *upward rank*, the length of the longest way to the end of the
-graph in mean times and mean transfers, and each goes where it finishes earliest, if need be into a gap between
-two others (insertion). A tensor from another lane ends one submodel and begins another, so it brings a launch of
-the receiving lane besides its transfer.
+Computing", IEEE TPDS 13(3), 2002: tasks are taken by *upward rank*, the length of the longest way to the end
+of the graph in mean times and mean transfers, and each goes where it finishes earliest, if need be into a gap
+between two others (insertion). A tensor from another lane ends one submodel and begins another, so it brings
+a launch of the receiving lane besides its transfer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Local search on the true objective: what cuts cannot see (launches, cycles, lanes that wait) is mended here."""
+"""Local search on the true objective: what cuts cannot see (launches, cyclic subgraphs) is mended here."""
 
 from __future__ import annotations
 
@@ -32,16 +32,10 @@ _Move = tuple[IntArray, IntArray]  # units, and the device that each of them cha
 def solve_local(problem: Problem, options: SolverOptions) -> Placement:
     """Local search from the best single device or from the greedy placement, whichever is faster.
 
-    On lanes, chains and branches move as well.
-
     Raises:
         PlacementError: Nothing that fits into memory was found.
     """
     evaluator = problem.evaluator
-    if problem.objective == "overlap":
-        from ov_autoplace.solvers.overlap import search_lanes
-
-        return evaluator.answer(search_lanes(problem, options, [greedy_assignment(problem.table, problem.units)]))
     starts = [*evaluator.singles().values(), greedy_assignment(problem.table, problem.units)]
     return evaluator.answer(improve(evaluator, evaluator.best(starts), options))
 
@@ -151,7 +145,11 @@ def _to(members: IntArray, target: int, may_run: BoolArray) -> _Move:
 
 
 def _block_exchange(
-    units: UnitGraph, device: IntArray, may_run: BoolArray, rng: np.random.Generator, blocks: Sequence[IntArray]
+    units: UnitGraph,
+    device: IntArray,
+    may_run: BoolArray,
+    rng: np.random.Generator,
+    blocks: Sequence[IntArray],
 ) -> _Move:
     """One block to the device of another, and that one to any device."""
     first, second = blocks[int(rng.integers(len(blocks)))], blocks[int(rng.integers(len(blocks)))]

@@ -135,7 +135,8 @@ def first_fit(table: CostTable, units: UnitGraph) -> IntArray:
         # Lanes of one device share its memory: which device holds a unit is what counts.
         device = first_fit(table, _without_lanes(units))
         own = units.device_of[None, :] == device[:, None]
-        return np.argmin(np.where(own, units.op_seconds, np.inf), axis=1).astype(np.int32)
+        lane: IntArray = np.argmin(np.where(own, units.op_seconds, np.inf), axis=1).astype(np.int32)
+        return lane
     for found in (repair(units, fastest), _pack(units)):
         if found is not None and units.fits(found):
             return found

@@ -1,4 +1,4 @@
-"""Lanes and devices that work at once: list schedules of ever longer branches, then search on the true objective."""
+"""Lanes and devices that work at once: list schedules of ever longer branches, then local search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.solver import SolverOptions
 from ov_autoplace.solvers.tasks import TaskGraph, task_graphs
 
-__all__ = ["search_lanes", "solve_overlap"]
+__all__ = ["solve_lanes_locally", "solve_overlap"]
 
 _STARTS = 3
 _KICKS = 6
@@ -45,32 +45,41 @@ def solve_overlap(problem: Problem, options: SolverOptions) -> Placement:
     with suppress(PlacementError):
         proposals.append(greedy_assignment(problem.table, problem.units))
     bound = overlap_bound(problem)
-    return evaluator.answer(search_lanes(problem, options, proposals, graphs, bound), bound)
+    return evaluator.answer(_search(problem, options, proposals, graphs, bound), bound)
 
 
-def search_lanes(
+def solve_lanes_locally(problem: Problem, options: SolverOptions) -> Placement:
+    """Local search from the single lanes and the greedy placement; chains and branches move as a whole.
+
+    Raises:
+        PlacementError: Nothing that fits into memory was found.
+    """
+    start = greedy_assignment(problem.table, problem.units)
+    return problem.evaluator.answer(_search(problem, options, [start], list(task_graphs(problem))))
+
+
+def _search(
     problem: Problem,
     options: SolverOptions,
     proposals: Sequence[IntArray],
-    graphs: Sequence[TaskGraph] | None = None,
+    graphs: Sequence[TaskGraph],
     bound: float = 0.0,
 ) -> IntArray:
     """The best that local search finds from some proposals and the single lanes, ``int32[U]``.
 
     Args:
         problem: With the objective ``overlap``.
-        options: Seed and deadline. With a deadline, searches start again from changed answers until it is over.
+        options: Seed and deadline. With a deadline, searches start again from changed answers until it is
+            over.
         proposals: Assignments of units that are allowed.
-        graphs: Whose tasks move as a whole; by default all that :func:`task_graphs` makes.
+        graphs: Whose tasks move as a whole.
         bound: Stop at this latency in seconds.
     """
     evaluator = problem.evaluator
     starts = [*evaluator.singles().values(), *proposals]
     starts = [starts[i] for i in np.argsort(evaluator.latencies(starts), kind="stable")]
-    blocks = _blocks(list(task_graphs(problem)) if graphs is None else graphs)
-    improved = [
-        improve(evaluator, start, options, bound, _WORK, blocks) for start in starts[:_STARTS]
-    ]
+    blocks = _blocks(graphs)
+    improved = [improve(evaluator, start, options, bound, _WORK, blocks) for start in starts[:_STARTS]]
     best = evaluator.best(improved)
     value = float(evaluator.latencies([best])[0])
     rng = np.random.default_rng(options.seed)
@@ -80,7 +89,9 @@ def search_lanes(
         start = _kicked(problem, best, blocks, rng)
         if start is None:
             continue
-        found = improve(evaluator, start, replace(options, seed=options.seed + kick), bound, _KICKED_WORK, blocks)
+        found = improve(
+            evaluator, start, replace(options, seed=options.seed + kick), bound, _KICKED_WORK, blocks
+        )
         latency = float(evaluator.latencies([found])[0])
         if latency < value * (1 - 1e-9):
             best, value = found, latency

@@ -21,11 +21,12 @@ from ov_autoplace.solvers.heft import solve_chains, solve_heft
 from ov_autoplace.solvers.local import solve_local
 from ov_autoplace.solvers.milp import solve_milp
 from ov_autoplace.solvers.mincut import solve_mincut
+from ov_autoplace.solvers.overlap import solve_lanes_locally, solve_overlap
 from ov_autoplace.solvers.policy import solve_policy
 from ov_autoplace.solvers.single import solve_single
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
-__all__ = ["OBJECTIVE_OF", "SOLVERS", "solve", "solve_problem"]
+__all__ = ["SOLVERS", "SOLVERS_OF", "solve", "solve_problem"]
 
 SOLVERS: dict[str, Solver] = {
     "single": solve_single,
@@ -36,21 +37,22 @@ SOLVERS: dict[str, Solver] = {
     "milp": solve_milp,
     "policy": solve_policy,
     "auto": solve_auto,
-    "heft": solve_heft,
-    "chains": solve_chains,
-    "exact": solve_exact,
 }
-"""All solvers by name; what is put into it can be named wherever a solver is."""
+"""All solvers of the objective ``hetero`` by name; what is put into it can be named wherever a solver is."""
 
-OBJECTIVE_OF = {
-    "mincut": "hetero",
-    "expansion": "hetero",
-    "milp": "hetero",
-    "heft": "overlap",
-    "chains": "overlap",
-    "exact": "overlap",
+SOLVERS_OF: dict[str, dict[str, Solver]] = {
+    "hetero": SOLVERS,
+    "overlap": {
+        "single": solve_single,
+        "greedy": solve_greedy,
+        "heft": solve_heft,
+        "chains": solve_chains,
+        "local": solve_lanes_locally,
+        "exact": solve_exact,
+        "auto": solve_overlap,
+    },
 }
-"""The objective of solvers that know only one: their bounds and models are of it."""
+"""The solvers of each objective by name. Cuts, programs and the policy know HETERO's costs alone."""
 
 
 def solve(
@@ -68,7 +70,7 @@ def solve(
 
     Args:
         table: What everything costs.
-        solver: A name of ``SOLVERS``.
+        solver: A name of ``SOLVERS_OF[objective]``.
         objective: What to make short: ``hetero``, one request on HETERO, whose devices take turns, or
             ``overlap``, one request on lanes and devices that work at once.
         time_limit: Seconds after which to stop searching; the search then goes on for longer than it
@@ -88,8 +90,11 @@ def solve(
         PlacementError: No placement honours all constraints, or none was found.
         CheckpointError: The policy's checkpoint cannot be used.
     """
-    if solver not in SOLVERS:
-        raise OptionError(unknown_name("solver", solver, SOLVERS))
+    if objective not in SOLVERS_OF:
+        raise OptionError(unknown_name("objective", objective, SOLVERS_OF))
+    if solver not in SOLVERS_OF[objective]:
+        what = "solver" if objective == "hetero" else f"solver of the objective {objective}"
+        raise OptionError(unknown_name(what, solver, SOLVERS_OF[objective]))
     if time_limit is not None and not time_limit > 0:
         raise OptionError(f"the time limit is {time_limit!r}; give a number of seconds above 0")
     if policy is not None and solver != "policy":
@@ -102,18 +107,8 @@ def solve(
 
 
 def solve_problem(problem: Problem, solver: str, options: SolverOptions) -> Placement:
-    """The answer of a solver of :data:`SOLVERS`, simulated; see :func:`solve`.
-
-    Raises:
-        OptionError: The solver is of another objective.
-    """
-    own = OBJECTIVE_OF.get(solver, problem.objective)
-    if own != problem.objective:
-        others = ", ".join(name for name in SOLVERS if OBJECTIVE_OF.get(name, problem.objective) != own)
-        raise OptionError(
-            f"the solver {solver!r} is of the objective {own!r} alone; for {problem.objective!r} use {others}"
-        )
-    answer = SOLVERS[solver](problem, options)
+    """The answer of a solver of :data:`SOLVERS_OF` the problem's objective, simulated; see :func:`solve`."""
+    answer = SOLVERS_OF[problem.objective][solver](problem, options)
     latency = simulate(problem.table, answer.assignment, problem.objective).latency_seconds
     bound = answer.lower_bound_seconds
     # Sums in another order may differ in the last digits; a bound above an answer is no more than that.

@@ -1,9 +1,9 @@
 """What is placed on lanes as a whole: pieces, chains of them, and ever longer branches.
 
 Placing single operations on lanes pays a transfer and a launch for every one that changes the lane; placing
-whole chains pays them where chains fork and join only. A graph of tasks becomes a coarser one by contracting an
-edge whose producer has no other consumer or whose consumer has no other producer: then there is no second way
-between the two, and the tasks stay free of cycles.
+whole chains pays them where chains fork and join only. A graph of tasks becomes a coarser one by contracting
+an edge whose producer has no other consumer or whose consumer has no other producer: then there is no second
+way between the two, and the tasks stay free of cycles.
 """
 
 from __future__ import annotations
@@ -118,7 +118,10 @@ class _Contraction:
             *((task, c) for c in self._readers[task]),
             *((p, task) for p in self._producers[task]),
         ]:
-            leaves_alone, enters_alone = len(self._readers[producer]) == 1, len(self._producers[consumer]) == 1
+            leaves_alone, enters_alone = (
+                len(self._readers[producer]) == 1,
+                len(self._producers[consumer]) == 1,
+            )
             is_chain = leaves_alone and enters_alone
             if (is_chain or (is_light and (leaves_alone or enters_alone))) and self._suit(producer, consumer):
                 other = consumer if producer == task else producer
@@ -138,7 +141,9 @@ class _Contraction:
             for neighbour, size in ends[second].items():
                 del back[neighbour][second]
                 if neighbour != first:
-                    ends[first][neighbour] = back[neighbour][first] = max(size, ends[first].get(neighbour, 0.0))
+                    ends[first][neighbour] = back[neighbour][first] = max(
+                        size, ends[first].get(neighbour, 0.0)
+                    )
             ends[second] = {}
 
     def tasks(self) -> TaskGraph:

@@ -74,8 +74,11 @@ def heft_assignment(problem: Problem, tasks: TaskGraph) -> IntArray | None:
         lane_of_class[own] = chosen
         room[units.device_of == units.device_of[chosen]] -= bytes_of_class[own]
 
-    # Ranks fall along every tensor, so tasks come in topological order; equal ones stay in theirs.
-    for task in np.argsort(-upward_ranks(problem, tasks), kind="stable").tolist():
+    # Ranks fall along every tensor, so tasks come in topological order; equal ones (sums in another order
+    # differ in their last digits) stay in theirs.
+    ranks = upward_ranks(problem, tasks)
+    ranks = np.round(ranks / max(float(ranks.max(initial=0.0)), np.finfo(np.float64).tiny), 12)
+    for task in np.argsort(-ranks, kind="stable").tolist():
         own = int(tasks.together[task])
         if lane_of_class[own] >= 0:
             candidates = np.arange(L) == lane_of_class[own]

@@ -154,7 +154,8 @@ def _block_exchange(
     """One block to the device of another, and that one to any device."""
     first, second = blocks[int(rng.integers(len(blocks)))], blocks[int(rng.integers(len(blocks)))]
     there, elsewhere = int(device[second[0]]), int(rng.choice(units.usable_devices))
-    moves = [_to(np.setdiff1d(first, second), there, may_run), _to(second, elsewhere, may_run)]
+    moves = [_to(first, there, may_run), _to(second, elsewhere, may_run)]
+    # Of a unit that is in both, the last one holds.
     return np.concatenate([m for m, _ in moves]), np.concatenate([t for _, t in moves])
 
 

@@ -1,6 +1,6 @@
 """What no placement on lanes can beat: ways through the graph, and work that has to share the lanes.
 
-Both bounds are of the objective ``overlap``. They take less than any placement pays: every piece on the lane
+All bounds are of the objective ``overlap``. They take less than any placement pays: every piece on the lane
 that suits it best, as few launches as there can be, and no waiting for lanes that are busy.
 
 * The longest way: no tensor is read before all that it is made of has run, each part on any lane and with the
@@ -10,6 +10,8 @@ that suits it best, as few launches as there can be, and no waiting for lanes th
   that differ, work counts at prices that sum up to 1: whatever these are, the sum over the lanes of price
   times busy time is at most the length of the window, and the best prices are the dual of the linear program
   that spreads the work over the lanes.
+* Bottlenecks: a piece that waits for everything before it, and for which everything behind it waits, ends one
+  stretch of the request and begins another. Bounds of stretches add up.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.arrays import FloatArray, IntArray, rows_of
 from ov_autoplace.placement.simulator import parts_of
 from ov_autoplace.problem.problem import Problem
 
@@ -40,17 +42,48 @@ class Ways:
     finish: FloatArray
     tail: FloatArray
 
-    @property
-    def longest(self) -> float:
-        """The longest way through the graph."""
-        return float((self.finish + self.tail).min(axis=1).max(initial=0.0))
-
 
 def overlap_bound(problem: Problem) -> float:
     """Seconds that no allowed placement of a problem can beat under the objective ``overlap``."""
-    seconds = piece_seconds(problem)
-    ways = ways_of(problem, seconds)
-    return max(ways.longest, _window_bound(problem, seconds, ways))
+    parts, seconds = parts_of(problem.table), piece_seconds(problem)
+    runs = np.flatnonzero(parts.runs).astype(np.int32)
+    if not len(runs):
+        return 0.0
+    prices = _lane_prices(problem, seconds[runs])
+    whole = _stretch_bound(problem, seconds, ways_of(problem, seconds), runs, prices)
+    stretch = _stretches(problem)
+    if stretch.max() == 0:
+        return whole
+    ways = ways_of(problem, seconds, stretch)
+    stretches = np.split(runs, np.flatnonzero(np.diff(stretch[runs])) + 1)
+    return max(whole, sum([_stretch_bound(problem, seconds, ways, pieces, prices) for pieces in stretches]))
+
+
+def _stretches(problem: Problem) -> IntArray:
+    """Number of each piece's stretch, ``int32[P]``; a bottleneck is the last piece of its own."""
+    parts = parts_of(problem.table)
+    P = len(parts)
+    producer, consumer = parts.producer[rows_of(parts.offsets)], parts.consumers
+    first_reader, last_input = np.full(P, P), np.full(P, -1)
+    np.minimum.at(first_reader, producer, consumer)
+    np.maximum.at(last_input, consumer, producer)
+    # What runs nowhere is neither before nor behind.
+    first_reader[~parts.runs], last_input[~parts.runs] = 0, P
+    # All pieces before p lead to it if each has a reader at p or before; all behind come from it if each has
+    # an input at p or behind.
+    leads = np.concatenate([[0], np.maximum.accumulate(first_reader)[:-1]]) <= np.arange(P)
+    comes = np.concatenate([np.minimum.accumulate(last_input[::-1])[::-1][1:], [P]]) >= np.arange(P)
+    is_bottleneck = parts.runs & leads & comes
+    return np.concatenate([[0], np.cumsum(is_bottleneck)[:-1]]).astype(np.int32)
+
+
+def _stretch_bound(
+    problem: Problem, seconds: FloatArray, ways: Ways, pieces: IntArray, prices: list[FloatArray]
+) -> float:
+    """The longest way through some pieces, or the longest window that their own work fills."""
+    finish, tail = ways.finish[pieces], ways.tail[pieces]
+    longest = float((finish + tail).min(axis=1).max(initial=0.0))
+    return max(longest, _window_bound(problem, seconds[pieces], finish, tail, prices))
 
 
 def piece_seconds(problem: Problem) -> FloatArray:
@@ -65,12 +98,13 @@ def piece_seconds(problem: Problem) -> FloatArray:
     return np.where(parts.runs[:, None] | np.isinf(seconds), seconds, 0.0)
 
 
-def ways_of(problem: Problem, seconds: FloatArray) -> Ways:
+def ways_of(problem: Problem, seconds: FloatArray, stretch: IntArray | None = None) -> Ways:
     """The least times before and behind every piece; pieces that share a unit may be on different lanes here.
 
     Args:
         problem: Pieces on L lanes.
         seconds: See :func:`piece_seconds`.
+        stretch: Of each piece, ``int32[P]``: ways begin and end with stretches instead of the request.
     """
     table, parts = problem.table, parts_of(problem.table)
     latency, rate = table.transfer_latency, table.transfer_seconds_per_byte
@@ -80,7 +114,10 @@ def ways_of(problem: Problem, seconds: FloatArray) -> Ways:
     offsets, consumers = parts.offsets.tolist(), parts.consumers.tolist()
     producer = parts.producer.tolist()
     before = np.tile(launch, (len(parts), 1))
-    finish = np.full_like(seconds, -1.0)
+    part = [0] * len(parts) if stretch is None else stretch.tolist()
+    if stretch is not None:
+        before[stretch > 0] = 0.0
+    finish = np.zeros_like(seconds)
     tail = np.zeros_like(seconds)
     by_producer = np.argsort(parts.producer, kind="stable").tolist()
     for t in by_producer:
@@ -88,30 +125,31 @@ def ways_of(problem: Problem, seconds: FloatArray) -> Ways:
         finish[p] = before[p] + seconds[p]
         arrival = (finish[p][:, None] + ways[t]).min(axis=0)
         for c in consumers[offsets[t] : offsets[t + 1]]:
-            np.maximum(before[c], arrival, out=before[c])
+            if part[c] == part[p]:
+                np.maximum(before[c], arrival, out=before[c])
     finish = before + seconds
     for t in reversed(by_producer):
         p = producer[t]
         for c in consumers[offsets[t] : offsets[t + 1]]:
-            np.maximum(tail[p], (ways[t] + (seconds[c] + tail[c])).min(axis=1), out=tail[p])
-    return Ways(finish[parts.runs], tail[parts.runs])
+            if part[c] == part[p]:
+                np.maximum(tail[p], (ways[t] + (seconds[c] + tail[c])).min(axis=1), out=tail[p])
+    return Ways(finish, tail)
 
 
-def _window_bound(problem: Problem, seconds: FloatArray, ways: Ways) -> float:
+def _window_bound(
+    problem: Problem, running: FloatArray, finish: FloatArray, tail: FloatArray, lane_prices: list[FloatArray]
+) -> float:
     """The longest of all windows that their own work fills."""
-    running = seconds[parts_of(problem.table).runs]
-    if not len(running):
-        return 0.0
     can = np.isfinite(running)
-    earliest = (ways.finish - np.where(can, running, 0.0)).min(axis=1)
-    after = ways.tail.min(axis=1)
+    earliest = (finish - np.where(can, running, 0.0)).min(axis=1)
+    after = tail.min(axis=1)
     starts, ends = _thresholds(earliest), _thresholds(after)
     row = np.searchsorted(starts, earliest, side="right") - 1
     column = np.searchsorted(ends, after, side="right") - 1
     # While several lanes compute, a second of each of them is 1 / corun_factor of a second of work.
     corun = problem.table.corun_factor
     best = 0.0
-    for prices in _lane_prices(problem, running):
+    for prices in lane_prices:
         work = np.where(can, np.where(can, running, 0.0) * prices, np.inf).min(axis=1)
         inside = np.zeros((len(starts), len(ends)))
         np.add.at(inside, (row, column), work)

@@ -83,10 +83,8 @@ class _Tree:
         self._seconds = piece_seconds(problem)
         ways = ways_of(problem, self._seconds)
         P, L = self._seconds.shape
-        self._finish = np.zeros(P)
-        self._finish[parts.runs] = ways.finish.min(axis=1)
-        self._tail = np.zeros((P, L))
-        self._tail[parts.runs] = ways.tail
+        self._finish = np.where(parts.runs, ways.finish.min(axis=1), 0.0)
+        self._tail = ways.tail
         unit_of_piece = np.empty(P, dtype=np.int32)
         unit_of_piece[parts.piece_of] = units.unit_of
         self._unit_of_piece = unit_of_piece

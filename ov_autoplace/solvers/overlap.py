@@ -76,10 +76,14 @@ def _search(
         bound: Stop at this latency in seconds.
     """
     evaluator = problem.evaluator
-    starts = [*evaluator.singles().values(), *proposals]
-    starts = [starts[i] for i in np.argsort(evaluator.latencies(starts), kind="stable")]
+    singles = list(evaluator.singles().values())
+    starts = [*proposals, *singles]
+    starts = [starts[i] for i in np.argsort(evaluator.latencies(starts), kind="stable")[:_STARTS]]
+    if singles:
+        # List schedules are often much alike; from one lane the search takes another way.
+        starts.append(evaluator.best(singles))
     blocks = _blocks(graphs)
-    improved = [improve(evaluator, start, options, bound, _WORK, blocks) for start in starts[:_STARTS]]
+    improved = [improve(evaluator, start, options, bound, _WORK, blocks) for start in starts]
     best = evaluator.best(improved)
     value = float(evaluator.latencies([best])[0])
     rng = np.random.default_rng(options.seed)

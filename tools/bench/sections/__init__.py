@@ -51,6 +51,7 @@ SECTIONS = {
     "gate": Section("gate", accepted=True),
     "compilation": Section("compilation"),
     "simulation": Section("simulation"),
+    "lanes": Section("lanes"),
     "solvers": Section("solvers"),
     "policy": Section("policy"),
     "inference": Section("inference"),

@@ -19,6 +19,7 @@ from ov_autoplace.cli import (
     calibrate,
     devices,
     explain,
+    extension,
     finetune,
     pretrain,
 )
@@ -42,6 +43,7 @@ app.command("bench")(bench.bench)
 app.command("explain")(explain.explain)
 app.command("finetune")(finetune.finetune)
 app.command("pretrain")(pretrain.pretrain)
+app.command("extension")(extension.extension)
 app.command("benchmark_app", context_settings=benchmark_app.CONTEXT, add_help_option=False)(
     benchmark_app.benchmark_app
 )

@@ -1,0 +1,223 @@
+"""The native library in a program's own Core: annotated models are followed, all others are left alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+import extension_checks
+import zoo
+from ov_autoplace import annotate, extension_path
+from random_dynamic_models import random_dynamic_model
+
+DEVICES = ("XCPU", "CPU")
+HETERO = "HETERO:XCPU,CPU"
+MODELS = {
+    "mobilenet_v2": zoo.build,
+    "lstm_lm": zoo.build,
+    "decoder": zoo.build,
+    "control_flow": zoo.build,
+    "rnnlm": zoo.build,
+}
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[ov.Core, ov.Core]:
+    return extension_checks.cores()
+
+
+@pytest.fixture
+def chain() -> ov.Model:
+    """Softmax and ReLU."""
+    x = ops.parameter([2, 8], name="x")
+    softmax = ops.softmax(x, axis=1, name="softmax")
+    return ov.Model([ops.result(ops.relu(softmax, name="relu"), name="y")], [x], "chain")
+
+
+def save(model: ov.Model, device_of: dict[str, str], folder: Path) -> Path:
+    annotate(
+        model,
+        {op.get_friendly_name(): device_of.get(op.get_friendly_name(), "CPU") for op in model.get_ops()},
+    )
+    ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
+    return folder / "model.xml"
+
+
+def affinities(model: ov.Model) -> dict[str, str]:
+    return {
+        op.get_friendly_name(): op.get_rt_info()["affinity"].astype(str)
+        for op in model.get_ordered_ops()
+        if "affinity" in op.get_rt_info()
+    }
+
+
+def submodels(core: ov.Core, model: ov.Model | Path) -> int:
+    return int(core.compile_model(model, HETERO).get_property("HETERO_NUMBER_OF_SUBMODELS"))
+
+
+def faults(outcomes: Counter[str]) -> list[str]:
+    return [text for text in outcomes if text.split(":")[0] in extension_checks.OUTCOMES[-3:]]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_mixes_of_known_networks_run_as_annotated(both, name: str, tmp_path: Path) -> None:
+    outcomes = extension_checks.check_mix(both, MODELS[name](name), {}, 0, 901, tmp_path)
+    assert not faults(outcomes)
+    assert outcomes["as intended"] == 3
+
+
+def test_mixes_of_random_dynamic_models_run_as_annotated(both, tmp_path: Path) -> None:
+    outcomes: Counter[str] = Counter()
+    for seed in range(6100, 6108):
+        model, shapes = random_dynamic_model(seed)
+        outcomes += extension_checks.check_mix(both, model, shapes, seed % 3, seed, tmp_path)
+    assert not faults(outcomes)
+    assert outcomes["as intended"] > 15
+
+
+def test_foreign_models_are_read_as_without_it(both, tmp_path: Path) -> None:
+    for name, path in extension_checks.foreign_models(16, 88, tmp_path):
+        assert not extension_checks.check_foreign(both, path, 88), name
+
+
+def test_python_sees_the_classes_that_it_knows(both, chain, tmp_path: Path) -> None:
+    model = both[1].read_model(save(chain, {"softmax": "XCPU", "x": "XCPU"}, tmp_path))
+    assert str(model.outputs[0].node.layout) == "[...]"
+    assert {type(op).__name__ for op in model.get_ops()} == {"Parameter", "Node", "Result"}
+    assert submodels(both[1], model) == 2
+
+
+def test_every_op_is_marked_inputs_that_nothing_reads_too(both, tmp_path: Path) -> None:
+    x, unused = ops.parameter([2, 8], name="x"), ops.parameter([3], name="unused")
+    softmax = ops.softmax(x, axis=1, name="softmax")
+    results = [ops.result(softmax, name="y"), ops.result(x, name="same"), ops.result(softmax, name="again")]
+    path = save(ov.Model(results, [x, unused], "ends"), {"unused": "XCPU"}, tmp_path)
+
+    model = both[1].read_model(path)
+
+    assert set(affinities(model)) == {op.get_friendly_name() for op in model.get_ops()}
+    assert affinities(model)["unused"] == "XCPU"
+    answer = both[1].compile_model(model, HETERO)([np.eye(2, 8, dtype=np.float32), np.zeros(3, np.float32)])
+    np.testing.assert_array_equal(answer[1], np.eye(2, 8))
+    np.testing.assert_array_equal(answer[0], answer[2])
+
+
+def test_outputs_keep_their_names_behind_a_loop(both, tmp_path: Path) -> None:
+    plain, extended = both
+    for seed in range(40):
+        model, _ = random_dynamic_model(seed)
+        ends = {result.input_value(0).get_node().get_type_name() for result in model.get_results()}
+        if ends & {"Loop", "If", "Parameter"}:
+            break
+    else:
+        pytest.fail("no random model ends in a Loop, an If or an input")
+    for i, port in enumerate(model.outputs):
+        port.tensor.set_names({f"output{i}", f"also{i}"})
+    path = save(model, {}, tmp_path)
+
+    names = [[port.names for port in core.read_model(path).outputs] for core in (plain, extended)]
+
+    assert names[0] == names[1]
+
+
+def test_ops_that_are_added_by_hand_get_the_device_of_their_producer(both, chain, tmp_path: Path) -> None:
+    model = both[1].read_model(save(chain, {"softmax": "XCPU", "x": "XCPU"}, tmp_path))
+    relu = next(op for op in model.get_ops() if op.get_friendly_name() == "relu")
+    middle = ops.multiply(relu.input_value(0), ops.constant(np.float32(2)), name="added")
+    relu.input(0).replace_source_output(middle.output(0))
+    last = model.get_results()[0]
+    last.input(0).replace_source_output(ops.sigmoid(relu, name="tail").output(0))
+
+    clone = model.clone()
+
+    assert affinities(clone)["added"] == "XCPU"
+    assert affinities(clone)["tail"] == "CPU"
+    assert len(affinities(clone)) == len(clone.get_ops())
+    assert submodels(both[1], model) == 2
+
+
+def test_affinities_of_the_user_stay(both, chain, tmp_path: Path) -> None:
+    model = both[1].read_model(save(chain, {"softmax": "XCPU", "x": "XCPU"}, tmp_path))
+    for op in model.get_ops():
+        op.get_rt_info()["affinity"] = "CPU"
+    model.reshape([4, 8])
+    assert submodels(both[1], model) == 1
+
+
+def test_a_model_that_lost_its_annotation_is_not_followed(both, chain, tmp_path: Path) -> None:
+    model = both[1].read_model(save(chain, {"softmax": "XCPU", "x": "XCPU"}, tmp_path))
+    for op in model.get_ops():
+        del op.get_rt_info()["affinity"]
+        del op.get_rt_info()["user_data:autoplace"]
+    model.reshape([4, 8])
+    assert not affinities(model.clone())
+
+
+def test_an_annotated_model_is_saved_as_it_was(both, chain, tmp_path: Path) -> None:
+    path = save(chain, {"softmax": "XCPU", "x": "XCPU"}, tmp_path)
+    ov.save_model(both[1].read_model(path), tmp_path / "again.xml", compress_to_fp16=False)
+    assert (tmp_path / "again.xml").read_bytes() == path.read_bytes()
+
+
+def test_threads_may_read_and_compile_at_once(both, tmp_path: Path) -> None:
+    model = zoo.build("two_tower")
+    path = save(
+        model,
+        {op.get_friendly_name(): DEVICES[i % 40 < 20] for i, op in enumerate(model.get_ordered_ops())},
+        tmp_path,
+    )
+    shared = both[1].read_model(path)
+    # Ops that were added and never validated are looked for while the model is cloned.
+    processor = ov.preprocess.PrePostProcessor(shared)
+    processor.input(0).tensor().set_element_type(ov.Type.f16)
+    processor.output(0).tensor().set_element_type(ov.Type.f64)
+    shared = processor.build()
+    found: list[object] = []
+
+    def work() -> None:
+        try:
+            found.append(submodels(both[1], both[1].read_model(path)))
+            found.append(submodels(both[1], shared))
+        except RuntimeError as cause:
+            found.append(cause)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
+    assert found[0] == submodels(both[1], path)
+
+
+_MISSING = """
+import sys
+import openvino as ov
+core = ov.Core()
+core.add_extension(sys.argv[1])
+for _ in range(2):
+    model = core.read_model(sys.argv[2])
+print("DEVICES", sorted({op.get_rt_info()["affinity"].astype(str) for op in model.get_ops()}))
+print("SUBMODELS", core.compile_model(model, "HETERO:CPU").get_property("HETERO_NUMBER_OF_SUBMODELS"))
+"""
+
+
+def test_a_device_that_this_machine_lacks_is_replaced_and_told_once(chain, tmp_path: Path) -> None:
+    if any(device.startswith("NPU") for device in ov.Core().available_devices):
+        pytest.skip("this machine has an NPU")
+    path = save(chain, {"softmax": "NPU.3", "x": "NPU.3"}, tmp_path)
+    command = [sys.executable, "-c", _MISSING, extension_path(), str(path)]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+
+    assert "DEVICES ['CPU']" in done.stdout
+    assert "SUBMODELS 1" in done.stdout
+    assert (done.stdout + done.stderr).count("annotated for NPU.3, which this machine does not have") == 1

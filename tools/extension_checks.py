@@ -1,0 +1,374 @@
+"""Checks of the native library on many models: annotated ones are followed, all others are left alone.
+
+``python tools/extension_checks.py --mixes zoo,transformers,kinds,random --placements 2 --seed 7``
+``python tools/extension_checks.py --foreign 500 --seed 7``
+
+Mixes: placements of groups of ops, annotated, saved, and read by a program's own Core that has loaded the
+library. Plain HETERO then makes as many submodels as our rules count and answers as one device does: after
+reading, after a reshape, after a PrePostProcessor. Foreign: models without annotation are the same op by op and
+output by output, bit for bit, and take as long to read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+from numpy.typing import NDArray
+from openvino.preprocess import PrePostProcessor
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "tests")]
+
+import light_onnx  # noqa: E402
+import zoo  # noqa: E402
+from legality_worker import DEVICES, group_placements  # noqa: E402
+from model_checks import outputs_of, relative_error  # noqa: E402
+from ov_autoplace import annotate, count_subgraphs, extension_path  # noqa: E402
+from ov_autoplace.errors import PlacementError  # noqa: E402
+from ov_autoplace.graph import coarsen, extract, input_ranges, make_names_unique  # noqa: E402
+from ov_autoplace.placement.annotation import annotated_placement  # noqa: E402
+from random_dynamic_models import random_dynamic_model  # noqa: E402
+from random_models import random_model  # noqa: E402
+
+__all__ = [
+    "OUTCOMES",
+    "check_foreign",
+    "check_mix",
+    "cores",
+    "foreign_models",
+    "mixed_models",
+    "reading_ratio",
+]
+
+OUTCOMES = (
+    "as intended", "refused", "not run by the CPU", "random by itself", "other count", "wrong", "fails",
+)  # fmt: skip
+"""What :func:`check_mix` answers; the last three are faults."""
+
+TOLERANCE = 1e-3
+_HETERO = "HETERO:" + ",".join(DEVICES)
+
+
+def cores() -> tuple[ov.Core, ov.Core]:
+    """Two equal programs, of which the second has loaded the library.
+
+    Both devices compute in f32 and without rounding activations, so that only a broken cut changes an output.
+    """
+    both = (ov.Core(), ov.Core())
+    for core in both:
+        core.register_plugin(f"{ov.__path__[0]}/libs/libopenvino_intel_cpu_plugin.so", DEVICES[0])
+        for device in DEVICES:
+            core.set_property(
+                device, {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}
+            )
+    both[1].add_extension(extension_path())
+    return both
+
+
+Shapes = dict[str, list[int]]
+"""Of inputs, by friendly name."""
+
+
+def mixed_models(
+    kinds: list[str], seed: int, random_models: int = 30
+) -> Iterator[tuple[str, ov.Model, Shapes]]:
+    """Models to place, with shapes of their dynamic inputs."""
+    if "zoo" in kinds:
+        for name in zoo.NAMES:
+            yield name, zoo.build(name, seed=seed), {}
+    if "transformers" in kinds:
+        import transformers_models
+
+        for name in transformers_models.NAMES:
+            yield name, transformers_models.build(name, seed=seed), {}
+    if "kinds" in kinds:
+        import transformers_kinds
+
+        for name in transformers_kinds.NAMES:
+            yield name, transformers_kinds.build(name), {}
+    if "held-out" in kinds:
+        import transformers_kinds
+
+        for name in transformers_kinds.HELD_OUT:
+            yield name, transformers_kinds.build(name), {}
+    if "random" in kinds:
+        for i in range(random_models):
+            model, shapes = random_dynamic_model(seed + i)
+            yield f"random dynamic {seed + i}", model, shapes
+
+
+def check_mix(
+    both: tuple[ov.Core, ov.Core], model: ov.Model, shapes: Shapes, number: int, seed: int, folder: Path
+) -> Counter[str]:
+    """One placement of a model, read and compiled through the library in three ways.
+
+    Args:
+        both: See :func:`cores`.
+        model: The model; a clone is annotated.
+        shapes: Of its dynamic inputs.
+        number: Which placement of the seed's series.
+        seed: Of placements and input data.
+        folder: For the annotated model.
+
+    Returns:
+        How often which of :data:`OUTCOMES`; with what went wrong behind a colon.
+    """
+    plain, extended = both
+    model = model.clone()
+    make_names_unique(model)
+    groups = coarsen(extract(model, shapes)).group_of
+    device = next(itertools.islice(group_placements(int(groups.max()) + 1, seed), number, None))[groups]
+    names = [op.get_friendly_name() for op in model.get_ordered_ops()]
+    device_of = {name: DEVICES[d] for name, d in zip(names, device.tolist(), strict=True)}
+    annotated = model.clone()
+    try:
+        annotate(annotated, device_of)
+        placement = annotated_placement(annotated)
+        assert placement is not None
+        before = count_subgraphs(annotated, placement)
+    except PlacementError:
+        return Counter({"refused": 1})
+    path = folder / "model.xml"
+    ov.save_model(annotated, path, compress_to_fp16=False)
+    outcomes: Counter[str] = Counter()
+    for change in (_nothing, _reshaped, _processed):
+        reference, placed = plain.read_model(path), extended.read_model(path)
+        try:
+            reference = change(reference, shapes)
+            inputs = _inputs(reference, shapes, seed)
+            expected = outputs_of(plain.compile_model(reference, "CPU"), inputs)
+        except RuntimeError as cause:
+            outcomes[f"not run by the CPU: {change.__name__}: {_last_line(cause)}"] += 1
+            continue
+        marked = plain.read_model(path)
+        placement = annotated_placement(change(marked, shapes))
+        assert placement is not None
+        # Added ops can change the order in which HETERO cuts cycles.
+        counts = {before, count_subgraphs(marked, placement)}
+        try:
+            compiled = extended.compile_model(change(placed, shapes), _HETERO)
+            error = relative_error(
+                *(
+                    [np.nan_to_num(x.astype(np.float64)) for x in y]
+                    for y in (outputs_of(compiled, inputs), expected)
+                )
+            )
+        except RuntimeError as cause:
+            outcomes[f"fails: {change.__name__}: {_last_line(cause)}"] += 1
+            continue
+        submodels = compiled.get_property("HETERO_NUMBER_OF_SUBMODELS")
+        if error > TOLERANCE and _is_random(plain, reference, inputs):
+            outcomes["random by itself"] += 1
+        elif error > TOLERANCE:
+            outcomes[f"wrong: {change.__name__}: error {error:.1e}"] += 1
+        elif submodels not in counts:
+            outcomes[f"other count: {change.__name__}: {submodels} submodels, intended {counts}"] += 1
+        else:
+            outcomes["as intended"] += 1
+    return outcomes
+
+
+def _is_random(core: ov.Core, model: ov.Model, inputs: dict[str | int, NDArray[Any]]) -> bool:
+    first, *others = (outputs_of(core.compile_model(model, "CPU"), inputs) for _ in range(6))
+    return any(relative_error(other, first) > TOLERANCE for other in others)
+
+
+def _last_line(cause: Exception) -> str:
+    return str(cause).strip().splitlines()[-1]
+
+
+def _nothing(model: ov.Model, shapes: Shapes) -> ov.Model:
+    return model
+
+
+def _reshaped(model: ov.Model, shapes: Shapes) -> ov.Model:
+    """With twice the batch, where the model can; else to what it has, which validates it again."""
+    wanted = {}
+    for port in model.inputs:
+        shape = port.get_partial_shape()
+        if shape.rank.is_static and len(shape) > 1 and shape[0].is_static:
+            shape[0] = 2 * shape[0].get_length()
+        wanted[port] = shape
+    before = {port: port.get_partial_shape() for port in model.inputs}
+    try:
+        model.reshape(wanted)
+    except RuntimeError:
+        model.reshape(before)
+    return model
+
+
+def _processed(model: ov.Model, shapes: Shapes) -> ov.Model:
+    """With other types at inputs and outputs, and a scale."""
+    processor = PrePostProcessor(model)
+    for i, port in enumerate(model.inputs):
+        if port.element_type == ov.Type.f32:
+            processor.input(i).tensor().set_element_type(ov.Type.f16)
+            processor.input(i).preprocess().convert_element_type(ov.Type.f32).scale(2.0)
+        elif port.element_type == ov.Type.i64:
+            processor.input(i).tensor().set_element_type(ov.Type.i32)
+    for i, port in enumerate(model.outputs):
+        if port.element_type == ov.Type.f32:
+            processor.output(i).tensor().set_element_type(ov.Type.f64)
+    return processor.build()
+
+
+def _inputs(model: ov.Model, shapes: Shapes, seed: int) -> dict[str | int, NDArray[Any]]:
+    """Random data by position; indices stay in the range of what they index."""
+    random = np.random.default_rng(seed)
+    bounds = input_ranges(model)
+    inputs: dict[str | int, NDArray[Any]] = {}
+    for i, port in enumerate(model.inputs):
+        name = port.get_node().get_friendly_name()
+        partial = port.get_partial_shape()
+        given = shapes.get(name, [3] * len(partial))
+        shape = [d.get_length() if d.is_static else size for d, size in zip(partial, given, strict=True)]
+        element = port.get_element_type()
+        if element.is_real():
+            inputs[i] = random.standard_normal(shape).astype(element.to_dtype())
+        else:
+            inputs[i] = random.integers(0, bounds.get(name, 2), shape).astype(element.to_dtype())
+    return inputs
+
+
+def foreign_models(count: int, seed: int, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Files of models without annotation: random graphs, networks of the zoo in many sizes, and ONNX."""
+    path = folder / "foreign.xml"
+    onnx = [(name, light_onnx.path_of(name)) for name in light_onnx.NAMES]
+    random = np.random.default_rng(seed)
+    for i in range(count):
+        # Every tenth, as long as there are some.
+        if i % 10 == 9 and i // 10 < len(onnx):
+            yield onnx[i // 10]
+            continue
+        kind = i % 4
+        if kind == 0:
+            name, model = "random", random_model(seed + i, size=int(random.integers(3, 200)))
+        elif kind == 1:
+            name, model = "random dynamic", random_dynamic_model(seed + i).model
+        elif kind == 2:
+            family = zoo.FAMILIES[int(random.integers(len(zoo.FAMILIES)))]
+            name, model = family, zoo.build_scaled(family, int(random.integers(50, 800)), seed + i)
+        else:
+            name = zoo.NAMES[int(random.integers(len(zoo.NAMES)))]
+            model = zoo.build(name, seed=seed + i)
+        ov.save_model(model, path, compress_to_fp16=bool(random.integers(2)))
+        yield f"{name} {seed + i}", path
+
+
+def check_foreign(both: tuple[ov.Core, ov.Core], path: Path, seed: int) -> str:
+    """What the library changes in a model without annotation; an empty text is right."""
+    read = [core.read_model(path) for core in both]
+    ops = [[_description(op) for op in model.get_ordered_ops()] for model in read]
+    if ops[0] != ops[1]:
+        return f"ops differ: {next((a, b) for a, b in zip(*ops, strict=False) if a != b)}"
+    try:
+        inputs = _inputs(read[0], {}, seed)
+        answers = [
+            outputs_of(core.compile_model(model, "CPU"), inputs)
+            for core, model in zip(both, read, strict=True)
+        ]
+    except RuntimeError as cause:
+        return "" if _fails_alone(both[0], path, seed) else f"fails with it: {cause}"
+    if any(a.tobytes() != b.tobytes() for a, b in zip(*answers, strict=True)):
+        return "outputs differ"
+    return ""
+
+
+def _fails_alone(core: ov.Core, path: Path, seed: int) -> bool:
+    try:
+        model = core.read_model(path)
+        outputs_of(core.compile_model(model, "CPU"), _inputs(model, {}, seed))
+    except RuntimeError:
+        return True
+    return False
+
+
+def _description(op: ov.Node) -> tuple[Any, ...]:
+    name = op.get_friendly_name()
+    return (
+        op.get_type_name(),
+        op.get_type_info().version_id,
+        # Ops without a name are numbered by the process.
+        re.sub(r"_\d+$", "", name) if name == op.get_name() else name,
+        type(op).__name__,
+        str(op.get_attributes()),
+        sorted(op.get_rt_info()),
+        [
+            (str(o.get_partial_shape()), str(o.get_element_type()), sorted(o.get_names()))
+            for o in op.outputs()
+        ],
+    )
+
+
+def reading_ratio(both: tuple[ov.Core, ov.Core], path: Path, rounds: int = 30) -> float:
+    """Median of the time to read with the library over that without, read in turns."""
+    seconds: list[list[float]] = [[], []]
+    for i in range(2 * rounds):
+        # Either goes first equally often.
+        which = (i + i // 2) % 2
+        start = time.perf_counter()
+        both[which].read_model(path)
+        seconds[which].append(time.perf_counter() - start)
+    return float(np.median(seconds[1]) / np.median(seconds[0]))
+
+
+def _mixes(kinds: list[str], placements: int, seed: int, say: Callable[[str], None]) -> Counter[str]:
+    both = cores()
+    total: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, model, shapes in mixed_models(kinds, seed):
+            found: Counter[str] = Counter()
+            for number in range(placements):
+                found += check_mix(both, model, shapes, number, seed, Path(folder))
+            say(f"{name}: {', '.join(f'{n} {what}' for what, n in found.items())}")
+            total += Counter({what.split(":")[0]: n for what, n in found.items()})
+    return total
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--mixes", default="", help="of zoo, transformers, kinds, held-out, random")
+    parser.add_argument("--placements", type=int, default=2, help="of each model")
+    parser.add_argument("--foreign", type=int, default=0, help="how many models without annotation")
+    parser.add_argument("--reading", type=int, default=0, help="rounds of timed reading per foreign model")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    faults = 0
+    if options.mixes:
+        total = _mixes(
+            options.mixes.split(","), options.placements, options.seed, lambda line: print(line, flush=True)
+        )
+        print(f"in all: {dict(total)}")
+        faults += sum(total[what] for what in OUTCOMES[-3:])
+    if options.foreign:
+        both = cores()
+        ratios = []
+        with tempfile.TemporaryDirectory() as folder:
+            for name, path in foreign_models(options.foreign, options.seed, Path(folder)):
+                fault = check_foreign(both, path, options.seed)
+                faults += bool(fault)
+                if fault:
+                    print(f"{name}: {fault}", flush=True)
+                if options.reading:
+                    ratios.append(reading_ratio(both, path, options.reading))
+        print(f"{options.foreign} foreign models, {faults} faults")
+        if ratios:
+            low, median, high = np.percentile(ratios, (5, 50, 95))
+            print(f"reading time with over without: {median:.3f} (5 to 95 %: {low:.3f} to {high:.3f})")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

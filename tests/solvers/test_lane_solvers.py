@@ -162,7 +162,7 @@ def test_the_bound_counts_ways_with_their_cheapest_transfers() -> None:
 
 
 def test_bounds_of_stretches_between_bottlenecks_add_up() -> None:
-    # Three times four branches of 6 between bottlenecks of 1: each time the lanes share 24, side by side or not.
+    # Three times four branches of 6 between bottlenecks of 1: each time two lanes share 24.
     tensors, seconds = [], [1.0]
     for block in range(3):
         first = 5 * block

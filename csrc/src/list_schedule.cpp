@@ -23,8 +23,9 @@ ListScheduler::ListScheduler(std::int32_t lanes, double corun_factor)
       m_running(lanes, nothing),
       m_finish(lanes, never),
       m_runs(lanes) {
-    if (!(corun_factor >= 1)) {
-        throw std::invalid_argument("corun_factor is " + std::to_string(corun_factor) + ", which is below 1");
+    if (!(corun_factor >= 1 && corun_factor < never)) {
+        throw std::invalid_argument("corun_factor is " + std::to_string(corun_factor) +
+                                    "; it must be finite and 1 or more");
     }
 }
 
@@ -90,7 +91,7 @@ void ListScheduler::schedule(const SubmodelGraph& graph, double begin, SubmodelT
         now = m_arriving.empty() ? never : m_arriving.front().first;
         for (std::int32_t lane = 0; lane < m_lanes; ++lane) now = std::min(now, m_finish[lane]);
         for (std::int32_t lane = 0; lane < m_lanes; ++lane) {
-            if (m_finish[lane] > now) continue;
+            if (m_running[lane] == nothing || m_finish[lane] > now) continue;
             times.finish[m_running[lane]] = now;
             finish(graph, lane, now);
             ++finished;

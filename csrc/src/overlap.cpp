@@ -26,11 +26,23 @@ void check_below(const std::vector<std::int32_t>& values, std::int32_t end, cons
     }
 }
 
+// Seconds and bytes are 0 or more; only what cannot run somewhere takes for ever.
+void check_values(const std::vector<double>& values, bool infinite, const char* name) {
+    for (const double value : values) {
+        if (value >= 0 && (infinite || value != forever)) continue;
+        throw std::invalid_argument(std::string(name) + " holds " + std::to_string(value));
+    }
+}
+
 void check_costs(const LaneCosts& costs) {
     const PieceGraph& graph = costs.pieces;
     const auto groups = costs.piece_of.size(), lanes = static_cast<std::size_t>(graph.lanes);
     const std::size_t tensors = graph.tensor_producer.size();
-    if (graph.lanes < 1) throw std::invalid_argument("a cost table needs at least one lane");
+    constexpr std::int32_t most_lanes = 65535;  // 16 bits, see SubmodelCutter::join_by_depth
+    if (graph.lanes < 1 || graph.lanes > most_lanes) {
+        throw std::invalid_argument("a cost table has 1 to " + std::to_string(most_lanes) + " lanes, not " +
+                                    std::to_string(graph.lanes));
+    }
     check_size(costs.group_seconds.size(), groups * lanes, "op_seconds");
     check_size(graph.tensor_bytes.size(), tensors, "tensor_bytes");
     check_size(graph.tensor_offsets.size(), tensors + 1, "tensor_offsets");
@@ -42,7 +54,12 @@ void check_costs(const LaneCosts& costs) {
     check_below(graph.tensor_producer, graph.pieces, "tensor_producer");
     check_below(graph.tensor_consumers, graph.pieces, "tensor_consumers");
     check_below(costs.node_group, static_cast<std::int32_t>(groups), "node_group");
-    if (!(costs.mix_seconds >= 0)) throw std::invalid_argument("mix_seconds is negative or not a number");
+    check_values(costs.group_seconds, true, "op_seconds");
+    check_values(graph.tensor_bytes, false, "tensor_bytes");
+    check_values(graph.transfer_latency, false, "transfer_latency");
+    check_values(graph.transfer_seconds_per_byte, false, "transfer_seconds_per_byte");
+    check_values(graph.launch_seconds, false, "launch_seconds");
+    check_values({costs.mix_seconds}, false, "mix_seconds");
     if (graph.tensor_offsets.front() != 0 ||
         graph.tensor_offsets.back() != static_cast<std::int32_t>(graph.tensor_consumers.size()) ||
         !std::is_sorted(graph.tensor_offsets.begin(), graph.tensor_offsets.end())) {

@@ -93,6 +93,16 @@ def test_annotating_never_imports_torch(tmp_path: Path) -> None:
     assert (tmp_path / "net.affinity.json").exists()
 
 
+def test_the_library_for_other_programs_brings_no_openvino_into_a_process() -> None:
+    # A second OpenVINO beside one of another version would crash it; this way the program's own refuses.
+    path = ov_autoplace.extension_path()
+    done = python(f"import ctypes; ctypes.CDLL({path!r})")
+    assert done.returncode == 1
+    assert "OSError: libopenvino.so" in done.stderr
+    done = python(f"import openvino; openvino.Core().add_extension({path!r})")
+    assert done.returncode == 0, done.stderr
+
+
 def test_another_openvino_is_refused_at_import_with_the_command_that_rebuilds() -> None:
     done = python("import openvino; openvino.__version__ = '2020.1.0-1-abc'; import ov_autoplace")
     assert done.returncode == 1

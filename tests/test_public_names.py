@@ -19,6 +19,7 @@ PUBLIC = {
     "catalogue",
     "count_subgraphs",
     "errors",
+    "extension_path",
     "extract",
     "finetune",
     "generic_target",

@@ -5,8 +5,8 @@
 
 Mixes: placements of groups of ops, annotated, saved, and read by a program's own Core that has loaded the
 library. Plain HETERO then makes as many submodels as our rules count and answers as one device does: after
-reading, after a reshape, after a PrePostProcessor. Foreign: models without annotation are the same op by op and
-output by output, bit for bit, and take as long to read.
+reading, after a reshape, after a PrePostProcessor. Foreign: models without annotation are the same op by op
+and output by output, bit for bit, and take as long to read.
 """
 
 from __future__ import annotations
@@ -331,7 +331,8 @@ def _mixes(kinds: list[str], placements: int, seed: int, say: Callable[[str], No
             for number in range(placements):
                 found += check_mix(both, model, shapes, number, seed, Path(folder))
             say(f"{name}: {', '.join(f'{n} {what}' for what, n in found.items())}")
-            total += Counter({what.split(":")[0]: n for what, n in found.items()})
+            for what, times in found.items():
+                total[what.split(":")[0]] += times
     return total
 
 

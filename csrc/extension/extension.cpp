@@ -4,12 +4,9 @@
 // extension makes none. So this library sees every op of every IR that is read, and makes none for models
 // that are not annotated. In an annotated one each op gets its affinity when an op is made that reads it, and
 // ops of most types are made as Follower, which looks after ops that are added next to it later.
-#include <map>
 #include <openvino/core/op_extension.hpp>
 #include <openvino/op/ops.hpp>
 #include <openvino/opsets/opset.hpp>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "follower.hpp"
@@ -64,19 +61,15 @@ private:
 class ReadingFollowers : public Reading {
 public:
     using Follow = NodePtr (*)(const Node&);
-    ReadingFollowers(const ov::DiscreteTypeInfo& type, Follow follow) : Reading(type), m_follow(follow) {}
+    ReadingFollowers(const ov::DiscreteTypeInfo& type, Follow follow) : Reading(type), m_follow(follow) {
+        FollowerBase::register_type(type);
+    }
 
 private:
     NodePtr make(bool ours, const ov::OutputVector& inputs, ov::AttributeVisitor& visitor) const override {
         return ours ? m_follow(*make_plain(inputs, visitor)) : nullptr;
     }
     Follow m_follow;
-};
-
-// Ops that Python knows as a class of its own, which it would not recognise in a follower.
-class ReadingOthers : public Reading {
-    using Reading::Reading;
-    NodePtr make(bool, const ov::OutputVector&, ov::AttributeVisitor&) const override { return nullptr; }
 };
 
 class ReadingParameters : public Reading {
@@ -102,8 +95,8 @@ protected:
     }
 };
 
-// A Result of an op that is no follower, a Loop for example, reads it through one that changes nothing, which plugins
-// remove: what is added behind the op would not get a device otherwise.
+// A Result of an op that is no follower, a Loop for example, reads it through one that changes nothing, which
+// plugins remove: what is added behind the op would not get a device otherwise.
 class ReadingResults : public ReadingEnds {
     using ReadingEnds::ReadingEnds;
     NodePtr make(bool ours, const ov::OutputVector& inputs, ov::AttributeVisitor& visitor) const override {
@@ -121,7 +114,8 @@ class ReadingResults : public ReadingEnds {
             // Made here for another Result; the file's ops have their annotation.
             if (FollowerBase::is_one(*reader) && !is_annotated(*reader)) return reader->output(0);
         }
-        const auto follower = Follower<ov::op::v0::Convert>::of(ov::op::v0::Convert(output, output.get_element_type()));
+        const auto follower =
+            Follower<ov::op::v0::Convert>::of(ov::op::v0::Convert(output, output.get_element_type()));
         set_affinity(*follower, affinity(*output.get_node()));
         // The model's output keeps its names.
         follower->set_friendly_name(output.get_node()->get_friendly_name() + "/output" +
@@ -132,63 +126,54 @@ class ReadingResults : public ReadingEnds {
     }
 };
 
-class Extensions {
-public:
-    Extensions() {
-        using namespace ov::op;
-        add<ReadingParameters, v0::Parameter>();
-        add<ReadingResults, v0::Result>();
-        add<ReadingEnds, v3::Assign, v6::Assign>();
-        add<ReadingOthers, v0::Constant, v3::ReadValue, v6::ReadValue, v8::If, v5::Loop,
-            v0::TensorIterator>();
-        // Opsets share most of their ops; the first entry of a type stays.
-#define _OPENVINO_OP_REG(Op, space) follow<space::Op>();
-#include <openvino/opsets/opset10_tbl.hpp>
-#include <openvino/opsets/opset11_tbl.hpp>
-#include <openvino/opsets/opset12_tbl.hpp>
-#include <openvino/opsets/opset13_tbl.hpp>
-#include <openvino/opsets/opset14_tbl.hpp>
-#include <openvino/opsets/opset15_tbl.hpp>
-#include <openvino/opsets/opset16_tbl.hpp>
-#include <openvino/opsets/opset1_tbl.hpp>
-#include <openvino/opsets/opset2_tbl.hpp>
-#include <openvino/opsets/opset3_tbl.hpp>
-#include <openvino/opsets/opset4_tbl.hpp>
-#include <openvino/opsets/opset5_tbl.hpp>
-#include <openvino/opsets/opset6_tbl.hpp>
-#include <openvino/opsets/opset7_tbl.hpp>
-#include <openvino/opsets/opset8_tbl.hpp>
-#include <openvino/opsets/opset9_tbl.hpp>
-#undef _OPENVINO_OP_REG
-    }
+template <class Kind, class... Ops>
+void add(std::vector<ov::Extension::Ptr>& extensions) {
+    (extensions.push_back(std::make_shared<Kind>(Ops::get_type_info_static())), ...);
+}
 
-    std::vector<ov::Extension::Ptr> all() const {
-        std::vector<ov::Extension::Ptr> extensions;
-        for (const auto& entry : m_of_type) extensions.push_back(entry.second);
-        return extensions;
-    }
+template <class... Ops>
+void add_followers(std::vector<ov::Extension::Ptr>& extensions) {
+    (extensions.push_back(
+         std::make_shared<ReadingFollowers>(Ops::get_type_info_static(), &Follower<Ops>::of)),
+     ...);
+}
 
-private:
-    template <class Kind, class... Ops>
-    void add() {
-        (m_of_type.emplace(Ops::get_type_info_static(), std::make_shared<Kind>(Ops::get_type_info_static())),
-         ...);
-    }
-
-    template <class Op>
-    void follow() {
-        const auto& type = Op::get_type_info_static();
-        if (m_of_type.count(type) != 0) return;
-        // If, Loop and TensorIterator cannot be copied; they have got their entries.
-        if constexpr (std::is_copy_constructible_v<Op>) {
-            m_of_type.emplace(type, std::make_shared<ReadingFollowers>(type, &Follower<Op>::of));
-        }
-    }
-
-    std::map<ov::DiscreteTypeInfo, ov::Extension::Ptr> m_of_type;
-};
+// OpenVINO looks at all extensions for each model that it reads, so there are only the types of which at
+// least one is near every other op, and those that models end with. No type is among them that Python knows
+// as a class of its own: it would take a follower for a plain Node.
+std::vector<ov::Extension::Ptr> all_extensions() {
+    using namespace ov::op;
+    std::vector<ov::Extension::Ptr> all;
+    add<ReadingParameters, v0::Parameter>(all);
+    add<ReadingResults, v0::Result>(all);
+    add<ReadingEnds, v3::Assign, v6::Assign>(all);
+    add_followers<v0::MatMul, v1::Convolution, v1::GroupConvolution, v1::ConvolutionBackpropData,
+                  v13::ScaledDotProductAttention, v5::LSTMSequence, v5::GRUSequence>(all);
+    add_followers<v1::Add, v1::Subtract, v1::Multiply, v1::Divide, v1::Power, v1::Maximum, v1::Minimum,
+                  v1::Equal, v1::Greater, v1::Less, v1::Select, v1::LogicalAnd, v1::LogicalNot, v0::Convert>(
+        all);
+    add_followers<v0::Relu, v0::PRelu, v0::Sigmoid, v0::Tanh, v0::Gelu, v7::Gelu, v4::Swish, v4::HSwish,
+                  v0::Clamp, v0::Exp, v0::Sqrt, v1::Softmax, v8::Softmax, v5::LogSoftmax, v0::FakeQuantize>(
+        all);
+    add_followers<v5::BatchNormInference, v6::MVN, v0::NormalizeL2, v1::MaxPool, v8::MaxPool, v14::MaxPool,
+                  v1::AvgPool, v14::AvgPool, v1::ReduceMean, v1::ReduceSum, v1::ReduceMax, v1::ReduceMin,
+                  v4::ReduceL2>(all);
+    add_followers<v1::Reshape, v1::Transpose, v0::Squeeze, v0::Unsqueeze, v0::Concat, v1::Split,
+                  v1::VariadicSplit, v8::Slice, v1::StridedSlice, v1::Gather, v7::Gather, v8::Gather, v1::Pad,
+                  v12::Pad, v3::Broadcast, v0::Tile, v0::DepthToSpace, v0::ShapeOf, v3::ShapeOf,
+                  v4::Interpolate, v11::Interpolate>(all);
+    add_followers<v3::TopK, v11::TopK, v9::NonMaxSuppression, v8::DetectionOutput>(all);
+    return all;
+}
 
 }  // namespace
+
+// They have no state, so all Cores share them.
+const std::vector<ov::Extension::Ptr>& extensions() {
+    static const auto all = all_extensions();
+    return all;
+}
+
 }  // namespace ov_autoplace
 
-OPENVINO_CREATE_EXTENSIONS(ov_autoplace::Extensions().all())
+OPENVINO_CREATE_EXTENSIONS(ov_autoplace::extensions())

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <openvino/op/util/assign_base.hpp>
 #include <openvino/op/util/op_types.hpp>
+#include <set>
 
 #include "gaps.hpp"
 #include "marks.hpp"
@@ -24,6 +25,12 @@ bool any_neighbour(const ov::Node& op, const Condition& holds) {
     return false;
 }
 
+// Types of followers; filled once, when OpenVINO loads the library.
+std::set<ov::DiscreteTypeInfo>& types() {
+    static std::set<ov::DiscreteTypeInfo> set;
+    return set;
+}
+
 }  // namespace
 
 bool FollowerBase::is_new(const ov::Node& op) {
@@ -33,6 +40,12 @@ bool FollowerBase::is_new(const ov::Node& op) {
                      ov::op::util::is_output(&op) || ov::is_type<ov::op::util::AssignBase>(&op);
     return !end && !is_one(op);
 }
+
+bool FollowerBase::was_added(const ov::Node& op) {
+    return !is_annotated(op) || (types().count(op.get_type_info()) != 0 && !is_one(op));
+}
+
+void FollowerBase::register_type(const ov::DiscreteTypeInfo& type) { types().insert(type); }
 
 void FollowerBase::after_validation(ov::Node& op) {
     // Somebody freed the model of its annotation.

@@ -10,10 +10,16 @@ class FollowerBase {
 public:
     static bool is_one(const ov::Node& op) { return dynamic_cast<const FollowerBase*>(&op) != nullptr; }
 
-    // Whether `op` may have been added after the model was read, or made anew by a transformation, which may have
-    // copied the annotation alone, both marks or none. Loops and the like count as new, because what lies behind
-    // them is seen through them only.
+    // Whether `op` may have been added after the model was read, or made anew by a transformation, which may
+    // have copied the annotation alone, both marks or none. Loops and the like count as new, because what
+    // lies behind them is seen through them only.
     static bool is_new(const ov::Node& op);
+
+    // Whether `op` certainly was.
+    static bool was_added(const ov::Node& op);
+
+    // Ops of this type are made as followers when an annotated model is read.
+    static void register_type(const ov::DiscreteTypeInfo& type);
 
 protected:
     // Ops may have been added, moved or given other shapes around `op`.

@@ -71,16 +71,18 @@ public:
         // What is left asks its readers, and where there are none with a device, whoever is near.
         for (bool changed = true; changed;) {
             changed = false;
-            for (auto op = m_order.rbegin(); op != m_order.rend(); ++op) changed |= take(**op, of_reader(**op));
+            for (auto op = m_order.rbegin(); op != m_order.rend(); ++op)
+                changed |= take(**op, of_reader(**op));
             for (auto* op : m_order) changed |= take(*op, of_producer(*op));
         }
     }
 
-    // Computes what is constant. HETERO would cut such a computation off the op that reads it where its device's
-    // part is cut elsewhere, and shapes that are handed over are not known when the parts are compiled.
+    // Computes what is constant. HETERO would cut such a computation off the op that reads it where its
+    // device's part is cut elsewhere, and shapes that are handed over are not known when the parts are
+    // compiled.
     void fold() {
         for (auto* op : m_order) {
-            if (!m_constants[op] || ov::op::util::is_constant(op)) continue;
+            if (!m_constants[op] || ov::op::util::is_constant(op) || !FollowerBase::was_added(*op)) continue;
             ov::OutputVector values(op->get_output_size());
             if (!op->constant_fold(values, op->input_values())) continue;
             for (size_t i = 0; i < values.size(); ++i) {

@@ -18,8 +18,8 @@ void fill_gaps_around(ov::Node& op);
 // `op`.
 void fill_gaps_after(const ov::Node& op);
 
-// The producers of `reader`, which counts as an op of `device`. Constant computations among them are replaced by
-// their values.
+// The producers of `reader`, which counts as an op of `device`. Constant computations among them are replaced
+// by their values.
 void fill_gaps_before(const ov::Node& reader, const std::string& device);
 
 }  // namespace ov_autoplace

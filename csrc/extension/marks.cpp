@@ -7,10 +7,10 @@
 namespace ov_autoplace {
 namespace {
 
-constexpr const char* annotation_key = "user_data:autoplace";
-constexpr const char* affinity_key = "affinity";
+const std::string annotation_key = "user_data:autoplace";
+const std::string affinity_key = "affinity";
 
-std::string text(const ov::Node& op, const char* key) {
+std::string text(const ov::Node& op, const std::string& key) {
     const auto& marks = op.get_rt_info();
     const auto found = marks.find(key);
     // A mark of another type is none of ours.

@@ -15,8 +15,8 @@ _NAME = "libov_autoplace_extension.so"
 def extension_path() -> str:
     """Absolute path of the library for ``core.add_extension``, ``benchmark_app -extensions`` and the like.
 
-    A program that has loaded it runs the files that ``ov-autoplace annotate`` writes on the devices they name,
-    under plain ``HETERO:...``. The library needs nothing but OpenVINO, in the version of this package.
+    A program that has loaded it runs the files that ``ov-autoplace annotate`` writes on the devices they
+    name, under plain ``HETERO:...``. The library needs nothing but OpenVINO, in the version of this package.
 
     Raises:
         VersionMismatchError: The library is not where the package was built.

@@ -156,3 +156,10 @@ def test_benchmark_app_runs_on_autoplace(cli: Command, small_ir: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "EXECUTION_DEVICES: ['XCPU', 'CPU']" in done.stdout
     assert "Median" in done.stdout
+
+
+def test_extension_prints_a_path_that_openvino_loads(cli: Command) -> None:
+    path = cli("extension").out.strip()
+
+    assert cli("extension", "--json").json() == {"extension": path}
+    ov.Core().add_extension(path)

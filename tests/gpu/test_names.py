@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from pathlib import Path
+
 import openvino as ov
 import pytest
 from gpu_models import encoder
 
+import ov_autoplace
 from ov_autoplace.devices.names import fingerprint, resolve_devices
 from ov_autoplace.errors import DeviceError
+from ov_autoplace.plugin.annotated_files import save_annotated
 
 
 def test_both_names_are_taken(core: ov.Core) -> None:
@@ -36,3 +42,23 @@ def test_a_model_is_placed_on_the_numbered_name(core: ov.Core) -> None:
     config = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PINS": {"query0": "GPU.0", "outer0": "CPU"}}
     compiled = core.compile_model(encoder(), "AUTOPLACE:GPU.0,CPU", config)
     assert set(compiled.get_property("EXECUTION_DEVICES")) == {"GPU.0", "CPU"}
+
+
+@pytest.mark.parametrize("names", [("GPU",), ("GPU.0",), ("GPU", "GPU.0")])
+def test_the_library_for_other_programs_takes_both_names_for_one_device(
+    core: ov.Core, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    model = encoder()
+    pins = {"query0": "GPU", "outer0": "CPU"}
+    placement = ov_autoplace.place(model, ["GPU", "CPU"], mode="ZERO_SHOT", pins=pins, core=core)
+    file = save_annotated(model, placement, tmp_path, "net").model
+    others = itertools.cycle(names)
+    file.write_text(re.sub('(?<=autoplace" value=)"GPU"', lambda _: f'"{next(others)}"', file.read_text()))
+
+    program = ov.Core()
+    program.add_extension(ov_autoplace.extension_path())
+    compiled = program.compile_model(file, "HETERO:GPU,CPU")
+
+    assert set(compiled.get_property("EXECUTION_DEVICES")) == {"GPU", "CPU"}
+    expected = ov_autoplace.count_subgraphs(model, placement)
+    assert compiled.get_property("HETERO_NUMBER_OF_SUBMODELS") == expected > 1

@@ -1,5 +1,5 @@
 """
-C++ core of ov_autoplace: simulator, HETERO's partition rules, graph helpers, flows, profiler.
+C++ core of ov_autoplace: simulators, HETERO's partition rules, graph helpers, flows, profiler.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +25,29 @@ class Breakdown:
     def device_seconds(
         self,
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
-        """Op and launch seconds of each device, ``float64[D]``."""
+        """How long each device is busy, ``float64[D]``."""
 
     @property
     def subgraph_of(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)]:
-        """Subgraph of each group (of its first op), ``int32[G]``."""
+        """
+        Subgraph of each group (of its first op), ``int32[G]``; -1 = it is in no submodel.
+        """
+
+    @property
+    def lane_of(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)]:
+        """Device or lane of each of S subgraphs, ``int32[S]``."""
+
+    @property
+    def start_seconds(
+        self,
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """When each subgraph is launched, ``float64[S]``."""
+
+    @property
+    def finish_seconds(
+        self,
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """When each subgraph has finished, ``float64[S]``."""
 
 class Simulator:
     """An immutable copy of a cost table, prepared for simulating placements."""
@@ -82,6 +100,99 @@ class Simulator:
 
         Raises:
             ValueError: The arrays do not fit together, or nodes are not in topological order.
+        """
+
+    @property
+    def groups(self) -> int: ...
+    @property
+    def devices(self) -> int: ...
+    def simulate(
+        self,
+        assignment: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        limit_seconds: float = float("inf"),
+    ) -> float:
+        """
+        Seconds of one inference when group g runs on device ``assignment[g]`` (``int32[G]``).
+
+        An answer above ``limit_seconds`` may be a lower bound only, found sooner.
+        """
+
+    def simulate_batch(
+        self,
+        assignments: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        threads: int = 0,
+        limit_seconds: float = float("inf"),
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+        """
+        Seconds of each of B assignments (``int32[B, G]``), ``float64[B]``; ``threads`` 0 = one per core.
+
+        Answers above ``limit_seconds`` may be lower bounds only, found sooner.
+        """
+
+    def breakdown(
+        self,
+        assignment: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> Breakdown:
+        """The parts of one placement's latency."""
+
+class OverlapSimulator:
+    """
+    An immutable copy of a cost table, prepared for simulating placements on lanes that work at once.
+    """
+
+    def __init__(
+        self,
+        op_seconds: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        piece_of: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        runs: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        tensor_producer: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tensor_bytes: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tensor_offsets: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tensor_consumers: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        node_group: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        links: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        transfer_latency: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        transfer_seconds_per_byte: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        launch_seconds: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        lane_device: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        mix_seconds: float,
+        corun_factor: float,
+    ) -> None:
+        """
+        The arrays of a ``CostTable``, and of its ``SubmodelParts``.
+
+        Raises:
+            ValueError: The arrays do not fit together, or pieces are not in topological order.
         """
 
     @property

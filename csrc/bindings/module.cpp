@@ -4,6 +4,7 @@
 namespace nb = nanobind;
 
 void init_schedule(nb::module_& m);
+void init_overlap(nb::module_& m);
 void init_partition(nb::module_& m);
 void init_graph_tools(nb::module_& m);
 void init_max_flow(nb::module_& m);
@@ -12,8 +13,9 @@ void init_subset_sweep(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() =
-        "C++ core of ov_autoplace: simulator, HETERO's partition rules, graph helpers, flows, profiler.";
+        "C++ core of ov_autoplace: simulators, HETERO's partition rules, graph helpers, flows, profiler.";
     init_schedule(m);
+    init_overlap(m);
     init_partition(m);
     init_graph_tools(m);
     init_max_flow(m);

@@ -1,19 +1,13 @@
 #include "ov_autoplace/schedule.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <system_error>
-#include <thread>
 
 namespace ov_autoplace {
 namespace {
-
-// Assignments that a thread takes at a time: enough to make the shared counter free.
-constexpr std::size_t batch_slice = 16;
 
 void check_size(std::size_t found, std::size_t expected, const char* name) {
     if (found == expected) return;
@@ -180,6 +174,7 @@ double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, 
         }
     }
     if (breakdown) {
+        breakdown->latency_seconds = ops + launches + transfers;
         breakdown->op_seconds = ops;
         breakdown->launch_seconds = launches;
         breakdown->transfer_seconds = transfers;
@@ -187,11 +182,77 @@ double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, 
     return ops + launches + transfers;
 }
 
+// When each subgraph runs, after seconds(): one after the other, producers first, each after what is sent to
+// it.
+void Simulator::lay_out(const std::int32_t* assignment, Workspace& workspace, Breakdown& result) const {
+    const std::int32_t count = result.subgraphs;
+    const auto number = [&](std::int32_t node) {
+        return workspace.last_seen[workspace.partitioner.roots()[node]];
+    };
+    std::vector<double> works(count), receives(count);
+    result.lane_of.resize(count);
+    for (std::int32_t node = 0; node < m_graph.size(); ++node) {
+        if (m_graph.kinds[node] == NodeKind::constant) continue;
+        result.lane_of[number(node)] = workspace.devices[node];
+        works[number(node)] = m_costs.launch_seconds[workspace.devices[node]];
+    }
+    for (std::int32_t g = 0; g < m_costs.groups; ++g) {
+        // A group of constants that runs nowhere still costs what the table says.
+        const std::int32_t subgraph = std::min(result.subgraph_of[g], count - 1);
+        if (subgraph < 0) continue;
+        works[subgraph] += m_costs.op_seconds[static_cast<std::size_t>(g) * m_costs.devices + assignment[g]];
+    }
+    std::vector<std::pair<std::int32_t, std::int32_t>> sends;
+    std::vector<std::int32_t> received(count, -1);  // the tensor that each subgraph received last
+    double now = 0;
+    for (const std::int32_t t : m_moving) {
+        const std::int32_t producer = m_costs.tensor_producer[t], from = number(producer);
+        for (std::int32_t e = m_costs.tensor_offsets[t]; e < m_costs.tensor_offsets[t + 1]; ++e) {
+            const std::int32_t consumer = m_costs.tensor_consumers[e], to = number(consumer);
+            if (from == to || received[to] == t) continue;
+            received[to] = t;
+            sends.emplace_back(from, to);
+            const std::int32_t pair =
+                workspace.devices[producer] * m_costs.devices + workspace.devices[consumer];
+            receives[to] += m_costs.transfer_latency[pair] +
+                            m_costs.transfer_seconds_per_byte[pair] * m_costs.tensor_bytes[t];
+        }
+    }
+    if (std::adjacent_find(result.lane_of.begin(), result.lane_of.end(), std::not_equal_to<>()) !=
+        result.lane_of.end()) {
+        now += m_costs.mix_seconds;
+    }
+    std::sort(sends.begin(), sends.end());
+    std::vector<std::int32_t> waits(count);
+    for (const auto& send : sends) ++waits[send.second];
+    // The lowest number first of those that wait for none.
+    std::vector<std::int32_t> ready;
+    for (std::int32_t s = count - 1; s >= 0; --s) {
+        if (waits[s] == 0) ready.push_back(s);
+    }
+    std::make_heap(ready.begin(), ready.end(), std::greater<>());
+    result.start_seconds.resize(count);
+    result.finish_seconds.resize(count);
+    while (!ready.empty()) {
+        std::pop_heap(ready.begin(), ready.end(), std::greater<>());
+        const std::int32_t s = ready.back();
+        ready.pop_back();
+        result.start_seconds[s] = now += receives[s];
+        result.finish_seconds[s] = now += works[s];
+        for (auto send = std::lower_bound(sends.begin(), sends.end(), std::make_pair(s, 0));
+             send != sends.end() && send->first == s; ++send) {
+            if (--waits[send->second] > 0) continue;
+            ready.push_back(send->second);
+            std::push_heap(ready.begin(), ready.end(), std::greater<>());
+        }
+    }
+}
+
 double Simulator::simulate(const std::int32_t* assignment, double limit) const {
     check(assignment);
     std::unique_ptr<Workspace> workspace = take_workspace();
     const double latency = evaluate(assignment, *workspace, limit, nullptr);
-    return_workspace(std::move(workspace));
+    m_idle.give_back(std::move(workspace));
     return latency;
 }
 
@@ -202,66 +263,28 @@ Breakdown Simulator::breakdown(const std::int32_t* assignment) const {
     result.subgraph_of.resize(m_costs.groups);
     std::unique_ptr<Workspace> workspace = take_workspace();
     evaluate(assignment, *workspace, no_limit, &result);
-    return_workspace(std::move(workspace));
+    lay_out(assignment, *workspace, result);
+    m_idle.give_back(std::move(workspace));
     return result;
 }
 
 void Simulator::simulate_batch(const std::int32_t* assignments, std::size_t count, std::int32_t threads,
                                double* latencies, double limit) const {
-    if (threads < 0) throw std::invalid_argument("threads is negative: " + std::to_string(threads));
     const auto groups = static_cast<std::size_t>(m_costs.groups);
     for (std::size_t i = 0; i < count; ++i) check(assignments + i * groups);
-
-    std::atomic<std::size_t> next{0};
-    std::exception_ptr failure;
-    std::mutex failing;
-    const auto work = [&]() noexcept {
-        try {
-            std::unique_ptr<Workspace> workspace = take_workspace();
-            for (std::size_t begin = next.fetch_add(batch_slice); begin < count;
-                 begin = next.fetch_add(batch_slice)) {
-                for (std::size_t i = begin; i < std::min(begin + batch_slice, count); ++i) {
-                    latencies[i] = evaluate(assignments + i * groups, *workspace, limit, nullptr);
-                }
+    in_slices(count, threads, [&](const auto& take) {
+        std::unique_ptr<Workspace> workspace = take_workspace();
+        for (std::size_t begin, end; take(begin, end);) {
+            for (std::size_t i = begin; i < end; ++i) {
+                latencies[i] = evaluate(assignments + i * groups, *workspace, limit, nullptr);
             }
-            return_workspace(std::move(workspace));
-        } catch (...) {
-            const std::lock_guard lock(failing);
-            failure = std::current_exception();
-            next = count;
         }
-    };
-    // More threads than cores would only take memory.
-    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-    const std::size_t wanted = threads > 0 ? std::min<std::size_t>(threads, cores) : cores;
-    const std::size_t helpers = std::min(wanted, (count + batch_slice - 1) / batch_slice);
-    std::vector<std::thread> pool;
-    pool.reserve(helpers);
-    try {
-        for (std::size_t i = 1; i < helpers; ++i) pool.emplace_back(work);
-    } catch (const std::system_error&) {
-        // No more threads to be had: those that started, and this one, do the work.
-    }
-    work();
-    for (std::thread& thread : pool) thread.join();
-    if (failure) std::rethrow_exception(failure);
+        m_idle.give_back(std::move(workspace));
+    });
 }
 
 std::unique_ptr<Simulator::Workspace> Simulator::take_workspace() const {
-    {
-        const std::lock_guard lock(m_mutex);
-        if (!m_idle.empty()) {
-            std::unique_ptr<Workspace> workspace = std::move(m_idle.back());
-            m_idle.pop_back();
-            return workspace;
-        }
-    }
-    return std::make_unique<Workspace>(m_graph);
-}
-
-void Simulator::return_workspace(std::unique_ptr<Workspace> workspace) const {
-    const std::lock_guard lock(m_mutex);
-    m_idle.push_back(std::move(workspace));
+    return m_idle.take([&] { return std::make_unique<Workspace>(m_graph); });
 }
 
 }  // namespace ov_autoplace

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-__all__ = ["is_unicode", "nearest", "parse_json", "printable", "printable_json"]
+__all__ = ["is_unicode", "nearest", "parse_json", "printable", "printable_json", "unknown_name"]
 
 # Control characters (C0 but tab and line feed, DEL, C1), what turns the direction of writing, and lone halves
 # of surrogate pairs, which no encoding can write.
@@ -39,6 +39,14 @@ def nearest(name: str, known: Sequence[str], cutoff: float = 0.4) -> str | None:
         cutoff: How similar, between 0 (anything) and 1 (equal).
     """
     return next(iter(get_close_matches(name, known, n=1, cutoff=cutoff)), None)
+
+
+def unknown_name(what: str, value: object, known: Iterable[str]) -> str:
+    """The sentence for a name that is none of those known, with the nearest of them."""
+    names = list(known)
+    near = nearest(str(value), names)
+    hint = f"did you mean {near!r}? " if near else ""
+    return f"unknown {what} {value!r}; {hint}valid: {', '.join(names)}"
 
 
 def is_unicode(text: str) -> bool:

@@ -41,6 +41,11 @@ class CostTable:
         launch_seconds: Fixed seconds per subgraph, ``float64[D]``.
         mix_seconds: Fixed seconds that a placement on more than one device pays once: a device that idles
             while another works has to wake up for its next subgraph.
+        lane_devices: Device behind each column, length D, where columns are lanes: several lanes of one
+            device share its memory and work at once under the objective ``overlap`` (``cost/lanes.py``).
+            ``None`` = each column is a device.
+        corun_factor: How much longer all work takes while two or more columns compute at once, 1 or more;
+            of the objective ``overlap`` alone.
         memory_bytes: Weights and results that a group keeps on its device, ``float64[G]``.
         result_bytes: The part of ``memory_bytes`` that are results, ``float64[G]``: memory that is free
             again once the last reader has run, and taken on reading devices too (``cost/liveness.py``).
@@ -81,6 +86,8 @@ class CostTable:
     output_shapes: tuple[tuple[int, ...], ...] | None = None
     result_bytes: FloatArray | None = None
     mix_seconds: float = 0.0
+    lane_devices: tuple[str, ...] | None = None
+    corun_factor: float = 1.0
 
     def __post_init__(self) -> None:
         for field, array in _checked_arrays(self).items():
@@ -99,6 +106,12 @@ class CostTable:
     def num_devices(self) -> int:
         """Number of devices, D."""
         return len(self.devices)
+
+    @cached_property
+    def device_of(self) -> IntArray:
+        """First column of each column's device, ``int32[D]``: equal for lanes that share memory."""
+        names = self.devices if self.lane_devices is None else self.lane_devices
+        return frozen_array([names.index(name) for name in names], np.int32)
 
     @cached_property
     def supported(self) -> BoolArray:
@@ -148,6 +161,13 @@ def _check_table(table: CostTable) -> None:
         raise CostTableError("a cost table needs at least one device")
     if not (np.isfinite(table.mix_seconds) and table.mix_seconds >= 0):
         raise CostTableError(f"mix_seconds is {table.mix_seconds}; it must be finite and 0 or more")
+    if not (np.isfinite(table.corun_factor) and table.corun_factor >= 1):
+        raise CostTableError(f"corun_factor is {table.corun_factor}; it must be finite and 1 or more")
+    if table.lane_devices is not None and len(table.lane_devices) != len(table.devices):
+        raise CostTableError(
+            f"lane_devices must name one device per column ({len(table.devices)}), "
+            f"not {len(table.lane_devices)}"
+        )
     _unique("device names", table.devices)
     _unique("group names", table.names)
     for field in ("op_types", "output_shapes", "members"):

@@ -3,10 +3,12 @@
 Schema (version 1)::
 
     {"schema": "ov-autoplace/cost-table", "version": 1, "source": "profiled",
-     "devices": [{"name": str, "launch_seconds": number, "memory_capacity": number | null}, ...],
+     "devices": [{"name": str, "launch_seconds": number, "memory_capacity": number | null,
+                  "lane_of": str?}, ...],                    the device, where the name is that of a lane
      "transfer_latency": [[seconds, ...], ...],              D x D, from row to column
      "transfer_seconds_per_byte": [[seconds, ...], ...],     D x D
      "mix_seconds": number?,                                 0 where it is missing
+     "corun_factor": number?,                                1 where it is missing
      "groups": [{"name": str, "op_seconds": [number | null, ...], "memory_bytes": number,
                  "result_bytes": number?, "op_type": str?, "output_shape": [int, ...]?, "colocation": int?,
                  "members": [str, ...]?}, ...],
@@ -19,8 +21,8 @@ Schema (version 1)::
 
 A null is an infinity: of ``op_seconds`` "cannot run there", of ``memory_capacity`` "not limited".
 ``result_bytes``, ``op_type``, ``output_shape``, ``colocation`` and ``members`` are given for every group or
-for none. Sizes follow from the lists themselves, so a file cannot ask for more memory than its own length.
-Numbers survive bit by bit.
+for none, ``lane_of`` for every device or for none. Sizes follow from the lists themselves, so a file cannot
+ask for more memory than its own length. Numbers survive bit by bit.
 """
 
 from __future__ import annotations
@@ -65,6 +67,7 @@ def save_table(table: CostTable, path: str | Path) -> None:
         "transfer_latency": table.transfer_latency.tolist(),
         "transfer_seconds_per_byte": table.transfer_seconds_per_byte.tolist(),
         "mix_seconds": table.mix_seconds,
+        "corun_factor": table.corun_factor,
     }
     sections = {"devices": _devices(table), "groups": _groups(table), "tensors": _tensors(table)}
     parts = [f"{json.dumps(key)}: {_dumps(value)}" for key, value in head.items()]
@@ -107,6 +110,8 @@ def load_table(path: str | Path) -> CostTable:
             transfer_seconds_per_byte=_array(top.matrix("transfer_seconds_per_byte", D, D), np.float64),
             launch_seconds=_array([device.number("launch_seconds") for device in devices], np.float64),
             mix_seconds=top.number("mix_seconds") if "mix_seconds" in top else 0.0,
+            corun_factor=top.number("corun_factor") if "corun_factor" in top else 1.0,
+            lane_devices=_on_all(devices, "lane_of", lambda d: d.text("lane_of")),
             memory_bytes=_array([group.number("memory_bytes") for group in groups], np.float64),
             memory_capacity=_array(
                 [device.number("memory_capacity", null=math.inf) for device in devices], np.float64
@@ -125,11 +130,12 @@ def load_table(path: str | Path) -> CostTable:
 
 def _devices(table: CostTable) -> Iterable[dict[str, Any]]:
     for d, name in enumerate(table.devices):
-        yield {
+        device = {
             "name": name,
             "launch_seconds": float(table.launch_seconds[d]),
             "memory_capacity": _or_null(float(table.memory_capacity[d])),
         }
+        yield device if table.lane_devices is None else device | {"lane_of": table.lane_devices[d]}
 
 
 def _groups(table: CostTable) -> Iterable[dict[str, Any]]:
@@ -195,11 +201,11 @@ def _read_wiring(record: Record) -> Wiring:
     )
 
 
-def _on_all(groups: list[Record], key: str, read: Callable[[Record], _Field]) -> tuple[_Field, ...] | None:
-    """The field ``key`` of every group, or ``None`` when no group has it."""
-    if not any(key in group for group in groups):
+def _on_all(records: list[Record], key: str, read: Callable[[Record], _Field]) -> tuple[_Field, ...] | None:
+    """The field ``key`` of every record, or ``None`` when none has it."""
+    if not any(key in record for record in records):
         return None
-    return tuple(read(group) for group in groups)
+    return tuple(read(record) for record in records)
 
 
 def _array(values: Sequence[Any], dtype: DTypeLike) -> NDArray[Any]:

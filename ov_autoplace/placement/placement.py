@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ov_autoplace._base.arrays import IntArray, frozen_array
+from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace._base.files import read_json, write_text_atomically
 from ov_autoplace._base.text import is_unicode
 from ov_autoplace.devices.widths import Width
@@ -150,15 +150,22 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """What a placement costs on a cost table.
+    """What a placement costs on a cost table: S subgraphs (on lanes: submodels), and when they run.
 
     Attributes:
         latency_seconds: Time of one inference.
-        subgraphs: Number of subgraphs that HETERO would compile.
-        device_seconds: Busy time of each device, in order of the table's devices.
-        memory_bytes: The most bytes that each device holds at once: weights, and results alive together.
-        transfer_seconds: Time spent in transfers.
-        subgraph_of: Subgraph of each group, ``int32[G]``, numbered in order of first appearance.
+        subgraphs: Number of subgraphs that HETERO would compile, or of submodels, S.
+        device_seconds: Busy time of each device or lane, in order of the table's devices.
+        memory_bytes: The most bytes that each device or lane holds at once: weights, and results that live
+            together.
+        transfer_seconds: Time spent in transfers, whoever else works meanwhile.
+        subgraph_of: Subgraph of each group, ``int32[G]``, numbered in order of first appearance. A group of
+            constants that HETERO copies to their readers has a number of its own; under ``overlap``, inputs,
+            constants and outputs alone have -1.
+        lane_of: Where each subgraph runs, ``int32[S]``: an index into the table's devices.
+        start_seconds, finish_seconds: From the launch of each subgraph to its end, ``float64[S]``, in seconds
+            from the start of the request. All three are empty where the placement cannot run under
+            ``overlap``.
     """
 
     latency_seconds: float
@@ -167,3 +174,6 @@ class Schedule:
     memory_bytes: tuple[float, ...]
     transfer_seconds: float
     subgraph_of: IntArray
+    lane_of: IntArray
+    start_seconds: FloatArray
+    finish_seconds: FloatArray

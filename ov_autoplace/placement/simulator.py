@@ -1,6 +1,6 @@
-"""What a placement costs: the ``hetero`` objective, evaluated by the C++ core.
+"""What a placement costs, by one of two objectives, evaluated by the C++ core.
 
-HETERO runs the subgraphs of one request strictly one after another, so
+``hetero``: HETERO runs the subgraphs of one request strictly one after another, so
 
     latency = sum of op seconds + one launch per subgraph + one transfer per tensor and receiving subgraph
 
@@ -9,10 +9,27 @@ transfer_seconds_per_byte[p, q] * b`` seconds. Which groups share a subgraph fol
 (:mod:`ov_autoplace.placement.partition`) on the ops of the model that the table was made from, or on the
 groups themselves where the table knows no ops. A constant is never transferred, but it takes part in those
 rules like any op.
+
+``overlap``: the columns of the table are lanes (:mod:`ov_autoplace.cost.lanes`) or devices that work at once,
+and
+
+    latency = makespan of a list schedule of the submodels
+
+A lane that is free takes, of its submodels whose inputs have arrived, the one with the longest way to the end
+of the model (Graham 1969; the way is the upward rank of Topcuoglu et al. 2002). A tensor that another lane
+reads arrives there, once, a transfer after its submodel has finished; on its own lane it is there at once.
+While two lanes compute, work takes ``corun_factor`` as long; ``mix_seconds`` pass before a placement on more
+than one device begins.
+
+Two groups of a lane share a submodel if the same groups of other lanes wait for them and they wait for the
+same groups of other lanes: a finer cut is worth nothing. Of these submodels, neighbours on a lane become one
+where nobody starts later for it, and if still coarser ones (as many transfers on the longest way to them, and
+as many on the longest way from them) are faster, these are taken.
 """
 
 from __future__ import annotations
 
+from typing import TypeAlias, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,67 +37,123 @@ from numpy.typing import ArrayLike, NDArray
 
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array, offsets_of
+from ov_autoplace._base.text import unknown_name
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.wiring import CONSTANT, GROUP, PARAMETER, Wiring
 from ov_autoplace.errors import CostTableError, OptionError, PlacementError
 from ov_autoplace.placement.placement import Placement, Schedule
+from ov_autoplace.placement.submodels import SubmodelParts, submodel_parts
 
-__all__ = ["simulate", "simulate_batch", "simulator_of", "wiring_of_groups"]
+__all__ = ["OBJECTIVES", "parts_of", "simulate", "simulate_batch", "simulator_of", "wiring_of_groups"]
 
 _MOST_THREADS = 1_000  # the core takes one per processor core at most
 
-_simulators: WeakKeyDictionary[CostTable, _core.Simulator] = WeakKeyDictionary()
+OBJECTIVES = ("hetero", "overlap")
+"""What a latency can be of: HETERO's turns, or lanes and devices that work at once."""
+
+_Simulator: TypeAlias = _core.Simulator | _core.OverlapSimulator
+
+_simulators: dict[str, WeakKeyDictionary[CostTable, _Simulator]] = {
+    objective: WeakKeyDictionary() for objective in OBJECTIVES
+}
+_parts: WeakKeyDictionary[CostTable, SubmodelParts] = WeakKeyDictionary()
 
 
-def simulator_of(table: CostTable) -> _core.Simulator:
-    """The C++ copy of a cost table, made once and kept as long as the table.
+@overload
+def simulator_of(table: CostTable) -> _core.Simulator: ...
+
+
+@overload
+def simulator_of(table: CostTable, objective: str) -> _Simulator: ...
+
+
+def simulator_of(table: CostTable, objective: str = "hetero") -> _Simulator:
+    """The C++ copy of a cost table for one objective, made once and kept as long as the table.
 
     Raises:
         CostTableError: The table's arrays do not fit together.
+        OptionError: There is no such objective.
     """
-    simulator = _simulators.get(table)
+    if objective not in OBJECTIVES:
+        raise OptionError(unknown_name("objective", objective, OBJECTIVES))
+    simulator = _simulators[objective].get(table)
     if simulator is None:
         try:
-            wiring = table.wiring or wiring_of_groups(table)
-            simulator = _simulators[table] = _core.Simulator(
-                table.op_seconds,
-                wiring.node_group,
-                wiring.node_kind,
-                wiring.tensor_producer,
-                wiring.tensor_bytes,
-                wiring.tensor_offsets,
-                wiring.tensor_consumers,
-                np.ascontiguousarray(wiring.bonds[:, 0]),
-                np.ascontiguousarray(wiring.bonds[:, 1]),
-                wiring.links,
-                table.transfer_latency,
-                table.transfer_seconds_per_byte,
-                table.launch_seconds,
-                table.mix_seconds,
-            )
+            simulator = _overlapping(table) if objective == "overlap" else _in_turns(table)
         except (TypeError, ValueError) as cause:
             raise CostTableError(f"the cost table is not consistent: {cause}") from cause
+        _simulators[objective][table] = simulator
     return simulator
 
 
-def simulate(table: CostTable, placement: Placement | ArrayLike) -> Schedule:
+def parts_of(table: CostTable) -> SubmodelParts:
+    """What the objective ``overlap`` cuts into submodels, made once and kept as long as the table."""
+    if table not in _parts:
+        _parts[table] = submodel_parts(table, table.wiring or wiring_of_groups(table))
+    return _parts[table]
+
+
+def _in_turns(table: CostTable) -> _core.Simulator:
+    wiring = table.wiring or wiring_of_groups(table)
+    return _core.Simulator(
+        table.op_seconds,
+        wiring.node_group,
+        wiring.node_kind,
+        wiring.tensor_producer,
+        wiring.tensor_bytes,
+        wiring.tensor_offsets,
+        wiring.tensor_consumers,
+        np.ascontiguousarray(wiring.bonds[:, 0]),
+        np.ascontiguousarray(wiring.bonds[:, 1]),
+        wiring.links,
+        table.transfer_latency,
+        table.transfer_seconds_per_byte,
+        table.launch_seconds,
+        table.mix_seconds,
+    )
+
+
+def _overlapping(table: CostTable) -> _core.OverlapSimulator:
+    parts, wiring = parts_of(table), table.wiring or wiring_of_groups(table)
+    return _core.OverlapSimulator(
+        table.op_seconds,
+        parts.piece_of,
+        parts.runs.astype(np.uint8),
+        parts.producer,
+        parts.tensor_bytes,
+        parts.offsets,
+        parts.consumers,
+        wiring.node_group,
+        wiring.links,
+        table.transfer_latency,
+        table.transfer_seconds_per_byte,
+        table.launch_seconds,
+        table.device_of,
+        table.mix_seconds,
+        table.corun_factor,
+    )
+
+
+def simulate(table: CostTable, placement: Placement | ArrayLike, objective: str = "hetero") -> Schedule:
     """Simulate one placement.
 
     Args:
         table: Costs of G groups on D devices.
         placement: A placement of the table's groups or of their ops, or a device index per group, ``int[G]``.
+        objective: ``hetero`` or ``overlap``, see :mod:`ov_autoplace.placement.simulator`.
 
     Returns:
         The schedule; its latency is ``inf`` when a group is placed where it cannot run, or when HETERO would
-        cut what must stay in one subgraph (:attr:`Wiring.bonds`).
+        cut, or the placement parts, what must stay in one subgraph (:attr:`Wiring.bonds`).
 
     Raises:
+        OptionError: There is no such objective.
         PlacementError: The placement does not fit the table.
         CostTableError: The table's arrays do not fit together.
     """
     assignment = _assignment_of(table, placement)
-    parts = simulator_of(table).breakdown(assignment)
+    parts = simulator_of(table, objective).breakdown(assignment)
     memory = held_bytes(table, assignment)
     return Schedule(
         latency_seconds=parts.latency_seconds,
@@ -89,6 +162,9 @@ def simulate(table: CostTable, placement: Placement | ArrayLike) -> Schedule:
         memory_bytes=tuple(memory.tolist()),
         transfer_seconds=parts.transfer_seconds,
         subgraph_of=frozen_array(parts.subgraph_of, np.int32),
+        lane_of=frozen_array(parts.lane_of, np.int32),
+        start_seconds=frozen_array(parts.start_seconds, np.float64),
+        finish_seconds=frozen_array(parts.finish_seconds, np.float64),
     )
 
 
@@ -97,6 +173,7 @@ def simulate_batch(
     assignments: ArrayLike,
     threads: int = 0,
     limit_seconds: float = np.inf,
+    objective: str = "hetero",
 ) -> FloatArray:
     """Simulate many placements at once on several cores, without holding the GIL.
 
@@ -106,13 +183,14 @@ def simulate_batch(
         threads: Number of threads; 0 takes one per core, which is also the most.
         limit_seconds: Placements that are slower than this are of no interest: their subgraphs are cut only
             until that is proven.
+        objective: ``hetero`` or ``overlap``.
 
     Returns:
         Seconds of one inference of each placement, ``float64[B]``; ``inf`` = cannot run. A value above
         ``limit_seconds`` may be a lower bound.
 
     Raises:
-        OptionError: ``threads`` is negative.
+        OptionError: ``threads`` is negative, or there is no such objective.
         PlacementError: The assignments do not fit the table.
         CostTableError: The table's arrays do not fit together.
     """
@@ -121,7 +199,7 @@ def simulate_batch(
     rows = _device_indices(assignments)
     if rows.ndim != 2 or rows.shape[1] != len(table):
         raise PlacementError(f"assignments must be int[B, {len(table)}], not {rows.dtype}{list(rows.shape)}")
-    simulator = simulator_of(table)
+    simulator = simulator_of(table, objective)
     try:
         return simulator.simulate_batch(rows, min(threads, _MOST_THREADS), limit_seconds)
     except ValueError as cause:

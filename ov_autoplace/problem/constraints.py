@@ -38,14 +38,17 @@ class Constraints:
         table: CostTable,
         memory_limits: Mapping[str, float] | None = None,
         pins: Mapping[str, str] | None = None,
+        piece_of: IntArray | None = None,
     ) -> Constraints:
         """Gather the constraints of a table and of its user.
 
         Args:
             table: The cost table.
-            memory_limits: Bytes by device name; the smaller of this and the table's own capacity holds.
-            pins: Device by name pattern (``fnmatch``), matched against the names of groups and of ops;
-                a later pattern overrides an earlier one.
+            memory_limits: Bytes by device name; the smaller of this and the table's own capacity holds. The
+                lanes of a device share what it has.
+            pins: Device or lane by name pattern (``fnmatch``), matched against the names of groups and of
+                ops; a later pattern overrides an earlier one.
+            piece_of: Groups with equal numbers share a device too, ``int32[G]``.
 
         Raises:
             OptionError: A limit or a pin names an unknown device, a limit is not a size, or a pattern
@@ -54,17 +57,18 @@ class Constraints:
         """
         capacity = np.array(table.memory_capacity, dtype=np.float64)
         for device, limit in (memory_limits or {}).items():
-            d = _device_index(table, device, "memory limit")
+            columns = _columns(table, device, "memory limit")
             if not limit >= 0:
                 raise OptionError(f"the memory limit of {device} is {limit!r}; give a number of bytes")
-            capacity[d] = min(capacity[d], float(limit))
+            shared = np.isin(table.device_of, table.device_of[columns])
+            capacity[shared] = np.minimum(capacity[shared], float(limit))
         allowed = table.supported
         unrunnable = np.flatnonzero(~allowed.any(axis=1))
         if len(unrunnable):
             raise PlacementError(
                 f"group {table.names[unrunnable[0]]!r} can run on none of {', '.join(table.devices)}"
             )
-        unit_of = _units(table)
+        unit_of = _units(table, piece_of)
         if pins:
             allowed = _pinned(table, pins)
         _check_units(table, allowed, unit_of)
@@ -75,19 +79,28 @@ class Constraints:
         )
 
 
-def _device_index(table: CostTable, device: str, what: str) -> int:
-    if device not in table.devices:
-        near = nearest(device, table.devices)
+def _columns(table: CostTable, device: str, what: str) -> IntArray:
+    """The column of a device or lane, or those of all lanes of a device, ``int32[n]``."""
+    owners = table.devices if table.lane_devices is None else table.lane_devices
+    found = [
+        d
+        for d, (name, owner) in enumerate(zip(table.devices, owners, strict=True))
+        if device in (name, owner)
+    ]
+    if not found:
+        known = list(dict.fromkeys([*table.devices, *owners]))
+        near = nearest(device, known)
         hint = f"; did you mean {near!r}?" if near else ""
-        raise OptionError(f"a {what} names {device!r}, but the devices are {', '.join(table.devices)}{hint}")
-    return table.devices.index(device)
+        raise OptionError(f"a {what} names {device!r}, but the devices are {', '.join(known)}{hint}")
+    return np.array(found, dtype=np.int32)
 
 
 def _pinned(table: CostTable, pins: Mapping[str, str]) -> BoolArray:
-    """Supported devices per group, narrowed to the pinned one where a pattern matches."""
-    pinned_to = np.full(len(table), -1, dtype=np.int32)
+    """Supported devices per group, narrowed to the pinned ones where a pattern matches."""
+    pinned_to: list[str | None] = [None] * len(table)
+    only = np.ones_like(table.supported)
     for pattern, device in pins.items():
-        d = _device_index(table, device, "pin")
+        columns = _columns(table, device, "pin")
         match = re.compile(translate(pattern)).match
         hits = [
             g
@@ -96,26 +109,27 @@ def _pinned(table: CostTable, pins: Mapping[str, str]) -> BoolArray:
         ]
         if not hits:
             raise OptionError(f"the pin {pattern!r} matches no op; patterns are matched with fnmatch")
-        pinned_to[hits] = d
-    is_pinned = pinned_to >= 0
-    only = pinned_to[:, None] == np.arange(table.num_devices)
-    allowed: BoolArray = table.supported & (only | ~is_pinned[:, None])
+        only[hits] = np.isin(np.arange(table.num_devices), columns)
+        for g in hits:
+            pinned_to[g] = device
+    allowed: BoolArray = table.supported & only
     for g in np.flatnonzero(~allowed.any(axis=1))[:1]:
-        device = table.devices[pinned_to[g]]
-        raise PlacementError(f"group {table.names[g]!r} is pinned to {device}, which cannot run it")
+        raise PlacementError(f"group {table.names[g]!r} is pinned to {pinned_to[g]}, which cannot run it")
     return allowed
 
 
-def _units(table: CostTable) -> IntArray:
+def _units(table: CostTable, piece_of: IntArray | None) -> IntArray:
     """Number of the indivisible unit of each group."""
     G = len(table)
     lengths = np.diff(table.tensor_offsets)
     glued = np.repeat(table.tensor_uncuttable, lengths)
     heads = [table.tensor_consumers[glued]]
     tails = [np.repeat(table.tensor_producer, lengths)[glued]]
-    if table.colocation is not None:
-        in_class = np.flatnonzero(table.colocation >= 0)
-        _, first, label = np.unique(table.colocation[in_class], return_index=True, return_inverse=True)
+    for label_of in (table.colocation, piece_of):
+        if label_of is None:
+            continue
+        in_class = np.flatnonzero(label_of >= 0)
+        _, first, label = np.unique(label_of[in_class], return_index=True, return_inverse=True)
         heads.append(in_class.astype(np.int32))
         tails.append(in_class[first[label]].astype(np.int32))
     head, tail = np.concatenate(heads), np.concatenate(tails)

@@ -31,11 +31,13 @@ class Evaluator:
     Attributes:
         table: The cost table.
         units: Its units.
+        objective: Of the simulator.
     """
 
-    def __init__(self, table: CostTable, units: UnitGraph) -> None:
+    def __init__(self, table: CostTable, units: UnitGraph, objective: str = "hetero") -> None:
         self.table = table
         self.units = units
+        self.objective = objective
         # With the limit that each was simulated with: above it, a latency may be a lower bound only.
         self._known: dict[bytes, tuple[float, float]] = {}
         self._best_single: float | None = None
@@ -73,7 +75,7 @@ class Evaluator:
     def _simulate(self, batch: IntArray, limit_seconds: float) -> FloatArray:
         if len(self.units.unit_of) != len(self.units):
             batch = batch[:, self.units.unit_of]
-        return simulate_batch(self.table, batch, limit_seconds=limit_seconds)
+        return simulate_batch(self.table, batch, limit_seconds=limit_seconds, objective=self.objective)
 
     def best(self, devices: Sequence[IntArray] | IntArray) -> IntArray:
         """The fastest of several assignments; of those that are equal up to rounding, the first."""
@@ -96,10 +98,14 @@ class Evaluator:
     def work(self, device: IntArray) -> int:
         """What simulating an assignment takes, in nodes visited; ``nodes`` when no subgraphs form a cycle.
 
+        On lanes none do, and it is groups that are visited.
+
         HETERO cuts subgraphs that depend on each other in a cycle, one at a time, and so must the simulator:
         a placement with thousands of them in one cycle takes seconds to simulate and is useless besides.
         """
         units = self.units
+        if self.objective == "overlap":
+            return len(self.table)
         edges = np.stack([units.producer[rows_of(units.offsets)], units.consumers], axis=1)
         visited_again = cycles_of(edges, device).visited - len(units)
         return self.nodes + visited_again * self.nodes // len(units)

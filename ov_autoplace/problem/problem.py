@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from ov_autoplace._base.text import unknown_name
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.errors import OptionError
+from ov_autoplace.placement.simulator import OBJECTIVES, parts_of
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.units import UnitGraph
@@ -23,12 +26,14 @@ class Problem:
         constraints: What a placement must honour, as arrays over the table's groups.
         memory_limits: Bytes by device name, as the user gave them.
         pins: Device by name pattern, as the user gave them.
+        objective: What a latency is of, see :mod:`ov_autoplace.placement.simulator`.
     """
 
     table: CostTable
     constraints: Constraints
     memory_limits: Mapping[str, float] = field(default_factory=dict)
     pins: Mapping[str, str] = field(default_factory=dict)
+    objective: str = "hetero"
 
     @classmethod
     def of(
@@ -36,6 +41,7 @@ class Problem:
         table: CostTable,
         memory_limits: Mapping[str, float] | None = None,
         pins: Mapping[str, str] | None = None,
+        objective: str = "hetero",
     ) -> Problem:
         """The problem of a table and of its user, who gives limits and pins.
 
@@ -43,13 +49,18 @@ class Problem:
             table: The cost table.
             memory_limits: Bytes by device name.
             pins: Device by name pattern (``fnmatch``).
+            objective: ``hetero`` or ``overlap``.
 
         Raises:
-            OptionError: A limit or a pin cannot be understood.
+            OptionError: A limit or a pin cannot be understood, or there is no such objective.
             PlacementError: Some group is left without a device.
         """
         limits, patterns = dict(memory_limits or {}), dict(pins or {})
-        return cls(table, Constraints.of(table, limits, patterns), limits, patterns)
+        if objective not in OBJECTIVES:
+            raise OptionError(unknown_name("objective", objective, OBJECTIVES))
+        piece_of = parts_of(table).piece_of if objective == "overlap" else None
+        constraints = Constraints.of(table, limits, patterns, piece_of)
+        return cls(table, constraints, limits, patterns, objective)
 
     def at(self, table: CostTable) -> Problem:
         """The same question at other costs of the same groups."""
@@ -63,4 +74,4 @@ class Problem:
     @cached_property
     def evaluator(self) -> Evaluator:
         """Scores placements of the units; it remembers them, whoever asks."""
-        return Evaluator(self.table, self.units)
+        return Evaluator(self.table, self.units, self.objective)

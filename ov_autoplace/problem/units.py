@@ -42,6 +42,7 @@ class UnitGraph:
         offsets, consumers: CSR of consuming units, ``int32[T + 1]``, ``int32[E]``.
         transfer_latency, transfer_seconds_per_byte: ``float64[D, D]`` (from, to), diagonal unused.
         launch_seconds: Per subgraph, ``float64[D]``; not part of the relaxed objective.
+        device_of: First column of the device of each column, ``int32[D]``: lanes of one device share memory.
     """
 
     unit_of: IntArray
@@ -57,6 +58,7 @@ class UnitGraph:
     transfer_latency: FloatArray
     transfer_seconds_per_byte: FloatArray
     launch_seconds: FloatArray
+    device_of: IntArray
 
     @classmethod
     def of(cls, table: CostTable, constraints: Constraints) -> UnitGraph:
@@ -98,6 +100,7 @@ class UnitGraph:
             transfer_latency=table.transfer_latency,
             transfer_seconds_per_byte=table.transfer_seconds_per_byte,
             launch_seconds=table.launch_seconds,
+            device_of=table.device_of,
         )
 
     def __len__(self) -> int:
@@ -188,6 +191,7 @@ class UnitGraph:
             transfer_latency=merged(self.transfer_latency),
             transfer_seconds_per_byte=merged(self.transfer_seconds_per_byte),
             launch_seconds=np.array([self.launch_seconds[device], self.launch_seconds[others].min()]),
+            device_of=np.arange(2, dtype=np.int32),
         )
 
     @cached_property
@@ -227,9 +231,15 @@ class UnitGraph:
         )
 
     def memory_of(self, device: IntArray) -> FloatArray:
-        """The most bytes that an assignment holds on each device at once, ``float64[D]``."""
+        """The most bytes that an assignment holds on each device at once, ``float64[D]``.
+
+        Every lane of a device has what all of them hold.
+        """
+        device = self.device_of[device]
         held = np.bincount(device, self.memory_bytes, self.num_devices).astype(np.float64)
-        return held if self.liveness is None else held + self.liveness.peak_bytes(device, self.num_devices)
+        if self.liveness is not None:
+            held = held + self.liveness.peak_bytes(device, self.num_devices)
+        return np.asarray(held[self.device_of])
 
     def fits(self, device: IntArray) -> bool:
         """Whether no device holds more than its capacity (sums are compared up to rounding)."""

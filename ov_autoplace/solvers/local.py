@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -46,8 +46,9 @@ def improve(
     options: SolverOptions,
     enough: float = 0.0,
     work: int | None = None,
+    blocks: Sequence[IntArray] = (),
 ) -> IntArray:
-    """Move whole subgraphs, single units and runs of units as long as that makes the placement faster.
+    """Move whole subgraphs, blocks, single units and runs of units as long as the placement becomes faster.
 
     Args:
         evaluator: Scores assignments.
@@ -55,6 +56,7 @@ def improve(
         options: Seed and deadline.
         enough: Stop at this latency in seconds: a proven bound.
         work: Most nodes that the simulator may visit; by default few, or many where there is a deadline.
+        blocks: Units that are worth moving together, each ``int32[n]``: chains and branches.
 
     Returns:
         An assignment at least as fast as ``start``.
@@ -66,7 +68,7 @@ def improve(
     # What is left is counted as a share, since the work of a simulation changes with the placement.
     left, share = 1.0, _share(evaluator, current, work)
     stale = 0
-    moves = _neighbours(evaluator, current, rng)
+    moves = _neighbours(evaluator, current, rng, blocks)
     while left > 0 and stale < _STALE_BATCHES and value > enough * (1 + 1e-9) and not options.expired:
         size = _BATCH if left >= 4 * _BATCH * share else _SMALL_BATCH
         batch = [m for m in islice(moves, size) if _is_worth_trying(evaluator, current, m)]
@@ -90,7 +92,7 @@ def improve(
         current = together[winner] if winner < len(together) else _applied(current, ranked[:1])
         value, stale = float(latencies[winner]), 0
         share = _share(evaluator, current, work)
-        moves = _neighbours(evaluator, current, rng)
+        moves = _neighbours(evaluator, current, rng, blocks)
     return current
 
 
@@ -118,31 +120,60 @@ def _fits(evaluator: Evaluator, device: IntArray) -> bool:
     return not evaluator.units.has_memory_limits or evaluator.units.fits(device)
 
 
-def _neighbours(evaluator: Evaluator, device: IntArray, rng: np.random.Generator) -> Iterator[_Move]:
+def _neighbours(
+    evaluator: Evaluator, device: IntArray, rng: np.random.Generator, blocks: Sequence[IntArray]
+) -> Iterator[_Move]:
     """Moves worth trying, most promising first; without an end."""
     units = evaluator.units
     may_run = np.isfinite(units.op_seconds)
     yield from _subgraph_moves(evaluator, device, may_run)
+    for b in rng.permutation(len(blocks)):
+        for target in units.usable_devices:
+            yield _to(blocks[b], target, may_run)
     yield from _boundary_moves(units, device, may_run, rng)
     while True:
         yield _run_move(units, may_run, rng)
         yield _exchange_move(units, device, may_run, rng)
+        if blocks:
+            yield _block_exchange(units, device, may_run, rng, blocks)
+
+
+def _to(members: IntArray, target: int, may_run: BoolArray) -> _Move:
+    """Those of some units to a device that may run there."""
+    members = members[may_run[members, target]]
+    return members, np.full(len(members), target, dtype=np.int32)
+
+
+def _block_exchange(
+    units: UnitGraph,
+    device: IntArray,
+    may_run: BoolArray,
+    rng: np.random.Generator,
+    blocks: Sequence[IntArray],
+) -> _Move:
+    """One block to the device of another, and that one to any device."""
+    first, second = blocks[int(rng.integers(len(blocks)))], blocks[int(rng.integers(len(blocks)))]
+    there, elsewhere = int(device[second[0]]), int(rng.choice(units.usable_devices))
+    moves = [_to(first, there, may_run), _to(second, elsewhere, may_run)]
+    # Of a unit that is in both, the last one holds.
+    return np.concatenate([m for m, _ in moves]), np.concatenate([t for _, t in moves])
 
 
 def _subgraph_moves(evaluator: Evaluator, device: IntArray, may_run: BoolArray) -> Iterator[_Move]:
     """Every subgraph to every other device as a whole, small subgraphs first."""
     units, table = evaluator.units, evaluator.table
     placement = Placement.of_groups(table, units.to_groups(device))
-    subgraph_of = simulate(table, placement).subgraph_of
-    by_piece = units.unit_of[np.argsort(subgraph_of, kind="stable")]
-    ends = np.cumsum(np.bincount(subgraph_of))
+    subgraph_of = simulate(table, placement, evaluator.objective).subgraph_of
+    runs = np.flatnonzero(subgraph_of >= 0)
+    by_piece = units.unit_of[runs[np.argsort(subgraph_of[runs], kind="stable")]]
+    ends = np.cumsum(np.bincount(subgraph_of[runs]))
     starts = np.concatenate([[0], ends[:-1]])
     for i in np.argsort(ends - starts, kind="stable"):
         piece = by_piece[starts[i] : ends[i]]
         for target in units.usable_devices:
-            members = np.unique(piece[may_run[piece, target]]).astype(np.int32)
+            members, targets = _to(np.unique(piece).astype(np.int32), target, may_run)
             if len(members) and device[members[0]] != target:
-                yield members, np.full(len(members), target, dtype=np.int32)
+                yield members, targets
 
 
 def _boundary_moves(
@@ -164,10 +195,8 @@ def _run_move(units: UnitGraph, may_run: BoolArray, rng: np.random.Generator) ->
     """A run of units in topological order to one device."""
     length = int(2.0 ** rng.uniform(0.0, np.log2(len(units) + 1)))
     first = int(rng.integers(len(units) - length + 1))
-    target = rng.choice(units.usable_devices)
-    members = np.arange(first, first + length, dtype=np.int32)
-    members = members[may_run[members, target]]
-    return members, np.full(len(members), target, dtype=np.int32)
+    target = int(rng.choice(units.usable_devices))
+    return _to(np.arange(first, first + length, dtype=np.int32), target, may_run)
 
 
 def _exchange_move(units: UnitGraph, device: IntArray, may_run: BoolArray, rng: np.random.Generator) -> _Move:

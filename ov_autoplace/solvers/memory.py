@@ -131,6 +131,12 @@ def first_fit(table: CostTable, units: UnitGraph) -> IntArray:
     fastest: IntArray = np.argmin(units.op_seconds, axis=1).astype(np.int32)
     if units.fits(fastest):
         return fastest
+    if len(np.unique(units.device_of)) < units.num_devices:
+        # Lanes of one device share its memory: which device holds a unit is what counts.
+        device = first_fit(table, _without_lanes(units))
+        own = units.device_of[None, :] == device[:, None]
+        lane: IntArray = np.argmin(np.where(own, units.op_seconds, np.inf), axis=1).astype(np.int32)
+        return lane
     for found in (repair(units, fastest), _pack(units)):
         if found is not None and units.fits(found):
             return found
@@ -145,6 +151,13 @@ def first_fit(table: CostTable, units: UnitGraph) -> IntArray:
     )
     verb = "does not fit" if np.isinf(packed.bound) else "was not found to fit"
     raise PlacementError(f"the model {verb} into {limits}; {needs}")
+
+
+def _without_lanes(units: UnitGraph) -> UnitGraph:
+    """The same units, all lanes of a device being its first, which can run what any of them can."""
+    op_seconds = np.full_like(units.op_seconds, np.inf)
+    np.minimum.at(op_seconds.T, units.device_of, units.op_seconds.T)
+    return replace(units, op_seconds=op_seconds, device_of=np.arange(units.num_devices, dtype=np.int32))
 
 
 def _without_prices(units: UnitGraph) -> UnitGraph:

@@ -31,8 +31,11 @@ def _are_copies(units: UnitGraph, first: int, second: int) -> bool:
     swapped = np.arange(units.num_devices)
     swapped[[first, second]] = second, first
     ways = np.ix_(swapped, swapped)
+    lanes = np.bincount(units.device_of, minlength=units.num_devices)[units.device_of[[first, second]]]
+    share_memory = units.device_of[first] == units.device_of[second]
     return (
-        units.memory_capacity[first] == units.memory_capacity[second]
+        bool(share_memory or (lanes == 1).all())
+        and units.memory_capacity[first] == units.memory_capacity[second]
         and units.launch_seconds[first] == units.launch_seconds[second]
         and np.array_equal(units.op_seconds[:, first], units.op_seconds[:, second])
         and _equal_off_diagonal(units.transfer_latency, units.transfer_latency[ways])
@@ -76,6 +79,7 @@ def pooled(units: UnitGraph, pools: list[list[int]]) -> UnitGraph:
         transfer_latency=units.transfer_latency[ways],
         transfer_seconds_per_byte=units.transfer_seconds_per_byte[ways],
         launch_seconds=units.launch_seconds[first],
+        device_of=np.arange(len(pools), dtype=np.int32),
         liveness=units.liveness if (sizes == 1).all() else None,
     )
 

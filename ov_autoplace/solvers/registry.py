@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ov_autoplace._base.text import nearest
+from ov_autoplace._base.text import unknown_name
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.auto import solve_auto
+from ov_autoplace.solvers.exact import solve_exact
 from ov_autoplace.solvers.expansion import solve_expansion
 from ov_autoplace.solvers.greedy import solve_greedy
+from ov_autoplace.solvers.heft import solve_chains, solve_heft
 from ov_autoplace.solvers.local import solve_local
 from ov_autoplace.solvers.milp import solve_milp
 from ov_autoplace.solvers.mincut import solve_mincut
+from ov_autoplace.solvers.overlap import solve_lanes_locally, solve_overlap
 from ov_autoplace.solvers.policy import solve_policy
 from ov_autoplace.solvers.single import solve_single
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
-__all__ = ["SOLVERS", "solve", "solve_problem"]
+__all__ = ["SOLVERS", "SOLVERS_OF", "solve", "solve_problem"]
 
 SOLVERS: dict[str, Solver] = {
     "single": solve_single,
@@ -35,13 +38,28 @@ SOLVERS: dict[str, Solver] = {
     "policy": solve_policy,
     "auto": solve_auto,
 }
-"""All solvers by name; what is put into it can be named wherever a solver is."""
+"""All solvers of the objective ``hetero`` by name; what is put into it can be named wherever a solver is."""
+
+SOLVERS_OF: dict[str, dict[str, Solver]] = {
+    "hetero": SOLVERS,
+    "overlap": {
+        "single": solve_single,
+        "greedy": solve_greedy,
+        "heft": solve_heft,
+        "chains": solve_chains,
+        "local": solve_lanes_locally,
+        "exact": solve_exact,
+        "auto": solve_overlap,
+    },
+}
+"""The solvers of each objective by name. Cuts, programs and the policy know HETERO's costs alone."""
 
 
 def solve(
     table: CostTable,
     solver: str = "auto",
     *,
+    objective: str = "hetero",
     time_limit: float | None = None,
     seed: int = 0,
     memory_limits: Mapping[str, float] | None = None,
@@ -52,7 +70,9 @@ def solve(
 
     Args:
         table: What everything costs.
-        solver: A name of ``SOLVERS``.
+        solver: A name of ``SOLVERS_OF[objective]``.
+        objective: What to make short: ``hetero``, one request on HETERO, whose devices take turns, or
+            ``overlap``, one request on lanes and devices that work at once.
         time_limit: Seconds after which to stop searching; the search then goes on for longer than it
             would without one if the limit allows. ``None``: an effort that depends on the table alone, so
             that the answer can be repeated; where memory limits bind, the clock ends it after 20 seconds.
@@ -70,7 +90,11 @@ def solve(
         PlacementError: No placement honours all constraints, or none was found.
         CheckpointError: The policy's checkpoint cannot be used.
     """
-    _require_known("solver", solver, SOLVERS)
+    if objective not in SOLVERS_OF:
+        raise OptionError(unknown_name("objective", objective, SOLVERS_OF))
+    if solver not in SOLVERS_OF[objective]:
+        what = "solver" if objective == "hetero" else f"solver of the objective {objective}"
+        raise OptionError(unknown_name(what, solver, SOLVERS_OF[objective]))
     if time_limit is not None and not time_limit > 0:
         raise OptionError(f"the time limit is {time_limit!r}; give a number of seconds above 0")
     if policy is not None and solver != "policy":
@@ -79,13 +103,13 @@ def solve(
     if not len(table):
         raise OptionError("the cost table has no groups, so there is nothing to place")
     options = SolverOptions(deadline, seed, None if policy is None else os.fspath(policy))
-    return solve_problem(Problem.of(table, memory_limits, pins), solver, options)
+    return solve_problem(Problem.of(table, memory_limits, pins, objective), solver, options)
 
 
 def solve_problem(problem: Problem, solver: str, options: SolverOptions) -> Placement:
-    """The answer of a solver of :data:`SOLVERS`, simulated; see :func:`solve`."""
-    answer = SOLVERS[solver](problem, options)
-    latency = simulate(problem.table, answer.assignment).latency_seconds
+    """The answer of a solver of :data:`SOLVERS_OF` the problem's objective, simulated; see :func:`solve`."""
+    answer = SOLVERS_OF[problem.objective][solver](problem, options)
+    latency = simulate(problem.table, answer.assignment, problem.objective).latency_seconds
     bound = answer.lower_bound_seconds
     # Sums in another order may differ in the last digits; a bound above an answer is no more than that.
     return replace(
@@ -94,11 +118,3 @@ def solve_problem(problem: Problem, solver: str, options: SolverOptions) -> Plac
         latency_seconds=latency,
         lower_bound_seconds=None if bound is None else min(bound, latency),
     )
-
-
-def _require_known(what: str, value: str, known: Iterable[str]) -> None:
-    names = list(known)
-    if value not in names:
-        near = nearest(str(value), names)
-        hint = f"did you mean {near!r}? " if near else ""
-        raise OptionError(f"unknown {what} {value!r}; {hint}valid: {', '.join(names)}")

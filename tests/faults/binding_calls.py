@@ -171,6 +171,52 @@ def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject)
     simulator = attempt(_core.Simulator, *arguments)
     if not isinstance(simulator, _core.Simulator):
         return
+    _simulate(simulator, wild, groups, devices, data)
+
+
+@given(st.lists(arrays(), min_size=13, max_size=13), st.integers(0, 6), st.integers(0, 3), st.data())
+def overlap(wild: list[object], groups: int, lanes: int, data: st.DataObject) -> None:
+    attempt(_core.OverlapSimulator, *wild, data.draw(oddities), data.draw(oddities))
+    costs = st.one_of(st.floats(0, 3), reals) if data.draw(st.booleans()) else st.floats(0, 1e308)
+
+    def seconds(*shape: int) -> np.ndarray:
+        flat = data.draw(st.lists(costs, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
+        return np.array(flat, "f8").reshape(shape)
+
+    tensors = data.draw(csr(groups))
+    arguments: list[object] = [
+        seconds(groups, lanes),
+        np.arange(groups, dtype="i4"),
+        np.ones(groups, "u1"),
+        tensors[0],
+        seconds(len(tensors[0])),
+        *tensors[1:],
+        np.arange(groups, dtype="i4"),
+        np.array(
+            data.draw(st.lists(st.integers(-1, 7), max_size=9).filter(lambda x: len(x) % 3 == 0)), "i4"
+        ).reshape(-1, 3),
+        seconds(lanes, lanes),
+        seconds(lanes, lanes),
+        seconds(lanes),
+        np.zeros(lanes, "i4"),
+        data.draw(costs),
+        data.draw(st.one_of(st.floats(1, 2), reals)),
+    ]
+    if data.draw(st.booleans()):
+        arguments[data.draw(st.integers(0, 14))] = wild[0]
+    simulator = attempt(_core.OverlapSimulator, *arguments)
+    if isinstance(simulator, _core.OverlapSimulator):
+        _simulate(simulator, wild, groups, lanes, data)
+
+
+def _simulate(
+    simulator: _core.Simulator | _core.OverlapSimulator,
+    wild: list[object],
+    groups: int,
+    devices: int,
+    data: st.DataObject,
+) -> None:
+    """Every method of a simulator, several of them at once."""
     limit = data.draw(reals)
     attempt(simulator.simulate, wild[1], limit)
     attempt(simulator.simulate_batch, wild[2], data.draw(st.one_of(numbers, oddities)), data.draw(oddities))
@@ -184,10 +230,10 @@ def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject)
         for call in calls:
             call.result()
     if parts is not None:  # what it shows outlives it
-        views = parts.device_seconds, parts.subgraph_of
+        views = parts.device_seconds, parts.subgraph_of, parts.lane_of, parts.start_seconds
         del parts
         gc.collect()
-        assert [len(view) for view in views] == [devices, groups]
+        assert [len(view) for view in views[:2]] == [devices, groups]
 
 
 @given(
@@ -269,6 +315,7 @@ TOPICS = {
     "graph_tools": graph_tools,
     "partition": partition,
     "schedule": schedule,
+    "overlap": overlap,
     "subset_sweep": subset_sweep,
     "race": race,
     "executable": executable,

@@ -16,7 +16,7 @@ from ov_autoplace.placement.simulator import simulate
 from reference_hetero import random_table
 
 CALLS = Path(__file__).with_name("binding_calls.py")
-TOPICS = ("graph_tools", "partition", "schedule", "subset_sweep", "race", "executable")
+TOPICS = ("graph_tools", "partition", "schedule", "overlap", "subset_sweep", "race", "executable")
 
 
 def survives(*arguments: str) -> None:
@@ -39,7 +39,13 @@ def test_every_binding_is_called() -> None:
     made_by_others = {"Breakdown", "Executable", "NodeTime", "ProfilerError", "RaceEntry"}
     # What ends a measuring process with its parent is tried in test_isolation.py.
     assert functions - made_by_others - {"die_with_parent"} <= called
-    for kind in (_core.Simulator, _core.PartitionGraph, _core.Profiler, _core.Executable):
+    for kind in (
+        _core.Simulator,
+        _core.OverlapSimulator,
+        _core.PartitionGraph,
+        _core.Profiler,
+        _core.Executable,
+    ):
         methods = {n for n in dir(kind) if not n.startswith("_") and callable(getattr(kind, n))}
         assert methods <= called, kind
 

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "ov_autoplace/batch.hpp"
 #include "ov_autoplace/partition.hpp"
 #include "ov_autoplace/shape_links.hpp"
 
@@ -42,14 +42,16 @@ struct CostArrays {
 };
 
 struct Breakdown {
+    double latency_seconds = 0;
     double op_seconds = 0;
     double launch_seconds = 0;
     double transfer_seconds = 0;  // of all transfers, and what mixing devices costs once
     std::int32_t subgraphs = 0;
-    std::vector<double> device_seconds;     // op and launch seconds of each device
+    std::vector<double> device_seconds;     // how long each device is busy
     std::vector<std::int32_t> subgraph_of;  // per group, in order of first appearance
-
-    double latency_seconds() const { return op_seconds + launch_seconds + transfer_seconds; }
+    // Of each subgraph: where it runs and when.
+    std::vector<std::int32_t> lane_of;
+    std::vector<double> start_seconds, finish_seconds;
 };
 
 // An immutable cost table with everything prepared for simulating placements. Safe to use from any number
@@ -82,15 +84,14 @@ private:
     double evaluate(const std::int32_t* assignment, Workspace& workspace, double limit,
                     Breakdown* breakdown) const;
     double seconds(const std::int32_t* assignment, Workspace& workspace, Breakdown* breakdown) const;
+    void lay_out(const std::int32_t* assignment, Workspace& workspace, Breakdown& result) const;
     std::unique_ptr<Workspace> take_workspace() const;
-    void return_workspace(std::unique_ptr<Workspace> workspace) const;
 
     CostArrays m_costs;
     std::vector<std::int32_t> m_moving;          // tensors that are no constants
     std::vector<std::int32_t> m_representative;  // per group: the node whose subgraph counts as the group's
     PartitionGraph m_graph;
-    mutable std::mutex m_mutex;
-    mutable std::vector<std::unique_ptr<Workspace>> m_idle;
+    mutable Pool<Workspace> m_idle;
 };
 
 }  // namespace ov_autoplace

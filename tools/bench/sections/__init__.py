@@ -52,6 +52,7 @@ SECTIONS = {
     "width": Section("width"),
     "compilation": Section("compilation"),
     "simulation": Section("simulation"),
+    "lanes": Section("lanes"),
     "solvers": Section("solvers"),
     "policy": Section("policy"),
     "inference": Section("inference"),

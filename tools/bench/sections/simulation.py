@@ -3,25 +3,28 @@
 Tables: random ones (each group feeds one to three of the next eight, some of them twice), and the co-location
 groups of zoo models at full size. Placements: one device, two halves, runs of about fifty and about ten
 groups, and every group drawn independently, which is the worst case: hundreds of subgraphs, most of them in
-cycles. The Python simulator is the one that the tests compare with (``tests/reference_hetero.py``).
+cycles. The Python simulators are those that the tests compare with (``tests/reference_hetero.py`` and
+``tests/reference_overlap.py``). Under the objective ``overlap`` the two devices are lanes that work at once.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import reference_hetero
+import reference_overlap
 import zoo
 from harness.result import Result, Table
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target_json import load_target
-from ov_autoplace.placement.simulator import simulator_of
+from ov_autoplace.placement.simulator import OBJECTIVES, simulator_of
 from problems.tables import coarse_graph
 
 __all__ = ["run"]
@@ -30,8 +33,11 @@ _TARGET = "core-ultra-7-155h"
 # Share of groups that are on another device than the one before.
 _CHANGES = {"runs of 50": 0.02, "runs of 10": 0.1, "independent": 0.5}
 _STYLES = ("one device", "two halves", *_CHANGES)
-# The Python simulator is quadratic and worse.
-_LARGEST_FOR_PYTHON = 300
+# The Python simulators are quadratic and worse.
+_PYTHON = {
+    "hetero": (reference_hetero.latency_seconds, 300),
+    "overlap": (reference_overlap.latency_seconds, 60),
+}
 
 
 def run(
@@ -41,8 +47,9 @@ def run(
     models: tuple[str, ...] = ("resnet50", "bert_base"),
     batch: int = 10_000,
     repeats: int = 300,
+    objectives: tuple[str, ...] = OBJECTIVES,
 ) -> Result:
-    """One row per table and kind of placement.
+    """One table per objective, one row per table and kind of placement.
 
     Args:
         quick: A tenth of the repeats and of the batch, and no table of 50,000 groups.
@@ -51,6 +58,7 @@ def run(
         models: Of the zoo, at full size, or ``all``.
         batch: Placements in a batch.
         repeats: Single simulations per row.
+        objectives: Of the simulator.
     """
     if quick:
         batch, repeats, groups = batch // 10, repeats // 10, groups[:2]
@@ -59,14 +67,17 @@ def run(
     for name in zoo.NAMES if "all" in models else models:
         graph = coarse_graph(zoo.build(name, "full", weights="untouched"))
         tables[name] = analytic_table(graph, load_target(_TARGET), ("GPU", "CPU"))
-    rows = [
-        (name, len(table), style, *_measure(table, style, random, repeats, batch))
-        for name, table in tables.items()
-        for style in _STYLES
-    ]
     columns = ("table", "groups", "placement", "subgraphs", "us", "5-95 % us", "batch / s", "Python us")
-    title = "Simulating one placement (median) and a batch (all cores)"
-    return Result("Speed of the simulator", (Table(title, columns, rows),))
+    results = []
+    for objective in objectives:
+        rows = [
+            (name, len(table), style, *_measure(table, style, random, repeats, batch, objective))
+            for name, table in tables.items()
+            for style in _STYLES
+        ]
+        title = f"{objective}: simulating one placement (median) and a batch (all cores)"
+        results.append(Table(title, columns, rows))
+    return Result("Speed of the simulator", tuple(results))
 
 
 def _draw(random: np.random.Generator, style: str, groups: int) -> IntArray:
@@ -78,9 +89,18 @@ def _draw(random: np.random.Generator, style: str, groups: int) -> IntArray:
 
 
 def _measure(
-    table: CostTable, style: str, random: np.random.Generator, repeats: int, batch: int
+    table: CostTable, style: str, random: np.random.Generator, repeats: int, batch: int, objective: str
 ) -> tuple[str, ...]:
-    groups, simulator = len(table), simulator_of(table)
+    if objective == "overlap":
+        # What cannot run where a draw puts it is known at once; here every draw is to be scheduled.
+        table = replace(
+            table,
+            tensor_uncuttable=np.zeros_like(table.tensor_uncuttable),
+            op_seconds=np.where(
+                table.supported, table.op_seconds, np.median(table.op_seconds[table.supported])
+            ),
+        )
+    groups, simulator = len(table), simulator_of(table, objective)
     repeats = max(5, min(repeats, 300_000 // groups))
     placements = [_draw(random, style, groups) for _ in range(repeats)]
     subgraphs = np.median([simulator.breakdown(p).subgraphs for p in placements])
@@ -89,8 +109,9 @@ def _measure(
     rows = np.stack([_draw(random, style, groups) for _ in range(max(16, min(batch, 40_000_000 // groups)))])
     rate = len(rows) / min(_seconds(simulator.simulate_batch, rows) for _ in range(3))
     python = "-"
-    if groups <= _LARGEST_FOR_PYTHON:
-        python = f"{_seconds(reference_hetero.latency_seconds, table, placements[0].tolist()) * 1e6:,.0f}"
+    plain, largest = _PYTHON[objective]
+    if groups <= largest:
+        python = f"{_seconds(plain, table, placements[0].tolist()) * 1e6:,.0f}"
     low, median, high = np.quantile(samples, [0.05, 0.5, 0.95]) * 1e6
     return f"{subgraphs:.0f}", f"{median:.1f}", f"{low:.1f}-{high:.1f}", f"{rate:,.0f}", python
 

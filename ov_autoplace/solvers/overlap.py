@@ -1,0 +1,121 @@
+"""Lanes and devices that work at once: list schedules of ever longer branches, then local search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from ov_autoplace._base.arrays import IntArray
+from ov_autoplace.errors import PlacementError
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.overlap_bound import overlap_bound
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers.exact import exact_assignment, is_tiny
+from ov_autoplace.solvers.greedy import greedy_assignment
+from ov_autoplace.solvers.heft import list_schedules
+from ov_autoplace.solvers.local import improve
+from ov_autoplace.solvers.solver import SolverOptions
+from ov_autoplace.solvers.tasks import TaskGraph, task_graphs
+
+__all__ = ["solve_lanes_locally", "solve_overlap"]
+
+_STARTS = 3
+_KICKS = 6
+_WORK = 1_500_000  # groups that the simulator visits in one search
+_KICKED_WORK = 300_000
+
+
+def solve_overlap(problem: Problem, options: SolverOptions) -> Placement:
+    """What the solver ``auto`` does under the objective ``overlap``; never slower than the best single lane.
+
+    Few enough placements are all tried.
+
+    Raises:
+        PlacementError: Nothing that fits into memory was found.
+    """
+    evaluator = problem.evaluator
+    if is_tiny(problem):
+        best = exact_assignment(problem, options)
+        return evaluator.answer(best, float(evaluator.latencies([best])[0]))
+    graphs = list(task_graphs(problem))
+    proposals = list_schedules(problem, graphs)
+    with suppress(PlacementError):
+        proposals.append(greedy_assignment(problem.table, problem.units))
+    bound = overlap_bound(problem)
+    return evaluator.answer(_search(problem, options, proposals, graphs, bound), bound)
+
+
+def solve_lanes_locally(problem: Problem, options: SolverOptions) -> Placement:
+    """Local search from the single lanes and the greedy placement; chains and branches move as a whole.
+
+    Raises:
+        PlacementError: Nothing that fits into memory was found.
+    """
+    start = greedy_assignment(problem.table, problem.units)
+    return problem.evaluator.answer(_search(problem, options, [start], list(task_graphs(problem))))
+
+
+def _search(
+    problem: Problem,
+    options: SolverOptions,
+    proposals: Sequence[IntArray],
+    graphs: Sequence[TaskGraph],
+    bound: float = 0.0,
+) -> IntArray:
+    """The best that local search finds from some proposals and the single lanes, ``int32[U]``.
+
+    Args:
+        problem: With the objective ``overlap``.
+        options: Seed and deadline. With a deadline, searches start again from changed answers until it is
+            over.
+        proposals: Assignments of units that are allowed.
+        graphs: Whose tasks move as a whole.
+        bound: Stop at this latency in seconds.
+    """
+    evaluator = problem.evaluator
+    singles = list(evaluator.singles().values())
+    starts = [*proposals, *singles]
+    starts = [starts[i] for i in np.argsort(evaluator.latencies(starts), kind="stable")[:_STARTS]]
+    if singles:
+        # List schedules are often much alike; from one lane the search takes another way.
+        starts.append(evaluator.best(singles))
+    blocks = _blocks(graphs)
+    improved = [improve(evaluator, start, options, bound, _WORK, blocks) for start in starts]
+    best = evaluator.best(improved)
+    value = float(evaluator.latencies([best])[0])
+    rng = np.random.default_rng(options.seed)
+    kick = 0
+    while value > bound * (1 + 1e-9) and not options.expired and (options.deadline or kick < _KICKS):
+        kick += 1
+        start = _kicked(problem, best, blocks, rng)
+        if start is None:
+            continue
+        found = improve(
+            evaluator, start, replace(options, seed=options.seed + kick), bound, _KICKED_WORK, blocks
+        )
+        latency = float(evaluator.latencies([found])[0])
+        if latency < value * (1 - 1e-9):
+            best, value = found, latency
+    return best
+
+
+def _blocks(graphs: Sequence[TaskGraph]) -> list[IntArray]:
+    """The units of every task of every graph, each set once."""
+    return list({units.tobytes(): units for tasks in graphs for units in tasks.units}.values())
+
+
+def _kicked(
+    problem: Problem, device: IntArray, blocks: Sequence[IntArray], rng: np.random.Generator
+) -> IntArray | None:
+    """A copy with a few blocks elsewhere, or ``None`` where that does not fit into memory."""
+    units = problem.units
+    may_run = np.isfinite(units.op_seconds)
+    changed: IntArray = device.copy()
+    for b in rng.integers(len(blocks), size=int(rng.integers(2, 5))):
+        target = int(rng.choice(units.usable_devices))
+        members = blocks[b][may_run[blocks[b], target]]
+        changed[members] = target
+    return changed if units.fits(changed) else None

@@ -1,0 +1,192 @@
+"""What is placed on lanes as a whole: pieces, chains of them, and ever longer branches.
+
+Placing single operations on lanes pays a transfer and a launch for every one that changes the lane; placing
+whole chains pays them where chains fork and join only. A graph of tasks becomes a coarser one by contracting
+an edge whose producer has no other consumer or whose consumer has no other producer: then there is no second
+way between the two, and the tasks stay free of cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace.placement.simulator import parts_of
+from ov_autoplace.problem.overlap_bound import piece_seconds
+from ov_autoplace.problem.problem import Problem
+
+__all__ = ["TaskGraph", "task_graphs"]
+
+_COARSEST = 3  # tasks per lane
+
+
+@dataclass(frozen=True, eq=False)
+class TaskGraph:
+    """N tasks in topological order, which have to be placed on L lanes.
+
+    Attributes:
+        seconds: Run time of each task on each lane, ``float64[N, L]``; ``inf`` = forbidden.
+        producers: For each task those that it reads, with the bytes of the largest tensor.
+        together: Class of each task, ``int32[N]``: tasks of one class share a lane.
+        units: Units of each class.
+    """
+
+    seconds: FloatArray
+    producers: list[list[tuple[int, float]]]
+    together: IntArray
+    units: list[IntArray]
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+
+def task_graphs(problem: Problem) -> Iterator[TaskGraph]:
+    """Graphs of ever fewer and larger tasks: pieces, chains, and branches up to a few per lane."""
+    contraction = _Contraction(problem)
+    yield contraction.tasks()
+    size = len(contraction)
+    limit = 0.0
+    lightest = contraction.total_seconds / max(1, 4 * size)
+    while True:
+        contraction.contract(limit)
+        if len(contraction) < size:
+            yield contraction.tasks()
+        size = len(contraction)
+        if limit >= contraction.total_seconds or size <= _COARSEST * problem.table.num_devices:
+            return
+        limit = max(2 * limit, lightest)
+
+
+class _Contraction:
+    """Tasks that are contracted step by step; one is named by its first piece."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._parts = parts_of(problem.table)
+        seconds = piece_seconds(problem)
+        P = len(self._parts)
+        self._first = list(range(P))  # a forest: piece to a piece of its task
+        self._seconds = [row.copy() for row in seconds]
+        self._readers: list[dict[int, float]] = [{} for _ in range(P)]
+        self._producers: list[dict[int, float]] = [{} for _ in range(P)]
+        offsets, consumers = self._parts.offsets.tolist(), self._parts.consumers.tolist()
+        sizes = self._parts.tensor_bytes.tolist()
+        for t, p in enumerate(self._parts.producer.tolist()):
+            for c in consumers[offsets[t] : offsets[t + 1]]:
+                self._link(p, c, sizes[t])
+        self._alive = {int(p) for p in np.flatnonzero(self._parts.runs)}
+        table = problem.table
+        apart = ~np.eye(table.num_devices, dtype=np.bool_)
+        self._hop = float(table.transfer_latency[apart].min()) if apart.any() else 0.0
+        self.total_seconds = float(sum(self._seconds[p].min() for p in self._alive))
+
+    def __len__(self) -> int:
+        return len(self._alive)
+
+    def _link(self, producer: int, consumer: int, size: float) -> None:
+        largest = max(size, self._readers[producer].get(consumer, 0.0))
+        self._readers[producer][consumer] = self._producers[consumer][producer] = largest
+
+    def contract(self, limit: float) -> None:
+        """Contract chains, and edges at tasks that take less than ``limit`` seconds, the lightest first."""
+        queue = [(self._weight(p), p) for p in self._alive]
+        heapify(queue)
+        while queue:
+            weight, task = heappop(queue)
+            if task not in self._alive or weight != self._weight(task):
+                continue
+            partner = self._partner(task, weight < limit)
+            if partner is None:
+                continue
+            first, second = min(task, partner), max(task, partner)
+            for neighbour in {*self._readers[second], *self._producers[second], *self._readers[first]}:
+                heappush(queue, (self._weight(neighbour), neighbour))
+            self._join(first, second)
+            heappush(queue, (self._weight(first), first))
+
+    def _weight(self, task: int) -> float:
+        return float(self._seconds[task].min())
+
+    def _partner(self, task: int, is_light: bool) -> int | None:
+        """The neighbour to be contracted with: the lightest of those that may be."""
+        found = []
+        for producer, consumer in [
+            *((task, c) for c in self._readers[task]),
+            *((p, task) for p in self._producers[task]),
+        ]:
+            leaves_alone, enters_alone = (
+                len(self._readers[producer]) == 1,
+                len(self._producers[consumer]) == 1,
+            )
+            is_chain = leaves_alone and enters_alone
+            if (is_chain or (is_light and (leaves_alone or enters_alone))) and self._suit(producer, consumer):
+                other = consumer if producer == task else producer
+                found.append((self._weight(other), other))
+        return min(found)[1] if found else None
+
+    def _suit(self, first: int, second: int) -> bool:
+        """Whether one lane for both costs no more than a transfer between the best lane of each."""
+        together = float((self._seconds[first] + self._seconds[second]).min())
+        return together <= self._weight(first) + self._weight(second) + self._hop
+
+    def _join(self, first: int, second: int) -> None:
+        self._first[second] = first
+        self._alive.discard(second)
+        self._seconds[first] = self._seconds[first] + self._seconds[second]
+        for ends, back in ((self._readers, self._producers), (self._producers, self._readers)):
+            for neighbour, size in ends[second].items():
+                del back[neighbour][second]
+                if neighbour != first:
+                    ends[first][neighbour] = back[neighbour][first] = max(
+                        size, ends[first].get(neighbour, 0.0)
+                    )
+            ends[second] = {}
+
+    def tasks(self) -> TaskGraph:
+        """The present tasks."""
+        order = self._order()
+        number = {task: i for i, task in enumerate(order)}
+        roots = np.array([self._root(p) for p in range(len(self._parts))])
+        unit_of_piece = np.empty(len(self._parts), dtype=np.int32)
+        unit_of_piece[self._parts.piece_of] = self._problem.units.unit_of
+        together, units = self._classes(roots, unit_of_piece)
+        return TaskGraph(
+            seconds=np.stack([self._seconds[task] for task in order]) if order else np.empty((0, 0)),
+            producers=[[(number[p], size) for p, size in self._producers[task].items()] for task in order],
+            together=together[unit_of_piece[order]] if order else np.empty(0, dtype=np.int32),
+            units=units,
+        )
+
+    def _classes(self, roots: IntArray, unit_of_piece: IntArray) -> tuple[IntArray, list[IntArray]]:
+        """Class of each unit, and the units of each: pieces of one task and of one unit share a lane."""
+        from ov_autoplace import _core
+
+        U = len(self._problem.units)
+        pairs = np.stack([unit_of_piece, unit_of_piece[roots]], axis=1)
+        together = _core.connected_labels(U, np.ascontiguousarray(pairs, dtype=np.int32))
+        by_class = np.argsort(together, kind="stable").astype(np.int32)
+        return together, np.split(by_class, np.cumsum(np.bincount(together))[:-1])
+
+    def _root(self, piece: int) -> int:
+        while self._first[piece] != piece:
+            piece = self._first[piece] = self._first[self._first[piece]]
+        return piece
+
+    def _order(self) -> list[int]:
+        """The tasks, producers first."""
+        waits = {task: len(self._producers[task]) for task in self._alive}
+        ready = [task for task, count in waits.items() if not count]
+        heapify(ready)
+        order = []
+        while ready:
+            task = heappop(ready)
+            order.append(task)
+            for reader in self._readers[task]:
+                waits[reader] -= 1
+                if not waits[reader]:
+                    heappush(ready, reader)
+        return order

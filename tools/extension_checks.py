@@ -13,41 +13,33 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import re
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import openvino as ov
-from numpy.typing import NDArray
 from openvino.preprocess import PrePostProcessor
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "tests")]
 
-import light_onnx  # noqa: E402
 import zoo  # noqa: E402
+from foreign_checks import check_foreign, foreign_models, reading_ratio  # noqa: E402
 from legality_worker import DEVICES, group_placements  # noqa: E402
-from model_checks import outputs_of, relative_error  # noqa: E402
+from model_checks import inputs_in_range, is_random, outputs_of, relative_error  # noqa: E402
 from ov_autoplace import annotate, count_subgraphs, extension_path  # noqa: E402
 from ov_autoplace.errors import PlacementError  # noqa: E402
-from ov_autoplace.graph import coarsen, extract, input_ranges, make_names_unique  # noqa: E402
+from ov_autoplace.graph import coarsen, extract, make_names_unique  # noqa: E402
 from ov_autoplace.placement.annotation import annotated_placement  # noqa: E402
 from random_dynamic_models import random_dynamic_model  # noqa: E402
-from random_models import random_model  # noqa: E402
 
 __all__ = [
     "OUTCOMES",
-    "check_foreign",
     "check_mix",
     "cores",
-    "foreign_models",
     "mixed_models",
-    "reading_ratio",
 ]
 
 OUTCOMES = (
@@ -145,7 +137,7 @@ def check_mix(
         reference, placed = plain.read_model(path), extended.read_model(path)
         try:
             reference = change(reference, shapes)
-            inputs = _inputs(reference, shapes, seed)
+            inputs = inputs_in_range(reference, shapes, seed)
             expected = outputs_of(plain.compile_model(reference, "CPU"), inputs)
         except RuntimeError as cause:
             outcomes[f"not run by the CPU: {change.__name__}: {_last_line(cause)}"] += 1
@@ -171,7 +163,7 @@ def check_mix(
             outcomes[f"fails: {change.__name__}: {_last_line(cause)}"] += 1
             continue
         submodels = compiled.get_property("HETERO_NUMBER_OF_SUBMODELS")
-        if error > TOLERANCE and _is_random(plain, reference, inputs):
+        if error > TOLERANCE and is_random(plain, reference, inputs):
             outcomes["random by itself"] += 1
         elif error > TOLERANCE:
             outcomes[f"wrong: {change.__name__}: error {error:.1e}"] += 1
@@ -180,12 +172,6 @@ def check_mix(
         else:
             outcomes["as intended"] += 1
     return outcomes
-
-
-def _is_random(core: ov.Core, model: ov.Model, inputs: dict[str | int, NDArray[Any]]) -> bool:
-    """Whether OpenVINO alone answers differently each time, for random numbers or for a fault of its own."""
-    first, *others = (outputs_of(core.compile_model(model, "CPU"), inputs) for _ in range(6))
-    return any(relative_error(other, first) > TOLERANCE for other in others)
 
 
 def _last_line(cause: Exception) -> str:
@@ -225,106 +211,6 @@ def _processed(model: ov.Model, shapes: Shapes) -> ov.Model:
         if port.element_type == ov.Type.f32:
             processor.output(i).tensor().set_element_type(ov.Type.f64)
     return processor.build()
-
-
-def _inputs(model: ov.Model, shapes: Shapes, seed: int) -> dict[str | int, NDArray[Any]]:
-    """Random data by position; indices stay in the range of what they index."""
-    random = np.random.default_rng(seed)
-    bounds = input_ranges(model)
-    inputs: dict[str | int, NDArray[Any]] = {}
-    for i, port in enumerate(model.inputs):
-        name = port.get_node().get_friendly_name()
-        partial = port.get_partial_shape()
-        given = shapes.get(name, [3] * len(partial))
-        shape = [d.get_length() if d.is_static else size for d, size in zip(partial, given, strict=True)]
-        element = port.get_element_type()
-        if element.is_real():
-            inputs[i] = random.standard_normal(shape).astype(element.to_dtype())
-        else:
-            inputs[i] = random.integers(0, bounds.get(name, 2), shape).astype(element.to_dtype())
-    return inputs
-
-
-def foreign_models(count: int, seed: int, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Files of models without annotation: random graphs, networks of the zoo in many sizes, and ONNX."""
-    path = folder / "foreign.xml"
-    onnx = [(name, light_onnx.path_of(name)) for name in light_onnx.NAMES]
-    random = np.random.default_rng(seed)
-    for i in range(count):
-        # Every tenth, as long as there are some.
-        if i % 10 == 9 and i // 10 < len(onnx):
-            yield onnx[i // 10]
-            continue
-        kind = i % 4
-        if kind == 0:
-            name, model = "random", random_model(seed + i, size=int(random.integers(3, 200)))
-        elif kind == 1:
-            name, model = "random dynamic", random_dynamic_model(seed + i).model
-        elif kind == 2:
-            family = zoo.FAMILIES[int(random.integers(len(zoo.FAMILIES)))]
-            name, model = family, zoo.build_scaled(family, int(random.integers(50, 800)), seed + i)
-        else:
-            name = zoo.NAMES[int(random.integers(len(zoo.NAMES)))]
-            model = zoo.build(name, seed=seed + i)
-        ov.save_model(model, path, compress_to_fp16=bool(random.integers(2)))
-        yield f"{name} {seed + i}", path
-
-
-def check_foreign(both: tuple[ov.Core, ov.Core], path: Path, seed: int) -> str:
-    """What the library changes in a model without annotation; an empty text is right."""
-    read = [core.read_model(path) for core in both]
-    ops = [[_description(op) for op in model.get_ordered_ops()] for model in read]
-    if ops[0] != ops[1]:
-        return f"ops differ: {next((a, b) for a, b in zip(*ops, strict=False) if a != b)}"
-    try:
-        inputs = _inputs(read[0], {}, seed)
-        answers = [
-            outputs_of(core.compile_model(model, "CPU"), inputs)
-            for core, model in zip(both, read, strict=True)
-        ]
-    except RuntimeError as cause:
-        return "" if _fails_alone(both[0], path, seed) else f"fails with it: {cause}"
-    if any(a.tobytes() != b.tobytes() for a, b in zip(*answers, strict=True)):
-        return "" if _is_random(both[0], read[0], inputs) else "outputs differ"
-    return ""
-
-
-def _fails_alone(core: ov.Core, path: Path, seed: int) -> bool:
-    try:
-        model = core.read_model(path)
-        outputs_of(core.compile_model(model, "CPU"), _inputs(model, {}, seed))
-    except RuntimeError:
-        return True
-    return False
-
-
-def _description(op: ov.Node) -> tuple[Any, ...]:
-    name = op.get_friendly_name()
-    return (
-        op.get_type_name(),
-        op.get_type_info().version_id,
-        # Ops without a name are numbered by the process.
-        re.sub(r"_\d+$", "", name) if name == op.get_name() else name,
-        type(op).__name__,
-        str(op.get_attributes()),
-        sorted(op.get_rt_info()),
-        [
-            (str(o.get_partial_shape()), str(o.get_element_type()), sorted(o.get_names()))
-            for o in op.outputs()
-        ],
-    )
-
-
-def reading_ratio(both: tuple[ov.Core, ov.Core], path: Path, rounds: int = 30) -> float:
-    """Median of the time to read with the library over that without, read in turns."""
-    seconds: list[list[float]] = [[], []]
-    for i in range(2 * rounds):
-        # Either goes first equally often.
-        which = (i + i // 2) % 2
-        start = time.perf_counter()
-        both[which].read_model(path)
-        seconds[which].append(time.perf_counter() - start)
-    return float(np.median(seconds[1]) / np.median(seconds[0]))
 
 
 def _mixes(kinds: list[str], placements: int, seed: int, say: Callable[[str], None]) -> Counter[str]:

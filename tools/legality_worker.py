@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
-from model_checks import relative_error  # noqa: E402
+from model_checks import inputs_in_range, relative_error  # noqa: E402
 from ov_autoplace.errors import PlacementError  # noqa: E402
-from ov_autoplace.graph import coarsen, extract, input_ranges, make_names_unique  # noqa: E402
+from ov_autoplace.graph import coarsen, extract, make_names_unique  # noqa: E402
 from ov_autoplace.graph.folding import fold_static_shapes  # noqa: E402
 from ov_autoplace.placement.annotation import annotate, set_affinities  # noqa: E402
 from ov_autoplace.placement.bounded import open_bounded_crossings  # noqa: E402
@@ -50,7 +50,7 @@ def _work(path: str, shapes: dict[str, list[int]], seed: int, first: int, last: 
     model = core.read_model(path)
     make_names_unique(model)
     try:
-        inputs = _inputs(model, shapes, seed)
+        inputs = list(inputs_in_range(model, shapes, seed).values())
         expected = _two_runs(core.compile_model(model, "CPU"), inputs)
     except RuntimeError as cause:
         return _say(outcome=NOT_RUN, reason=_last_line(cause))
@@ -130,22 +130,6 @@ def _core() -> ov.Core:
     for device in DEVICES:
         core.set_property(device, {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0})
     return core
-
-
-def _inputs(model: ov.Model, shapes: dict[str, list[int]], seed: int) -> list[NDArray[Any]]:
-    random = np.random.default_rng(seed)
-    bounds = input_ranges(model)
-    inputs: list[NDArray[Any]] = []
-    for port in model.inputs:
-        name = port.get_node().get_friendly_name()
-        partial = port.get_partial_shape()
-        shape = shapes.get(name) or [d.get_length() if d.is_static else 3 for d in partial]
-        element = port.get_element_type()
-        if element.is_real():
-            inputs.append(random.standard_normal(shape).astype(element.to_dtype()))
-        else:
-            inputs.append(random.integers(0, bounds.get(name, 2), shape).astype(element.to_dtype()))
-    return inputs
 
 
 def _two_runs(compiled: ov.CompiledModel, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:

@@ -11,9 +11,18 @@ from numpy.typing import NDArray
 
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.placement.partition import subgraphs_of
 
-__all__ = ["open_shapes", "outputs_of", "random_inputs", "random_regions", "relative_error"]
+__all__ = [
+    "inputs_in_range",
+    "is_random",
+    "open_shapes",
+    "outputs_of",
+    "random_inputs",
+    "random_regions",
+    "relative_error",
+]
 
 
 def random_inputs(model: ov.Model, seed: int, default_size: int = 4) -> dict[str | int, NDArray[Any]]:
@@ -40,6 +49,32 @@ def random_inputs(model: ov.Model, seed: int, default_size: int = 4) -> dict[str
     return inputs
 
 
+def inputs_in_range(
+    model: ov.Model, shapes: Mapping[str, Sequence[int]], seed: int
+) -> dict[str | int, NDArray[Any]]:
+    """Random data by position; indices stay in the range of what they index.
+
+    Args:
+        model: Whose inputs.
+        shapes: Of inputs by friendly name, for their dynamic dimensions; the others get 3.
+        seed: Of the data.
+    """
+    random = np.random.default_rng(seed)
+    bounds = input_ranges(model)
+    inputs: dict[str | int, NDArray[Any]] = {}
+    for i, port in enumerate(model.inputs):
+        name = port.get_node().get_friendly_name()
+        partial = port.get_partial_shape()
+        given = shapes.get(name, [3] * len(partial))
+        shape = [d.get_length() if d.is_static else size for d, size in zip(partial, given, strict=True)]
+        element = port.get_element_type()
+        if element.is_real():
+            inputs[i] = random.standard_normal(shape).astype(element.to_dtype())
+        else:
+            inputs[i] = random.integers(0, bounds.get(name, 2), shape).astype(element.to_dtype())
+    return inputs
+
+
 def open_shapes(model: ov.Model, inputs: Mapping[str | int, NDArray[Any]]) -> dict[str, list[int]]:
     """The shapes in ``inputs`` of those inputs that the model leaves open."""
     return {
@@ -62,6 +97,12 @@ def relative_error(actual: Sequence[NDArray[Any]], expected: Sequence[NDArray[An
     tiny = np.finfo(np.float32).tiny
     errors = [np.abs(a - e).max() / max(np.abs(e).max(), tiny) for a, e in zip(actual, expected, strict=True)]
     return float(np.max(errors))  # unlike max(), it lets NaN through
+
+
+def is_random(core: ov.Core, model: ov.Model, inputs: Mapping[str | int, NDArray[Any]]) -> bool:
+    """Whether the CPU answers differently each time, for random numbers or for a fault of its own."""
+    first, *others = (outputs_of(core.compile_model(model, "CPU"), inputs) for _ in range(6))
+    return any(relative_error(other, first) > 1e-3 for other in others)
 
 
 def random_regions(

@@ -40,12 +40,8 @@ public:
         : m_reader(reader), m_device(std::move(device)) {}
 
     void reach_around(const ov::Node& start) {
-        look_before(start);
         look_after(start);
-        for (size_t i = 0; i < m_found.size(); ++i) {
-            look_before(*m_found[i]);
-            look_after(*m_found[i]);
-        }
+        reach_before(start);
     }
 
     void reach_before(const ov::Node& start) {

@@ -8,6 +8,7 @@ import openvino as ov
 import pytest
 
 import extension_checks
+import foreign_checks
 import transformers_kinds
 import zoo
 
@@ -36,7 +37,7 @@ def test_a_mix_makes_the_intended_submodels_and_answers_as_one_device(
 
 def test_models_without_annotation_are_read_and_run_alike(both, tmp_path: Path) -> None:
     faults = {
-        name: extension_checks.check_foreign(both, path, 52_012)
-        for name, path in extension_checks.foreign_models(60, 52_012, tmp_path)
+        name: foreign_checks.check_foreign(both, path, 52_012)
+        for name, path in foreign_checks.foreign_models(60, 52_012, tmp_path)
     }
     assert not {name: fault for name, fault in faults.items() if fault}

@@ -73,11 +73,16 @@ def csr(draw: st.DrawFn, nodes: int) -> list[np.ndarray]:
     return [np.array(a, "i4") for a in (producer, offsets, [c for r in readers for c in r])]
 
 
+_made: set[object] = set()
+
+
 def attempt(call: Callable[..., object], *arguments: object, **named: object) -> object:
     try:
-        return call(*arguments, **named)
+        answer = call(*arguments, **named)
     except ORDINARY:
         return None
+    _made.add(call)
+    return answer
 
 
 @given(arrays(), arrays(), arrays(), arrays(), numbers, st.data())
@@ -147,8 +152,10 @@ def partition(wild: list[object], nodes: int, data: st.DataObject) -> None:
 def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject) -> None:
     attempt(_core.Simulator, *wild)
 
+    costs = reals if data.draw(st.booleans()) else st.floats(0, 3)
+
     def seconds(*shape: int) -> np.ndarray:
-        flat = data.draw(st.lists(reals, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
+        flat = data.draw(st.lists(costs, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
         return np.array(flat, "f8").reshape(shape)
 
     tensors = data.draw(csr(groups))
@@ -162,12 +169,15 @@ def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject)
         *tensors[1:],
         np.array(bonds, "i4"),
         np.array(bonds[::-1], "i4"),
+        np.array(
+            data.draw(st.lists(st.integers(-1, 7), max_size=9).filter(lambda x: len(x) % 3 == 0)), "i4"
+        ).reshape(-1, 3),
         seconds(devices, devices),
         seconds(devices, devices),
         seconds(devices),
     ]
     if data.draw(st.booleans()):
-        arguments[data.draw(st.integers(0, 11))] = wild[0]
+        arguments[data.draw(st.integers(0, 12))] = wild[0]
     simulator = attempt(_core.Simulator, *arguments)
     if not isinstance(simulator, _core.Simulator):
         return
@@ -322,6 +332,14 @@ TOPICS = {
 }
 
 
+CLASSES = {
+    "subset_sweep": ("SubsetSweep", "PieceSweep"),
+    "partition": ("PartitionGraph",),
+    "schedule": ("Simulator",),
+    "overlap": ("OverlapSimulator",),
+}
+
+
 def main() -> None:
     topic, number = sys.argv[1], int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -332,6 +350,10 @@ def main() -> None:
         )
         calls = seed(number)(thorough(calls))
     calls()
+    # A class of which nothing was made was not tried.
+    missing = {name for name in CLASSES.get(topic, ()) if getattr(_core, name) not in _made}
+    if missing:
+        sys.exit(f"never made: {', '.join(sorted(missing))}")
     print("survived")
 
 

@@ -145,6 +145,23 @@ def test_ops_that_are_added_by_hand_get_the_device_of_their_producer(both, chain
     assert submodels(both[1], model) == 2
 
 
+def test_a_file_that_lost_marks_is_filled_up_from_the_others(both, chain, tmp_path: Path) -> None:
+    annotated = both[0].read_model(save(chain, {"softmax": "XCPU", "x": "XCPU"}, tmp_path))
+    for op in annotated.get_ops():
+        if op.get_friendly_name() in ("x", "y"):
+            del op.get_rt_info()["user_data:autoplace"]
+    ov.save_model(annotated, tmp_path / "edited.xml", compress_to_fp16=False)
+    processor = ov.preprocess.PrePostProcessor(both[1].read_model(tmp_path / "edited.xml"))
+    processor.input(0).tensor().set_element_type(ov.Type.u8)
+    processor.input(0).preprocess().convert_element_type(ov.Type.f32).scale(2.0)
+
+    clone = processor.build().clone()
+
+    assert affinities(clone)["x"] == "XCPU"
+    assert len(affinities(clone)) == len(clone.get_ops())
+    assert submodels(both[1], clone) == 2
+
+
 def test_affinities_of_the_user_stay(both, chain, tmp_path: Path) -> None:
     model = both[1].read_model(save(chain, {"softmax": "XCPU", "x": "XCPU"}, tmp_path))
     for op in model.get_ops():

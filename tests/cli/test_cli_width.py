@@ -50,8 +50,8 @@ def test_explain_says_on_how_many_threads_an_annotated_model_runs(cli: Command, 
     )
 
 
+@pytest.mark.bokeh
 def test_bench_runs_an_annotated_model_on_its_threads(cli: Command, narrow_ir: Path, tmp_path: Path) -> None:
-    pytest.importorskip("bokeh")
     page, trace = tmp_path / "page.html", tmp_path / "trace.json"
     outcome = cli("bench", narrow_ir, *CPU, "--seconds", "0.3", "--json", "--report", page, "--trace", trace)
     rows = {row["name"]: row for row in outcome.json()["rows"]}

@@ -1,9 +1,10 @@
 // The library that OpenVINO loads: core.add_extension("libov_autoplace_extension.so").
 //
 // OpenVINO's IR reader asks extensions for an op before its own opsets, and makes the op itself where an
-// extension makes none. So this library sees every op of every IR that is read, and makes none for models
-// that are not annotated. In an annotated one each op gets its affinity when an op is made that reads it, and
-// ops of most types are made as Follower, which looks after ops that are added next to it later.
+// extension makes none. So this library sees the ops of common types in every IR that is read, and makes none
+// of them, Parameters excepted, for models that are not annotated. In an annotated one each op gets its
+// affinity when an op is made that reads it, and ops of common types are made as Follower, which looks after
+// ops that are added near it later.
 #include <openvino/core/op_extension.hpp>
 #include <openvino/op/ops.hpp>
 #include <openvino/opsets/opset.hpp>
@@ -57,7 +58,7 @@ private:
     ov::DiscreteTypeInfo m_type;
 };
 
-// Ops of most types.
+// Ops of common types.
 class ReadingFollowers : public Reading {
 public:
     using Follow = NodePtr (*)(const Node&);

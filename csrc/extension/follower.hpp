@@ -11,8 +11,8 @@ public:
     static bool is_one(const ov::Node& op) { return dynamic_cast<const FollowerBase*>(&op) != nullptr; }
 
     // Whether `op` may have been added after the model was read, or made anew by a transformation, which may
-    // have copied the annotation alone, both marks or none. Loops and the like count as new, because what
-    // lies behind them is seen through them only.
+    // have copied the annotation alone, both marks or none. Ops of types that are never followers count
+    // as new too, because what lies behind them is seen through them only.
     static bool is_new(const ov::Node& op);
 
     // Whether `op` certainly was.

@@ -45,7 +45,7 @@ def with_lanes(
         hand_over_seconds: From the end of a submodel to the start of one on another lane of the device that
             waits for it. Lanes share memory, so what this takes hardly depends on the size of the tensor.
         hand_over_seconds_per_byte: What it takes besides, where it does depend on that.
-        corun_factor: See :attr:`CostTable.corun_factor`; a larger one of the table stays.
+        corun_factor: See ``CostTable.corun_factor``; a larger one of the table stays.
 
     Returns:
         A table in which the device's lanes stand where the device was. Crossing to other devices, launches

@@ -69,12 +69,12 @@ class Width:
 
     @property
     def label(self) -> str:
-        """For tables and sentences: ``1 thread``, ``4 P-core threads``."""
+        """For tables and sentences, like ``1 thread`` and ``4 P-core threads``."""
         count = f"{self.threads} {_KINDS[self.cores]}thread{'s' if self.threads > 1 else ''}"
         return f"{count}, the caller's" if self.in_caller else count
 
     def __str__(self) -> str:
-        """For files: ``1``, ``4P``, ``1+caller``."""
+        """For files, like ``1``, ``4P`` and ``1+caller``."""
         return f"{self.threads}{self.cores}{'+caller' if self.in_caller else ''}"
 
     @classmethod
@@ -128,7 +128,7 @@ class Cores:
 
     @cached_property
     def usable(self) -> int:
-        """How many can be busy all the time: a container may be allowed the time of fewer than it sees."""
+        """How many can be busy all the time; a container may be allowed the time of fewer than it sees."""
         try:
             allowed, period = self.quota.read_text(encoding="ascii").split()
             share = self.all if allowed == "max" else math.ceil(int(allowed) / int(period))

@@ -72,7 +72,7 @@ class Candidate:
 
     @property
     def is_default(self) -> bool:
-        """Whether it is one device as OpenVINO runs it by itself: what an answer must be faster than."""
+        """Whether it is one device as OpenVINO runs it by itself, which an answer must be faster than."""
         return self.is_single and self.width is None
 
 

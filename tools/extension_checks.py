@@ -58,7 +58,8 @@ def cores() -> tuple[ov.Core, ov.Core]:
     """
     both = (ov.Core(), ov.Core())
     for core in both:
-        core.register_plugin(f"{ov.__path__[0]}/libs/libopenvino_intel_cpu_plugin.so", DEVICES[0])
+        if DEVICES[0] not in core.available_devices:
+            core.register_plugin(f"{ov.__path__[0]}/libs/libopenvino_intel_cpu_plugin.so", DEVICES[0])
         for device in DEVICES:
             core.set_property(
                 device, {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}

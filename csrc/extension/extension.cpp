@@ -7,9 +7,11 @@
 // ops that are added near it later.
 #include <openvino/core/op_extension.hpp>
 #include <openvino/op/ops.hpp>
+#include <openvino/op/util/op_types.hpp>
 #include <openvino/opsets/opset.hpp>
 #include <vector>
 
+#include "cached.hpp"
 #include "follower.hpp"
 #include "marks.hpp"
 
@@ -22,6 +24,9 @@ using NodePtr = std::shared_ptr<Node>;
 // Parameters of the model that this thread is reading. The reader puts an op's annotation on it after it was
 // made, and a Parameter that nothing reads has no other op that could mark it.
 thread_local std::vector<std::weak_ptr<Node>> waiting;
+
+// Whether it is known where the model that this thread is reading comes from. Reading begins with Parameters.
+thread_local bool origin_is_known = false;
 
 // What is done with ops of one type when they are read.
 class Reading : public ov::BaseOpExtension {
@@ -37,11 +42,22 @@ public:
         }
         waiting.clear();
         const bool ours = mark_producers(inputs);
+        if (ours && !origin_is_known) look_for_origin(inputs);
         const auto op = make(ours, inputs, visitor);
         return {op ? op->output(0) : ov::Output<Node>()};
     }
 
 protected:
+    static void look_for_origin(const ov::OutputVector& inputs) {
+        for (const auto& input : inputs) {
+            const auto& op = *input.get_node();
+            const bool says_nothing = ov::op::util::is_constant(&op) || ov::op::util::is_parameter(&op);
+            if (says_nothing || !is_annotated(op)) continue;
+            origin_is_known = true;
+            refuse_unsigned_from_cache(op);
+        }
+    }
+
     // The op, or nothing: then OpenVINO's reader makes it. In a model that is `ours` the inputs' ops have an
     // affinity.
     virtual NodePtr make(bool ours, const ov::OutputVector& inputs, ov::AttributeVisitor& visitor) const = 0;
@@ -78,6 +94,7 @@ class ReadingParameters : public Reading {
     NodePtr make(bool, const ov::OutputVector& inputs, ov::AttributeVisitor& visitor) const override {
         const auto parameter = make_plain(inputs, visitor);
         waiting.push_back(parameter);
+        origin_is_known = false;
         return parameter;
     }
 };

@@ -5,6 +5,7 @@
 #include <openvino/op/util/op_types.hpp>
 #include <set>
 
+#include "cached.hpp"
 #include "gaps.hpp"
 #include "marks.hpp"
 
@@ -57,13 +58,15 @@ void FollowerBase::after_validation(ov::Node& op) {
 void FollowerBase::after_cloning(const ov::Node& original, const ov::Node& clone) {
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
-    if (!mark(const_cast<ov::Node&>(original))) return;
-    if (!any_neighbour(original, is_new)) return;
+    auto& op = const_cast<ov::Node&>(original);
+    if (!mark(op)) return;
+    sign(op);
+    if (!any_neighbour(op, is_new)) return;
     // Ops were added and the model was not validated since. Those before this op have been cloned; those
     // after it have not, and get their devices in the original. Threads that clone it at the same time find
     // them there, because each comes by here before it clones an op behind this one.
-    fill_gaps_before(clone, affinity(original));
-    fill_gaps_after(original);
+    fill_gaps_before(clone, affinity(op));
+    fill_gaps_after(op);
 }
 
 }  // namespace ov_autoplace

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "cached.hpp"
 #include "follower.hpp"
 #include "marks.hpp"
 
@@ -35,9 +36,10 @@ bool takes_a_shape(const ov::Input<ov::Node>& input) {
 // New ops that hang together. Some may have got an affinity before, here or from a transformation.
 class Region {
 public:
-    // `reader`, where given, counts as an op of `device` and is no way to other ops.
-    explicit Region(const ov::Node* reader = nullptr, std::string device = {})
-        : m_reader(reader), m_device(std::move(device)) {}
+    // `compiles`: the model is being cloned, which is how compiling it begins. `reader`, where given, counts
+    // as an op of `device` and is no way to other ops.
+    explicit Region(bool compiles, const ov::Node* reader = nullptr, std::string device = {})
+        : m_compiles(compiles), m_reader(reader), m_device(std::move(device)) {}
 
     void reach_around(const ov::Node& start) {
         look_after(start);
@@ -97,6 +99,8 @@ private:
         const bool is_new = FollowerBase::is_new(*op);
         mark(*op);
         if (!is_new) return;
+        // Followers sign themselves.
+        if (m_compiles && is_annotated(*op)) sign(*op);
         m_members.insert(op);
         m_found.push_back(op);
     }
@@ -203,6 +207,7 @@ private:
         return true;
     }
 
+    const bool m_compiles;
     const ov::Node* m_reader;
     const std::string m_device;
     std::unordered_set<const ov::Node*> m_members, m_sorted;
@@ -213,19 +218,19 @@ private:
 }  // namespace
 
 void fill_gaps_around(ov::Node& op) {
-    Region region;
+    Region region(false);
     region.reach_around(op);
     region.fill();
 }
 
 void fill_gaps_after(const ov::Node& op) {
-    Region region;
+    Region region(true);
     region.reach_after(op);
     region.fill();
 }
 
 void fill_gaps_before(const ov::Node& reader, const std::string& device) {
-    Region region(&reader, device);
+    Region region(true, &reader, device);
     region.reach_before(reader);
     region.fill();
     region.fold();

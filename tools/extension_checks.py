@@ -38,6 +38,7 @@ from random_dynamic_models import random_dynamic_model  # noqa: E402
 __all__ = [
     "OUTCOMES",
     "check_mix",
+    "check_runnable_mix",
     "cores",
     "mixed_models",
 ]
@@ -172,6 +173,17 @@ def check_mix(
             outcomes[f"other count: {change.__name__}: {submodels} submodels, intended {counts}"] += 1
         else:
             outcomes["as intended"] += 1
+    return outcomes
+
+
+def check_runnable_mix(
+    both: tuple[ov.Core, ov.Core], model: ov.Model, seed: int, folder: Path
+) -> Counter[str]:
+    """:func:`check_mix` of the first placement of a series that HETERO can run in all three ways."""
+    for number in range(12):
+        outcomes = check_mix(both, model, {}, number, seed, folder)
+        if not outcomes["refused"]:
+            break
     return outcomes
 
 

@@ -19,59 +19,13 @@ from pathlib import Path
 import numpy as np
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from wild_values import arrays, csr, drawn_links, drawn_seconds, numbers, oddities, reals
 
 from ov_autoplace import _core
 
 ORDINARY = (TypeError, ValueError, RuntimeError, OverflowError, MemoryError)
 MEMORY = 6 << 30
 EXAMPLES = 120
-
-numbers = st.one_of(
-    st.integers(-3, 12),
-    st.sampled_from([-(2**63), -(2**31), -1, 2**26, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**64 - 1, 2**70]),
-)
-reals = st.one_of(st.floats(), st.sampled_from([0.0, -1.0, 1e-300, 1e300, np.inf, -np.inf, np.nan]))
-oddities = st.one_of(
-    st.none(), st.booleans(), numbers, reals, st.text(max_size=3), st.binary(max_size=3), st.just(object())
-)
-
-
-@st.composite
-def arrays(draw: st.DrawFn) -> object:
-    """Arrays of any type, shape and layout, many of them nearly right; at times no array at all."""
-    if draw(st.integers(0, 9)) == 0:
-        return draw(oddities)
-    size = draw(st.integers(0, 8))
-    values = draw(st.lists(st.integers(-1, 7), min_size=size, max_size=size))
-    dtype = draw(st.sampled_from(["i4", "i4", "i4", "u1", "f8", "i8", "?", "f4", "U2"]))
-    array = np.array(values, "i8").astype(dtype)
-    shape = draw(st.sampled_from([None, None, (-1, 2), (2, -1), (1, -1), (-1, 1, 1), ()]))
-    if shape is not None:
-        with suppress(ValueError):
-            array = array.reshape(shape)
-    layout = draw(st.integers(0, 7))
-    if layout == 0 and array.ndim:
-        array = array[::-1]
-    elif layout == 1 and array.ndim:
-        array = np.repeat(array, 2, axis=0)[::2]
-    elif layout == 2:
-        array = np.asfortranarray(array)
-    elif layout == 3:
-        array = array.astype(array.dtype.newbyteorder())
-    elif layout == 4:
-        array.flags.writeable = False
-    return array
-
-
-@st.composite
-def csr(draw: st.DrawFn, nodes: int) -> list[np.ndarray]:
-    """Producers, offsets and consumers of tensors over some nodes, mostly in topological order."""
-    tensors = draw(st.integers(0, 6))
-    producer = [draw(st.integers(0, max(0, nodes - 1))) for _ in range(tensors)]
-    readers = [draw(st.lists(st.integers(p + 1, max(p + 1, nodes - 1)), max_size=3)) for p in producer]
-    offsets = np.cumsum([0, *map(len, readers)])
-    return [np.array(a, "i4") for a in (producer, offsets, [c for r in readers for c in r])]
-
 
 _made: set[object] = set()
 
@@ -152,12 +106,7 @@ def partition(wild: list[object], nodes: int, data: st.DataObject) -> None:
 def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject) -> None:
     attempt(_core.Simulator, *wild)
 
-    costs = reals if data.draw(st.booleans()) else st.floats(0, 3)
-
-    def seconds(*shape: int) -> np.ndarray:
-        flat = data.draw(st.lists(costs, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
-        return np.array(flat, "f8").reshape(shape)
-
+    seconds = drawn_seconds(data, reals if data.draw(st.booleans()) else st.floats(0, 3))
     tensors = data.draw(csr(groups))
     bonds = data.draw(st.lists(st.integers(-1, groups), max_size=2))
     arguments: list[object] = [
@@ -169,9 +118,7 @@ def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject)
         *tensors[1:],
         np.array(bonds, "i4"),
         np.array(bonds[::-1], "i4"),
-        np.array(
-            data.draw(st.lists(st.integers(-1, 7), max_size=9).filter(lambda x: len(x) % 3 == 0)), "i4"
-        ).reshape(-1, 3),
+        drawn_links(data),
         seconds(devices, devices),
         seconds(devices, devices),
         seconds(devices),
@@ -188,11 +135,7 @@ def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject)
 def overlap(wild: list[object], groups: int, lanes: int, data: st.DataObject) -> None:
     attempt(_core.OverlapSimulator, *wild, data.draw(oddities), data.draw(oddities))
     costs = st.one_of(st.floats(0, 3), reals) if data.draw(st.booleans()) else st.floats(0, 1e308)
-
-    def seconds(*shape: int) -> np.ndarray:
-        flat = data.draw(st.lists(costs, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
-        return np.array(flat, "f8").reshape(shape)
-
+    seconds = drawn_seconds(data, costs)
     tensors = data.draw(csr(groups))
     arguments: list[object] = [
         seconds(groups, lanes),
@@ -202,9 +145,7 @@ def overlap(wild: list[object], groups: int, lanes: int, data: st.DataObject) ->
         seconds(len(tensors[0])),
         *tensors[1:],
         np.arange(groups, dtype="i4"),
-        np.array(
-            data.draw(st.lists(st.integers(-1, 7), max_size=9).filter(lambda x: len(x) % 3 == 0)), "i4"
-        ).reshape(-1, 3),
+        drawn_links(data),
         seconds(lanes, lanes),
         seconds(lanes, lanes),
         seconds(lanes),

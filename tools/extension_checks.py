@@ -27,8 +27,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 
 import zoo  # noqa: E402
 from foreign_checks import check_foreign, foreign_models, reading_ratio  # noqa: E402
-from legality_worker import DEVICES, group_placements  # noqa: E402
-from model_checks import inputs_in_range, is_random, outputs_of, relative_error  # noqa: E402
+from legality_worker import DEVICES, equal_devices, group_placements, last_line  # noqa: E402
+from model_checks import TOLERANCE, inputs_in_range, is_random, outputs_of, relative_error  # noqa: E402
 from ov_autoplace import annotate, count_subgraphs, extension_path  # noqa: E402
 from ov_autoplace.errors import PlacementError  # noqa: E402
 from ov_autoplace.graph import coarsen, extract, make_names_unique  # noqa: E402
@@ -48,23 +48,12 @@ OUTCOMES = (
 )  # fmt: skip
 """What :func:`check_mix` answers; the last three are faults."""
 
-TOLERANCE = 1e-3
 _HETERO = "HETERO:" + ",".join(DEVICES)
 
 
 def cores() -> tuple[ov.Core, ov.Core]:
-    """Two equal programs, of which the second has loaded the library.
-
-    Both devices compute in f32 and without rounding activations, so that only a broken cut changes an output.
-    """
-    both = (ov.Core(), ov.Core())
-    for core in both:
-        if DEVICES[0] not in core.available_devices:
-            core.register_plugin(f"{ov.__path__[0]}/libs/libopenvino_intel_cpu_plugin.so", DEVICES[0])
-        for device in DEVICES:
-            core.set_property(
-                device, {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}
-            )
+    """Two equal programs, of which the second has loaded the library."""
+    both = (equal_devices(), equal_devices())
     both[1].add_extension(extension_path())
     return both
 
@@ -142,7 +131,7 @@ def check_mix(
             inputs = inputs_in_range(reference, shapes, seed)
             expected = outputs_of(plain.compile_model(reference, "CPU"), inputs)
         except RuntimeError as cause:
-            outcomes[f"not run by the CPU: {change.__name__}: {_last_line(cause)}"] += 1
+            outcomes[f"not run by the CPU: {change.__name__}: {last_line(cause)}"] += 1
             continue
         marked = plain.read_model(path)
         placement = annotated_placement(change(marked, shapes))
@@ -162,7 +151,7 @@ def check_mix(
                 )
             )
         except RuntimeError as cause:
-            outcomes[f"fails: {change.__name__}: {_last_line(cause)}"] += 1
+            outcomes[f"fails: {change.__name__}: {last_line(cause)}"] += 1
             continue
         submodels = compiled.get_property("HETERO_NUMBER_OF_SUBMODELS")
         if error > TOLERANCE and is_random(plain, reference, inputs):
@@ -185,10 +174,6 @@ def check_runnable_mix(
         if not outcomes["refused"]:
             break
     return outcomes
-
-
-def _last_line(cause: Exception) -> str:
-    return str(cause).strip().splitlines()[-1]
 
 
 def _nothing(model: ov.Model, shapes: Shapes) -> ov.Model:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
-from model_checks import inputs_in_range, relative_error  # noqa: E402
+from model_checks import TOLERANCE, inputs_in_range, relative_error  # noqa: E402
 from ov_autoplace.errors import PlacementError  # noqa: E402
 from ov_autoplace.graph import coarsen, extract, make_names_unique  # noqa: E402
 from ov_autoplace.graph.folding import fold_static_shapes  # noqa: E402
@@ -24,13 +24,12 @@ from ov_autoplace.placement.bounded import open_bounded_crossings  # noqa: E402
 from ov_autoplace.placement.fitting import count_subgraphs  # noqa: E402
 from ov_autoplace.placement.legality import broken_bonds  # noqa: E402
 
-__all__ = ["DEVICES", "NOT_RUN", "NO_GROUPS", "group_placements"]
+__all__ = ["DEVICES", "NOT_RUN", "NO_GROUPS", "equal_devices", "group_placements", "last_line"]
 
 NO_GROUPS, NOT_RUN = "no groups", "not run by the CPU"
 """Verdicts on models that say nothing."""
 
 DEVICES = ("XCPU", "CPU")
-TOLERANCE = 1e-3
 
 
 def group_placements(groups: int, seed: int) -> Iterator[NDArray[np.int32]]:
@@ -46,14 +45,14 @@ def group_placements(groups: int, seed: int) -> Iterator[NDArray[np.int32]]:
 
 def _work(path: str, shapes: dict[str, list[int]], seed: int, first: int, last: int) -> None:
     """The child: one line with the prediction and one with the verdict per placement."""
-    core = _core()
+    core = equal_devices()
     model = core.read_model(path)
     make_names_unique(model)
     try:
         inputs = list(inputs_in_range(model, shapes, seed).values())
         expected = _two_runs(core.compile_model(model, "CPU"), inputs)
     except RuntimeError as cause:
-        return _say(outcome=NOT_RUN, reason=_last_line(cause))
+        return _say(outcome=NOT_RUN, reason=last_line(cause))
     placed = model.clone()
     fold_static_shapes(placed)
     graph = extract(placed, shapes)
@@ -109,7 +108,7 @@ def _run(
         compiled = core.compile_model(model, "HETERO:" + ",".join(DEVICES))
         found = _two_runs(compiled, inputs)
     except RuntimeError as cause:
-        return "fails", _last_line(cause)
+        return "fails", last_line(cause)
     error = relative_error(*([np.nan_to_num(x) for x in y] for y in (found, expected)))
     if error > TOLERANCE:
         return "wrong", f"error {error:.1e}"
@@ -120,13 +119,14 @@ def _run(
     return "runs", ""
 
 
-def _core() -> ov.Core:
+def equal_devices() -> ov.Core:
     """Two equal devices that compute in f32, so that only a broken cut can change an output.
 
     On compressed weights the plugin would otherwise round activations to eight bits, not alike in every cut.
     """
     core = ov.Core()
-    core.register_plugin(f"{ov.__path__[0]}/libs/libopenvino_intel_cpu_plugin.so", DEVICES[0])
+    if DEVICES[0] not in core.available_devices:
+        core.register_plugin(f"{ov.__path__[0]}/libs/libopenvino_intel_cpu_plugin.so", DEVICES[0])
     for device in DEVICES:
         core.set_property(device, {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0})
     return core
@@ -138,7 +138,8 @@ def _two_runs(compiled: ov.CompiledModel, inputs: list[NDArray[Any]]) -> list[ND
     return [request.infer(inputs)[port].copy() for _ in range(2) for port in compiled.outputs]
 
 
-def _last_line(cause: BaseException) -> str:
+def last_line(cause: BaseException) -> str:
+    """The last line of an error that says something, or the error's type."""
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     return (lines[-1] if lines else type(cause).__name__)[:300]
 

@@ -15,6 +15,7 @@ from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.placement.partition import subgraphs_of
 
 __all__ = [
+    "TOLERANCE",
     "inputs_in_range",
     "is_random",
     "open_shapes",
@@ -23,6 +24,9 @@ __all__ = [
     "random_regions",
     "relative_error",
 ]
+
+TOLERANCE = 1e-3
+"""Largest :func:`relative_error` of answers that are the same, where both were computed in f32."""
 
 
 def random_inputs(model: ov.Model, seed: int, default_size: int = 4) -> dict[str | int, NDArray[Any]]:
@@ -102,7 +106,7 @@ def relative_error(actual: Sequence[NDArray[Any]], expected: Sequence[NDArray[An
 def is_random(core: ov.Core, model: ov.Model, inputs: Mapping[str | int, NDArray[Any]]) -> bool:
     """Whether the CPU answers differently each time, for random numbers or for a fault of its own."""
     first, *others = (outputs_of(core.compile_model(model, "CPU"), inputs) for _ in range(6))
-    return any(relative_error(other, first) > 1e-3 for other in others)
+    return any(relative_error(other, first) > TOLERANCE for other in others)
 
 
 def random_regions(

@@ -8,8 +8,9 @@ namespace ov_autoplace {
 
 // An op takes the device of what it reads, so that a cut moves behind it. Constants, computations of shapes,
 // and ops behind which HETERO cannot cut take the device of what reads them. Nothing happens where no
-// neighbour has a device. All that hangs together with the ops named below through ops that have no affinity
-// either is filled.
+// neighbour has a device. All that hangs together with the ops named below through new ops (see
+// FollowerBase::is_new) is filled. The latter two are for cloning and sign (see cached.hpp) what they pass
+// that is annotated.
 
 // The neighbours of `op`.
 void fill_gaps_around(ov::Node& op);

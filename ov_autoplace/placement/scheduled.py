@@ -28,20 +28,35 @@ from ov_autoplace.placement.schedulable import (
     Role,
     Tensor,
     carried_type,
+    is_scheduled,
     ops_of,
     reason_not_schedulable,
     refusal,
+    schedule_ops,
 )
 from ov_autoplace.placement.stored_submodels import store
 
 __all__ = [
+    "SCHEDULE_DEVICE",
+    "SCHEDULE_PROPERTIES",
     "is_scheduled",
+    "lanes_of",
     "plan_of",
     "reason_not_schedulable",
     "schedule_ops",
     "scheduled_model",
-    "with_lanes_of",
+    "with_properties",
 ]
+
+SCHEDULE_DEVICE = "CPU"
+"""The device that the surrounding model is compiled for."""
+
+SCHEDULE_PROPERTIES: Mapping[str, str] = {
+    "INFERENCE_NUM_THREADS": "1",
+    "NUM_STREAMS": "0",
+    "INFERENCE_PRECISION_HINT": "f32",
+}
+"""How: nothing but the op runs in it, and the op boundary carries f32."""
 
 _FORMAT = 1
 # Where the model says which of its former ops is in which submodel.
@@ -79,21 +94,14 @@ def scheduled_model(model: ov.Model, plan: LanePlan) -> ov.Model:
     if parts.submodels:
         _put_in_place(around, parts, plan)
     outer.validate_nodes_and_infer_types()
-    for own, given in ((outer.get_parameters(), model.get_parameters()), (outer.get_results(), model.get_results())):
+    for own, given in (
+        (outer.get_parameters(), model.get_parameters()),
+        (outer.get_results(), model.get_results()),
+    ):
         for op, original in zip(own, given, strict=True):
             op.set_friendly_name(original.get_friendly_name())
     outer.set_rt_info(json.dumps(_as_cut(plan, parts).to_dict(), ensure_ascii=False), _PLAN_KEY)
     return outer
-
-
-def is_scheduled(model: ov.Model) -> bool:
-    """Whether a model holds submodels for lanes."""
-    return bool(schedule_ops(model))
-
-
-def schedule_ops(model: ov.Model) -> list[ov.Node]:
-    """The ops of a model that hold submodels."""
-    return [op for op in model.get_ops() if _is_schedule(op)]
 
 
 def plan_of(model: ov.Model) -> LanePlan | None:
@@ -113,23 +121,31 @@ def plan_of(model: ov.Model) -> LanePlan | None:
     return LanePlan.from_dict(data, "the model's plan for lanes")
 
 
-def with_lanes_of(model: ov.Model, settings: Mapping[str, Mapping[str, str]]) -> None:
-    """Give the lanes of a scheduled model, in place, properties of their devices; what they have stays.
+def with_properties(op: ov.Node, settings: Mapping[str, Mapping[str, str]]) -> ov.Node:
+    """Replace an op that holds submodels by one whose lanes have more properties; what they have stays.
 
     Args:
-        model: A scheduled model.
+        op: The op, whose readers read the new one from then on.
         settings: Properties by device, as text.
+
+    Returns:
+        The new op.
     """
-    for op in schedule_ops(model):
-        attributes = op.get_attributes()
-        lanes = lanes_of(op)
-        merged = [Lane.of(lane.device, {**settings.get(lane.device, {}), **dict(lane.properties)}) for lane in lanes]
-        attributes.update(_lane_attributes(merged))
-        twin = _factory().create(SCHEDULE[0], op.input_values(), attributes)
-        twin.set_friendly_name(op.get_friendly_name())
-        for old, new in zip(op.outputs(), twin.outputs(), strict=True):
-            for reader in old.get_target_inputs():
-                reader.replace_source_output(new)
+    lanes = [
+        Lane.of(lane.device, {**settings.get(lane.device, {}), **dict(lane.properties)})
+        for lane in lanes_of(op)
+    ]
+    twin: ov.Node = _factory().create(
+        SCHEDULE[0], op.input_values(), {**op.get_attributes(), **_lane_attributes(lanes)}
+    )
+    twin.set_friendly_name(op.get_friendly_name())
+    for old, new in zip(op.outputs(), twin.outputs(), strict=True):
+        names = old.get_names()
+        for reader in old.get_target_inputs():
+            reader.replace_source_output(new)
+        old.set_names(set())
+        new.set_names(names)
+    return twin
 
 
 def lanes_of(op: ov.Node) -> list[Lane]:
@@ -144,11 +160,6 @@ def lanes_of(op: ov.Node) -> list[Lane]:
 def _properties(text: str) -> dict[str, str]:
     pairs = (pair.partition("=") for pair in text.split(";") if pair)
     return {unquote(key): unquote(value) for key, _, value in pairs}
-
-
-def _is_schedule(op: ov.Node) -> bool:
-    kind = op.get_type_info()
-    return (kind.name, kind.version_id) == SCHEDULE
 
 
 def _put_in_place(around: ModelOps, parts: CutModel, plan: LanePlan) -> None:
@@ -210,7 +221,9 @@ def _lane_attributes(lanes: Iterable[Lane]) -> dict[str, list[str]]:
     return {
         "lanes": [quote(lane.device, safe="") for lane in lanes],
         "lane_properties": [
+            # An empty text does not survive in a file.
             ";".join(f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in lane.properties)
+            or ";"
             for lane in lanes
         ],
     }

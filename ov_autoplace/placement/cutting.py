@@ -167,8 +167,8 @@ class _Cutter:
     def _passed_shape(self, tensor: Tensor, shape: ov.PartialShape) -> ov.PartialShape:
         if shape.rank.is_dynamic:
             raise PlacementError(
-                f"{self._ops.described(tensor)} is passed between submodels, but its rank is not known there; "
-                "keep what decides its shape in one submodel"
+                f"{self._ops.described(tensor)} is passed between submodels, but its rank is not known "
+                "there; keep what decides its shape in one submodel"
             )
         return ov.PartialShape([_may_be_empty(dimension) for dimension in shape])
 
@@ -188,8 +188,8 @@ def _converted(output: ov.Output, element: ov.Type, name: str) -> ov.Output:
 
 def _submodels(ops: ModelOps, plan: LanePlan) -> list[int]:
     """The submodel of each op that runs."""
-    known = set(ops.names)
-    unknown = [name for name in plan.submodel_of if name not in known]
+    names = set(ops.names)
+    unknown = [name for name in plan.submodel_of if name not in names]
     if unknown:
         raise PlacementError(
             f"{len(unknown)} ops of the plan are not in the model, the first is {unknown[0]!r}; "
@@ -201,10 +201,10 @@ def _submodels(ops: ModelOps, plan: LanePlan) -> list[int]:
     ]
     if left_out:
         raise PlacementError(
-            f"{len(left_out)} of the {sum(runs)} ops that run have no submodel, the first is {left_out[0]!r}; "
-            "a plan names one for each"
+            f"{len(left_out)} of the {sum(runs)} ops that run have no submodel, the first is "
+            f"{left_out[0]!r}; a plan names one for each"
         )
-    return [plan.submodel_of[name] if run else _NOWHERE for name, run in zip(ops.names, runs, strict=True)]
+    return [known[name] if run else _NOWHERE for name, run in zip(ops.names, runs, strict=True)]
 
 
 def _in_order(ops: ModelOps, where: list[int], plan: LanePlan) -> list[int]:

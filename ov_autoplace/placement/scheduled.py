@@ -1,7 +1,7 @@
 """A model with a plan for lanes as a model that any program can run: one op, ``autoplace::Schedule``, in it.
 
-The op holds the submodels as Constants and the plan as attributes; docs/lanes.md lists them. Around it are the
-model's own inputs, outputs and state, so that from outside nothing but the speed differs.
+The op holds the submodels as Constants and the plan as attributes; docs/lanes.md lists them. Around it are
+the model's own inputs, outputs and state, so that from outside nothing but the speed differs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from ov_autoplace.placement.schedulable import (
     SCHEDULE,
     ModelOps,
     Role,
-    Tensor,
     carried_type,
     is_scheduled,
     ops_of,
@@ -198,7 +197,7 @@ def _schedule_op(
         "format": _FORMAT,
         "data_inputs": len(data),
         **_lane_attributes(plan.lanes),
-        "submodels": [quote(_described(submodel.ops), safe="") for submodel in parts.submodels],
+        "submodels": [_quoted(_described(submodel.ops)) for submodel in parts.submodels],
         "lane_of": [plan.lane_of[submodel.number] for submodel in parts.submodels],
         "rank": [plan.rank[submodel.number] for submodel in parts.submodels],
         "sources": [
@@ -207,7 +206,7 @@ def _schedule_op(
             for number in (len(submodel.inputs), *(n for source in submodel.inputs for n in source))
         ],
         "results": [number for source in parts.result_sources for number in source],
-        "output_types": [str(carried_type(output.get_element_type()).to_string()) for output in results],
+        "output_types": [_carried_name(output.get_element_type()) for output in results],
         "input_shapes": _flat_shapes(data),
         "output_shapes": _flat_shapes(results),
     }
@@ -219,7 +218,7 @@ def _schedule_op(
 def _lane_attributes(lanes: Iterable[Lane]) -> dict[str, list[str]]:
     lanes = list(lanes)
     return {
-        "lanes": [quote(lane.device, safe="") for lane in lanes],
+        "lanes": [_quoted(lane.device) for lane in lanes],
         "lane_properties": [
             # An empty text does not survive in a file.
             ";".join(f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in lane.properties)
@@ -229,8 +228,18 @@ def _lane_attributes(lanes: Iterable[Lane]) -> dict[str, list[str]]:
     }
 
 
+def _quoted(text: str) -> str:
+    """Text without what separates values in an attribute."""
+    return quote(text, safe="")
+
+
 def _described(ops: Sequence[str]) -> str:
     return ops[0] if len(ops) == 1 else f"{ops[0]} .. {ops[-1]}"
+
+
+def _carried_name(element: ov.Type) -> str:
+    carried = carried_type(element)
+    return "" if carried is None else str(carried.to_string())
 
 
 def _flat_shapes(outputs: Iterable[ov.Output]) -> list[int]:

@@ -1,8 +1,9 @@
 """Models as bytes in Constants: a text for each, and the weights of all of them, every one once.
 
-OpenVINO writes a model as a text that says where in a file its constants are. Here the texts of all submodels
-speak of one file, in which equal constants are one, so that weights that submodels share are stored once. That
-file is in memory and mapped by OpenVINO as it maps any model's weights: from there no copy is made of them.
+OpenVINO writes a model as a text that says where in a file its constants are. Here the texts of all
+submodels speak of one file, in which equal constants are one, so that weights that submodels share are stored
+once. That file is in memory and mapped by OpenVINO as it maps any model's weights: from there no copy is made
+of them.
 """
 
 from __future__ import annotations

@@ -197,6 +197,7 @@ def _note(stream: Any) -> ExportNote | None:
         )
     except (ValueError, RecursionError) as cause:
         raise ModelError(f"the exported model is damaged: {cause}; export it anew") from cause
+    note = Record.of(told, "the exported model", ModelError)
     return ExportNote(note.texts("devices"), note.text("cache"))
 
 

@@ -4,8 +4,8 @@ Inputs, outputs, constants and state stay outside, in the model that is around t
 
 * A constant, and what is computed from constants alone, is part of every submodel that reads it.
 * Variables are read and written outside; submodels get their values as inputs and give them as outputs.
-* An input between submodels has the type and the shape of what makes it there, which may be known less well
-  than in the whole model. Dimensions that are not known may be 0, because a tensor begins with 0 for them.
+* An input between submodels has the type and the shape that the whole model knows. What makes it may know its
+  shape less well, because it is cut off from what decides it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ class _Cutter:
                 if producer not in (_NOWHERE, number):
                     self._read_elsewhere[producer][tensor] = None
         self._made: dict[Tensor, tuple[int, int]] = {}
-        self._shape: dict[Tensor, ov.PartialShape] = {}
+        # As the whole model knows them: they are inferred anew as it is taken apart.
+        crossing = (tensor for tensors in self._read_elsewhere.values() for tensor in tensors)
+        self._shape = {tensor: ops.output(tensor).get_partial_shape() for tensor in crossing}
         self._result_source: dict[Tensor, tuple[int, int]] = {}
 
     def cut(self) -> CutModel:
@@ -161,23 +163,12 @@ class _Cutter:
         model.validate_nodes_and_infer_types()
         for tensor, port in ports.items():
             self._made[tensor] = place, port
-            self._shape[tensor] = self._passed_shape(tensor, results[port].get_output_partial_shape(0))
+            if results[port].get_output_partial_shape(0).rank.is_dynamic:
+                raise PlacementError(
+                    f"{self._ops.described(tensor)} is passed between submodels, but its rank is not known "
+                    "there; keep what decides its shape in one submodel"
+                )
         return model
-
-    def _passed_shape(self, tensor: Tensor, shape: ov.PartialShape) -> ov.PartialShape:
-        if shape.rank.is_dynamic:
-            raise PlacementError(
-                f"{self._ops.described(tensor)} is passed between submodels, but its rank is not known "
-                "there; keep what decides its shape in one submodel"
-            )
-        return ov.PartialShape([_may_be_empty(dimension) for dimension in shape])
-
-
-def _may_be_empty(dimension: ov.Dimension) -> ov.Dimension:
-    if dimension.is_static:
-        return dimension
-    # Without an upper bound its length is reported as -1, which is also how one says so.
-    return ov.Dimension(0, dimension.get_max_length())
 
 
 def _converted(output: ov.Output, element: ov.Type, name: str) -> ov.Output:

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <openvino/runtime/properties.hpp>
 #include <system_error>
+#include <thread>
 #include <unordered_map>
 
 #include "ov_autoplace/input_data.hpp"
@@ -162,23 +163,40 @@ Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const
     }
 }
 
+void Executable::infer(bool asynchronous) {
+    if (m_has_state) {
+        // A cache of keys and values would grow from run to run, and the work with it.
+        m_request.reset_state();
+    }
+    if (asynchronous) {
+        m_request.start_async();
+        m_request.wait();
+    } else {
+        m_request.infer();
+    }
+}
+
 double Executable::sample(std::size_t inferences, bool asynchronous) {
     const std::lock_guard lock(*m_mutex);
     return guarded([&] {
         const auto start = Clock::now();
-        for (std::size_t i = 0; i < inferences; ++i) {
-            if (m_has_state) {
-                // A cache of keys and values would grow from run to run, and the work with it.
-                m_request.reset_state();
-            }
-            if (asynchronous) {
-                m_request.start_async();
-                m_request.wait();
-            } else {
-                m_request.infer();
-            }
-        }
+        for (std::size_t i = 0; i < inferences; ++i) infer(asynchronous);
         return seconds_since(start) / static_cast<double>(inferences);
+    });
+}
+
+double Executable::sample_after_pauses(std::size_t inferences, double pause_seconds) {
+    const std::lock_guard lock(*m_mutex);
+    return guarded([&] {
+        const std::chrono::duration<double> pause(pause_seconds);
+        double seconds = 0;
+        for (std::size_t i = 0; i < inferences; ++i) {
+            std::this_thread::sleep_for(pause);
+            const auto start = Clock::now();
+            infer(false);
+            seconds += seconds_since(start);
+        }
+        return seconds / static_cast<double>(inferences);
     });
 }
 
@@ -225,11 +243,16 @@ std::vector<NodeTime> Executable::node_times() {
 }
 
 RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
-                double min_sample_seconds, const RaceCheckpoint& checkpoint, volatile std::int64_t* current) {
+                const SampleOptions& sampling, const RaceCheckpoint& checkpoint,
+                volatile std::int64_t* current) {
     constexpr std::size_t kTrials = 3;
     constexpr double kMostSampleSeconds = 60.0, kMostInferences = 1e9;
-    if (!(min_sample_seconds >= 0 && min_sample_seconds <= kMostSampleSeconds)) {
+    const double least = sampling.min_seconds, pause = sampling.pause_seconds;
+    if (!(least >= 0 && least <= kMostSampleSeconds)) {
         throw std::invalid_argument("a sample of a race must last from 0 to 60 seconds");
+    }
+    if (!(pause >= 0 && pause <= kMostSampleSeconds)) {
+        throw std::invalid_argument("a pause of a race must last from 0 to 60 seconds");
     }
     for (std::size_t candidate = 0; candidate < executables.size(); ++candidate) {
         if (executables[candidate] == nullptr) {
@@ -246,7 +269,10 @@ RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, con
             const std::vector<double> trials = executable.run(kTrials, 1, false, 1, {});
             const double shortest = *std::min_element(trials.begin(), trials.end());
             inferences[candidate] = static_cast<std::size_t>(
-                std::clamp(std::ceil(min_sample_seconds / shortest), 1.0, kMostInferences));
+                std::clamp(std::ceil(least / shortest), 1.0, kMostInferences));
+        }
+        if (pause > 0) {
+            return executable.sample_after_pauses(kPausedInferences, pause);
         }
         return executable.run(1, 0, false, inferences[candidate], {}).front();
     };

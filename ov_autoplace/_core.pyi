@@ -458,9 +458,10 @@ class Profiler:
         affinities: Mapping[str, str] | None = None,
         input_high: Mapping[str, int] = {},
         seed: int = 0,
+        extension: str = "",
     ) -> Executable:
         """
-        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs.
+        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, `extension` is the library of its ops, if it has one.
         """
 
     @staticmethod

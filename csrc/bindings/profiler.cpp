@@ -170,14 +170,19 @@ void init_profiler(nb::module_& m) {
             "compile",
             [](Profiler& self, const std::string& xml_path, const std::string& device,
                const StringMap& properties, const std::optional<StringMap>& affinities,
-               const std::map<std::string, std::int64_t>& input_high, std::uint64_t seed) {
+               const std::map<std::string, std::int64_t>& input_high, std::uint64_t seed,
+               const std::string& extension) {
                 nb::gil_scoped_release release;
+                if (!extension.empty()) {
+                    self.add_extension(extension);
+                }
                 return self.compile(xml_path, device, properties, affinities ? &*affinities : nullptr,
                                     {input_high, seed});
             },
             "xml_path"_a, "device"_a, "properties"_a = StringMap{}, "affinities"_a = nb::none(),
-            "input_high"_a = std::map<std::string, std::int64_t>{}, "seed"_a = 0,
-            "Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs.")
+            "input_high"_a = std::map<std::string, std::int64_t>{}, "seed"_a = 0, "extension"_a = "",
+            "Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, "
+            "`extension` is the library of its ops, if it has one.")
         .def_static(
             "race",
             [](const std::vector<std::shared_ptr<Executable>>& executables, double budget_seconds,

@@ -1,5 +1,7 @@
 #include "ov_autoplace/profiler.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -280,7 +282,8 @@ RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, con
 }
 
 Profiler::Profiler(const std::vector<std::pair<std::string, std::string>>& plugins,
-                   const std::map<std::string, StringMap>& device_properties) {
+                   const std::map<std::string, StringMap>& device_properties)
+    : m_plugins(plugins) {
     guarded([&] {
         for (const auto& [name, library] : plugins) {
             const auto known = m_core.get_available_devices();
@@ -292,6 +295,30 @@ Profiler::Profiler(const std::vector<std::pair<std::string, std::string>>& plugi
             ov::AnyMap config(properties.begin(), properties.end());
             m_core.set_property(device, config);
             m_device_properties.emplace(device, std::move(config));
+        }
+    });
+}
+
+void Profiler::add_extension(const std::string& path) {
+    guarded([&] {
+        if (m_extensions.count(path) != 0) {
+            return;
+        }
+        m_core.add_extension(path);
+        m_extensions.insert(path);
+        // Its ops compile models on a Core of the library's own, which knows no registered devices.
+        using Register = int (*)(const char* name, const char* library);
+        void* const library = dlopen(path.c_str(), RTLD_NOW);
+        const auto tell = library == nullptr
+                              ? nullptr
+                              : reinterpret_cast<Register>(dlsym(library, "ov_autoplace_register_plugin"));
+        if (tell == nullptr) {
+            return;
+        }
+        for (const auto& [name, plugin] : m_plugins) {
+            if (tell(name.c_str(), plugin.c_str()) != 0) {
+                throw ProfilerError("the library at " + path + " cannot register the device " + name);
+            }
         }
     });
 }

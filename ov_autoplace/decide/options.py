@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -16,8 +17,10 @@ from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.card import NO_POLICY
 
 __all__ = [
+    "ARRIVALS",
     "DEFAULT_BUDGET_MS",
     "DEFAULT_SOLVERS",
+    "EXECUTORS",
     "MODES",
     "POLICY_SOLVER",
     "PREFIX",
@@ -29,12 +32,15 @@ __all__ = [
 
 PREFIX = "AUTOPLACE_"
 MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
+EXECUTORS = ("AUTO", "HETERO", "OVERLAP")
+ARRIVALS = ("ANY", "STEADY")
 DEFAULT_SOLVERS = ("auto", "greedy")
 POLICY_SOLVER = "policy"
 _NO_SOLVERS = "none"
 _SWITCH = {"YES": True, "TRUE": True, "NO": False, "FALSE": False}
 DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
 _FORMER_NAMES = {"pin": "pins", "memory_limit": "memory_limits"}  # still understood
+_LANES = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
 _SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
 
 
@@ -82,6 +88,14 @@ class PlacerOptions:
         isolation: Whether models are compiled and run for measuring in a child process (``YES``, the
             default), so that a plugin that crashes, hangs or runs out of memory ends that one: the device or
             the candidate is left out, and ``Placement.decision`` says why. ``NO`` measures in this process.
+        executor: Who runs the answer. ``HETERO``: one device, or HETERO, whose devices take turns. ``OVERLAP``:
+            this package's executor, whose lanes and devices work at once, also where that was not measured
+            faster; a model that it cannot run is run otherwise, and the decision says why. ``AUTO``
+            (default): whichever is faster.
+        lanes: Into which lanes a CPU may be divided: ``2x1`` is two lanes of one thread each. Several are
+            parted by commas, and ``auto`` (default) is whatever its cores allow.
+        arrivals: When requests arrive. ``ANY`` (default): a schedule on lanes must be faster back to back and
+            when each request follows an idle gap of 3 ms. ``STEADY``: back to back is enough.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
     """
@@ -96,6 +110,9 @@ class PlacerOptions:
     solvers: Sequence[str] = DEFAULT_SOLVERS
     seed: int = 0
     isolation: bool = True
+    executor: str = "AUTO"
+    lanes: Sequence[tuple[int, int]] = ()
+    arrivals: str = "ANY"
     properties: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress | None = None
 
@@ -174,11 +191,29 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {nearest(name, known, cutoff=0.0)}? All: {', '.join(known)}"
 
 
-def _mode(value: Any) -> str:
-    mode = str(value).upper().replace("-", "_")
-    if mode not in MODES:
-        raise OptionError(f"{PREFIX}MODE is {value!r}; it can be {', '.join(MODES)}")
-    return mode
+def _one_of(name: str, known: Sequence[str]) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        text = str(value).upper().replace("-", "_")
+        if text not in known:
+            raise OptionError(f"{PREFIX}{name} is {value!r}; it can be {', '.join(known)}")
+        return text
+
+    return parse
+
+
+def _lanes(value: Any) -> tuple[tuple[int, int], ...]:
+    if not isinstance(value, str):
+        # A tuple of pairs, as this function makes one.
+        value = ",".join(f"{count}x{threads}" for count, threads in value)
+    text = value.strip().lower()
+    if text in ("", "auto"):
+        return ()
+    found = [_LANES.fullmatch(part.strip()) for part in text.split(",")]
+    if None in found:
+        raise OptionError(
+            f"{PREFIX}LANES is {value!r}; write auto, or lanes and their threads like 2x1 or 4x2,8x1"
+        )
+    return tuple(dict.fromkeys((int(match[1]), int(match[2])) for match in found if match))
 
 
 def _budget(value: Any) -> float | None:
@@ -298,7 +333,7 @@ def _solvers(value: Any) -> tuple[str, ...]:
 
 
 _PARSERS: dict[str, Callable[[Any], Any]] = {
-    "mode": _mode,
+    "mode": _one_of("MODE", MODES),
     "time_budget_ms": _budget,
     "pins": _pins,
     "memory_limits": _memory_limits,
@@ -308,6 +343,9 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "solvers": _solvers,
     "seed": _seed,
     "isolation": _isolation,
+    "executor": _one_of("EXECUTOR", EXECUTORS),
+    "lanes": _lanes,
+    "arrivals": _one_of("ARRIVALS", ARRIVALS),
 }
 
 PROPERTY_NAMES = tuple(PREFIX + name.upper() for name in _PARSERS)

@@ -81,6 +81,9 @@ def place(
     solvers: Sequence[str] | str = DEFAULT_SOLVERS,
     seed: int = 0,
     isolation: bool = True,
+    executor: str = "AUTO",
+    lanes: str | Sequence[tuple[int, int]] = (),
+    arrivals: str = "ANY",
     properties: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     **former: Any,
@@ -102,6 +105,9 @@ def place(
         solvers: Who else proposes placements, in this order.
         seed: Of everything random.
         isolation: Measure in a child process.
+        executor: ``HETERO``, ``OVERLAP`` or ``AUTO``: who runs the answer.
+        lanes: Into which lanes a CPU may be divided, like ``"2x1"``.
+        arrivals: ``ANY``, or ``STEADY`` where requests come back to back.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
         **former: ``pin`` and ``memory_limit``, the former names of ``pins`` and ``memory_limits``.
@@ -124,6 +130,9 @@ def place(
             "solvers": solvers,
             "seed": seed,
             "isolation": isolation,
+            "executor": executor,
+            "lanes": lanes,
+            "arrivals": arrivals,
             "properties": properties,
             "progress": progress,
             **former,

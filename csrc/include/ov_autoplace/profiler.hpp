@@ -111,6 +111,10 @@ public:
     Profiler(const std::vector<std::pair<std::string, std::string>>& plugins,
              const std::map<std::string, StringMap>& device_properties);
 
+    // Lets the Core read models with the ops of a library; a second call with the same path does nothing. The
+    // package's own library is told of the plugins that this Core knows.
+    void add_extension(const std::string& path);
+
     // Reads the IR at `xml_path` and compiles it for `device`. With `affinities`, which must name every
     // top-level op, `device` is HETERO with or without a list. Throws ProfilerError.
     std::shared_ptr<Executable> compile(const std::string& xml_path, const std::string& device,
@@ -121,6 +125,8 @@ private:
     ov::AnyMap config_for(const std::string& device, const StringMap& properties) const;
 
     ov::Core m_core;
+    std::vector<std::pair<std::string, std::string>> m_plugins;
+    std::set<std::string> m_extensions;
     std::map<std::string, ov::AnyMap> m_device_properties;
 };
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ov_autoplace.cost.table_json import load_table, save_table
     from ov_autoplace.cost.target import Target
     from ov_autoplace.cost.target_json import catalogue, load_target, save_target
-    from ov_autoplace.decide.placer import place
+    from ov_autoplace.decide.place import place
     from ov_autoplace.graph.computation_graph import ComputationGraph
     from ov_autoplace.graph.extract import extract
     from ov_autoplace.measure.profiled import profile

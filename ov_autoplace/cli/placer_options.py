@@ -25,6 +25,17 @@ class _ModeName(str, Enum):
     tune = "tune"
 
 
+class _ExecutorName(str, Enum):
+    auto = "auto"
+    hetero = "hetero"
+    overlap = "overlap"
+
+
+class _ArrivalsName(str, Enum):
+    any_time = "any"
+    steady = "steady"
+
+
 class _Entry(NamedTuple):
     """An option: its type for typer, and what makes a value for :class:`PlacerOptions` of it."""
 
@@ -128,6 +139,36 @@ _ENTRIES = {
                 help="Measure in a child process, which a plugin may crash without harm.",
             ),
         ]
+    ),
+    "executor": _Entry(
+        Annotated[
+            _ExecutorName | None,
+            typer.Option(
+                show_default="auto",
+                help="hetero: devices take turns; overlap: lanes and devices work at once; auto: the faster.",
+            ),
+        ],
+        lambda executor: executor.value,
+    ),
+    "lanes": _Entry(
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="auto|NxT,...",
+                show_default="auto",
+                help="Into which lanes a CPU may be divided: 2x1 is two lanes of one thread each.",
+            ),
+        ]
+    ),
+    "arrivals": _Entry(
+        Annotated[
+            _ArrivalsName | None,
+            typer.Option(
+                show_default="any",
+                help="any: lanes must also be faster after idle gaps; steady: requests come back to back.",
+            ),
+        ],
+        lambda arrivals: arrivals.value,
     ),
 }
 _CONFIG = Annotated[

@@ -1,9 +1,9 @@
 """Lanes and devices that work at once: who could win is simulated, who wins is measured.
 
 A CPU is divided into lanes of equal width, and devices are lanes too. A schedule gives each op to one of
-them; its cost is simulated from what the ops take on the width of a lane (the objective ``overlap``), and the best
-schedules are raced with the answer so far. Whether a model has branches that are worth dividing is seen
-from what is known of it already, so that a chain of ops pays nothing for the question.
+them; its cost is simulated from what the ops take on the width of a lane (the objective ``overlap``), and the
+best schedules are raced with the answer so far. Whether a model has branches that are worth dividing is
+seen from what is known of it already, so that a chain of ops pays nothing for the question.
 
 Waking a lane takes longer than many an op, so what wins back to back may lose where requests arrive now and
 then. Unless the caller says otherwise, a schedule has to win both ways.

@@ -196,15 +196,15 @@ def _submodels(ops: ModelOps, plan: LanePlan) -> list[int]:
             "was the plan made for another model?"
         )
     runs = [role is Role.RUNS for role in ops.roles]
-    left_out = [name for name, run in zip(ops.names, runs, strict=True) if run and name not in plan.submodel_of]
+    left_out = [
+        name for name, run in zip(ops.names, runs, strict=True) if run and name not in plan.submodel_of
+    ]
     if left_out:
         raise PlacementError(
             f"{len(left_out)} of the {sum(runs)} ops that run have no submodel, the first is {left_out[0]!r}; "
             "a plan names one for each"
         )
-    return [
-        plan.submodel_of[name] if run else _NOWHERE for name, run in zip(ops.names, runs, strict=True)
-    ]
+    return [plan.submodel_of[name] if run else _NOWHERE for name, run in zip(ops.names, runs, strict=True)]
 
 
 def _in_order(ops: ModelOps, where: list[int], plan: LanePlan) -> list[int]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import openvino as ov
 
-from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace._base.arrays import offsets_of
+from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace.graph.names import unique_names
 
 __all__ = [

@@ -26,7 +26,6 @@ from ov_autoplace.placement.schedulable import (
     SCHEDULE,
     ModelOps,
     Role,
-    Tensor,
     carried_type,
     ops_of,
     reason_not_schedulable,
@@ -87,7 +86,10 @@ def scheduled_model(model: ov.Model, plan: LanePlan) -> ov.Model:
     if parts.submodels:
         _put_in_place(around, parts, plan)
     outer.validate_nodes_and_infer_types()
-    for own, given in ((outer.get_parameters(), model.get_parameters()), (outer.get_results(), model.get_results())):
+    for own, given in (
+        (outer.get_parameters(), model.get_parameters()),
+        (outer.get_results(), model.get_results()),
+    ):
         for op, original in zip(own, given, strict=True):
             op.set_friendly_name(original.get_friendly_name())
     outer.set_rt_info(json.dumps(_as_cut(plan, parts).to_dict(), ensure_ascii=False), _PLAN_KEY)
@@ -131,7 +133,9 @@ def with_lanes_of(model: ov.Model, settings: Mapping[str, Mapping[str, str]]) ->
     for op in schedule_ops(model):
         attributes = op.get_attributes()
         lanes = lanes_of(op)
-        merged = [Lane.of(lane.device, {**settings.get(lane.device, {}), **dict(lane.properties)}) for lane in lanes]
+        merged = [
+            Lane.of(lane.device, {**settings.get(lane.device, {}), **dict(lane.properties)}) for lane in lanes
+        ]
         attributes.update(_lane_attributes(merged))
         twin = _factory().create(SCHEDULE[0], op.input_values(), attributes)
         twin.set_friendly_name(op.get_friendly_name())

@@ -204,6 +204,7 @@ def _submodels(ops: ModelOps, plan: LanePlan) -> list[int]:
             f"{len(left_out)} of the {sum(runs)} ops that run have no submodel, the first is "
             f"{left_out[0]!r}; a plan names one for each"
         )
+    known = plan.submodel_of
     return [known[name] if run else _NOWHERE for name, run in zip(ops.names, runs, strict=True)]
 
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
+import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.lane_plan import LanePlan
+from ov_autoplace.placement.lane_plan import Form, LanePlan
 from ov_autoplace.placement.schedulable import ModelOps, Role, Tensor, carried_type
 
 __all__ = ["CutModel", "Submodel", "cut"]
@@ -96,6 +97,7 @@ class _Cutter:
                 producer = self._where[tensor.op]
                 if producer not in (_NOWHERE, number):
                     self._read_elsewhere[producer][tensor] = None
+        self._forms = plan.forms
         self._made: dict[Tensor, tuple[int, int]] = {}
         self._shape: dict[Tensor, ov.PartialShape] = {}
         self._result_source: dict[Tensor, tuple[int, int]] = {}
@@ -137,8 +139,11 @@ class _Cutter:
         output = self._ops.output(tensor)
         element = output.get_element_type()
         if not is_data:
-            parameter = opset.parameter(self._shape[tensor], element, name=name)
-            return parameter, parameter.output(0)
+            form = self._form(tensor)
+            parameter = opset.parameter(
+                self._shape[tensor], ov.Type.bf16 if form.bf16 else element, name=name
+            )
+            return parameter, _as_it_was(parameter.output(0), element, form, name)
         parameter = opset.parameter(output.get_partial_shape(), carried_type(element), name=name)
         return parameter, _converted(parameter.output(0), element, f"{name}/converted")
 
@@ -146,12 +151,18 @@ class _Cutter:
         """The model of a submodel whose inputs are open, with an output for what is read elsewhere."""
         made = list(self._read_elsewhere[number])
         wanted = [tensor for tensor in self._results if self._where[tensor.op] == number]
-        results = [opset.result(self._ops.output(tensor), name=f"output{i}") for i, tensor in enumerate(made)]
+        results = [
+            opset.result(
+                _in_form(self._ops.output(tensor), self._form(tensor), f"output{i}"), name=f"output{i}"
+            )
+            for i, tensor in enumerate(made)
+        ]
         ports = {tensor: port for port, tensor in enumerate(made)}
         for tensor in wanted:
             output = self._ops.output(tensor)
             carried = carried_type(output.get_element_type())
-            port = ports.get(tensor) if carried == output.get_element_type() else None
+            is_passed_so = carried == output.get_element_type() and self._form(tensor) == Form()
+            port = ports.get(tensor) if is_passed_so else None
             if port is None:
                 port = len(results)
                 name = f"output{port}"
@@ -163,6 +174,16 @@ class _Cutter:
             self._made[tensor] = place, port
             self._shape[tensor] = self._passed_shape(tensor, results[port].get_output_partial_shape(0))
         return model
+
+    def _form(self, tensor: Tensor) -> Form:
+        """How a tensor is handed over, as far as its type and rank allow what the plan says."""
+        form = self._forms.get(self._ops.names[tensor.op], Form()) if tensor.port == 0 else Form()
+        output = self._ops.output(tensor)
+        rank = output.get_partial_shape().rank
+        return Form(
+            form.channels_last and rank.is_static and rank.get_length() > 2,
+            form.bf16 and output.get_element_type() == ov.Type.f32,
+        )
 
     def _passed_shape(self, tensor: Tensor, shape: ov.PartialShape) -> ov.PartialShape:
         if shape.rank.is_dynamic:
@@ -178,6 +199,26 @@ def _may_be_empty(dimension: ov.Dimension) -> ov.Dimension:
         return dimension
     # Without an upper bound its length is reported as -1, which is also how one says so.
     return ov.Dimension(0, dimension.get_max_length())
+
+
+def _in_form(output: ov.Output, form: Form, name: str) -> ov.Output:
+    """A tensor as it is handed over."""
+    if form.bf16:
+        output = _converted(output, ov.Type.bf16, f"{name}/bf16")
+    if not form.channels_last:
+        return output
+    rank = output.get_partial_shape().rank.get_length()
+    order = np.array([0, *range(2, rank), 1])
+    return opset.transpose(output, opset.constant(order), name=f"{name}/channels_last").output(0)
+
+
+def _as_it_was(output: ov.Output, element: ov.Type, form: Form, name: str) -> ov.Output:
+    """What :func:`_in_form` made, as it was before."""
+    if form.channels_last:
+        rank = output.get_partial_shape().rank.get_length()
+        order = np.array([0, rank - 1, *range(1, rank - 1)])
+        output = opset.transpose(output, opset.constant(order), name=f"{name}/channels_second").output(0)
+    return _converted(output, element, f"{name}/f32")
 
 
 def _converted(output: ov.Output, element: ov.Type, name: str) -> ov.Output:

@@ -237,9 +237,8 @@ def _submodels(ops: ModelOps, plan: LanePlan) -> list[int]:
             "was the plan made for another model?"
         )
     runs = [role is Role.RUNS for role in ops.roles]
-    left_out = [
-        name for name, run in zip(ops.names, runs, strict=True) if run and name not in plan.submodel_of
-    ]
+    known = plan.submodel_of
+    left_out = [name for name, run in zip(ops.names, runs, strict=True) if run and name not in known]
     if left_out:
         raise PlacementError(
             f"{len(left_out)} of the {sum(runs)} ops that run have no submodel, the first is "

@@ -192,7 +192,7 @@ def _note(stream: Any) -> ExportNote | None:
         return None
     end = len(content) - _NOTE.size
     try:
-        told = parse_json(bytes(content[end - size : end]).decode())
+        told = parse_json(bytes(content[max(0, end - size) : end]).decode())
     except (ValueError, RecursionError) as cause:
         raise ModelError(f"the exported model is damaged: {cause}; export it anew") from cause
     note = Record.of(told, "the exported model", ModelError)

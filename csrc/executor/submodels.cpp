@@ -19,7 +19,13 @@ ov::CompiledModel compile_one(ov::Core& core, const Lane& lane, const Serialized
     const auto model = core.read_model(file.xml, file.weights);
     ov::AnyMap properties;
     for (const auto& [key, value] : lane.properties) properties[key] = value;
-    return core.compile_model(model, lane.device, properties);
+    try {
+        return core.compile_model(model, lane.device, properties);
+    } catch (const ov::Exception&) {
+        // The file may come from a machine where the folder of its cache could be written.
+        if (properties.erase(ov::cache_dir.name()) == 0) throw;
+        return core.compile_model(model, lane.device, properties);
+    }
 }
 
 uint32_t streams_of(const ov::CompiledModel& model) {

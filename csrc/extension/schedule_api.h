@@ -8,8 +8,9 @@
  *   data_inputs      int      how many inputs are data
  *   lanes            strings  device of each lane. Lanes of equal device and properties are copies: a submodel
  *                             of one of them may run on any
- *   lane_properties  strings  of each lane, KEY=VALUE joined by ';' and passed to compile_model; ';' alone for
- *                             none, as an empty text does not survive in an IR
+ *   lane_properties  strings  of each lane, KEY=VALUE joined by ';' and passed to compile_model. In an IR none
+ *                             is ';', because OpenVINO's reader drops empty texts. Where a submodel cannot be
+ *                             compiled with a CACHE_DIR, it is compiled without
  *   submodels        strings  a name for each submodel; they are in topological order
  *   lane_of          ints     lane of each submodel
  *   rank             ints     of its submodels that are ready, a lane begins that of the smallest rank

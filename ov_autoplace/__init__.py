@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ov_autoplace.cost.table_json import load_table, save_table
     from ov_autoplace.cost.target import Target
     from ov_autoplace.cost.target_json import catalogue, load_target, save_target
-    from ov_autoplace.decide.placer import place
+    from ov_autoplace.decide.place import place
     from ov_autoplace.devices.extension import extension_path
     from ov_autoplace.graph.computation_graph import ComputationGraph
     from ov_autoplace.graph.extract import extract
@@ -84,7 +84,7 @@ _HOME = {
     "load_dnn_partitioning": "cost.dnn_partitioning",
     "load_table": "cost.table_json",
     "load_target": "cost.target_json",
-    "place": "decide.placer",
+    "place": "decide.place",
     "profile": "measure.profiled",
     "save_dnn_partitioning": "cost.dnn_partitioning_export",
     "save_table": "cost.table_json",

@@ -458,9 +458,10 @@ class Profiler:
         affinities: Mapping[str, str] | None = None,
         input_high: Mapping[str, int] = {},
         seed: int = 0,
+        extension: str = "",
     ) -> Executable:
         """
-        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs.
+        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, `extension` is the library of its ops, if it has one.
         """
 
     @staticmethod
@@ -474,12 +475,13 @@ class Profiler:
         margin: float = 0.0,
         seed: int = 0,
         min_sample_seconds: float = 0.001,
+        pause_seconds: float = 0.0,
         progress: Callable[[int, int, float], None] | None = None,
         names: Sequence[str] = [],
         current: Annotated[NDArray[numpy.int64], dict(shape=(1), order="C", device="cpu")] | None = None,
     ) -> RaceResult:
         """
-        Runs the executables in turns and drops those that are certainly slower; `progress` is called with (rounds, candidates left, seconds) now and then, and `current[0]` is the candidate that runs.
+        Runs the executables in turns, with pauses before each inference where some are given, and drops those that are certainly slower; `progress` is called with (rounds, candidates left, seconds) now and then, and `current[0]` is the candidate that runs.
         """
 
 class SubsetSweep:

@@ -1,10 +1,13 @@
 #include "ov_autoplace/profiler.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <openvino/runtime/properties.hpp>
 #include <system_error>
+#include <thread>
 #include <unordered_map>
 
 #include "ov_autoplace/input_data.hpp"
@@ -162,23 +165,40 @@ Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const
     }
 }
 
+void Executable::infer(bool asynchronous) {
+    if (m_has_state) {
+        // A cache of keys and values would grow from run to run, and the work with it.
+        m_request.reset_state();
+    }
+    if (asynchronous) {
+        m_request.start_async();
+        m_request.wait();
+    } else {
+        m_request.infer();
+    }
+}
+
 double Executable::sample(std::size_t inferences, bool asynchronous) {
     const std::lock_guard lock(*m_mutex);
     return guarded([&] {
         const auto start = Clock::now();
-        for (std::size_t i = 0; i < inferences; ++i) {
-            if (m_has_state) {
-                // A cache of keys and values would grow from run to run, and the work with it.
-                m_request.reset_state();
-            }
-            if (asynchronous) {
-                m_request.start_async();
-                m_request.wait();
-            } else {
-                m_request.infer();
-            }
-        }
+        for (std::size_t i = 0; i < inferences; ++i) infer(asynchronous);
         return seconds_since(start) / static_cast<double>(inferences);
+    });
+}
+
+double Executable::sample_after_pauses(std::size_t inferences, double pause_seconds) {
+    const std::lock_guard lock(*m_mutex);
+    return guarded([&] {
+        const std::chrono::duration<double> pause(pause_seconds);
+        double seconds = 0;
+        for (std::size_t i = 0; i < inferences; ++i) {
+            std::this_thread::sleep_for(pause);
+            const auto start = Clock::now();
+            infer(false);
+            seconds += seconds_since(start);
+        }
+        return seconds / static_cast<double>(inferences);
     });
 }
 
@@ -225,11 +245,16 @@ std::vector<NodeTime> Executable::node_times() {
 }
 
 RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
-                double min_sample_seconds, const RaceCheckpoint& checkpoint, volatile std::int64_t* current) {
+                const SampleOptions& sampling, const RaceCheckpoint& checkpoint,
+                volatile std::int64_t* current) {
     constexpr std::size_t kTrials = 3;
     constexpr double kMostSampleSeconds = 60.0, kMostInferences = 1e9;
-    if (!(min_sample_seconds >= 0 && min_sample_seconds <= kMostSampleSeconds)) {
+    const double least = sampling.min_seconds, pause = sampling.pause_seconds;
+    if (!(least >= 0 && least <= kMostSampleSeconds)) {
         throw std::invalid_argument("a sample of a race must last from 0 to 60 seconds");
+    }
+    if (!(pause >= 0 && pause <= kMostSampleSeconds)) {
+        throw std::invalid_argument("a pause of a race must last from 0 to 60 seconds");
     }
     for (std::size_t candidate = 0; candidate < executables.size(); ++candidate) {
         if (executables[candidate] == nullptr) {
@@ -246,7 +271,10 @@ RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, con
             const std::vector<double> trials = executable.run(kTrials, 1, false, 1, {});
             const double shortest = *std::min_element(trials.begin(), trials.end());
             inferences[candidate] = static_cast<std::size_t>(
-                std::clamp(std::ceil(min_sample_seconds / shortest), 1.0, kMostInferences));
+                std::clamp(std::ceil(least / shortest), 1.0, kMostInferences));
+        }
+        if (pause > 0) {
+            return executable.sample_after_pauses(kPausedInferences, pause);
         }
         return executable.run(1, 0, false, inferences[candidate], {}).front();
     };
@@ -254,7 +282,8 @@ RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, con
 }
 
 Profiler::Profiler(const std::vector<std::pair<std::string, std::string>>& plugins,
-                   const std::map<std::string, StringMap>& device_properties) {
+                   const std::map<std::string, StringMap>& device_properties)
+    : m_plugins(plugins) {
     guarded([&] {
         for (const auto& [name, library] : plugins) {
             const auto known = m_core.get_available_devices();
@@ -266,6 +295,30 @@ Profiler::Profiler(const std::vector<std::pair<std::string, std::string>>& plugi
             ov::AnyMap config(properties.begin(), properties.end());
             m_core.set_property(device, config);
             m_device_properties.emplace(device, std::move(config));
+        }
+    });
+}
+
+void Profiler::add_extension(const std::string& path) {
+    guarded([&] {
+        if (m_extensions.count(path) != 0) {
+            return;
+        }
+        m_core.add_extension(path);
+        m_extensions.insert(path);
+        // Its ops compile models on a Core of the library's own, which knows no registered devices.
+        using Register = int (*)(const char* name, const char* library);
+        void* const library = dlopen(path.c_str(), RTLD_NOW);
+        const auto tell = library == nullptr
+                              ? nullptr
+                              : reinterpret_cast<Register>(dlsym(library, "ov_autoplace_register_plugin"));
+        if (tell == nullptr) {
+            return;
+        }
+        for (const auto& [name, plugin] : m_plugins) {
+            if (tell(name.c_str(), plugin.c_str()) != 0) {
+                throw ProfilerError("the library at " + path + " cannot register the device " + name);
+            }
         }
     });
 }

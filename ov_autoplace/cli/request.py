@@ -48,7 +48,7 @@ class Request:
 
     def search(self, devices: str | Sequence[str] | None, options: PlacerOptions) -> Placement:
         """Decide, with a progress bar."""
-        from ov_autoplace.decide.placer import place
+        from ov_autoplace.decide.place import place
 
         with progress_bar() as progress:
             return place(self.model, devices, core=self.core, **vars(replace(options, progress=progress)))

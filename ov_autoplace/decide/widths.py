@@ -38,7 +38,7 @@ from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.problem.problem import Problem
 
-__all__ = ["estimated", "is_worth_measuring", "raced", "width_name", "widths_for"]
+__all__ = ["estimated", "is_worth_measuring", "narrow_seconds", "raced", "width_name", "widths_for"]
 
 # In favour of fewer threads: what a node saves per halving, what an inference does, and how work scales.
 _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING = 5e-6, 10e-6, 0.3
@@ -161,7 +161,7 @@ def _challengers(
         for width in widths_for(machine, device, prepared.model):
             share = cores / width.threads
             if _could_win(seconds, nodes, share, best):
-                guess = _seconds(
+                guess = narrow_seconds(
                     seconds, nodes, share, SYNCHRONISATION_SECONDS, 0.0, THREAD_SCALING, _USUALLY_SAVED
                 )
                 found.append(_candidate(alone, device, width, guess))
@@ -217,11 +217,11 @@ def _candidate(alone: Candidate, device: str, width: Width, seconds: float) -> C
 
 
 def _could_win(seconds: float, nodes: int, share: float, best: float) -> bool:
-    least = _seconds(seconds, nodes, share, _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING)
+    least = narrow_seconds(seconds, nodes, share, _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING)
     return least < (1 - MINIMAL_GAIN) * best
 
 
-def _seconds(
+def narrow_seconds(
     seconds: float,
     nodes: int,
     share: float,

@@ -163,7 +163,12 @@ def profile_session(
 
 
 def counted_profile(
-    room: Room, counted: CountedDevices, pins: Mapping[str, str] | None, transfers: TransferFit
+    room: Room,
+    counted: CountedDevices,
+    pins: Mapping[str, str] | None,
+    transfers: TransferFit,
+    *,
+    separable: bool = False,
 ) -> Profile:
     """The profile as far as it follows from the counted nodes, without another compilation or inference.
 
@@ -172,8 +177,12 @@ def counted_profile(
         counted: What :func:`~ov_autoplace.measure.counting.count_devices` gave for these devices.
         pins: Device by pattern of op names.
         transfers: Costs of launches and transfers.
+        separable: Every op that runs is a group, for lanes of one device, on which all ops take equally long.
     """
-    coarse = _groups(room.graph, room.supported, counted, pins, transfers)
+    if separable:
+        coarse = coarsen(room.graph, fused=_fused(counted), pins=pins, light_ops=False)
+    else:
+        coarse = _groups(room.graph, room.supported, counted, pins, transfers)
     table = _table(coarse, room.devices, room.supported, counted, counted.samples, transfers)
     return Profile(table, coarse, counted.samples)
 
@@ -186,11 +195,16 @@ def _groups(
     transfers: TransferFit,
 ) -> CoarseGraph:
     """The groups that may be placed: what a device fuses, and what could pay for a transfer, stays apart."""
-    fused = [group for column in counted.columns for group in column.attribution.fused]
+    fused = _fused(counted)
     op_seconds = [column.attribution.op_seconds for column in counted.columns]
     fine = coarsen(graph, fused=fused, pins=pins, light_ops=False)
     moves = _worth_moving(_group_seconds(fine, supported, op_seconds), transfers)
     return coarsen(graph, fused=fused, pins=pins, heavy=moves[fine.group_of])
+
+
+def _fused(counted: CountedDevices) -> list[tuple[str, ...]]:
+    """Ops that some device runs as one kernel."""
+    return [group for column in counted.columns for group in column.attribution.fused]
 
 
 def _table(

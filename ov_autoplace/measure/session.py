@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -15,72 +15,27 @@ import openvino as ov
 
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.cost.target import Target
-from ov_autoplace.devices.models import openvino_reason
-from ov_autoplace.devices.names import device_properties
+from ov_autoplace.devices.extension import extension_path
+from ov_autoplace.devices.names import core_with_extra_devices, device_properties
 from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.devices.widths import Width
-from ov_autoplace.errors import OutputError, ProfilingError
+from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.prepare import PreparedModel, normalize
 from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.measure.model_file import failing_on, reported_failure, save_ir
 from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.scheduled import SCHEDULE_DEVICE, SCHEDULE_PROPERTIES, scheduled_model
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, Profiler, RaceResult
 
-__all__ = [
-    "ProfilingSession",
-    "failing_on",
-    "open_session",
-    "reported_failure",
-    "save_ir",
-]
+__all__ = ["ProfilingSession", "open_session"]
 
 _ALONE_RUNS = 10
-
-
-@contextmanager
-def reported_failure(what: str, device: str | None = None) -> Iterator[None]:
-    """Turn what a device throws while it compiles or runs into one sentence.
-
-    Args:
-        what: What failed, the sentence's beginning.
-        device: Whose failure it is.
-
-    Raises:
-        ProfilingError: Instead of the profiler's own error.
-    """
-    from ov_autoplace._core import ProfilerError
-
-    try:
-        yield
-    except ProfilerError as cause:
-        raise ProfilingError(f"{what}: {openvino_reason(cause)}", device) from cause
-
-
-def save_ir(model: ov.Model, folder: Path) -> Path:
-    """Write ``model`` into ``folder`` with its weights as they are, for a Core of another library to read.
-
-    Raises:
-        OutputError: The folder cannot be written or is full.
-    """
-    path = folder / "model.xml"
-    try:
-        ov.save_model(model, path, compress_to_fp16=False)
-    except (RuntimeError, OSError) as cause:
-        # A stream that cannot be written reports no more than that; the folder is what can be mended.
-        raise OutputError(
-            f"cannot write the model to {folder}: {openvino_reason(cause)}; "
-            "make room there or set TMPDIR to another folder"
-        ) from cause
-    return path
-
-
-def failing_on(device: str) -> AbstractContextManager[None]:
-    """:func:`reported_failure` for a model that is compiled or run on one device or on HETERO."""
-    return reported_failure(f"the model cannot be timed on {device}", None if ":" in device else device)
 
 
 class ProfilingSession:
@@ -116,10 +71,12 @@ class ProfilingSession:
         isolation: bool = True,
         room: Room | None = None,
     ) -> None:
-        from ov_autoplace.measure.isolation.interface import profiler_for
+        from ov_autoplace.measure.isolation.interface import measured_settings, profiler_for
         from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 
+        core = core or core_with_extra_devices()
         self.devices = tuple(devices)
+        self._settings = measured_settings(core, devices, properties)
         self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
         self.model, _ = with_static_shapes(model, shapes)
         normalize(self.model)  # what static shapes alone make known is folded
@@ -238,6 +195,35 @@ class ProfilingSession:
         if self._room is not None and (reason := self._room.refusal(device)):
             raise ProfilingError(reason)
         return self._compile(device, None, count_nodes, width.properties)
+
+    def compile_schedule(self, plan: LanePlan) -> Executable:
+        """The model on lanes and devices that work at once; each call compiles.
+
+        Args:
+            plan: What runs where. What is set of a device holds for its lanes too, where the plan does not
+                say otherwise.
+
+        Raises:
+            PlacementError: The executor cannot run the model so.
+            ProfilingError: The model cannot be timed so.
+        """
+        lanes = tuple(
+            Lane.of(lane.device, {**self._settings.get(lane.device, {}), **dict(lane.properties)})
+            for lane in plan.lanes
+        )
+        folder = self._ir.parent / f"schedule{len(list(self._ir.parent.iterdir()))}"
+        folder.mkdir()
+        path = save_ir(scheduled_model(self.model, replace(plan, lanes=lanes)), folder)
+        with failing_on("lanes of " + ", ".join(dict.fromkeys(lane.device for lane in lanes))):
+            return self.profiler.compile(
+                str(path),
+                SCHEDULE_DEVICE,
+                SCHEDULE_PROPERTIES,
+                None,
+                self._input_high,
+                self.seed,
+                extension_path(),
+            )
 
     def compile_placement(self, device_of: Mapping[str, str], *, count_nodes: bool = False) -> Executable:
         """The model as HETERO runs it with the device of every op given, or a plain device when it is one.

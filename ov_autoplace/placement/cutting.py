@@ -13,11 +13,12 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
+import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.lane_plan import LanePlan
+from ov_autoplace.placement.lane_plan import Form, LanePlan
 from ov_autoplace.placement.schedulable import ModelOps, Role, Tensor, carried_type
 
 __all__ = ["CutModel", "Submodel", "cut"]
@@ -96,6 +97,7 @@ class _Cutter:
                 producer = self._where[tensor.op]
                 if producer not in (_NOWHERE, number):
                     self._read_elsewhere[producer][tensor] = None
+        self._forms = plan.forms
         self._made: dict[Tensor, tuple[int, int]] = {}
         # As the whole model knows them: they are inferred anew as it is taken apart.
         crossing = (tensor for tensors in self._read_elsewhere.values() for tensor in tensors)
@@ -139,8 +141,10 @@ class _Cutter:
         output = self._ops.output(tensor)
         element = output.get_element_type()
         if not is_data:
-            parameter = opset.parameter(self._shape[tensor], element, name=name)
-            return parameter, parameter.output(0)
+            form = self._form(tensor)
+            shape = _permuted(self._shape[tensor]) if form.channels_last else self._shape[tensor]
+            parameter = opset.parameter(shape, ov.Type.bf16 if form.bf16 else element, name=name)
+            return parameter, _as_it_was(parameter.output(0), element, form, name)
         parameter = opset.parameter(output.get_partial_shape(), carried_type(element), name=name)
         return parameter, _converted(parameter.output(0), element, f"{name}/converted")
 
@@ -148,12 +152,18 @@ class _Cutter:
         """The model of a submodel whose inputs are open, with an output for what is read elsewhere."""
         made = list(self._read_elsewhere[number])
         wanted = [tensor for tensor in self._results if self._where[tensor.op] == number]
-        results = [opset.result(self._ops.output(tensor), name=f"output{i}") for i, tensor in enumerate(made)]
+        results = [
+            opset.result(
+                _in_form(self._ops.output(tensor), self._form(tensor), f"output{i}"), name=f"output{i}"
+            )
+            for i, tensor in enumerate(made)
+        ]
         ports = {tensor: port for port, tensor in enumerate(made)}
         for tensor in wanted:
             output = self._ops.output(tensor)
             carried = carried_type(output.get_element_type())
-            port = ports.get(tensor) if carried == output.get_element_type() else None
+            is_passed_so = tensor in ports and self._form(tensor) == Form()
+            port = ports[tensor] if is_passed_so and carried == output.get_element_type() else None
             if port is None:
                 port = len(results)
                 name = f"output{port}"
@@ -169,6 +179,43 @@ class _Cutter:
                     "there; keep what decides its shape in one submodel"
                 )
         return model
+
+    def _form(self, tensor: Tensor) -> Form:
+        """How a tensor is handed over, as far as its type and rank allow what the plan says."""
+        form = self._forms.get(self._ops.names[tensor.op], Form()) if tensor.port == 0 else Form()
+        rank = self._shape[tensor].rank
+        return Form(
+            form.channels_last and rank.is_static and rank.get_length() > 2,
+            form.bf16 and self._ops.output(tensor).get_element_type() == ov.Type.f32,
+        )
+
+
+def _in_form(output: ov.Output, form: Form, name: str) -> ov.Output:
+    """A tensor as it is handed over."""
+    if form.bf16:
+        output = _converted(output, ov.Type.bf16, f"{name}/bf16")
+    if not form.channels_last:
+        return output
+    order = np.array(_channels_last(output.get_partial_shape().rank.get_length()))
+    return opset.transpose(output, opset.constant(order), name=f"{name}/channels_last").output(0)
+
+
+def _channels_last(rank: int) -> list[int]:
+    """The order of dimensions in which the second one comes last."""
+    return [0, *range(2, rank), 1]
+
+
+def _permuted(shape: ov.PartialShape) -> ov.PartialShape:
+    return ov.PartialShape([shape.get_dimension(i) for i in _channels_last(shape.rank.get_length())])
+
+
+def _as_it_was(output: ov.Output, element: ov.Type, form: Form, name: str) -> ov.Output:
+    """What :func:`_in_form` made, as it was before."""
+    if form.channels_last:
+        rank = output.get_partial_shape().rank.get_length()
+        order = np.array([0, rank - 1, *range(1, rank - 1)])
+        output = opset.transpose(output, opset.constant(order), name=f"{name}/channels_second").output(0)
+    return _converted(output, element, f"{name}/f32")
 
 
 def _converted(output: ov.Output, element: ov.Type, name: str) -> ov.Output:
@@ -194,6 +241,7 @@ def _submodels(ops: ModelOps, plan: LanePlan) -> list[int]:
             f"{len(left_out)} of the {sum(runs)} ops that run have no submodel, the first is "
             f"{left_out[0]!r}; a plan names one for each"
         )
+    known = plan.submodel_of
     return [known[name] if run else _NOWHERE for name, run in zip(ops.names, runs, strict=True)]
 
 

@@ -23,6 +23,7 @@ from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
+from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.blob_lock import cache_lock, writing_blobs
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision, cache_folder
@@ -47,12 +48,10 @@ def _search(machine: Machine, model: ov.Model) -> Placement:
     return Placer(machine).place(model)
 
 
-def _confirm(
-    machine: Machine, model: ov.Model, device_of: Mapping[str, str], width: Width | None
-) -> bool | None:
+def _confirm(machine: Machine, model: ov.Model, stored: StoredDecision) -> bool | None:
     from ov_autoplace.decide.confirmation import confirm
 
-    return confirm(machine, model, device_of, width)
+    return confirm(machine, model, stored.device_of, stored.width, stored.plan)
 
 
 def compile_placed(
@@ -61,7 +60,7 @@ def compile_placed(
     compile_native: Native,
     explicit: bool = True,
     search: Callable[[Machine, ov.Model], Placement] = _search,
-    confirm: Callable[[Machine, ov.Model, Mapping[str, str], Width | None], bool | None] = _confirm,
+    confirm: Callable[[Machine, ov.Model, StoredDecision], bool | None] = _confirm,
 ) -> ov.CompiledModel:
     """Place ``model`` on the devices of a machine and compile it.
 
@@ -91,34 +90,37 @@ def compile_placed(
     cache = DecisionCache.of(core, model, devices, options)
     if cache is None:
         # What is compiled here has its shapes folded, so it takes the decision as it was made.
-        placement = _found(machine, model, search)
-        return _compile_for(machine, model, placement.decided(), compile_native, placement.width)
+        return _compile_answer(machine, model, _found(machine, model, search), compile_native)
     with cache_lock(cache.lock):
         # Who waited for another process to decide finds its decision here.
         stored = _stored(cache, machine, model, confirm)
         if stored is not None:
             try:
-                compiled = _compile_for(machine, model, stored.device_of, compile_native, stored.width)
+                compiled = _compile_for(
+                    machine, model, stored.device_of, compile_native, stored.width, stored.plan
+                )
                 compiled.create_infer_request()  # where HETERO finds out that submodels do not fit
                 return compiled
             except RuntimeError as cause:
                 cache.drop(f"its placement cannot be run: {openvino_reason(cause)}")
         placement = _found(machine, model, search)
         cache.store(placement)
-        return _compile_for(machine, model, placement.decided(), compile_native, placement.width)
+        return _compile_answer(machine, model, placement, compile_native)
 
 
-def _may_gain_by_width(machine: Machine, model: ov.Model) -> bool:
-    """Whether the only device of a request may be faster on fewer threads than it has.
+def _may_gain(machine: Machine, model: ov.Model) -> bool:
+    """Whether the only device of a request may be faster on fewer threads than it has, or in lanes.
 
     That is seen without compiling anything, so that a model that is too large to gain by it compiles as fast
     as on the device itself.
     """
+    from ov_autoplace.decide.divisions import is_worth_dividing
     from ov_autoplace.decide.widths import is_worth_measuring
 
     if machine.options.time_budget_ms == 0:
         return False
-    return is_worth_measuring(machine, machine.devices[0], model)
+    device = machine.devices[0]
+    return is_worth_measuring(machine, device, model) or is_worth_dividing(machine, device, model)
 
 
 def _found(machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Model], Placement]) -> Placement:
@@ -126,12 +128,19 @@ def _found(machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Mode
     if len(machine.devices) > 1:
         return search(machine, model)
     try:
-        if _may_gain_by_width(machine, model):
+        if _may_gain(machine, model):
             return search(machine, model)
     except AutoplaceError as cause:
-        _log.warning("%s is not tried on fewer threads: %s", machine.devices[0], cause)
+        _log.warning("%s is not tried on fewer threads or in lanes: %s", machine.devices[0], cause)
     names = (op.get_friendly_name() for op in model.get_ordered_ops())
     return Placement.from_dict(dict.fromkeys(names, machine.devices[0]))
+
+
+def _compile_answer(
+    machine: Machine, model: ov.Model, placement: Placement, compile_native: Native
+) -> ov.CompiledModel:
+    """Compile for what was decided about this very model."""
+    return _compile_for(machine, model, placement.decided(), compile_native, placement.width, placement.plan)
 
 
 def _compile_for(
@@ -140,9 +149,15 @@ def _compile_for(
     device_of: Mapping[str, str],
     compile_native: Native,
     width: Width | None = None,
+    plan: LanePlan | None = None,
 ) -> ov.CompiledModel:
-    """Compile with the device of every op, and the width of the only one."""
+    """Compile with the device of every op, and the width of the only one; or by a plan of lanes."""
     core, config = machine.core, machine.options.properties
+    if plan is not None:
+        from ov_autoplace.placement.scheduled import scheduled_model
+        from ov_autoplace.plugin.scheduled import compile_scheduled
+
+        return compile_scheduled(core, scheduled_model(model, plan), config, compile_native)
     used = [d for d in dict.fromkeys([*machine.devices, *device_of.values()]) if d in set(device_of.values())]
     if len(used) == 1:
         # Through HETERO it would be the same kernels behind one more layer.
@@ -253,13 +268,13 @@ def _stored(
     cache: DecisionCache,
     machine: Machine,
     model: ov.Model,
-    confirm: Callable[[Machine, ov.Model, Mapping[str, str], Width | None], bool | None],
+    confirm: Callable[[Machine, ov.Model, StoredDecision], bool | None],
 ) -> StoredDecision | None:
     """The decision in the cache; one that was found on a busy machine has to win a short race first."""
     stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
     if stored is None or not stored.disturbed:
         return stored
-    answer = confirm(machine, model, stored.device_of, stored.width)
+    answer = confirm(machine, model, stored)
     _log.info("a decision that was found on a busy machine was checked: %s", _CHECKED[answer])
     if answer is False:
         return None

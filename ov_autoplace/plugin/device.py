@@ -135,7 +135,7 @@ def _query_model(
     if devices is None:
         answer: dict[str, str] = _originals["query_model"](self, model, device_name, config)
         return answer
-    from ov_autoplace.decide.placer import place
+    from ov_autoplace.decide.place import place
 
     own, properties = split_config(config)
     options = {**_state(self), **own, "properties": properties}

@@ -54,6 +54,10 @@ public:
     std::vector<double> run(std::size_t samples, std::size_t warmup, bool asynchronous,
                             std::size_t inferences, const Checkpoint& checkpoint);
 
+    // Seconds per inference, the mean of `inferences` of them; the machine idles for so long before each, so
+    // that threads have gone to sleep and caches are cold, as they are where requests arrive now and then.
+    double sample_after_pauses(std::size_t inferences, double pause_seconds);
+
     // Per-node times; all zero unless compiled with PERF_COUNT.
     std::vector<NodeTime> node_times();
 
@@ -63,6 +67,7 @@ public:
     const std::vector<std::string>& execution_devices() const { return m_execution_devices; }
 
 private:
+    void infer(bool asynchronous);
     double sample(std::size_t inferences, bool asynchronous);
 
     ov::CompiledModel m_compiled;
@@ -81,12 +86,21 @@ private:
 // copies of one model of 0.04 ms on one device differed by up to 12 %; with 1 ms and with 5 ms by 1 to 3 %.
 inline constexpr double kMinSampleSeconds = 1e-3;
 
-// Races executables: each is warmed up, then sampled in turns. A sample of a short one is the mean of as many
-// inferences as fill `min_sample_seconds`, so that the clock and the switch between candidates stay small
-// beside it. Each candidate's index is written to `current`, if there is one, before it runs: where that is
+// Inferences of a sample with pauses: what waking a thread takes varies by more than the clock costs.
+inline constexpr std::size_t kPausedInferences = 2;
+
+struct SampleOptions {
+    // A sample of a short model is the mean of as many inferences as fill this, so that the clock and the
+    // switch between candidates stay small beside it.
+    double min_seconds = kMinSampleSeconds;
+    // Before every inference; with pauses, a sample is the mean of kPausedInferences.
+    double pause_seconds = 0.0;
+};
+
+// Races executables: each is warmed up, then sampled in turns. Each candidate's index is written to `current`, if there is one, before it runs: where that is
 // memory of another process too, it tells who was running when this one died.
 RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
-                double min_sample_seconds, const RaceCheckpoint& checkpoint,
+                const SampleOptions& sampling, const RaceCheckpoint& checkpoint,
                 volatile std::int64_t* current = nullptr);
 
 // Owner of an ov::Core that has the same devices and settings as the caller's.
@@ -96,6 +110,10 @@ public:
     // `device_properties` holds the settings of each device.
     Profiler(const std::vector<std::pair<std::string, std::string>>& plugins,
              const std::map<std::string, StringMap>& device_properties);
+
+    // Lets the Core read models with the ops of a library; a second call with the same path does nothing. The
+    // package's own library is told of the plugins that this Core knows.
+    void add_extension(const std::string& path);
 
     // Reads the IR at `xml_path` and compiles it for `device`. With `affinities`, which must name every
     // top-level op, `device` is HETERO with or without a list. Throws ProfilerError.
@@ -107,6 +125,8 @@ private:
     ov::AnyMap config_for(const std::string& device, const StringMap& properties) const;
 
     ov::Core m_core;
+    std::vector<std::pair<std::string, std::string>> m_plugins;
+    std::set<std::string> m_extensions;
     std::map<std::string, ov::AnyMap> m_device_properties;
 };
 

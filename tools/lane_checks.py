@@ -116,8 +116,8 @@ def check(
         inputs: Data of each step; a request of each compiled model runs all of them, so that states go on.
 
     Returns:
-        ``same``, ``refused: why``, ``not compiled: why``, ``different: how``, ``fails: why``, and where nothing
-        is said by it ``not run by the CPU``, ``not finite`` or ``random by itself``.
+        ``same``, ``refused: why``, ``not compiled: why``, ``different: how``, ``fails: why``, and where
+        nothing is said by it ``not run by the CPU``, ``not finite`` or ``random by itself``.
     """
     try:
         plain = core.compile_model(model, "CPU", _F32)

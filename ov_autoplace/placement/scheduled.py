@@ -18,6 +18,7 @@ from openvino.utils.node_factory import NodeFactory
 
 from ov_autoplace._base.text import parse_json
 from ov_autoplace.devices.extension import extension_path
+from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.prepare import normalize
 from ov_autoplace.placement.cutting import CutModel, cut
@@ -51,11 +52,16 @@ SCHEDULE_DEVICE = "CPU"
 """The device that the surrounding model is compiled for."""
 
 SCHEDULE_PROPERTIES: Mapping[str, str] = {
-    "INFERENCE_NUM_THREADS": "1",
-    "NUM_STREAMS": "0",
+    # On one thread of one stream, OpenVINO 2026.4.1 loses exceptions of synchronous inferences. The op itself
+    # takes one thread; where there is only one core, requests run in the calling thread.
+    **(
+        {"INFERENCE_NUM_THREADS": "2", "NUM_STREAMS": "1", "ENABLE_CPU_PINNING": "NO"}
+        if Cores.of_this_process().all > 1
+        else {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"}
+    ),
     "INFERENCE_PRECISION_HINT": "f32",
 }
-"""How: nothing but the op runs in it, and the op boundary carries f32."""
+"""How: nothing but the op and conversions run in it, and the op takes and gives f32."""
 
 _FORMAT = 1
 # Where the model says which of its former ops is in which submodel.

@@ -9,10 +9,7 @@ import openvino as ov
 
 from ov_autoplace.errors import ModelError
 
-__all__ = ["openvino_reason", "read_model"]
-
-# What OpenVINO says of a scheduled model that it reads without the library.
-_UNKNOWN_OP = "from unsupported opset: autoplace"
+__all__ = ["lacks_library", "openvino_reason", "read_model"]
 
 
 def read_model(core: ov.Core, model: Any, weights: bytes | None = None) -> ov.Model:
@@ -49,12 +46,17 @@ def _read(core: ov.Core, model: Any, weights: bytes | None) -> ov.Model:
     try:
         return read(model, weights) if weights is not None else read(model)
     except RuntimeError as cause:
-        if _UNKNOWN_OP not in str(cause):
+        if not lacks_library(cause):
             raise
         from ov_autoplace.devices.extension import add_extension
 
         add_extension(core)
         return read(model, weights) if weights is not None else read(model)
+
+
+def lacks_library(cause: RuntimeError) -> bool:
+    """Whether OpenVINO refused a scheduled model because the package's library was not loaded."""
+    return "from unsupported opset: autoplace" in str(cause)
 
 
 def openvino_reason(cause: BaseException) -> str:

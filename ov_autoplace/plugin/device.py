@@ -106,10 +106,17 @@ def _compile_model(
         compiled = compile_scheduled(self, own_model, properties, native)
     else:
         compiled = compile_placed(machine, own_model, native, explicit=bool(devices))
-    # OpenVINO 2026.4.1 crashes when a model compiled for HETERO is exported after its Core is gone.
-    compiled._autoplace_core = self
     if weights is not None:
         compiled._autoplace_weights = weights  # the constants point into the caller's buffer
+    return _kept(self, compiled)
+
+
+def _kept(core: ov.Core, compiled: ov.CompiledModel) -> ov.CompiledModel:
+    """A compiled model that keeps its Core.
+
+    OpenVINO 2026.4.1 crashes when one that was compiled for HETERO is exported after its Core is gone.
+    """
+    compiled._autoplace_core = core
     return compiled
 
 
@@ -155,15 +162,13 @@ def _import_model(
     _, properties = split_config(config)
     resolved = resolve_devices(self, devices)
     if b"<hetero " in _head(model_stream):
-        imported = original(self, model_stream, f"{DEVICE_NAME}:{','.join(resolved)}", properties)
-        imported._autoplace_core = self  # see _compile_model
-        return imported
-    from ov_autoplace.plugin.scheduled import import_scheduled
+        return _kept(self, original(self, model_stream, f"{DEVICE_NAME}:{','.join(resolved)}", properties))
+    from ov_autoplace.devices.models import lacks_library
+    from ov_autoplace.plugin.scheduled import ExportNote, import_scheduled, note_behind
 
-    imported = import_scheduled(self, model_stream, properties, functools.partial(original, self))
-    if imported is not None:
-        imported._autoplace_core = self
-        return imported
+    note, native = note_behind(model_stream), functools.partial(original, self)
+    if note is not None:
+        return _kept(self, import_scheduled(self, model_stream, note, properties, native))
     # A model that AUTOPLACE put on one device was exported by that device's own plugin.
     from ov_autoplace.devices.names import single_device_config
 
@@ -174,6 +179,9 @@ def _import_model(
                 model_stream.seek(0)
             return original(self, model_stream, device, single_device_config(device, properties))
         except RuntimeError as cause:
+            if lacks_library(cause):  # it was exported by another program
+                foreign = ExportNote(tuple(self.available_devices), cache="")
+                return _kept(self, import_scheduled(self, model_stream, foreign, properties, native))
             failures.append(f"{device}: {str(cause).strip().splitlines()[-1]}")
     raise ModelError(f"none of {', '.join(resolved)} can import this model ({'; '.join(failures)})")
 

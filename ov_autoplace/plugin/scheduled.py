@@ -35,7 +35,14 @@ from ov_autoplace.placement.scheduled import (
 from ov_autoplace.plugin.blob_lock import writing_blobs
 from ov_autoplace.plugin.decision_cache import cache_folder
 
-__all__ = ["ScheduledModel", "ScheduledRequest", "compile_scheduled", "import_scheduled"]
+__all__ = [
+    "ExportNote",
+    "ScheduledModel",
+    "ScheduledRequest",
+    "compile_scheduled",
+    "import_scheduled",
+    "note_behind",
+]
 
 Native: TypeAlias = Callable[[Any, str, Mapping[str, Any]], ov.CompiledModel]
 """``openvino.Core.compile_model`` or ``import_model`` without its AUTOPLACE part, bound to a Core."""
@@ -156,35 +163,35 @@ def compile_scheduled(
 
 
 def import_scheduled(
-    core: ov.Core, stream: Any, properties: Mapping[str, Any], import_native: Native
-) -> ov.CompiledModel | None:
+    core: ov.Core, stream: Any, note: ExportNote, properties: Mapping[str, Any], import_native: Native
+) -> ov.CompiledModel:
     """Import a scheduled model, whose lanes have the properties with which it was compiled.
 
     Args:
         core: Knows the devices of its lanes.
         stream: What ``export_model`` made, in any form that OpenVINO takes.
+        note: What is known of it.
         properties: What the user asks of OpenVINO.
         import_native: ``openvino.Core.import_model`` without its AUTOPLACE part, bound to ``core``.
 
-    Returns:
-        The compiled model; ``None`` where it was not exported by a :class:`ScheduledModel`.
-
     Raises:
-        ModelError: What was noted behind the model is damaged.
         DeviceError: A lane is on a device that the library cannot use, or that the Core does not know.
         RuntimeError: OpenVINO's.
     """
-    note = _note(stream)
-    if note is None:
-        return None
     add_extension(core)
     tell_plugins(core, note.devices)
+    if isinstance(stream, io.BytesIO):
+        stream.seek(0)
     with writing_blobs(core, {"CACHE_DIR": note.cache}):
         return ScheduledModel(import_native(stream, SCHEDULE_DEVICE, _outer(properties)), note)
 
 
-def _note(stream: Any) -> ExportNote | None:
-    """What a :class:`ScheduledModel` noted behind what it exported."""
+def note_behind(stream: Any) -> ExportNote | None:
+    """What a :class:`ScheduledModel` noted behind what it exported; ``None`` for any other model.
+
+    Raises:
+        ModelError: The note is damaged.
+    """
     content = stream.getbuffer() if isinstance(stream, io.BytesIO) else stream
     content = memoryview(content.data if isinstance(content, ov.Tensor) else content)
     size, mark = _NOTE.unpack(content[-_NOTE.size :]) if len(content) >= _NOTE.size else (0, b"")

@@ -13,7 +13,7 @@ from ov_autoplace.graph.prepare import normalize
 from ov_autoplace.placement.lane_plan import Lane, LanePlan
 from ov_autoplace.placement.schedulable import Role, ops_of
 
-__all__ = ["F32", "NARROW", "adding", "by_name", "sizes_that_clash", "towers", "typed"]
+__all__ = ["F32", "NARROW", "adding", "by_name", "quantized", "sizes_that_clash", "towers", "typed"]
 
 F32 = {"INFERENCE_PRECISION_HINT": "f32"}
 NARROW = {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"}
@@ -104,3 +104,27 @@ def adding(variable: str = "memory") -> ov.Model:
     write = ops.assign(new, variable, name="write")
     scaled = ops.multiply(new, ops.constant(np.float32(10)), name="1/scaled")
     return ov.Model([ops.result(scaled, name="scaled")], [write], [x], "adding")
+
+
+def quantized(seed: int, layers: int = 3, channels: int = 16) -> ov.Model:
+    """Two branches of convolutions as NNCF quantises them: weights in i8, activations of 256 levels."""
+    random = np.random.default_rng(seed)
+    x = ops.parameter([1, channels, 12, 12], np.float32, name="x")
+
+    def activation(value: ov.Output) -> ov.Node:
+        low, high = (ops.constant(np.float32(bound)) for bound in (0.0, 2.55))
+        return ops.fake_quantize(value, low, high, low, high, 256)
+
+    def convolution(value: ov.Node) -> ov.Node:
+        stored = ops.constant(random.integers(-127, 128, (channels, channels, 3, 3)).astype(np.int8))
+        scale = ops.constant(random.uniform(1e-4, 1e-3, (channels, 1, 1, 1)).astype(np.float32))
+        weights = ops.multiply(ops.convert(stored, "f32"), scale)
+        return ops.relu(ops.convolution(value, weights, [1, 1], [1, 1], [1, 1], [1, 1]))
+
+    ends = []
+    for _ in range(2):
+        value: ov.Node = x
+        for _ in range(layers):
+            value = convolution(activation(value))
+        ends.append(value)
+    return ov.Model([ops.result(ops.add(*ends))], [x], f"quantized{seed}")

@@ -105,7 +105,11 @@ def _random_order(sources: Sequence[Sequence[tuple[int, int]]], random: np.rando
 
 
 def check(
-    core: ov.Core, model: ov.Model, plan: LanePlan, inputs: Sequence[Mapping[str | int, np.ndarray]]
+    core: ov.Core,
+    model: ov.Model,
+    plan: LanePlan,
+    inputs: Sequence[Mapping[str | int, np.ndarray]],
+    tolerance: float = TOLERANCE,
 ) -> str:
     """One plan of a model against the model on one device.
 
@@ -114,6 +118,7 @@ def check(
         model: The model.
         plan: Of it.
         inputs: Data of each step; a request of each compiled model runs all of them, so that states go on.
+        tolerance: Largest relative error of answers that are the same.
 
     Returns:
         ``same``, ``refused: why``, ``not compiled: why``, ``different: how``, ``fails: why``, and where
@@ -139,7 +144,7 @@ def check(
     except RuntimeError as cause:
         return f"fails: {cause}"
     error = max(relative_error(a, e) for a, e in zip(actual, expected, strict=True))
-    if not error <= TOLERANCE:
+    if not error <= tolerance:
         return "random by itself" if _is_unsteady(core, model, plan, inputs[0]) else f"different: by {error}"
     if _signature(model, compiled) != _signature(model, plain):
         return "different: names or types"

@@ -3,8 +3,8 @@
 Each network is placed in a process of its own, once by default (what a user gets) and once with the executor
 demanded (the best schedule, whether or not it wins). That schedule, the widths of the CPU and the answer are
 compiled several times each and run in turns: back to back, and once after each pause of 3 ms, when lanes
-and threads have gone to sleep. The best width is the one with the lowest median back to back; an answer that is
-a width is measured like any other, so that its ratio shows the noise.
+and threads have gone to sleep. The best width is the one with the lowest median back to back; an answer that
+is a width is measured like any other, so that its ratio shows the noise.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Inputs, outputs, constants and state stay outside, in the model that is around t
 
 * A constant, and what is computed from constants alone, is part of every submodel that reads it.
 * Variables are read and written outside; submodels get their values as inputs and give them as outputs.
-* An input between submodels has the type and the shape of what makes it there, which may be known less well
-  than in the whole model. Dimensions that are not known may be 0, because a tensor begins with 0 for them.
+* An input between submodels has the type and the shape that the whole model knows. What makes it may know its
+  shape less well, because it is cut off from what decides it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ class _Cutter:
                     self._elsewhere.setdefault(tensor, set()).add(ops.nodes[reader].get_type_name())
         self._forms = plan.forms
         self._made: dict[Tensor, tuple[int, int]] = {}
-        self._shape: dict[Tensor, ov.PartialShape] = {}
+        # As the whole model knows them: they are inferred anew as it is taken apart.
+        crossing = (tensor for tensors in self._read_elsewhere.values() for tensor in tensors)
+        self._shape = {tensor: ops.output(tensor).get_partial_shape() for tensor in crossing}
         self._result_source: dict[Tensor, tuple[int, int]] = {}
 
     def cut(self) -> CutModel:
@@ -144,9 +146,11 @@ class _Cutter:
         element = output.get_element_type()
         if not is_data:
             form = self._form(tensor)
-            parameter = opset.parameter(
-                self._shape[tensor], ov.Type.bf16 if form.bf16 else element, name=name
-            )
+            shape = list(self._shape[tensor])
+            if form.channels_last:
+                shape.append(shape.pop(1))
+            passed = ov.Type.bf16 if form.bf16 else element
+            parameter = opset.parameter(ov.PartialShape(shape), passed, name=name)
             return parameter, _as_it_was(parameter.output(0), element, form, name)
         parameter = opset.parameter(output.get_partial_shape(), carried_type(element), name=name)
         return parameter, _converted(parameter.output(0), element, f"{name}/converted")
@@ -176,7 +180,11 @@ class _Cutter:
         model.validate_nodes_and_infer_types()
         for tensor, port in ports.items():
             self._made[tensor] = place, port
-            self._shape[tensor] = self._passed_shape(tensor, results[port].get_output_partial_shape(0))
+            if results[port].get_output_partial_shape(0).rank.is_dynamic:
+                raise PlacementError(
+                    f"{self._ops.described(tensor)} is passed between submodels, but its rank is not known "
+                    "there; keep what decides its shape in one submodel"
+                )
         return model
 
     def _form(self, tensor: Tensor) -> Form:
@@ -192,21 +200,6 @@ class _Cutter:
             and self._elsewhere.get(tensor, set()) <= _OF_ANY_LAYOUT,
             form.bf16 and output.get_element_type() == ov.Type.f32,
         )
-
-    def _passed_shape(self, tensor: Tensor, shape: ov.PartialShape) -> ov.PartialShape:
-        if shape.rank.is_dynamic:
-            raise PlacementError(
-                f"{self._ops.described(tensor)} is passed between submodels, but its rank is not known "
-                "there; keep what decides its shape in one submodel"
-            )
-        return ov.PartialShape([_may_be_empty(dimension) for dimension in shape])
-
-
-def _may_be_empty(dimension: ov.Dimension) -> ov.Dimension:
-    if dimension.is_static:
-        return dimension
-    # Without an upper bound its length is reported as -1, which is also how one says so.
-    return ov.Dimension(0, dimension.get_max_length())
 
 
 def _in_form(output: ov.Output, form: Form, name: str) -> ov.Output:

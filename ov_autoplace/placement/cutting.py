@@ -146,11 +146,8 @@ class _Cutter:
         element = output.get_element_type()
         if not is_data:
             form = self._form(tensor)
-            shape = list(self._shape[tensor])
-            if form.channels_last:
-                shape.append(shape.pop(1))
-            passed = ov.Type.bf16 if form.bf16 else element
-            parameter = opset.parameter(ov.PartialShape(shape), passed, name=name)
+            shape = _permuted(self._shape[tensor]) if form.channels_last else self._shape[tensor]
+            parameter = opset.parameter(shape, ov.Type.bf16 if form.bf16 else element, name=name)
             return parameter, _as_it_was(parameter.output(0), element, form, name)
         parameter = opset.parameter(output.get_partial_shape(), carried_type(element), name=name)
         return parameter, _converted(parameter.output(0), element, f"{name}/converted")
@@ -169,8 +166,8 @@ class _Cutter:
         for tensor in wanted:
             output = self._ops.output(tensor)
             carried = carried_type(output.get_element_type())
-            is_passed_so = carried == output.get_element_type() and self._form(tensor) == Form()
-            port = ports.get(tensor) if is_passed_so else None
+            is_passed_so = tensor in ports and self._form(tensor) == Form()
+            port = ports[tensor] if is_passed_so and carried == output.get_element_type() else None
             if port is None:
                 port = len(results)
                 name = f"output{port}"
@@ -190,15 +187,14 @@ class _Cutter:
     def _form(self, tensor: Tensor) -> Form:
         """How a tensor is handed over, as far as its type and rank allow what the plan says."""
         form = self._forms.get(self._ops.names[tensor.op], Form()) if tensor.port == 0 else Form()
-        output = self._ops.output(tensor)
-        rank = output.get_partial_shape().rank
+        rank = self._shape[tensor].rank
         return Form(
             # Other ops would have what is behind a Transpose rearranged.
             form.channels_last
             and rank.is_static
             and rank.get_length() > 2
-            and self._elsewhere.get(tensor, set()) <= _OF_ANY_LAYOUT,
-            form.bf16 and output.get_element_type() == ov.Type.f32,
+            and self._elsewhere[tensor] <= _OF_ANY_LAYOUT,
+            form.bf16 and self._ops.output(tensor).get_element_type() == ov.Type.f32,
         )
 
 
@@ -208,9 +204,17 @@ def _in_form(output: ov.Output, form: Form, name: str) -> ov.Output:
         output = _converted(output, ov.Type.bf16, f"{name}/bf16")
     if not form.channels_last:
         return output
-    rank = output.get_partial_shape().rank.get_length()
-    order = np.array([0, *range(2, rank), 1])
+    order = np.array(_channels_last(output.get_partial_shape().rank.get_length()))
     return opset.transpose(output, opset.constant(order), name=f"{name}/channels_last").output(0)
+
+
+def _channels_last(rank: int) -> list[int]:
+    """The order of dimensions in which the second one comes last."""
+    return [0, *range(2, rank), 1]
+
+
+def _permuted(shape: ov.PartialShape) -> ov.PartialShape:
+    return ov.PartialShape([shape.get_dimension(i) for i in _channels_last(shape.rank.get_length())])
 
 
 def _as_it_was(output: ov.Output, element: ov.Type, form: Form, name: str) -> ov.Output:

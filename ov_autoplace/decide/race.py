@@ -38,6 +38,8 @@ _TRIALS = 8
 _CLOSE = 1.25
 # How long the machine idles before each inference where a schedule is tried with pauses, and for how long.
 _PAUSE_SECONDS, _PAUSED_SECONDS = 3e-3, 0.7
+# A lane that others' samples let fall asleep wakes up within the first of several inferences.
+_STEADY = {"min_sample_seconds": 5e-3}
 # Short models compile quickly, so their last contenders do it again several times; see `Workbench.forget`.
 _SHORT, _COMPILATIONS = 5e-3, 3
 
@@ -302,6 +304,7 @@ class Race:
                 entered,
                 max(0.0, self._budget.left - end),
                 min_rounds=CONVINCING_ROUNDS,  # also of those that are dropped as hopeless
+                **(_STEADY if any(c.scheduled for c in entered) else {}),
             )
         except ProfilingError as cause:
             for candidate in entered:

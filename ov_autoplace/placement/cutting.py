@@ -24,6 +24,8 @@ from ov_autoplace.placement.schedulable import ModelOps, Role, Tensor, carried_t
 __all__ = ["CutModel", "Submodel", "cut"]
 
 _NOWHERE = -1
+# Ops that read channels where they are, and of which a Transpose in front costs nothing.
+_OF_ANY_LAYOUT = frozenset({"Convolution", "GroupConvolution", "MaxPool", "AvgPool"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,7 @@ class _Cutter:
         self._results = tuple(ops.results())
         # Of each submodel: the tensors that others read, and its ops.
         self._read_elsewhere: dict[int, dict[Tensor, None]] = {number: {} for number in self._order}
+        self._elsewhere: dict[Tensor, set[str]] = {}  # types of the ops that read it there
         self._members: dict[int, list[int]] = {number: [] for number in self._order}
         for reader, number in enumerate(self._where):
             if number == _NOWHERE:
@@ -97,6 +100,7 @@ class _Cutter:
                 producer = self._where[tensor.op]
                 if producer not in (_NOWHERE, number):
                     self._read_elsewhere[producer][tensor] = None
+                    self._elsewhere.setdefault(tensor, set()).add(ops.nodes[reader].get_type_name())
         self._forms = plan.forms
         self._made: dict[Tensor, tuple[int, int]] = {}
         # As the whole model knows them: they are inferred anew as it is taken apart.
@@ -185,7 +189,11 @@ class _Cutter:
         form = self._forms.get(self._ops.names[tensor.op], Form()) if tensor.port == 0 else Form()
         rank = self._shape[tensor].rank
         return Form(
-            form.channels_last and rank.is_static and rank.get_length() > 2,
+            # Other ops would have what is behind a Transpose rearranged.
+            form.channels_last
+            and rank.is_static
+            and rank.get_length() > 2
+            and self._elsewhere[tensor] <= _OF_ANY_LAYOUT,
             form.bf16 and self._ops.output(tensor).get_element_type() == ov.Type.f32,
         )
 

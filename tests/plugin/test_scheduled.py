@@ -14,6 +14,7 @@ import pytest
 
 from conftest import CPU_PLUGIN
 from lane_models import F32, NARROW, adding, by_name, sizes_that_clash, towers, typed
+from ov_autoplace import place
 from ov_autoplace.errors import ModelError
 from ov_autoplace.placement.lane_plan import Lane, LanePlan
 from ov_autoplace.placement.schedulable import schedule_ops
@@ -125,6 +126,34 @@ def test_an_error_reaches_the_caller_with_its_submodel_and_the_request_stays_usa
         np.testing.assert_allclose(request.get_output_tensor().data, 1 + np.tanh(three), rtol=1e-5)
         run([two, two])
         assert request.get_output_tensor().shape == [2]
+
+
+ON_ONE_CORE = """
+import os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+sys.path[:0] = sys.argv[1:]
+import numpy as np, openvino as ov
+from lane_models import by_name, sizes_that_clash
+from ov_autoplace.placement.scheduled import scheduled_model
+from ov_autoplace.plugin.scheduled import compile_scheduled
+model = sizes_that_clash()
+request = compile_scheduled(
+    ov.Core(), scheduled_model(model, by_name(model, (0, 1, 0))), {}
+).create_infer_request()
+for _ in range(3):
+    try:
+        request.infer([np.ones(3, np.float32), np.ones(2, np.float32)])
+    except RuntimeError as cause:
+        print("submodel '2/add' on CPU" in str(cause))
+"""
+
+
+def test_errors_are_kept_on_one_core_too() -> None:
+    tests = str(Path(__file__).resolve().parent.parent)
+    told = subprocess.run(
+        [sys.executable, "-c", ON_ONE_CORE, tests], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert told.stdout.split() == ["True"] * 3
 
 
 def test_a_submodel_that_cannot_be_compiled_is_named(core) -> None:
@@ -311,3 +340,27 @@ def test_properties_of_the_core_and_of_the_user_reach_the_lanes(core) -> None:
         assert told["PERF_COUNT"] == "YES"
         assert told["INFERENCE_PRECISION_HINT"] == "f32"
         assert told["INFERENCE_NUM_THREADS"] == NARROW["INFERENCE_NUM_THREADS"]
+
+
+def test_a_model_on_lanes_is_not_placed_again(core) -> None:
+    model = towers()
+    scheduled = scheduled_model(model, by_name(model, (0, 1, 0)))
+    with pytest.raises(ModelError, match="cut for lanes and holds their plan; compile it as it is"):
+        place(scheduled, "CPU", core=core)
+
+
+def test_preprocessing_is_added_around_it(core) -> None:
+    model = towers()
+    processor = ov.preprocess.PrePostProcessor(scheduled_model(model, by_name(model, (0, 1, 0))))
+    processor.input(0).tensor().set_element_type(ov.Type.u8)
+    compiled = core.compile_model(processor.build(), "AUTOPLACE:CPU", F32)
+    bytes_, ones = np.full((1, 16), 3, np.uint8), np.ones((1, 16), np.float32)
+    expected = on_cpu(core, model, [bytes_.astype(np.float32), ones])[0]
+    np.testing.assert_allclose(compiled([bytes_, ones])[0], expected, rtol=1e-5)
+
+
+def test_another_shape_is_refused_in_one_sentence(core) -> None:
+    model = towers()
+    scheduled = scheduled_model(model, by_name(model, (0, 1, 0)))
+    with pytest.raises(RuntimeError, match=r"cannot run \[2,16\]; compile the original model"):
+        scheduled.reshape({0: [2, 16], 1: [2, 16]})

@@ -84,7 +84,7 @@ _HOME = {
     "load_dnn_partitioning": "cost.dnn_partitioning",
     "load_table": "cost.table_json",
     "load_target": "cost.target_json",
-    "place": "decide.placer",
+    "place": "decide.place",
     "profile": "measure.profiled",
     "save_dnn_partitioning": "cost.dnn_partitioning_export",
     "save_table": "cost.table_json",

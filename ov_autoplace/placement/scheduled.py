@@ -35,6 +35,8 @@ from ov_autoplace.placement.schedulable import (
 from ov_autoplace.placement.stored_submodels import store
 
 __all__ = [
+    "SCHEDULE_DEVICE",
+    "SCHEDULE_PROPERTIES",
     "is_scheduled",
     "plan_of",
     "reason_not_schedulable",
@@ -42,6 +44,12 @@ __all__ = [
     "scheduled_model",
     "with_lanes_of",
 ]
+
+SCHEDULE_DEVICE = "CPU"
+"""Where the model around the op runs."""
+
+SCHEDULE_PROPERTIES = {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"}
+"""How: in the calling thread, which is the first lane's."""
 
 _FORMAT = 1
 # Where the model says which of its former ops is in which submodel.

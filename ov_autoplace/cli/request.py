@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import openvino as ov
@@ -21,6 +22,9 @@ from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
+
+if TYPE_CHECKING:
+    from ov_autoplace.explain.explanation import Explanation
 
 __all__ = ["Request", "assignment_of", "candidate_rows", "decision_of", "open_model", "source_of"]
 
@@ -98,6 +102,18 @@ class Request:
                 isolation=options.isolation,
             )
         return table
+
+    def explanation(
+        self, placement: Placement, devices: str | Sequence[str] | None, options: PlacerOptions
+    ) -> Explanation:
+        """A placement taken apart: by the costs of its lanes where it has some."""
+        from ov_autoplace.explain.explanation import Explanation
+
+        scheduled = decision_of(placement).scheduled
+        if scheduled is not None:
+            return Explanation(scheduled.table, scheduled.assignment, "overlap")
+        table = self.cost_table(placement, devices, options)
+        return Explanation(table, assignment_of(placement, table))
 
     def _decided(self, placement: Placement, chosen: str, how: str) -> Placement:
         from ov_autoplace.placement.fitting import count_subgraphs

@@ -39,16 +39,28 @@ class MeasuredNode:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredStage:
-    """One submodel and its nodes, those left out that took no time."""
+    """One submodel and its nodes, those left out that took no time.
+
+    Attributes:
+        subgraph: Its number.
+        device: Where it ran: a device, or a lane.
+        nodes: In the order in which they run, as far as the device tells.
+        start, finish: When it ran, in seconds from the start of the first one; ``None`` where the device
+            says how long nodes took, but not when.
+    """
 
     subgraph: int
     device: str
     nodes: tuple[MeasuredNode, ...]
+    start: float | None = None
+    finish: float | None = None
 
     @property
     def seconds(self) -> float:
-        """Time of all its nodes."""
-        return sum(node.seconds for node in self.nodes)
+        """How long it ran, or the time of all its nodes where that is all that is known."""
+        if self.start is None or self.finish is None:
+            return sum(node.seconds for node in self.nodes)
+        return self.finish - self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,7 @@ class MeasuredRun:
     """Where the time of a request went.
 
     Attributes:
-        stages: The submodels in the order in which HETERO runs them.
+        stages: The submodels in the order in which HETERO runs them, or by start.
         seconds: Median latency of the same runs, transfers and dispatch included.
         runs: Number of runs.
     """

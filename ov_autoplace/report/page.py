@@ -21,7 +21,7 @@ from bokeh.plotting import figure
 from bokeh.resources import Resources
 
 from ov_autoplace._version import __version__
-from ov_autoplace.explain.timeline import timeline_of
+from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.report.charts import curve_chart, latency_chart
 from ov_autoplace.report.contents import Contents
 from ov_autoplace.report.graph import graph_chart, graph_facts

@@ -40,7 +40,7 @@ from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.counting import CountedDevices, count_width
 from ov_autoplace.measure.profiled import counted_profile
 from ov_autoplace.placement.decision import Candidate, Scheduled
-from ov_autoplace.placement.lane_plan import Lane, LanePlan, lane_plan
+from ov_autoplace.placement.lane_plan import Form, Lane, LanePlan, lane_plan
 from ov_autoplace.placement.scheduled import reason_not_schedulable
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.registry import solve_problem
@@ -175,7 +175,8 @@ def _candidate(
     used = np.unique(answer.assignment)
     if len(used) < 2 or answer.latency_seconds is None:
         return None
-    plan = lane_plan(table, answer.assignment, _lanes_of(table, division))
+    forms = _forms(counted) if division.lanes is not None else {}
+    plan = lane_plan(table, answer.assignment, _lanes_of(table, division), forms)
     owners = dict.fromkeys(lane.device for lane in plan.lanes)
     return Candidate(
         name=division.name(list(owners)),
@@ -202,6 +203,12 @@ def _table(known: Measured, counted: CountedDevices, machine: Machine, costs: Co
     pins = machine.options.pins
     table = counted_profile(known.session.room, counted, pins, transfers, separable=True).table
     return replace(table, mix_seconds=EXECUTOR_SECONDS)
+
+
+def _forms(counted: CountedDevices) -> dict[str, Form]:
+    """How tensors lie in memory, where that is the same on all devices."""
+    first, *others = (column.attribution.forms for column in counted.columns)
+    return {name: form for name, form in first.items() if all(form == o.get(name) for o in others)}
 
 
 def _samples(verdict: Verdict, division: Division) -> np.ndarray:

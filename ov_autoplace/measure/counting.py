@@ -21,6 +21,7 @@ from ov_autoplace.measure.attribution import Attribution, attribute
 from ov_autoplace.measure.node_counts import NodeCount, count_nodes
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import FEWEST_RUNS, MOST_RUNS, SECONDS
+from ov_autoplace.placement.lane_plan import Form
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable
@@ -262,6 +263,7 @@ def _column(graph: ComputationGraph, pieces: Sequence[_Piece]) -> Column:
     N = len(graph)
     op_seconds, nodes_run = np.zeros(N), np.zeros(N, dtype=np.int32)
     fused: list[tuple[str, ...]] = []
+    forms: dict[str, Form] = {}
     done = np.zeros(N, dtype=np.bool_)
     unassigned = counted = told = 0.0
     nodes = 0
@@ -271,13 +273,18 @@ def _column(graph: ComputationGraph, pieces: Sequence[_Piece]) -> Column:
         op_seconds[fresh], nodes_run[fresh] = found.op_seconds[fresh], found.nodes_run[fresh]
         parts = (tuple(name for name in group if fresh[graph.index[name]]) for group in found.fused)
         fused += [part for part in parts if len(part) > 1]
+        forms |= found.forms
         done |= fresh
         unassigned += found.unassigned_seconds
         counted += float(np.mean(piece.count.latencies))
         told += float(found.op_seconds.sum()) + found.unassigned_seconds
         nodes += int(found.nodes_run.sum())
     attribution = Attribution(
-        frozen_array(op_seconds, np.float64), frozen_array(nodes_run, np.int32), tuple(fused), unassigned
+        frozen_array(op_seconds, np.float64),
+        frozen_array(nodes_run, np.int32),
+        tuple(fused),
+        unassigned,
+        forms,
     )
     return Column(
         attribution,

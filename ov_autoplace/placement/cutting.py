@@ -13,11 +13,12 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
+import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.lane_plan import LanePlan
+from ov_autoplace.placement.lane_plan import Form, LanePlan
 from ov_autoplace.placement.schedulable import ModelOps, Role, Tensor, carried_type
 
 __all__ = ["CutModel", "Submodel", "cut"]
@@ -96,6 +97,7 @@ class _Cutter:
                 producer = self._where[tensor.op]
                 if producer not in (_NOWHERE, number):
                     self._read_elsewhere[producer][tensor] = None
+        self._forms = plan.forms
         self._made: dict[Tensor, tuple[int, int]] = {}
         self._shape: dict[Tensor, ov.PartialShape] = {}
         self._result_source: dict[Tensor, tuple[int, int]] = {}
@@ -126,36 +128,45 @@ class _Cutter:
                 if not is_data and self._where[tensor.op] in (_NOWHERE, number):
                     continue
                 if tensor not in values:
-                    parameter, values[tensor] = self._input(tensor, is_data)
+                    parameter, values[tensor] = self._input(tensor, is_data, f"input{len(values)}")
                     source = (-1, self._data_place[tensor]) if is_data else self._made[tensor]
                     parameters[tensor] = parameter, source
                 node.input(port).replace_source_output(values[tensor])
         return parameters
 
-    def _input(self, tensor: Tensor, is_data: bool) -> tuple[ov.Node, ov.Output]:
+    def _input(self, tensor: Tensor, is_data: bool, name: str) -> tuple[ov.Node, ov.Output]:
         """A Parameter for a tensor, and what has the tensor's own type."""
         output = self._ops.output(tensor)
         element = output.get_element_type()
         if not is_data:
-            parameter = opset.parameter(self._shape[tensor], element)
-            return parameter, parameter.output(0)
-        carried = carried_type(element)
-        parameter = opset.parameter(output.get_partial_shape(), carried)
-        return parameter, _converted(parameter.output(0), element)
+            form = self._form(tensor)
+            parameter = opset.parameter(
+                self._shape[tensor], ov.Type.bf16 if form.bf16 else element, name=name
+            )
+            return parameter, _as_it_was(parameter.output(0), element, form, name)
+        parameter = opset.parameter(output.get_partial_shape(), carried_type(element), name=name)
+        return parameter, _converted(parameter.output(0), element, f"{name}/converted")
 
     def _closed(self, place: int, number: int, parameters: list[ov.Node]) -> ov.Model:
         """The model of a submodel whose inputs are open, with an output for what is read elsewhere."""
         made = list(self._read_elsewhere[number])
         wanted = [tensor for tensor in self._results if self._where[tensor.op] == number]
-        results = [opset.result(self._ops.output(tensor)) for tensor in made]
+        results = [
+            opset.result(
+                _in_form(self._ops.output(tensor), self._form(tensor), f"output{i}"), name=f"output{i}"
+            )
+            for i, tensor in enumerate(made)
+        ]
         ports = {tensor: port for port, tensor in enumerate(made)}
         for tensor in wanted:
             output = self._ops.output(tensor)
             carried = carried_type(output.get_element_type())
-            port = ports.get(tensor) if carried == output.get_element_type() else None
+            is_passed_so = carried == output.get_element_type() and self._form(tensor) == Form()
+            port = ports.get(tensor) if is_passed_so else None
             if port is None:
                 port = len(results)
-                results.append(opset.result(_converted(output, carried)))
+                name = f"output{port}"
+                results.append(opset.result(_converted(output, carried, f"{name}/converted"), name=name))
             self._result_source[tensor] = place, port
         model = ov.Model(results, parameters, f"{self._name}/{place}")
         model.validate_nodes_and_infer_types()
@@ -164,11 +175,21 @@ class _Cutter:
             self._shape[tensor] = self._passed_shape(tensor, results[port].get_output_partial_shape(0))
         return model
 
+    def _form(self, tensor: Tensor) -> Form:
+        """How a tensor is handed over, as far as its type and rank allow what the plan says."""
+        form = self._forms.get(self._ops.names[tensor.op], Form()) if tensor.port == 0 else Form()
+        output = self._ops.output(tensor)
+        rank = output.get_partial_shape().rank
+        return Form(
+            form.channels_last and rank.is_static and rank.get_length() > 2,
+            form.bf16 and output.get_element_type() == ov.Type.f32,
+        )
+
     def _passed_shape(self, tensor: Tensor, shape: ov.PartialShape) -> ov.PartialShape:
         if shape.rank.is_dynamic:
             raise PlacementError(
-                f"{self._ops.described(tensor)} is passed between submodels, but its rank is not known there; "
-                "keep what decides its shape in one submodel"
+                f"{self._ops.described(tensor)} is passed between submodels, but its rank is not known "
+                "there; keep what decides its shape in one submodel"
             )
         return ov.PartialShape([_may_be_empty(dimension) for dimension in shape])
 
@@ -180,31 +201,51 @@ def _may_be_empty(dimension: ov.Dimension) -> ov.Dimension:
     return ov.Dimension(0, dimension.get_max_length())
 
 
-def _converted(output: ov.Output, element: ov.Type) -> ov.Output:
+def _in_form(output: ov.Output, form: Form, name: str) -> ov.Output:
+    """A tensor as it is handed over."""
+    if form.bf16:
+        output = _converted(output, ov.Type.bf16, f"{name}/bf16")
+    if not form.channels_last:
+        return output
+    rank = output.get_partial_shape().rank.get_length()
+    order = np.array([0, *range(2, rank), 1])
+    return opset.transpose(output, opset.constant(order), name=f"{name}/channels_last").output(0)
+
+
+def _as_it_was(output: ov.Output, element: ov.Type, form: Form, name: str) -> ov.Output:
+    """What :func:`_in_form` made, as it was before."""
+    if form.channels_last:
+        rank = output.get_partial_shape().rank.get_length()
+        order = np.array([0, rank - 1, *range(1, rank - 1)])
+        output = opset.transpose(output, opset.constant(order), name=f"{name}/channels_second").output(0)
+    return _converted(output, element, f"{name}/f32")
+
+
+def _converted(output: ov.Output, element: ov.Type, name: str) -> ov.Output:
     if output.get_element_type() == element:
         return output
-    return opset.convert(output, element.to_string()).output(0)
+    return opset.convert(output, element.to_string(), name=name).output(0)
 
 
 def _submodels(ops: ModelOps, plan: LanePlan) -> list[int]:
     """The submodel of each op that runs."""
-    known = set(ops.names)
-    unknown = [name for name in plan.submodel_of if name not in known]
+    names = set(ops.names)
+    unknown = [name for name in plan.submodel_of if name not in names]
     if unknown:
         raise PlacementError(
             f"{len(unknown)} ops of the plan are not in the model, the first is {unknown[0]!r}; "
             "was the plan made for another model?"
         )
     runs = [role is Role.RUNS for role in ops.roles]
-    left_out = [name for name, run in zip(ops.names, runs, strict=True) if run and name not in plan.submodel_of]
+    known = plan.submodel_of
+    left_out = [name for name, run in zip(ops.names, runs, strict=True) if run and name not in known]
     if left_out:
         raise PlacementError(
-            f"{len(left_out)} of the {sum(runs)} ops that run have no submodel, the first is {left_out[0]!r}; "
-            "a plan names one for each"
+            f"{len(left_out)} of the {sum(runs)} ops that run have no submodel, the first is "
+            f"{left_out[0]!r}; a plan names one for each"
         )
-    return [
-        plan.submodel_of[name] if run else _NOWHERE for name, run in zip(ops.names, runs, strict=True)
-    ]
+    known = plan.submodel_of
+    return [known[name] if run else _NOWHERE for name, run in zip(ops.names, runs, strict=True)]
 
 
 def _in_order(ops: ModelOps, where: list[int], plan: LanePlan) -> list[int]:

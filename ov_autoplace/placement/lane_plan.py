@@ -7,7 +7,7 @@ file, and it says nothing about times.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,8 +21,9 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 
-__all__ = ["Lane", "LanePlan", "lane_plan"]
+__all__ = ["Form", "Lane", "LanePlan", "lane_plan"]
 
+_WORDS = ("channels_last", "bf16")
 _SCHEMA, _VERSION = "ov_autoplace.lane_plan", 1
 _MOST = 2**31 - 1
 
@@ -48,6 +49,37 @@ class Lane:
         return cls(device, tuple(sorted(items.items())))
 
 
+@dataclass(frozen=True)
+class Form:
+    """How a tensor lies in memory where a device makes it, and so how it is best handed over.
+
+    Passed on otherwise, it would be rearranged twice, which can take longer than what it is made by.
+
+    Attributes:
+        channels_last: The second dimension comes last, as in NHWC.
+        bf16: The device computes it in bf16 though the model says f32.
+    """
+
+    channels_last: bool = False
+    bf16: bool = False
+
+    def __str__(self) -> str:
+        """For files, like ``channels_last bf16``."""
+        return " ".join(word for word in _WORDS if getattr(self, word))
+
+    @classmethod
+    def parse(cls, text: str) -> Form:
+        """Read what ``str`` wrote.
+
+        Raises:
+            PlacementError: It is nothing of the kind.
+        """
+        words = text.split()
+        if not set(words) <= set(_WORDS):
+            raise PlacementError(f"{text!r} is no form of a tensor; it has the words {', '.join(_WORDS)}")
+        return cls(**dict.fromkeys(words, True))
+
+
 @dataclass(frozen=True, eq=False)
 class LanePlan:
     """L lanes and S submodels.
@@ -58,12 +90,15 @@ class LanePlan:
             what is said of them is ignored.
         lane_of: Lane of each submodel, S.
         rank: A lane that is free takes, of its ready submodels, the one of the smallest rank, S.
+        forms: How the first output of an op is handed over, by friendly name, where that is not as the model
+            has it.
     """
 
     lanes: tuple[Lane, ...]
     submodel_of: Mapping[str, int]
     lane_of: tuple[int, ...]
     rank: tuple[int, ...]
+    forms: Mapping[str, Form] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse what does not fit together."""
@@ -98,6 +133,7 @@ class LanePlan:
                 {"lane": lane, "rank": rank, "ops": list(ops)}
                 for lane, rank, ops in zip(self.lane_of, self.rank, self.ops, strict=True)
             ],
+            "forms": {name: str(form) for name, form in self.forms.items()},
         }
 
     @classmethod
@@ -126,6 +162,7 @@ class LanePlan:
             submodel_of=submodel_of,
             lane_of=tuple(entry.integer("lane", 0, len(lanes) - 1) for entry in submodels),
             rank=tuple(entry.integer("rank", 0, _MOST) for entry in submodels),
+            forms={name: Form.parse(str(text)) for name, text in record.record("forms").fields.items()},
         )
 
 
@@ -139,13 +176,19 @@ def _lane(entry: Record) -> Lane:
     return Lane.of(device, properties)
 
 
-def lane_plan(table: CostTable, placement: Placement | ArrayLike, lanes: Sequence[Lane]) -> LanePlan:
+def lane_plan(
+    table: CostTable,
+    placement: Placement | ArrayLike,
+    lanes: Sequence[Lane],
+    forms: Mapping[str, Form] | None = None,
+) -> LanePlan:
     """The plan behind the schedule that the objective ``overlap`` simulates for a placement.
 
     Args:
         table: Costs of G groups on L lanes.
         placement: As for :func:`~ov_autoplace.placement.simulator.simulate`.
         lanes: What each column of the table stands for, L.
+        forms: See :class:`LanePlan`.
 
     Returns:
         Submodels are ranked by their start; a lane may have none.
@@ -168,4 +211,5 @@ def lane_plan(table: CostTable, placement: Placement | ArrayLike, lanes: Sequenc
     order = np.lexsort((schedule.finish_seconds, schedule.start_seconds))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return LanePlan(tuple(lanes), submodel_of, tuple(schedule.lane_of.tolist()), tuple(rank.tolist()))
+    lane_of = tuple(schedule.lane_of.tolist())
+    return LanePlan(tuple(lanes), submodel_of, lane_of, tuple(rank.tolist()), dict(forms or {}))

@@ -3,10 +3,11 @@
 Thirteen kinds in one or two sizes each, with random weights, in the shape of what is published: dual encoders
 (A. Radford et al., CLIP, 2021), Siamese networks (G. Koch et al., 2015; L. Bertinetto et al., 2016),
 recommender towers (P. Covington et al., 2016; X. Yi et al., 2019), bidirectional LSTMs (Z. Huang et al.,
-2015), ensembles, multi-task experts (J. Ma et al., MMoE, 2018), detection heads (T.-Y. Lin et al., RetinaNet, 2017),
-two-stream action recognition (K. Simonyan and A. Zisserman, 2014), SlowFast pathways (C. Feichtenhofer et
-al., 2019), stereo matching (J. Zbontar and Y. LeCun, 2016), multi-scale discriminators (K. Kumar et al., MelGAN,
-2019), actor and critics (S. Fujimoto et al., TD3, 2018), and audio-visual fusion (T. Afouras et al., 2018).
+2015), ensembles, multi-task experts (J. Ma et al., MMoE, 2018), detection heads (T.-Y. Lin et al., RetinaNet,
+2017), two-stream action recognition (K. Simonyan and A. Zisserman, 2014), SlowFast pathways (C. Feichtenhofer
+et al., 2019), stereo matching (J. Zbontar and Y. LeCun, 2016), multi-scale discriminators (K. Kumar et al.,
+MelGAN, 2019), actor and critics (S. Fujimoto et al., TD3, 2018), and audio-visual fusion (T. Afouras et al.,
+2018).
 
 Three more are those where lanes lost when they were made by hand: HRNet's exchange of resolutions (K. Sun et
 al., 2019), a speech decoder's cross-attention, and multi-task experts for one row.

@@ -110,6 +110,19 @@ std::unordered_map<std::string, NodeTime> describe_nodes(const ov::Model& runtim
     return result;
 }
 
+// Gives the op that runs submodels on lanes, if the model has one, a name that no other one has here: what
+// is known of its runs is kept by name.
+std::string name_lane_op(const ov::Model& model, std::size_t& count) {
+    for (const auto& op : model.get_ops()) {
+        const auto& type = op->get_type_info();
+        if (std::string(type.name) == "Schedule" && std::string(type.version_id) == "autoplace") {
+            op->set_friendly_name(op->get_friendly_name() + " (profiled " + std::to_string(++count) + ")");
+            return op->get_friendly_name();
+        }
+    }
+    return "";
+}
+
 const char* status_name(ov::ProfilingInfo::Status status) {
     switch (status) {
         case ov::ProfilingInfo::Status::EXECUTED:
@@ -222,6 +235,28 @@ std::vector<double> Executable::run(std::size_t samples, std::size_t warmup, boo
     return result;
 }
 
+void Executable::ask_about_lanes(std::string op, LaneProfile profile) {
+    m_lane_op = std::move(op);
+    m_lane_profile = profile;
+}
+
+std::string Executable::lane_profile() const {
+    if (m_lane_profile == nullptr) {
+        throw ProfilerError("the model does not run on lanes");
+    }
+    const std::lock_guard lock(*m_mutex);  // no inference meanwhile, so its size stays
+    std::string text;
+    // Counters of its threads may grow by a digit between two calls.
+    for (std::size_t size; (size = m_lane_profile(m_lane_op.c_str(), text.data(), text.size())) != 0;) {
+        if (size <= text.size()) {
+            text.resize(size - 1);  // without the ending zero
+            return text;
+        }
+        text.resize(size);
+    }
+    throw ProfilerError("the library of lanes does not know the op " + m_lane_op);
+}
+
 std::vector<NodeTime> Executable::node_times() {
     const std::lock_guard lock(*m_mutex);
     return guarded([&] {
@@ -270,8 +305,8 @@ RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, con
         if (inferences[candidate] == 0) {
             const std::vector<double> trials = executable.run(kTrials, 1, false, 1, {});
             const double shortest = *std::min_element(trials.begin(), trials.end());
-            inferences[candidate] = static_cast<std::size_t>(
-                std::clamp(std::ceil(least / shortest), 1.0, kMostInferences));
+            inferences[candidate] =
+                static_cast<std::size_t>(std::clamp(std::ceil(least / shortest), 1.0, kMostInferences));
         }
         if (pause > 0) {
             return executable.sample_after_pauses(kPausedInferences, pause);
@@ -315,6 +350,7 @@ void Profiler::add_extension(const std::string& path) {
         if (tell == nullptr) {
             return;
         }
+        m_lane_profile = reinterpret_cast<Executable::LaneProfile>(dlsym(library, "ov_autoplace_profile"));
         for (const auto& [name, plugin] : m_plugins) {
             if (tell(name.c_str(), plugin.c_str()) != 0) {
                 throw ProfilerError("the library at " + path + " cannot register the device " + name);
@@ -343,9 +379,15 @@ std::shared_ptr<Executable> Profiler::compile(const std::string& xml_path, const
         if (affinities != nullptr) {
             set_affinities(*model, *affinities);
         }
+        const std::string lane_op = m_lane_profile == nullptr ? "" : name_lane_op(*model, m_lane_ops);
         const auto start = Clock::now();
         ov::CompiledModel compiled = m_core.compile_model(model, device, config_for(device, properties));
-        return std::make_shared<Executable>(*model, std::move(compiled), inputs, seconds_since(start));
+        auto executable =
+            std::make_shared<Executable>(*model, std::move(compiled), inputs, seconds_since(start));
+        if (!lane_op.empty()) {
+            executable->ask_about_lanes(lane_op, m_lane_profile);
+        }
+        return executable;
     });
 }
 

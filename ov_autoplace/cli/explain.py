@@ -251,8 +251,8 @@ def _print_total(explanation: Explanation, timeline: Timeline, changes: list[Wha
     path = [step for step in timeline.path if step.kind == "subgraph"]
     bound = _bound(changes)
     print_sentence(
-        f"predicted {total} ms, decided by {len(path)} of {len(timeline.stages)} submodels; all lanes together "
-        f"are idle for {idle} ms, and {crossing} ms of transfers go on beside the work; "
+        f"predicted {total} ms, decided by {len(path)} of {len(timeline.stages)} submodels; all lanes "
+        f"together are idle for {idle} ms, and {crossing} ms of transfers go on beside the work; "
         + ("" if bound is None else f"no schedule takes less than {bound:.3f} ms; ")
         + f"costs are {source}"
     )

@@ -34,7 +34,7 @@ def measured_timeline(explanation: Explanation, run: MeasuredRun) -> Timeline:
     ops = {subgraph.index: subgraph.ops for subgraph in explanation.subgraphs()}
     ended: dict[int, float] = {}
     before: dict[str, int] = {}
-    stages = []
+    stages: list[Stage] = []
     for stage, (start, finish) in zip(run.stages, when, strict=True):
         last = before.get(stage.device) if explanation.objective == "overlap" else _last(stages)
         senders = {s for s in sources.get(stage.subgraph, ()) if s in ended}

@@ -32,8 +32,10 @@
         }
       }
     }
-    const chosen = model("chosen");
-    if (chosen !== null && chosen.glyph !== undefined) chosen.glyph.setv({line_color: ink});
+    for (const name of ["chosen", "critical", "critical-path"]) {
+      const drawn = model(name);
+      if (drawn !== null && drawn.glyph !== undefined) drawn.glyph.setv({line_color: ink});
+    }
   }
 
   function element(tag, text, parent, className) {
@@ -143,7 +145,8 @@
       }
       if (g === undefined) g = groupsOf.get(node)[0];
       element("h3", graph.names[g], details);
-      element("p", `${graph.types[g]} on ${graph.devices[graph.device[g]]}, subgraph ${graph.subgraph[g]}`, details);
+      const inside = graph.subgraph[g] < 0 ? "" : `, subgraph ${graph.subgraph[g]}`;
+      element("p", `${graph.types[g]} on ${graph.devices[graph.device[g]]}${inside}`, details);
       costs(g);
       element("p", graph.reasons[g], details);
       if (graph.members[g].length > 0) {

@@ -15,9 +15,6 @@ __all__ = ["HALF", "Bars", "draw_bars", "draw_gaps", "draw_labels", "draw_lines"
 HALF = 0.4
 """Half the height of a row's bars, where rows are 1 apart."""
 
-_LABEL_SHARE = 0.08
-"""A bar that takes this share of the time is wide enough for a text."""
-
 
 @dataclass(slots=True)
 class Bars:
@@ -89,7 +86,7 @@ def draw_outlines(chart: figure, bars: Bars, name: str) -> None:
             name=name,
             fill_color=None,
             line_color=MUTED,
-            line_width=3,
+            line_width=2.5,
         )
 
 
@@ -103,7 +100,7 @@ def draw_lines(chart: figure, lines: dict[str, list[Any]], colour: str, name: st
             "y1",
             source=ColumnDataSource(lines),
             line_color=colour,
-            line_width=1.5 if name is None else 3,
+            line_width=1.5 if name is None else 2,
             line_alpha=0.9,
             **({} if name is None else {"name": name}),
         )
@@ -111,22 +108,20 @@ def draw_lines(chart: figure, lines: dict[str, list[Any]], colour: str, name: st
             hover(chart, drawn)
 
 
-def draw_labels(chart: figure, bars: Bars, total: float) -> None:
-    """Texts in the middle of bars that are wide enough."""
-    wide = [
-        i
-        for i, (left, right) in enumerate(zip(bars.columns["left"], bars.columns["right"], strict=True))
-        if right - left >= _LABEL_SHARE * total * 1e3
-    ]
-    if wide:
-        columns = {name: [values[i] for i in wide] for name, values in bars.columns.items()}
-        columns["x"] = [(a + b) / 2 for a, b in zip(columns["left"], columns["right"], strict=True)]
-        columns["y"] = [(a + b) / 2 for a, b in zip(columns["bottom"], columns["top"], strict=True)]
+def draw_labels(chart: figure, bars: Bars) -> None:
+    """Texts in the middle of bars; the page's script shows those that have room."""
+    if len(bars):
+        columns = {name: bars.columns[name] for name in ("left", "right", "ink")}
+        columns["x"] = [(a + b) / 2 for a, b in zip(bars.columns["left"], bars.columns["right"], strict=True)]
+        columns["y"] = [(a + b) / 2 for a, b in zip(bars.columns["bottom"], bars.columns["top"], strict=True)]
+        columns["whole"] = bars.columns["label"]
+        columns["label"] = [""] * len(bars)
         chart.text(
             "x",
             "y",
             "label",
             source=ColumnDataSource(columns),
+            name="labels",
             text_color="ink",
             text_align="center",
             text_baseline="middle",

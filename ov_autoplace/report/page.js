@@ -5,6 +5,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const MOST_RESULTS = 60, MOST_GROUPS = 40, ROOM = 25;
+  const NARROW = 600, LETTER = 6.4;  // pixels
 
   function model(name) {
     for (const drawing of Bokeh.documents) {
@@ -26,7 +27,7 @@
             major_tick_line_color: line,
           });
         } else if (part.type === "Legend") {
-          part.setv({label_text_color: ink});
+          part.setv({label_text_color: ink, orientation: innerWidth < NARROW ? "vertical" : "horizontal"});
         } else if (part.type === "Grid" && part.grid_line_color !== null) {
           part.setv({grid_line_color: line, grid_line_alpha: 0.7});
         }
@@ -183,6 +184,29 @@
     search();
   }
 
+  // Bars are named where the name has room; zooming in makes some.
+  function labelled(chart) {
+    const drawn = model("labels");
+    if (drawn === null) return;
+    const texts = drawn.data_source, view = chart.x_range;
+    function fit() {
+      const perUnit = (chart.inner_width || 1000) / (view.end - view.start);
+      const {left, right, whole} = texts.data;
+      const label = Array.from(whole, (text, i) => {
+        return (right[i] - left[i]) * perUnit >= LETTER * (text.length + 1) ? text : "";
+      });
+      texts.data = {...texts.data, label};
+    }
+    let waiting = 0;
+    for (const property of [view.properties.start, view.properties.end, chart.properties.inner_width]) {
+      property.change.connect(() => {
+        clearTimeout(waiting);
+        waiting = setTimeout(fit, 80);
+      });
+    }
+    fit();
+  }
+
   function source(chart, ...columns) {
     for (const renderer of model(chart).renderers) {
       const candidate = renderer.data_source;
@@ -194,6 +218,7 @@
   async function start() {
     for (const {item, target} of data.charts) await Bokeh.embed.embed_item(item, target);
     style();
+    if (model("schedule") !== null) labelled(model("schedule"));
     dark.addEventListener("change", style);
     if (data.graph !== undefined) searchable(data.graph);
     document.documentElement.dataset.state = "ready";

@@ -58,7 +58,7 @@ def schedule_chart(
         y_range=Range1d(-len(rows.labels) + 0.4, 0.6),
         x_axis_label="ms",
     )
-    drawing.draw(chart, total)
+    drawing.draw(chart)
     chart.yaxis.ticker = FixedTicker(ticks=[-float(i) for i in range(len(rows.labels))])
     # Whole numbers are looked up without a point.
     chart.yaxis.major_label_overrides = {-i: label for i, label in enumerate(rows.labels)}
@@ -111,12 +111,12 @@ class _Drawing:
         self._links: dict[str, list[Any]] = {name: [] for name in _LINES}
         self._path: dict[str, list[Any]] = {name: [] for name in _LINES}
 
-    def draw(self, chart: figure, total: float) -> None:
+    def draw(self, chart: figure) -> None:
         """Everything, what matters most on top."""
         draw_gaps(chart, self._gaps)
         for bars in (self._arrivals, self._parts, self._stages):
             draw_bars(chart, bars)
-        draw_labels(chart, self._stages, total)
+        draw_labels(chart, self._stages)
         draw_lines(chart, self._links, CUT)
         draw_outlines(chart, self._outlines, "critical")
         draw_lines(chart, self._path, MUTED, "critical-path")

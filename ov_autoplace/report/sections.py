@@ -227,7 +227,7 @@ def _table(
         cells = [f"<td{side[i]}>{escape(row[i])}</td>" for i in kept]
         if swatches:
             cells[0] = (
-                f'<td><svg class="swatch" viewBox="0 0 1 1" aria-hidden="true">'
+                f'<td class="swatched"><svg class="swatch" viewBox="0 0 1 1" aria-hidden="true">'
                 f'<rect width="1" height="1" fill="{escape(swatches[r])}"/></svg>{escape(row[0])}</td>'
             )
         opening = '<tr class="strong">' if r in strong else "<tr>"

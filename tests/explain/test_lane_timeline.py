@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from lane_tables import on_lanes, random_lanes
+
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.predicted import timeline_of, waits_of

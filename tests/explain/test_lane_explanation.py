@@ -21,9 +21,9 @@ def placed(*lanes: int) -> np.ndarray:
 
 
 def fan(lanes: int = 2) -> CostTable:
-    """a -> b, c, d -> e on lanes of X and on Y, where everything takes twice as long; times in seconds."""
+    """a -> b, c, d -> e on lanes of X and on Y, where everything takes ten times as long; in seconds."""
     table = make_table(
-        np.array([[1.0], [4.0], [3.0], [2.0], [1.0]]) * [1.0, 2.0],
+        np.array([[1.0], [4.0], [3.0], [2.0], [1.0]]) * [1.0, 10.0],
         [(0, 10.0, [1, 2, 3]), (1, 10.0, [4]), (2, 10.0, [4]), (3, 10.0, [4])],
         devices=("X", "Y"),
         transfer_latency=np.full((2, 2), 0.5),

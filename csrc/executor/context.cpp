@@ -31,6 +31,7 @@ Context::Context(const Plan& plan, const Order& order, Occupancy& occupancy, con
       m_data_bound(plan.data_inputs),
       m_results_bound(plan.results.size()),
       m_results(plan.results),
+      m_promised(plan.result_shapes),
       m_in_place(plan.results.size()),
       m_result_shapes(plan.results.size()) {
     // The models are shared; making requests of them does not change them.
@@ -131,7 +132,11 @@ void Context::collect(ov::TensorVector& outputs) {
         const auto tensor = source.submodel == Source::data
                                 ? m_inputs[source.port]
                                 : m_requests[index(source)].get_output_tensor(source.port);
-        if (outputs[r].get_shape() != tensor.get_shape()) outputs[r].set_shape(tensor.get_shape());
+        const auto shape = tensor.get_shape();
+        if (!ov::PartialShape(shape).refines(m_promised[r])) {
+            refuse("a schedule's output ", r, " is declared as ", m_promised[r], ", and has become ", shape);
+        }
+        if (outputs[r].get_shape() != shape) outputs[r].set_shape(shape);
         tensor.copy_to(outputs[r]);
     }
     m_inputs.clear();

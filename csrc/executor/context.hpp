@@ -67,6 +67,7 @@ private:
     std::vector<std::vector<Port>> m_data_readers, m_result_readers;
     std::vector<Bound> m_data_bound, m_results_bound;
     const std::vector<Source>& m_results;
+    const std::vector<ov::PartialShape>& m_promised;
     // For each output of the plan, its shape if the request writes it in place.
     std::vector<bool> m_in_place;
     std::vector<ov::Shape> m_result_shapes;

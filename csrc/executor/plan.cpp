@@ -39,6 +39,10 @@ void check(const Plan& plan) {
         }
         for (const auto& source : submodel.inputs) check_source(plan, source, i, reader);
     }
+    if (plan.result_shapes.size() != plan.results.size()) {
+        refuse("a schedule has ", plan.results.size(), " outputs and ", plan.result_shapes.size(),
+               " shapes of them");
+    }
     for (const auto& source : plan.results) {
         check_source(plan, source, plan.submodels.size(), "output");
     }

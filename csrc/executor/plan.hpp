@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <openvino/core/partial_shape.hpp>
 #include <openvino/runtime/tensor.hpp>
 #include <string>
 #include <vector>
@@ -39,16 +40,17 @@ struct Plan {
     std::vector<Lane> lanes;
     std::vector<Submodel> submodels;
     std::vector<Source> results;
+    // What is promised of the results' shapes.
+    std::vector<ov::PartialShape> result_shapes;
 };
 
-// A submodel as a file has it.
+// A submodel as a file has it: bytes.
 struct Serialized {
-    std::string xml;
-    ov::Tensor weights;
+    ov::Tensor xml, weights;
 };
 
-// Throws ov::Exception, in one sentence, unless every lane and source exists and each submodel reads earlier
-// ones only. Whether ports fit is known when the submodels are read.
+// Throws ov::Exception, in one sentence, unless every lane and source exists, each result has a shape, and each
+// submodel reads earlier ones only. Whether ports fit is known when the submodels are read.
 void check(const Plan& plan);
 
 // For each lane, the first one that it is a copy of, itself where there is none.

@@ -16,7 +16,8 @@ std::string label(const Plan& plan, size_t submodel) {
 }
 
 ov::CompiledModel compile_one(ov::Core& core, const Lane& lane, const Serialized& file) {
-    const auto model = core.read_model(file.xml, file.weights);
+    const std::string xml(static_cast<const char*>(file.xml.data()), file.xml.get_byte_size());
+    const auto model = core.read_model(xml, file.weights);
     ov::AnyMap properties;
     for (const auto& [key, value] : lane.properties) properties[key] = value;
     try {
@@ -75,6 +76,21 @@ void check_inputs(const Plan& plan, size_t submodel, Compiled& compiled) {
     }
 }
 
+void check_result(const Plan& plan, size_t result, Compiled& compiled) {
+    const auto& source = plan.results[result];
+    if (source.submodel == Source::data) {
+        compiled.result_types.push_back(compiled.data_types[source.port]);
+        return;
+    }
+    const auto output = output_of(compiled, source, "an output");
+    const auto shape = output.get_partial_shape();
+    if (!shape.compatible(plan.result_shapes[result])) {
+        refuse("a schedule's output ", result, " is declared as ", plan.result_shapes[result],
+               ", and its submodels write ", shape);
+    }
+    compiled.result_types.push_back(output.get_element_type());
+}
+
 }  // namespace
 
 Compiled compile(const Plan& plan, const std::vector<Serialized>& files) {
@@ -94,11 +110,7 @@ Compiled compile(const Plan& plan, const std::vector<Serialized>& files) {
         compiled.streams.push_back(streams_of(compiled.models.back()));
         check_inputs(plan, i, compiled);
     }
-    for (const auto& source : plan.results) {
-        compiled.result_types.push_back(source.submodel == Source::data
-                                            ? compiled.data_types[source.port]
-                                            : output_of(compiled, source, "an output").get_element_type());
-    }
+    for (size_t r = 0; r < plan.results.size(); ++r) check_result(plan, r, compiled);
     return compiled;
 }
 

@@ -81,7 +81,7 @@ void ScheduleOp::validate_and_infer_types() {
     }
     set_output_size(plan.results.size());
     for (size_t i = 0; i < plan.results.size(); ++i) {
-        set_output_type(i, m_schedule->output_types[i], m_schedule->output_shapes[i]);
+        set_output_type(i, m_schedule->output_types[i], plan.result_shapes[i]);
     }
 }
 
@@ -101,9 +101,8 @@ std::vector<executor::Serialized> ScheduleOp::files() const {
     for (size_t i = 0; i < plan.submodels.size(); ++i) {
         const auto& name = plan.submodels[i].name;
         const auto first = plan.data_inputs + 2 * i;
-        const auto xml = constant_tensor(*this, first, "text", name);
-        files.push_back({std::string(static_cast<const char*>(xml.data()), xml.get_byte_size()),
-                         constant_tensor(*this, first + 1, "weights", name)});
+        files.push_back(
+            {constant_tensor(*this, first, "text", name), constant_tensor(*this, first + 1, "weights", name)});
     }
     return files;
 }
@@ -112,15 +111,16 @@ executor::Executor& ScheduleOp::executor() const {
     if (auto* ready = m_ready.load(std::memory_order_acquire)) return *ready;
     if (!m_schedule) refuse("a schedule was not validated before it is compiled");
     std::vector<std::pair<const void*, size_t>> identity;
-    for (size_t i = m_schedule->plan.data_inputs; i < get_input_size(); ++i) {
-        const auto file = constant_tensor(*this, i, "file", std::to_string(i));
-        identity.emplace_back(file.data(), file.get_byte_size());
+    const auto files = this->files();
+    for (const auto& file : files) {
+        identity.emplace_back(file.xml.data(), file.xml.get_byte_size());
+        identity.emplace_back(file.weights.data(), file.weights.get_byte_size());
     }
     const std::lock_guard lock(m_shared->mutex);
     if (auto* ready = m_ready.load(std::memory_order_acquire)) return *ready;
     auto executor = m_shared->executor.lock();
     if (!executor || m_shared->identity != identity) {
-        executor = std::make_shared<executor::Executor>(m_schedule->plan, files());
+        executor = std::make_shared<executor::Executor>(m_schedule->plan, files);
         check_types(*executor);
         m_shared->executor = executor;
         m_shared->identity = identity;

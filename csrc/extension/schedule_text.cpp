@@ -147,7 +147,7 @@ Schedule decode(const ScheduleAttributes& attributes) {
     if (a.data_inputs < 0 || a.data_inputs > 1'000'000) {
         refuse("a schedule's 'data_inputs' is ", a.data_inputs);
     }
-    Schedule schedule{a, {}, {}, {}, {}};
+    Schedule schedule{a, {}, {}, {}};
     auto& plan = schedule.plan;
     plan.data_inputs = static_cast<size_t>(a.data_inputs);
     expect(a.lanes.size(), a.lane_properties.size(), "lane_properties");
@@ -169,14 +169,14 @@ Schedule decode(const ScheduleAttributes& attributes) {
     sources.end();
     Numbers results(a.results, "results");
     while (!results.is_empty()) plan.results.push_back(results.next_source());
+    if (plan.results.empty()) refuse("a schedule needs an output, and has none");
+    plan.result_shapes = shapes_of(a.output_shapes, plan.results.size(), "output_shapes");
     executor::check(plan);
     for (const auto& name : a.output_types) {
         schedule.output_types.push_back(type_of(percent_decoded(name, "output_types")));
     }
     expect(plan.results.size(), schedule.output_types.size(), "output_types");
-    if (plan.results.empty()) refuse("a schedule needs an output, and has none");
     schedule.input_shapes = shapes_of(a.input_shapes, plan.data_inputs, "input_shapes");
-    schedule.output_shapes = shapes_of(a.output_shapes, plan.results.size(), "output_shapes");
     return schedule;
 }
 

@@ -24,7 +24,7 @@ struct ScheduleAttributes {
 struct Schedule {
     ScheduleAttributes attributes;
     executor::Plan plan;
-    std::vector<ov::PartialShape> input_shapes, output_shapes;
+    std::vector<ov::PartialShape> input_shapes;
     std::vector<ov::element::Type> output_types;
 };
 

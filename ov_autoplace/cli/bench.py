@@ -156,7 +156,7 @@ def _measure(
     seconds: float,
 ) -> list[dict[str, Any]]:
     """Rows of the result; a candidate that cannot be compiled has a note and no samples."""
-    from ov_autoplace.decide.race import PAUSE_SECONDS
+    from ov_autoplace.decide.race import PAUSE_SECONDS, STEADY
 
     rows: list[dict[str, Any]] = []
     executables: dict[str, Executable] = {}
@@ -188,6 +188,7 @@ def _measure(
                 max_rounds=_MOST_SAMPLES,
                 names=list(running),
                 pause_seconds=pause_seconds,
+                **STEADY,
                 progress=show,
             )
             for name, entry in zip(running, result.entries, strict=True):

@@ -15,6 +15,7 @@ import logging
 from dataclasses import replace
 
 import numpy as np
+import openvino as ov
 
 from ov_autoplace._base.arrays import IntArray, frozen_array
 from ov_autoplace._base.budget import Budget
@@ -35,6 +36,8 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict
+from ov_autoplace.decide.widths import width_candidate, width_name
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.counting import CountedDevices, count_width
@@ -80,19 +83,22 @@ def scheduled(
         return verdict
     is_demanded = options.executor == "OVERLAP"
     reason = _obstacle(machine, prepared)
-    found: list[Candidate] = []
+    search = _Search(machine, known, problem, verdict, budget)
     if reason is None:
-        found = _challengers(machine, known, prepared, problem, verdict, budget, is_demanded)
-        reason = "no schedule on its lanes can be run" if is_demanded else None
-    if not found:
+        search.run(prepared.model, is_demanded)
+        reason = "no schedule on its lanes can be run"
+    race = Race(known.session, problem, known.counted.samples, ProposalSource(()), options, budget)
+    if search.widths:
+        search.allow(_RACE_SECONDS, 2)
+        verdict = race.challenge(verdict, search.widths)
+    if not search.schedules:
         if is_demanded:
             return replace(verdict, reason=f"{verdict.reason}; the executor cannot run the model: {reason}")
         return verdict
-    if options.time_budget_ms is None:
-        compile_seconds = known.counted.compile_seconds / len(machine.devices)
-        budget.seconds += _RACE_SECONDS + (3 * len(found) + 2) * compile_seconds
-    race = Race(known.session, problem, known.counted.samples, ProposalSource(()), options, budget)
-    return race.demand(verdict, found) if is_demanded else race.challenge(verdict, found)
+    search.allow(_RACE_SECONDS, 3 * len(search.schedules) + 2)
+    if is_demanded:
+        return race.demand(verdict, search.schedules)
+    return race.challenge(verdict, search.schedules)
 
 
 def _obstacle(machine: Machine, prepared: PreparedModel) -> str | None:
@@ -102,125 +108,133 @@ def _obstacle(machine: Machine, prepared: PreparedModel) -> str | None:
     return reason_not_schedulable(prepared.model)
 
 
-def _challengers(
-    machine: Machine,
-    known: Measured,
-    prepared: PreparedModel,
-    problem: Problem,
-    verdict: Verdict,
-    budget: Budget,
-    is_demanded: bool,
-) -> list[Candidate]:
-    """Schedules that are predicted to beat the answer so far, or the best ones where some are demanded."""
-    rivals = [c.seconds for c in verdict.candidates if len(c.samples)]
-    best = min([verdict.winner.seconds, *rivals])
-    found = []
-    for division in divisions(machine, prepared.model):
-        if not is_demanded and not _may_win(machine, known, problem, verdict, division, best):
-            continue
-        if machine.options.time_budget_ms is None:
-            budget.seconds += _SEARCH_SECONDS + known.counted.compile_seconds / len(machine.devices)
-        try:
-            candidate = _candidate(machine, known, problem, verdict, division, budget)
-        except (PlacementError, ProfilingError) as cause:
-            _log.info("%s is left out: %s", division.name(machine.devices), cause)
-            continue
-        if candidate is not None and (is_demanded or candidate.promised_seconds < best):
-            found.append(candidate)
-    return sorted(found, key=lambda candidate: candidate.promised_seconds)[:_RACED]
-
-
-def _may_win(
-    machine: Machine, known: Measured, problem: Problem, verdict: Verdict, division: Division, best: float
-) -> bool:
-    """Whether a division could beat the best so far, by what is known without another measurement."""
-    table = _table(known, known.counted, machine, problem.table)
-    if division.lanes is None:
-        return listed_seconds(table) < (1 - MINIMAL_GAIN) * best
-    column = table.devices.index(division.device or "")
-    counted = known.counted.columns[column]
-    nodes = int(counted.attribution.nodes_run.sum()) + counted.other_nodes
-    whole = total_seconds(table, division.device or "")
-    measured = _samples(verdict, division)
-    factor = float(np.median(measured)) / whole if len(measured) and whole > 0 else None
-    return could_win(table, division, nodes, best, factor)
-
-
-def _candidate(
-    machine: Machine,
-    known: Measured,
-    problem: Problem,
-    verdict: Verdict,
-    division: Division,
-    budget: Budget,
-) -> Candidate | None:
-    """The best schedule of a division, by the times of its lanes; ``None`` where one lane is best.
-
-    Raises:
-        ProfilingError: The model cannot be run on the width of a lane.
-        PlacementError: No schedule fits into memory, or the executor cannot run it.
-    """
-    counted, session = known.counted, known.session
-    if division.lanes is not None and division.device is not None:
-        counted = count_width(session, counted, division.device, division.lanes.width, budget)
-        raced = _samples(verdict, division)
-        if len(raced):  # while nodes are counted, all of them take a little longer
-            counted = replace(counted, samples={**counted.samples, division.device: raced})
-    table = _table(known, counted, machine, problem.table)
-    if division.lanes is not None and division.device is not None:
-        table = with_lanes(table, division.device, division.lanes.count)
-    options = machine.options
-    question = Problem.of(table, options.memory_limits, options.pins, "overlap")
-    answer = solve_problem(question, "auto", SolverOptions(seed=options.seed))
-    used = np.unique(answer.assignment)
-    if len(used) < 2 or answer.latency_seconds is None:
-        return None
-    forms = _forms(counted) if division.lanes is not None else {}
-    plan = lane_plan(table, answer.assignment, _lanes_of(table, division), forms)
-    owners = dict.fromkeys(lane.device for lane in plan.lanes)
-    return Candidate(
-        name=division.name(list(owners)),
-        predicted_seconds=answer.latency_seconds,
-        subgraphs=len(plan.lane_of),
-        assignment=_devices_of(plan, problem.table),
-        lower_bound_seconds=answer.lower_bound_seconds,
-        scheduled=Scheduled(plan, table, answer.assignment),
-    )
-
-
-def _table(known: Measured, counted: CountedDevices, machine: Machine, costs: CostTable) -> CostTable:
-    """Costs of single ops, and of the executor, whose submodels start like any inference.
+class _Search:
+    """Looks for schedules that could win.
 
     Args:
-        known: The model on its devices.
-        counted: Its node times.
         machine: The devices.
-        costs: Where transfers and launches are known from.
+        known: What was measured of the model on each of them.
+        problem: Its costs.
+        verdict: The answer so far.
+        budget: The time that it may take.
+
+    Attributes:
+        schedules: Those found, the most promising first.
+        widths: Widths of lanes on which the whole model was faster than the answer so far, and that nobody
+            has raced yet.
     """
-    transfers = TransferFit(
-        costs.devices, costs.transfer_latency, costs.transfer_seconds_per_byte, costs.launch_seconds
-    )
-    pins = machine.options.pins
-    table = counted_profile(known.session.room, counted, pins, transfers, separable=True).table
-    return replace(table, mix_seconds=EXECUTOR_SECONDS)
+
+    def __init__(
+        self, machine: Machine, known: Measured, problem: Problem, verdict: Verdict, budget: Budget
+    ) -> None:
+        self.schedules: list[Candidate] = []
+        self.widths: list[Candidate] = []
+        self._machine, self._known, self._problem, self._budget = machine, known, problem, budget
+        self._verdict = verdict
+        self._best = min([verdict.winner.seconds, *(c.seconds for c in verdict.candidates)])
+
+    def allow(self, seconds: float, compilations: int) -> None:
+        """Let the decision take longer by this, unless the user gave the budget."""
+        if self._machine.options.time_budget_ms is None:
+            once = self._known.counted.compile_seconds / len(self._machine.devices)
+            self._budget.seconds += seconds + compilations * once
+
+    def run(self, model: ov.Model, is_demanded: bool) -> None:
+        """Find schedules that are predicted to win, or the best ones where some are demanded."""
+        devices = self._machine.devices
+        for division in divisions(self._machine, model):
+            if not is_demanded and not self._may_win(division):
+                continue
+            self.allow(_SEARCH_SECONDS, 1)
+            try:
+                candidate = self._candidate(division)
+            except (PlacementError, ProfilingError) as cause:
+                _log.info("%s is left out: %s", division.name(devices), cause)
+                continue
+            if candidate is not None and (is_demanded or candidate.promised_seconds < self._best):
+                self.schedules.append(candidate)
+        self.schedules.sort(key=lambda candidate: candidate.promised_seconds)
+        del self.schedules[_RACED:]
+
+    def _may_win(self, division: Division) -> bool:
+        """Whether a division could beat the best so far, by what is known without another measurement."""
+        counted = self._known.counted
+        table = self._table(counted)
+        if division.lanes is None or division.device is None:
+            return listed_seconds(table) < (1 - MINIMAL_GAIN) * self._best
+        column = counted.columns[table.devices.index(division.device)]
+        nodes = int(column.attribution.nodes_run.sum()) + column.other_nodes
+        whole = total_seconds(table, division.device)
+        raced = self._raced(division.device, division.lanes.width)
+        factor = raced.seconds / whole if raced is not None and len(raced.samples) and whole > 0 else None
+        return could_win(table, division, nodes, self._best, factor)
+
+    def _candidate(self, division: Division) -> Candidate | None:
+        """The best schedule of a division, by the times of its lanes; ``None`` where one lane is best.
+
+        Raises:
+            ProfilingError: The model cannot be run on the width of a lane.
+            PlacementError: No schedule fits into memory, or the executor cannot run it.
+        """
+        counted = self._known.counted
+        if division.lanes is not None and division.device is not None:
+            counted = self._counted(division.device, division.lanes.width)
+        table = self._table(counted)
+        if division.lanes is not None and division.device is not None:
+            table = with_lanes(table, division.device, division.lanes.count)
+        options = self._machine.options
+        question = Problem.of(table, options.memory_limits, options.pins, "overlap")
+        answer = solve_problem(question, "auto", SolverOptions(seed=options.seed))
+        if len(np.unique(answer.assignment)) < 2:
+            return None
+        forms = _forms(counted) if division.lanes is not None else {}
+        plan = lane_plan(table, answer.assignment, _lanes_of(table, division), forms)
+        return Candidate(
+            name=division.name(list(dict.fromkeys(lane.device for lane in plan.lanes))),
+            predicted_seconds=answer.latency_seconds,
+            subgraphs=len(plan.lane_of),
+            assignment=_devices_of(plan, self._problem.table),
+            lower_bound_seconds=answer.lower_bound_seconds,
+            scheduled=Scheduled(plan, table, answer.assignment),
+        )
+
+    def _counted(self, device: str, width: Width) -> CountedDevices:
+        """What the model takes on the width of a lane; a width that proves fast is remembered."""
+        counted = count_width(self._known.session, self._known.counted, device, width, self._budget)
+        raced = self._raced(device, width)
+        if raced is not None:
+            # While nodes are counted, all of them take a little longer.
+            samples = raced.samples if len(raced.samples) else counted.samples[device]
+            return replace(counted, samples={**counted.samples, device: samples})
+        seconds = float(np.median(counted.samples[device]))
+        alone = next((c for c in self._verdict.candidates if c.is_default and c.name == device), None)
+        if alone is not None and seconds < (1 - MINIMAL_GAIN) * self._best:
+            self.widths.append(width_candidate(alone, device, width, seconds))
+        return counted
+
+    def _raced(self, device: str, width: Width) -> Candidate | None:
+        """The candidate of a width, where there was one."""
+        name = width_name(device, width)
+        return next((c for c in self._verdict.candidates if c.name == name), None)
+
+    def _table(self, counted: CountedDevices) -> CostTable:
+        """Costs of single ops, and of the executor, whose submodels start like any inference.
+
+        Transfers and launches are those that the costs so far rest on.
+        """
+        costs = self._problem.table
+        transfers = TransferFit(
+            costs.devices, costs.transfer_latency, costs.transfer_seconds_per_byte, costs.launch_seconds
+        )
+        room, pins = self._known.session.room, self._machine.options.pins
+        table = counted_profile(room, counted, pins, transfers, separable=True).table
+        return replace(table, mix_seconds=EXECUTOR_SECONDS)
 
 
 def _forms(counted: CountedDevices) -> dict[str, Form]:
     """How tensors lie in memory, where that is the same on all devices."""
     first, *others = (column.attribution.forms for column in counted.columns)
     return {name: form for name, form in first.items() if all(form == o.get(name) for o in others)}
-
-
-def _samples(verdict: Verdict, division: Division) -> np.ndarray:
-    """What was measured of the model on the width of a division's lanes; empty where nothing was."""
-    if division.lanes is None:
-        return np.empty(0)
-    raced = [
-        c.samples
-        for c in verdict.candidates
-        if c.width == division.lanes.width and c.name.partition(" (")[0] == division.device
-    ]
-    return raced[0] if raced else np.empty(0)
 
 
 def _lanes_of(table: CostTable, division: Division) -> list[Lane]:

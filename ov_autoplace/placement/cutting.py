@@ -4,8 +4,8 @@ Inputs, outputs, constants and state stay outside, in the model that is around t
 
 * A constant, and what is computed from constants alone, is part of every submodel that reads it.
 * Variables are read and written outside; submodels get their values as inputs and give them as outputs.
-* An input between submodels has the type and the shape of what makes it there, which may be known less well
-  than in the whole model. Dimensions that are not known may be 0, because a tensor begins with 0 for them.
+* An input between submodels has the type and the shape that the whole model knows. What makes it may know its
+  shape less well, because it is cut off from what decides it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from ov_autoplace.placement.schedulable import ModelOps, Role, Tensor, carried_t
 __all__ = ["CutModel", "Submodel", "cut"]
 
 _NOWHERE = -1
+# Ops that read channels where they are, and of which a Transpose in front costs nothing.
+_OF_ANY_LAYOUT = frozenset({"Convolution", "GroupConvolution", "MaxPool", "AvgPool"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,7 @@ class _Cutter:
         self._results = tuple(ops.results())
         # Of each submodel: the tensors that others read, and its ops.
         self._read_elsewhere: dict[int, dict[Tensor, None]] = {number: {} for number in self._order}
+        self._elsewhere: dict[Tensor, set[str]] = {}  # types of the ops that read it there
         self._members: dict[int, list[int]] = {number: [] for number in self._order}
         for reader, number in enumerate(self._where):
             if number == _NOWHERE:
@@ -97,9 +100,12 @@ class _Cutter:
                 producer = self._where[tensor.op]
                 if producer not in (_NOWHERE, number):
                     self._read_elsewhere[producer][tensor] = None
+                    self._elsewhere.setdefault(tensor, set()).add(ops.nodes[reader].get_type_name())
         self._forms = plan.forms
         self._made: dict[Tensor, tuple[int, int]] = {}
-        self._shape: dict[Tensor, ov.PartialShape] = {}
+        # As the whole model knows them: they are inferred anew as it is taken apart.
+        crossing = (tensor for tensors in self._read_elsewhere.values() for tensor in tensors)
+        self._shape = {tensor: ops.output(tensor).get_partial_shape() for tensor in crossing}
         self._result_source: dict[Tensor, tuple[int, int]] = {}
 
     def cut(self) -> CutModel:
@@ -140,9 +146,8 @@ class _Cutter:
         element = output.get_element_type()
         if not is_data:
             form = self._form(tensor)
-            parameter = opset.parameter(
-                self._shape[tensor], ov.Type.bf16 if form.bf16 else element, name=name
-            )
+            shape = _permuted(self._shape[tensor]) if form.channels_last else self._shape[tensor]
+            parameter = opset.parameter(shape, ov.Type.bf16 if form.bf16 else element, name=name)
             return parameter, _as_it_was(parameter.output(0), element, form, name)
         parameter = opset.parameter(output.get_partial_shape(), carried_type(element), name=name)
         return parameter, _converted(parameter.output(0), element, f"{name}/converted")
@@ -161,8 +166,8 @@ class _Cutter:
         for tensor in wanted:
             output = self._ops.output(tensor)
             carried = carried_type(output.get_element_type())
-            is_passed_so = carried == output.get_element_type() and self._form(tensor) == Form()
-            port = ports.get(tensor) if is_passed_so else None
+            is_passed_so = tensor in ports and self._form(tensor) == Form()
+            port = ports[tensor] if is_passed_so and carried == output.get_element_type() else None
             if port is None:
                 port = len(results)
                 name = f"output{port}"
@@ -172,33 +177,25 @@ class _Cutter:
         model.validate_nodes_and_infer_types()
         for tensor, port in ports.items():
             self._made[tensor] = place, port
-            self._shape[tensor] = self._passed_shape(tensor, results[port].get_output_partial_shape(0))
+            if results[port].get_output_partial_shape(0).rank.is_dynamic:
+                raise PlacementError(
+                    f"{self._ops.described(tensor)} is passed between submodels, but its rank is not known "
+                    "there; keep what decides its shape in one submodel"
+                )
         return model
 
     def _form(self, tensor: Tensor) -> Form:
         """How a tensor is handed over, as far as its type and rank allow what the plan says."""
         form = self._forms.get(self._ops.names[tensor.op], Form()) if tensor.port == 0 else Form()
-        output = self._ops.output(tensor)
-        rank = output.get_partial_shape().rank
+        rank = self._shape[tensor].rank
         return Form(
-            form.channels_last and rank.is_static and rank.get_length() > 2,
-            form.bf16 and output.get_element_type() == ov.Type.f32,
+            # Other ops would have what is behind a Transpose rearranged.
+            form.channels_last
+            and rank.is_static
+            and rank.get_length() > 2
+            and self._elsewhere[tensor] <= _OF_ANY_LAYOUT,
+            form.bf16 and self._ops.output(tensor).get_element_type() == ov.Type.f32,
         )
-
-    def _passed_shape(self, tensor: Tensor, shape: ov.PartialShape) -> ov.PartialShape:
-        if shape.rank.is_dynamic:
-            raise PlacementError(
-                f"{self._ops.described(tensor)} is passed between submodels, but its rank is not known "
-                "there; keep what decides its shape in one submodel"
-            )
-        return ov.PartialShape([_may_be_empty(dimension) for dimension in shape])
-
-
-def _may_be_empty(dimension: ov.Dimension) -> ov.Dimension:
-    if dimension.is_static:
-        return dimension
-    # Without an upper bound its length is reported as -1, which is also how one says so.
-    return ov.Dimension(0, dimension.get_max_length())
 
 
 def _in_form(output: ov.Output, form: Form, name: str) -> ov.Output:
@@ -207,9 +204,17 @@ def _in_form(output: ov.Output, form: Form, name: str) -> ov.Output:
         output = _converted(output, ov.Type.bf16, f"{name}/bf16")
     if not form.channels_last:
         return output
-    rank = output.get_partial_shape().rank.get_length()
-    order = np.array([0, *range(2, rank), 1])
+    order = np.array(_channels_last(output.get_partial_shape().rank.get_length()))
     return opset.transpose(output, opset.constant(order), name=f"{name}/channels_last").output(0)
+
+
+def _channels_last(rank: int) -> list[int]:
+    """The order of dimensions in which the second one comes last."""
+    return [0, *range(2, rank), 1]
+
+
+def _permuted(shape: ov.PartialShape) -> ov.PartialShape:
+    return ov.PartialShape([shape.get_dimension(i) for i in _channels_last(shape.rank.get_length())])
 
 
 def _as_it_was(output: ov.Output, element: ov.Type, form: Form, name: str) -> ov.Output:

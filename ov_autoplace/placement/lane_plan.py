@@ -200,7 +200,10 @@ def lane_plan(
         raise PlacementError(f"{len(lanes)} lanes are given for a cost table of {table.num_devices} columns")
     schedule = simulate(table, placement, "overlap")
     if not np.isfinite(schedule.latency_seconds):
-        raise PlacementError("the placement cannot run on lanes: it puts a group where it is not supported")
+        raise PlacementError(
+            "the placement cannot run on lanes: it puts a group where it is not supported, "
+            "or parts what must stay in one submodel"
+        )
     members = table.members if table.members is not None else tuple((name,) for name in table.names)
     submodel_of = {
         op: submodel

@@ -176,6 +176,12 @@ def refusal(ops: ModelOps) -> str | None:
                 f"op {node.get_friendly_name()!r} is a {name} of {version or 'an extension'}, "
                 "whose library the submodels would need and which cannot be known"
             )
+        if name == "If" and any(output.get_partial_shape().is_dynamic for output in node.outputs()):
+            # Some graphs read it before it has written anything; which ones depends on the order of outputs.
+            return (
+                f"the shape of what If {node.get_friendly_name()!r} makes is not known, and OpenVINO 2026.4.1 "
+                "gets the first inference of some such graphs wrong"
+            )
     for what, tensors in (("reads", ops.data()), ("makes", ops.results())):
         for tensor in tensors:
             element = ops.output(tensor).get_element_type()

@@ -3,8 +3,8 @@
 Each network is placed in a process of its own, once by default (what a user gets) and once with the executor
 demanded (the best schedule, whether or not it wins). That schedule, the widths of the CPU and the answer are
 compiled several times each and run in turns: back to back, and once after each pause of 3 ms, when lanes
-and threads have gone to sleep. The best width is the one with the lowest median back to back; an answer that is a
-width is measured like any other, so that its ratio shows the noise.
+and threads have gone to sleep. The best width is the one with the lowest median back to back; an answer that
+is a width is measured like any other, so that its ratio shows the noise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from problems import branching
 __all__ = ["compare", "run"]
 
 _DEVICE, _LANES, _ANSWER = "CPU", "lanes", "answer"
-_PAUSE, _COPIES, _SECONDS, _TIMEOUT = 3e-3, 2, 1.5, 240.0
+_PAUSE, _COPIES, _SECONDS, _TIMEOUT = 3e-3, 2, 2.0, 240.0
+# A lane that others' samples let fall asleep wakes up within the first of several inferences.
+_SAMPLE = 5e-3
 _WANTED, _WANTED_NETWORKS, _WANTED_KINDS = 0.85, 12, 6
 _MOST = 1.02  # slower than this is a loss that counts
 _TOWERS = {f"two towers/{layers}x{width}": (layers, width) for layers, width in ((16, 128), (16, 512))}
@@ -101,7 +103,9 @@ def compare(name: str, seed: int) -> dict[str, Any]:
                 executables[who].append(calls[who]())
                 session.forget()
         failures: dict[str, str] = {}
-        steady = race_copies(executables, _SECONDS, seed, failures)
+        steady = race_copies(
+            executables, _SECONDS, seed, failures, partial(Profiler.race, min_sample_seconds=_SAMPLE)
+        )
         paused = race_copies(
             executables, _SECONDS, seed, failures, partial(Profiler.race, pause_seconds=_PAUSE)
         )

@@ -72,7 +72,7 @@ def bench(
         room=room_of(request.core, fitted.model, names, options.shapes, options.memory_limits),
     ) as session:
         recipes = _recipes(session, names, widths, placement, fitted.device_of)
-        rows = _measure(session, recipes, _predicted(placement), seconds)
+        rows = _measure(session, recipes, placement, seconds)
         profiled = _profiled(session, placement, fitted.device_of) if report or trace else None
     decision = decision_of(placement)
     if as_json:
@@ -152,12 +152,15 @@ def _predicted(placement: Placement) -> dict[str, float | None]:
 def _measure(
     session: ProfilingSession,
     recipes: Mapping[str, Callable[[], Executable]],
-    predicted: Mapping[str, float | None],
+    placement: Placement,
     seconds: float,
 ) -> list[dict[str, Any]]:
     """Rows of the result; a candidate that cannot be compiled has a note and no samples."""
+    from ov_autoplace.cli.request import decision_of
     from ov_autoplace.decide.race import PAUSE_SECONDS, STEADY
 
+    predicted = _predicted(placement)
+    has_lanes = any(candidate.scheduled for candidate in decision_of(placement).candidates)
     rows: list[dict[str, Any]] = []
     executables: dict[str, Executable] = {}
     with progress_bar() as progress:
@@ -188,7 +191,7 @@ def _measure(
                 max_rounds=_MOST_SAMPLES,
                 names=list(running),
                 pause_seconds=pause_seconds,
-                **STEADY,
+                **(STEADY if has_lanes else {}),
                 progress=show,
             )
             for name, entry in zip(running, result.entries, strict=True):

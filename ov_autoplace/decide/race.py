@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ __all__ = ["PAUSE_SECONDS", "STEADY", "Race"]
 PAUSE_SECONDS = 3e-3
 """How long the machine idles before each inference where a schedule is tried with pauses."""
 
-STEADY = {"min_sample_seconds": 5e-3}
+STEADY: dict[str, Any] = {"min_sample_seconds": 5e-3}
 """Of races with schedules: a lane that others' samples let fall asleep wakes up within the first of several
 inferences."""
 

@@ -38,6 +38,8 @@ public:
     Dispatch dispatch;
     // Where the thread that called for the run waits.
     Seat seat;
+    // Whether the run shall be helped, even if a thread has to be woken for it.
+    bool wants_help = false;
     // The context that was made before; contexts are never removed while somebody looks for work.
     Context* next = nullptr;
 

@@ -34,6 +34,17 @@ Order::Order(const Plan& plan) : m_kind(first_copies(plan.lanes)), m_lanes_of_ki
         m_producers.push_back(static_cast<uint32_t>(producers.size()));
         for (const auto producer : producers) m_consumers[static_cast<size_t>(producer)].push_back(i);
     }
+    m_threads = std::min(plan.lanes.size(), widest_level());
+}
+
+// The most submodels that are equally far from the inputs.
+size_t Order::widest_level() const {
+    std::vector<size_t> level(submodels()), count(submodels());
+    for (size_t i = 0; i < submodels(); ++i) {
+        ++count[level[i]];
+        for (const auto consumer : m_consumers[i]) level[consumer] = std::max(level[consumer], level[i] + 1);
+    }
+    return *std::max_element(count.begin(), count.end());
 }
 
 Dispatch::Dispatch(const Order& order, Occupancy& occupancy)

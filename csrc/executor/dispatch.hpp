@@ -34,9 +34,13 @@ public:
 
     size_t submodels() const { return m_lane.size(); }
     size_t lanes() const { return m_kind.size(); }
+    // How many threads can be busy at once: 1 where each submodel waits for the one before it.
+    size_t threads() const { return m_threads; }
 
 private:
     friend class Dispatch;
+    size_t widest_level() const;
+
     std::vector<size_t> m_lane;
     // Submodels by rank, and where in that order each one is.
     std::vector<uint32_t> m_by_rank, m_position;
@@ -45,6 +49,7 @@ private:
     // Lanes that are copies are one kind.
     std::vector<size_t> m_kind;
     std::vector<uint32_t> m_lanes_of_kind;
+    size_t m_threads = 1;
 };
 
 // What a thread of a run is told to do.

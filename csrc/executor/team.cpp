@@ -15,16 +15,22 @@ namespace {
 
 using std::chrono::microseconds;
 
-// How long threads look for work before they park.
-constexpr microseconds worker_patience{200};
-constexpr microseconds caller_patience{2000};
+// How long threads look for work before they park: workers when there is no run, all threads within one.
+constexpr microseconds patience_between_runs{200};
+constexpr microseconds patience_in_run{2000};
 
 // The thread that calls for a run is the first lane's.
 constexpr size_t caller_home = 0;
 
 }  // namespace
 
-Team::Team(const Plan& plan, const Compiled& compiled) : m_plan(plan), m_compiled(compiled), m_order(plan), m_occupancy(compiled.streams) {
+Team::Team(const Plan& plan, const Compiled& compiled)
+    : m_plan(plan),
+      m_compiled(compiled),
+      m_order(plan),
+      m_occupancy(compiled.streams),
+      m_last_end(Clock::now().time_since_epoch().count()),
+      m_forecast(plan) {
     m_free.push_back(&add_context());
 }
 
@@ -38,13 +44,27 @@ void Team::run(const ov::TensorVector& inputs, ov::TensorVector& outputs) {
     auto& context = borrow(inputs, outputs);
     const Return give_back{*this, context};
     context.bind(inputs, outputs);
+    context.wants_help = is_wanted();
     m_running.fetch_add(1);
+    m_wanting.fetch_add(context.wants_help);
     context.dispatch.start();
+    // Also for what is ready later: by then the threads are awake.
+    if (context.wants_help) call(m_order.threads() - 1);
     attend(context);
+    m_wanting.fetch_sub(context.wants_help);
     m_running.fetch_sub(1);
+    m_last_end.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
     if (const auto error = context.dispatch.error()) std::rethrow_exception(error);
     context.collect(outputs);
+    m_forecast.learn(context);
     m_runs.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Whether help is worth waking somebody: where runs follow each other it comes back with the next ones.
+bool Team::is_wanted() {
+    if (m_order.threads() == 1) return false;
+    const Clock::time_point last_end(Clock::duration(m_last_end.load(std::memory_order_relaxed)));
+    return Clock::now() - last_end < patience_between_runs || m_forecast.pays(m_order.threads());
 }
 
 Context& Team::add_context() {
@@ -85,12 +105,12 @@ void Team::put_back(Context& context) {
 // The calling thread, until the run is over.
 void Team::attend(Context& context) {
     auto& dispatch = context.dispatch;
-    auto until = Clock::now() + caller_patience;
+    auto until = Clock::now() + patience_in_run;
     bool insist = false;
     while (!dispatch.is_over()) {
         if (dispatch.has_ready() && do_all(context, caller_home, insist) > 0) {
             insist = false;
-            until = Clock::now() + caller_patience;
+            until = Clock::now() + patience_in_run;
             continue;
         }
         sched_yield();
@@ -98,7 +118,7 @@ void Team::attend(Context& context) {
         // What is ready now is occupied by other runs.
         insist = !dispatch.park();
         if (!insist) context.seat.wait();
-        until = Clock::now() + caller_patience;
+        until = Clock::now() + patience_in_run;
     }
 }
 
@@ -107,7 +127,7 @@ size_t Team::do_all(Context& context, size_t home, bool insist) {
     size_t count = 0;
     auto step = context.dispatch.next(home, insist);
     for (; step.submodel != Step::none; ++count) {
-        if (step.others > 0) call(step.others);
+        if (step.others > 0 && context.wants_help) call(step.others);
         step = do_one(context, static_cast<size_t>(step.submodel), home);
         if (step.wake_caller) context.seat.wake();
     }
@@ -115,39 +135,50 @@ size_t Team::do_all(Context& context, size_t home, bool insist) {
 }
 
 Step Team::do_one(Context& context, size_t submodel, size_t home) {
+    std::string reason = "no reason given";
     try {
         context.infer(submodel, home);
+        return context.dispatch.finished(submodel, home);
     } catch (const std::exception& error) {
-        const auto& it = m_plan.submodels[submodel];
-        const Refusal sentence("submodel '" + it.name + "' on " + m_plan.lanes[it.lane].device + ": " +
-                               reason_of(error));
-        return context.dispatch.failed(submodel, std::make_exception_ptr(sentence));
+        reason = reason_of(error);
+    } catch (...) {
     }
-    return context.dispatch.finished(submodel, home);
+    const auto& it = m_plan.submodels[submodel];
+    const Refusal sentence("submodel '" + it.name + "' on " + m_plan.lanes[it.lane].device + ": " + reason);
+    return context.dispatch.failed(submodel, std::make_exception_ptr(sentence));
 }
 
-// Makes sure that so many threads look for work, if there are that many.
+// Wakes a thread, or makes one, if fewer than so many look for work. It calls for more in its turn.
 void Team::call(size_t helpers) {
     // Each run has a thread already; more threads than lanes would only take turns.
     const auto running = m_running.load(std::memory_order_relaxed);
     const auto lanes = m_plan.lanes.size();
-    if (running >= lanes) return;
-    helpers = std::min(helpers, lanes - running);
-    for (auto looking = m_looking.load(); looking < helpers; ++looking) {
-        auto parked = m_parked.load();
-        while (parked > 0 && !m_parked.compare_exchange_weak(parked, parked - 1)) {
-        }
-        if (parked > 0) {
-            m_wakes.fetch_add(1, std::memory_order_relaxed);
-            m_bench.wake();
-            continue;
-        }
-        if (m_hired.load(std::memory_order_relaxed) + 1 >= lanes) return;
-        const std::lock_guard lock(m_mutex);
-        if (m_hired.load() + 1 >= lanes) return;
-        m_workers.emplace_back(&Team::work, this, m_hired.fetch_add(1) + 1);
-        m_wakes.fetch_add(1, std::memory_order_relaxed);
+    if (running >= lanes || m_looking.load() >= std::min(helpers, lanes - running)) return;
+    auto parked = m_parked.load();
+    while (parked > 0 && !m_parked.compare_exchange_weak(parked, parked - 1)) {
     }
+    if (parked == 0) {
+        if (m_hired.load(std::memory_order_relaxed) + 1 < lanes) hire();
+        return;
+    }
+    m_wakes.fetch_add(1, std::memory_order_relaxed);
+    const auto start = Clock::now();
+    m_last_wake.store(start.time_since_epoch().count(), std::memory_order_relaxed);
+    m_bench.wake();
+    m_forecast.learn_waking(Clock::now() - start);
+}
+
+void Team::hire() {
+    const std::lock_guard lock(m_mutex);
+    if (m_hired.load() + 1 >= m_plan.lanes.size()) return;
+    try {
+        m_workers.reserve(m_workers.size() + 1);
+        m_workers.emplace_back(&Team::work, this, m_hired.load() + 1);
+    } catch (const std::exception&) {
+        return;  // The system has no thread for us now: the caller works alone.
+    }
+    m_hired.fetch_add(1);
+    m_wakes.fetch_add(1, std::memory_order_relaxed);
 }
 
 Context* Team::find_work() const {
@@ -177,6 +208,8 @@ void Team::park() {
         }
     }
     m_bench.wait();
+    const Clock::time_point woken(Clock::duration(m_last_wake.load(std::memory_order_relaxed)));
+    m_forecast.learn_delay(Clock::now() - woken);
 }
 
 void Team::work(size_t home) {
@@ -185,18 +218,20 @@ void Team::work(size_t home) {
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
     m_looking.fetch_add(1);
-    auto until = Clock::now() + worker_patience;
+    auto idle_since = Clock::now();
     while (!m_stopping.load()) {
         if (help(home)) {
-            until = Clock::now() + worker_patience;
+            idle_since = Clock::now();
             continue;
         }
         sched_yield();
-        if (Clock::now() < until) continue;
+        const bool in_run = m_wanting.load(std::memory_order_relaxed) > 0;
+        if (Clock::now() - idle_since < (in_run ? patience_in_run : patience_between_runs)) continue;
         m_looking.fetch_sub(1);
         park();
         m_looking.fetch_add(1);
-        until = Clock::now() + worker_patience;
+        if (m_wanting.load() > 0) call(m_order.threads() - 1);
+        idle_since = Clock::now();
     }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "context.hpp"
+#include "forecast.hpp"
 
 namespace ov_autoplace::executor {
 
@@ -52,9 +53,11 @@ private:
     Context* borrow_last();
     void put_back(Context& context);
 
+    bool is_wanted();
     void attend(Context& context);
     size_t do_all(Context& context, size_t home, bool insist = false);
     Step do_one(Context& context, size_t submodel, size_t home);
+    void hire();
     Context* find_work() const;
     bool help(size_t home);
     void park();
@@ -72,9 +75,11 @@ private:
     std::vector<std::thread> m_workers;
 
     std::atomic<Context*> m_newest{nullptr};
-    // Runs that go on, workers that look for work, and those that wait to be woken.
-    std::atomic<size_t> m_running{0}, m_looking{0}, m_parked{0};
-    std::atomic<size_t> m_hired{0};
+    // Runs that go on, those of them that shall be helped, workers that look for work, those that wait to be
+    // woken, and all that there are.
+    std::atomic<size_t> m_running{0}, m_wanting{0}, m_looking{0}, m_parked{0}, m_hired{0};
+    std::atomic<Clock::rep> m_last_end, m_last_wake{0};
+    Forecast m_forecast;
     std::atomic<bool> m_stopping{false};
     Seat m_bench;
     std::atomic<uint64_t> m_runs{0}, m_wakes{0}, m_helped{0};

@@ -159,8 +159,12 @@ def _measure(
     from ov_autoplace.cli.request import decision_of
     from ov_autoplace.decide.race import PAUSE_SECONDS, STEADY
 
+    decision = decision_of(placement)
     predicted = _predicted(placement)
-    has_lanes = any(candidate.scheduled for candidate in decision_of(placement).candidates)
+    submodels = {c.name: c.subgraphs for c in decision.candidates if c.scheduled is not None}
+    has_lanes = bool(submodels)
+    if decision.scheduled is not None:
+        submodels["AUTOPLACE"] = submodels[decision.chosen]
     rows: list[dict[str, Any]] = []
     executables: dict[str, Executable] = {}
     with progress_bar() as progress:
@@ -195,7 +199,7 @@ def _measure(
                 progress=show,
             )
             for name, entry in zip(running, result.entries, strict=True):
-                by_name[name]["subgraphs"] = running[name].subgraphs
+                by_name[name]["subgraphs"] = submodels.get(name, running[name].subgraphs)
                 by_name[name]["note"] = entry.dropped
                 by_name[name] |= _latency(entry.samples, prefix)
     return rows

@@ -17,11 +17,12 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.models import read_model
 from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
-from ov_autoplace.errors import DeviceError, PlacementError
+from ov_autoplace.errors import DeviceError, ModelError, PlacementError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.scheduled import is_scheduled
 
 if TYPE_CHECKING:
     from ov_autoplace.explain.explanation import Explanation
@@ -130,11 +131,15 @@ def open_model(path: Path) -> Request:
     """Read a model and make its names unique, saying so.
 
     Raises:
-        ModelError: The file is missing or is not a model.
+        ModelError: The file is missing, is not a model, or is one that was divided into lanes already.
     """
     start = time.perf_counter()
     core = core_with_extra_devices()
     model = read_model(core, path)
+    if is_scheduled(model):
+        raise ModelError(
+            f"{path} is divided into lanes already, and only runs; give the model that it was made from"
+        )
     renamed = make_names_unique(model)
     if renamed:
         note(f"{renamed} ops of {path} shared a name and were renamed: HETERO tells ops apart by name")

@@ -21,6 +21,7 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.placement.decision import Candidate, Decision, Scheduled
 from ov_autoplace.placement.lane_plan import Lane, lane_plan
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.scheduled import scheduled_model
 from ov_autoplace.placement.simulator import simulate
 
 CPU = ("-d", "CPU")
@@ -150,6 +151,7 @@ def test_bench_measures_the_schedule_and_shows_it_beside_the_prediction(
             assert row[f"{prefix}samples"] > 0
     (candidate,) = (c for c in decided(towers(), LANES).decision.candidates if c.name == LANES)
     assert rows["AUTOPLACE"]["predicted_ms"] == pytest.approx(candidate.predicted_seconds * 1e3)
+    assert rows["AUTOPLACE"]["subgraphs"] == candidate.subgraphs > 1
     assert "CPU#1, measured" in page.read_text(encoding="utf-8")
     events = json.loads(trace.read_text())["traceEvents"]
     for process in (1, 2):
@@ -187,3 +189,18 @@ def test_the_table_of_bench_fits_80_columns_with_the_schedule_that_lost(
     names = [line.split("│")[1].strip() for line in table if line.startswith("│")]
     assert names == ["CPU", "CPU (1 thread)", "AUTO", "HETERO", LANES, "AUTOPLACE"]
     assert any("rounds back to back" in line for line in lines)
+
+
+@pytest.mark.parametrize("command", ["annotate", "explain", "bench"])
+def test_a_model_that_is_divided_already_is_refused_with_a_sentence(
+    cli: Command, tmp_path: Path, command: str
+) -> None:
+    model = towers()
+    plan = decided(model, LANES).plan
+    assert plan is not None
+    ov.save_model(scheduled_model(model, plan), tmp_path / "divided.xml", compress_to_fp16=False)
+
+    outcome = cli(command, tmp_path / "divided.xml", *CPU)
+
+    assert outcome.code == 2
+    assert "give the model that it was made from" in " ".join(outcome.err.split())

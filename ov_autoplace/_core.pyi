@@ -426,6 +426,11 @@ class Executable:
     def node_times(self) -> list[NodeTime]:
         """NodeTime of every node; all zero unless compiled with PERF_COUNT."""
 
+    def lane_profile(self) -> str:
+        """
+        JSON: when each submodel of the last inference ran, on which lane, and its nodes.
+        """
+
     @property
     def subgraphs(self) -> int:
         """Number of submodels that HETERO made, else 1."""

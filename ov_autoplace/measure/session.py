@@ -28,7 +28,12 @@ from ov_autoplace.measure.model_file import failing_on, reported_failure, save_i
 from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.lane_plan import Lane, LanePlan
-from ov_autoplace.placement.scheduled import SCHEDULE_DEVICE, SCHEDULE_PROPERTIES, scheduled_model
+from ov_autoplace.placement.scheduled import (
+    SCHEDULE_DEVICE,
+    SCHEDULE_PROPERTIES,
+    plan_of,
+    scheduled_model,
+)
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, Profiler, RaceResult
@@ -207,15 +212,32 @@ class ProfilingSession:
             PlacementError: The executor cannot run the model so.
             ProfilingError: The model cannot be timed so.
         """
+        return self._compile_schedule(plan, {})[0]
+
+    def compile_counted_schedule(self, plan: LanePlan) -> tuple[Executable, tuple[int, ...]]:
+        """The same, with :meth:`Executable.lane_profile` listing nodes, which slows every node a little.
+
+        Returns:
+            The model, and the plan's number of each submodel that the profile lists.
+        """
+        executable, model = self._compile_schedule(plan, {"PERF_COUNT": "YES"})
+        listed = plan_of(model)
+        assert listed is not None
+        return executable, tuple(plan.submodel_of[ops[0]] for ops in listed.ops)
+
+    def _compile_schedule(self, plan: LanePlan, counting: Mapping[str, str]) -> tuple[Executable, ov.Model]:
         lanes = tuple(
-            Lane.of(lane.device, {**self._settings.get(lane.device, {}), **dict(lane.properties)})
+            Lane.of(
+                lane.device, {**self._settings.get(lane.device, {}), **dict(lane.properties), **counting}
+            )
             for lane in plan.lanes
         )
         folder = self._ir.parent / f"schedule{len(list(self._ir.parent.iterdir()))}"
         folder.mkdir()
-        path = save_ir(scheduled_model(self.model, replace(plan, lanes=lanes)), folder)
+        model = scheduled_model(self.model, replace(plan, lanes=lanes))
+        path = save_ir(model, folder)
         with failing_on("lanes of " + ", ".join(dict.fromkeys(lane.device for lane in lanes))):
-            return self.profiler.compile(
+            executable = self.profiler.compile(
                 str(path),
                 SCHEDULE_DEVICE,
                 SCHEDULE_PROPERTIES,
@@ -224,6 +246,7 @@ class ProfilingSession:
                 self.seed,
                 extension_path(),
             )
+        return executable, model
 
     def compile_placement(self, device_of: Mapping[str, str], *, count_nodes: bool = False) -> Executable:
         """The model as HETERO runs it with the device of every op given, or a plain device when it is one.

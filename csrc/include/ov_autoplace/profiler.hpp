@@ -61,6 +61,14 @@ public:
     // Per-node times; all zero unless compiled with PERF_COUNT.
     std::vector<NodeTime> node_times();
 
+    // When each submodel of the last inference ran, and on which lane, as JSON; see schedule_api.h of the
+    // extension. Throws ProfilerError where the model does not run on lanes.
+    std::string lane_profile() const;
+
+    // What asks the extension about an op, by its friendly name.
+    using LaneProfile = std::size_t (*)(const char* op, char* buffer, std::size_t size);
+    void ask_about_lanes(std::string op, LaneProfile profile);
+
     // Number of submodels that HETERO made; 1 on a plain device.
     std::size_t subgraphs() const { return m_subgraphs; }
     double compile_seconds() const { return m_compile_seconds; }
@@ -80,6 +88,8 @@ private:
     bool m_is_hetero = false;
     std::set<std::string> m_names_with_commas;
     std::vector<std::string> m_execution_devices;
+    std::string m_lane_op;
+    LaneProfile m_lane_profile = nullptr;
 };
 
 // After a switch the processor's caches hold the data of another candidate. With samples of 0.2 ms, six
@@ -97,8 +107,9 @@ struct SampleOptions {
     double pause_seconds = 0.0;
 };
 
-// Races executables: each is warmed up, then sampled in turns. Each candidate's index is written to `current`, if there is one, before it runs: where that is
-// memory of another process too, it tells who was running when this one died.
+// Races executables: each is warmed up, then sampled in turns. Each candidate's index is written to
+// `current`, if there is one, before it runs: where that is memory of another process too, it tells who was
+// running when this one died.
 RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
                 const SampleOptions& sampling, const RaceCheckpoint& checkpoint,
                 volatile std::int64_t* current = nullptr);
@@ -127,6 +138,8 @@ private:
     ov::Core m_core;
     std::vector<std::pair<std::string, std::string>> m_plugins;
     std::set<std::string> m_extensions;
+    Executable::LaneProfile m_lane_profile = nullptr;
+    std::size_t m_lane_ops = 0;  // so many were given names
     std::map<std::string, ov::AnyMap> m_device_properties;
 };
 

@@ -16,6 +16,7 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import ProfilingError
 
 if TYPE_CHECKING:
+    from ov_autoplace.decide.machine import Machine
     from ov_autoplace.devices.widths import Width
     from ov_autoplace.measure.isolation.interface import Executable
     from ov_autoplace.measure.measured_run import MeasuredRun
@@ -68,6 +69,7 @@ def bench(
         room=room_of(request.core, fitted.model, names, options.shapes, options.memory_limits),
     ) as session:
         rows = _measure(session, names, widths, placement, fitted.device_of, seconds)
+        _mark_emulated(rows, machine, widths, placement)
         profiled = _profiled(session, fitted.device_of, placement.width) if report or trace else None
     decision = decision_of(placement)
     if as_json:
@@ -161,6 +163,24 @@ def _measure(
             row |= {"median_ms": median * 1e3, "ci95_ms": [low * 1e3, high * 1e3]}
             row["samples"] = len(entry.samples)
     return rows
+
+
+def _mark_emulated(
+    rows: list[dict[str, Any]],
+    machine: Machine,
+    widths: Mapping[str, tuple[str, Width]],
+    placement: Placement,
+) -> None:
+    """Say of rows that may run on a device whose times are made up that they are emulated."""
+    from ov_autoplace.devices.names import is_emulated
+
+    emulated = {device for device in machine.devices if is_emulated(machine.core, device)}
+    for row in rows:
+        device, _ = widths.get(row["name"], (row["name"], None))
+        here = {device} if device in machine.devices else set(machine.devices)
+        here = set(placement.to_dict().values()) if device == "AUTOPLACE" else here
+        if here & emulated:
+            row["note"] = "; ".join(filter(None, (row["note"], "emulated")))
 
 
 def _cells(row: dict[str, Any]) -> tuple[object, ...]:

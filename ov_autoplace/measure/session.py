@@ -16,7 +16,7 @@ import openvino as ov
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.cost.target import Target
 from ov_autoplace.devices.models import openvino_reason
-from ov_autoplace.devices.names import device_properties
+from ov_autoplace.devices.names import device_properties, emulation
 from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import OutputError, ProfilingError
@@ -120,6 +120,7 @@ class ProfilingSession:
         from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 
         self.devices = tuple(devices)
+        self.emulation = emulation(core or ov.Core(), self.devices)
         self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
         self.model, _ = with_static_shapes(model, shapes)
         normalize(self.model)  # what static shapes alone make known is folded

@@ -1,4 +1,4 @@
-"""Programs on paced queues of the virtual GPU, each for a process of its own; the tests look at what they give.
+"""Programs on paced queues of the virtual GPU, each for a process of its own; tests look at what they give.
 
 The table gives ``count`` 2 ms and ``other`` 3 ms.
 """

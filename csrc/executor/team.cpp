@@ -1,0 +1,193 @@
+#include "team.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "affinity.hpp"
+#include "refuse.hpp"
+
+namespace ov_autoplace::executor {
+namespace {
+
+using std::chrono::microseconds;
+
+// How long threads look for work before they park.
+constexpr microseconds worker_patience{200};
+constexpr microseconds caller_patience{2000};
+
+}  // namespace
+
+Team::Team(const Plan& plan, const Compiled& compiled) : m_plan(plan), m_compiled(compiled), m_order(plan) {
+    m_free.push_back(&add_context());
+}
+
+Team::~Team() {
+    m_stopping.store(true);
+    for (size_t i = 0; i < m_workers.size(); ++i) m_bench.wake();
+    for (auto& worker : m_workers) worker.join();
+}
+
+void Team::run(const ov::TensorVector& inputs, ov::TensorVector& outputs) {
+    auto& context = borrow(inputs, outputs);
+    const Return give_back{*this, context};
+    context.bind(inputs, outputs);
+    m_running.fetch_add(1);
+    context.dispatch.start();
+    attend(context);
+    m_running.fetch_sub(1);
+    if (const auto error = context.dispatch.error()) std::rethrow_exception(error);
+    context.collect(outputs);
+    m_runs.fetch_add(1, std::memory_order_relaxed);
+}
+
+Context& Team::add_context() {
+    m_contexts.push_back(std::make_unique<Context>(m_plan, m_order, m_compiled));
+    auto& context = *m_contexts.back();
+    // All that are lent have to fit when they come back, where nothing may fail.
+    m_free.reserve(m_contexts.size());
+    context.next = m_newest.load(std::memory_order_relaxed);
+    m_newest.store(&context, std::memory_order_release);
+    return context;
+}
+
+Context& Team::borrow(const ov::TensorVector& inputs, const ov::TensorVector& outputs) {
+    const std::lock_guard lock(m_mutex);
+    if (m_free.empty()) return add_context();
+    auto found = std::find_if(m_free.rbegin(), m_free.rend(),
+                              [&](const auto* it) { return it->is_bound_to(inputs, outputs); });
+    if (found == m_free.rend()) found = m_free.rbegin();
+    auto& context = **found;
+    m_free.erase(std::prev(found.base()));
+    return context;
+}
+
+Context* Team::borrow_last() {
+    const std::lock_guard lock(m_mutex);
+    const auto found = std::find(m_free.begin(), m_free.end(), m_last);
+    if (found == m_free.end()) return nullptr;
+    m_free.erase(found);
+    return m_last;
+}
+
+void Team::put_back(Context& context) {
+    const std::lock_guard lock(m_mutex);
+    m_free.push_back(&context);
+    m_last = &context;
+}
+
+// The calling thread, until the run is over.
+void Team::attend(Context& context) {
+    auto& dispatch = context.dispatch;
+    while (!dispatch.is_over()) {
+        if (do_one(context, 0)) continue;
+        const auto until = Clock::now() + caller_patience;
+        while (!dispatch.is_over() && !dispatch.has_ready()) {
+            sched_yield();
+            if (Clock::now() < until) continue;
+            if (dispatch.park()) context.seat.wait();
+            break;
+        }
+    }
+}
+
+bool Team::do_one(Context& context, size_t home) {
+    const auto taken = context.dispatch.take(home);
+    if (taken.submodel == Dispatch::none) return false;
+    if (taken.others > 0) call(taken.others);
+    const auto submodel = static_cast<size_t>(taken.submodel);
+    bool wake = false;
+    try {
+        context.infer(submodel, home);
+        wake = context.dispatch.finish(submodel);
+    } catch (const std::exception& error) {
+        const auto& it = m_plan.submodels[submodel];
+        const Refusal sentence("submodel '" + it.name + "' on " + m_plan.lanes[it.lane].device + ": " +
+                               reason_of(error));
+        wake = context.dispatch.fail(submodel, std::make_exception_ptr(sentence));
+    }
+    if (wake) context.seat.wake();
+    return true;
+}
+
+// Makes sure that so many threads look for work, if there are that many.
+void Team::call(size_t helpers) {
+    // Each run has a thread already; more threads than lanes would only take turns.
+    const auto running = m_running.load(std::memory_order_relaxed);
+    const auto lanes = m_plan.lanes.size();
+    if (running >= lanes) return;
+    helpers = std::min(helpers, lanes - running);
+    for (auto looking = m_looking.load(); looking < helpers; ++looking) {
+        auto parked = m_parked.load();
+        while (parked > 0 && !m_parked.compare_exchange_weak(parked, parked - 1)) {
+        }
+        if (parked > 0) {
+            m_wakes.fetch_add(1, std::memory_order_relaxed);
+            m_bench.wake();
+            continue;
+        }
+        if (m_hired.load(std::memory_order_relaxed) + 1 >= lanes) return;
+        const std::lock_guard lock(m_mutex);
+        if (m_hired.load() + 1 >= lanes) return;
+        m_workers.emplace_back(&Team::work, this, m_hired.fetch_add(1) + 1);
+        m_wakes.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+Context* Team::find_work() const {
+    if (m_running.load(std::memory_order_relaxed) >= m_plan.lanes.size()) return nullptr;
+    auto* context = m_newest.load(std::memory_order_acquire);
+    while (context && !context->dispatch.has_ready()) context = context->next;
+    return context;
+}
+
+bool Team::help(size_t home) {
+    auto* context = find_work();
+    if (!context) return false;
+    m_looking.fetch_sub(1);
+    uint64_t helped = 0;
+    while (do_one(*context, home)) ++helped;
+    m_looking.fetch_add(1);
+    m_helped.fetch_add(helped, std::memory_order_relaxed);
+    return helped > 0;
+}
+
+void Team::park() {
+    m_parked.fetch_add(1);
+    if (find_work()) {
+        // It came meanwhile, and who brought it may have thought that somebody looks for it.
+        auto parked = m_parked.load();
+        while (parked > 0) {
+            if (m_parked.compare_exchange_weak(parked, parked - 1)) return;
+        }
+    }
+    m_bench.wait();
+}
+
+void Team::work(size_t home) {
+    use_process_affinity();
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    m_looking.fetch_add(1);
+    auto until = Clock::now() + worker_patience;
+    while (!m_stopping.load()) {
+        if (help(home)) {
+            until = Clock::now() + worker_patience;
+            continue;
+        }
+        sched_yield();
+        if (Clock::now() < until) continue;
+        m_looking.fetch_sub(1);
+        park();
+        m_looking.fetch_add(1);
+        until = Clock::now() + worker_patience;
+    }
+}
+
+Counters Team::counters() const { return {m_runs.load(), m_wakes.load(), m_helped.load()}; }
+
+}  // namespace ov_autoplace::executor

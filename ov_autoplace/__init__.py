@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ov_autoplace.placement.fitting import count_subgraphs
     from ov_autoplace.placement.placement import Placement, Schedule
     from ov_autoplace.placement.simulator import simulate
-    from ov_autoplace.plugin.extension import extension_path
+    from ov_autoplace.devices.extension import extension_path
     from ov_autoplace.plugin.passes import AutoplacePass
     from ov_autoplace.solvers import solve
     from ov_autoplace.training.finetune import finetune
@@ -77,7 +77,7 @@ _HOME = {
     "annotate": "placement.annotation",
     "catalogue": "cost.target_json",
     "count_subgraphs": "placement.fitting",
-    "extension_path": "plugin.extension",
+    "extension_path": "devices.extension",
     "extract": "graph.extract",
     "finetune": "training.finetune",
     "generic_target": "cost.generic_target",

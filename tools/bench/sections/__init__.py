@@ -54,6 +54,7 @@ SECTIONS = {
     "simulation": Section("simulation"),
     "lanes": Section("lanes"),
     "solvers": Section("solvers"),
+    "paced": Section("paced", needs_gpu=True),
     "policy": Section("policy"),
     "inference": Section("inference"),
     "estimates": Section("estimates"),

@@ -1,6 +1,7 @@
 #include "paced_calls.hpp"
 
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "driver.hpp"
+#include "options.hpp"
 #include "paced_memory.hpp"
 #include "timeline.hpp"
 
@@ -296,6 +298,10 @@ cl_int launch_paced(cl_command_queue queue, cl_kernel kernel, cl_uint count, con
                    [&, name = kernel_name(kernel)](bool late) {
                        Nanoseconds time = 0;
                        if (paced_time(name, late, time)) {
+                           if (options().debug >= 3) {
+                               std::fprintf(stderr, "virtual GPU: pace %s for %g us\n", name.c_str(),
+                                            static_cast<double>(time) / 1000);
+                           }
                            return Outcome{CL_SUCCESS, time};
                        }
                        // `launch` is still there, and the kernel's arguments are those of this launch: it is

@@ -22,8 +22,8 @@ void Context::Bound::set(const ov::Tensor& tensor) {
     shape = tensor.get_shape();
 }
 
-Context::Context(const Plan& plan, const Order& order, const Compiled& compiled)
-    : dispatch(order),
+Context::Context(const Plan& plan, const Order& order, Occupancy& occupancy, const Compiled& compiled)
+    : dispatch(order, occupancy),
       m_stays(plan.submodels.size()),
       m_links(plan.submodels.size()),
       m_data_readers(plan.data_inputs),

@@ -13,15 +13,15 @@ namespace ov_autoplace::executor {
 
 using Clock = std::chrono::steady_clock;
 
-// When and on which lane a submodel ran.
-struct Stay {
+// When and on which lane a submodel ran. Threads that write two of them do not wait for each other.
+struct alignas(64) Stay {
     size_t lane = 0;
     Clock::time_point start, finish;
 };
 
 class Context {
 public:
-    Context(const Plan& plan, const Order& order, const Compiled& compiled);
+    Context(const Plan& plan, const Order& order, Occupancy& occupancy, const Compiled& compiled);
 
     // Makes the requests read the plan's inputs and write its outputs; only what changed is set.
     void bind(const ov::TensorVector& inputs, ov::TensorVector& outputs);

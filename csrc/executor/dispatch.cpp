@@ -36,97 +36,143 @@ Order::Order(const Plan& plan) : m_kind(first_copies(plan.lanes)), m_lanes_of_ki
     }
 }
 
-Dispatch::Dispatch(const Order& order)
-    : m_order(order), m_missing(order.submodels()), m_running_of_kind(order.m_kind.size()) {
-    m_ready.reserve(order.submodels());
+Dispatch::Dispatch(const Order& order, Occupancy& occupancy)
+    : m_order(order), m_occupancy(occupancy), m_words((order.submodels() + 31) / 32) {
+    m_state.resize(m_words + order.lanes() + order.submodels());
+    m_ready = m_state.data();
+    m_running_of_kind = m_ready + m_words;
+    m_missing = m_running_of_kind + order.lanes();
 }
 
 void Dispatch::start() {
     const std::lock_guard lock(m_latch);
-    m_missing = m_order.m_producers;
-    m_ready.clear();
-    for (uint32_t i = 0; i < m_order.submodels(); ++i) {
-        if (m_missing[m_order.m_by_rank[i]] == 0) m_ready.push_back(i);
+    std::fill(m_ready, m_missing, 0U);
+    std::copy(m_order.m_producers.begin(), m_order.m_producers.end(), m_missing);
+    m_ready_now = 0;
+    for (size_t i = 0; i < m_order.submodels(); ++i) {
+        if (m_missing[i] == 0) set_ready(i);
     }
-    std::fill(m_running_of_kind.begin(), m_running_of_kind.end(), 0U);
-    m_left = m_order.submodels();
+    m_left = static_cast<uint32_t>(m_order.submodels());
     m_running = 0;
     m_caller_parked = false;
     m_error = nullptr;
-    m_over.store(false, std::memory_order_relaxed);
-    m_ready_count.store(m_ready.size(), std::memory_order_release);
+    publish();
 }
 
-bool Dispatch::can_take(uint32_t submodel) const {
+void Dispatch::set_ready(size_t submodel) {
+    const auto position = m_order.m_position[submodel];
+    m_ready[position / 32] |= 1U << (position % 32);
+    ++m_ready_now;
+}
+
+bool Dispatch::can_begin(size_t submodel) const {
     const auto kind = m_order.m_kind[m_order.m_lane[submodel]];
     return m_running_of_kind[kind] < m_order.m_lanes_of_kind[kind];
 }
 
-size_t Dispatch::takeable() const {
-    return static_cast<size_t>(std::count_if(m_ready.begin(), m_ready.end(), [&](uint32_t position) {
-        return can_take(m_order.m_by_rank[position]);
-    }));
+// Calls `visit` with ready submodels of lanes that are not busy, by rank, until it returns false.
+template <class Visit>
+void Dispatch::for_each_ready(const Visit& visit) const {
+    for (size_t word = 0; word < m_words; ++word) {
+        for (uint32_t bits = m_ready[word]; bits != 0; bits &= bits - 1) {
+            const auto position = 32 * word + static_cast<size_t>(__builtin_ctz(bits));
+            const size_t submodel = m_order.m_by_rank[position];
+            if (can_begin(submodel) && !visit(submodel)) return;
+        }
+    }
 }
 
-Dispatch::Taken Dispatch::take(size_t home) {
-    const std::lock_guard lock(m_latch);
+size_t Dispatch::count_ready() const {
+    size_t count = 0;
+    if (m_ready_now > 0) for_each_ready([&](size_t) { return ++count > 0; });
+    return count;
+}
+
+Step Dispatch::begin_best(size_t home, bool insist) {
     int best_distance = 3;
     size_t best = 0;
-    for (size_t i = 0; i < m_ready.size() && best_distance > 0; ++i) {
-        const auto submodel = m_order.m_by_rank[m_ready[i]];
+    const auto look = [&](size_t submodel) {
         const auto lane = m_order.m_lane[submodel];
         const int distance = lane == home ? 0 : m_order.m_kind[lane] == m_order.m_kind[home] ? 1 : 2;
-        if (distance >= best_distance || !can_take(submodel)) continue;
-        best_distance = distance;
-        best = i;
-    }
+        if (distance < best_distance && (insist || m_occupancy.is_free(submodel))) {
+            best_distance = distance;
+            best = submodel;
+        }
+        return best_distance > 0;
+    };
+    if (m_ready_now > 0) for_each_ready(look);
     if (best_distance == 3) return {};
-    const auto submodel = m_order.m_by_rank[m_ready[best]];
-    m_ready.erase(m_ready.begin() + static_cast<std::ptrdiff_t>(best));
-    m_ready_count.store(m_ready.size(), std::memory_order_release);
-    ++m_running_of_kind[m_order.m_kind[m_order.m_lane[submodel]]];
+    if (insist) {
+        m_occupancy.enter(best);
+    } else if (!m_occupancy.try_enter(best)) {
+        return {};
+    }
+    const auto position = m_order.m_position[best];
+    m_ready[position / 32] &= ~(1U << (position % 32));
+    --m_ready_now;
+    ++m_running_of_kind[m_order.m_kind[m_order.m_lane[best]]];
     ++m_running;
-    return {static_cast<int>(submodel), m_ready.empty() ? 0 : takeable()};
+    return {static_cast<int>(best), count_ready(), false};
 }
 
-bool Dispatch::release(size_t submodel) {
+void Dispatch::release(size_t submodel) {
+    m_occupancy.leave(submodel);
     --m_running_of_kind[m_order.m_kind[m_order.m_lane[submodel]]];
     --m_running;
-    if (m_left == 0 && m_running == 0) m_over.store(true, std::memory_order_release);
-    // The thread that is here takes one of those that are ready itself.
-    const bool wake = m_caller_parked && (is_over() || takeable() > 1);
-    if (wake) m_caller_parked = false;
-    return wake;
 }
 
-bool Dispatch::finish(size_t submodel) {
+// Where the caller has parked, it takes what this thread leaves over, before any worker does.
+bool Dispatch::must_wake_caller() {
+    if (!m_caller_parked || !((m_left == 0 && m_running == 0) || count_ready() > 0)) return false;
+    m_caller_parked = false;
+    return true;
+}
+
+void Dispatch::publish() {
+    m_over.store(m_left == 0 && m_running == 0, std::memory_order_release);
+    m_ready_count.store(m_ready_now, std::memory_order_release);
+}
+
+Step Dispatch::next(size_t home, bool insist) {
     const std::lock_guard lock(m_latch);
+    const auto step = begin_best(home, insist);
+    publish();
+    return step;
+}
+
+Step Dispatch::finished(size_t submodel, size_t home) {
+    const std::lock_guard lock(m_latch);
+    release(submodel);
     if (!m_error) {
         --m_left;
         for (const auto consumer : m_order.m_consumers[submodel]) {
-            if (--m_missing[consumer] != 0) continue;
-            const auto position = m_order.m_position[consumer];
-            m_ready.insert(std::lower_bound(m_ready.begin(), m_ready.end(), position), position);
+            if (--m_missing[consumer] == 0) set_ready(consumer);
         }
-        m_ready_count.store(m_ready.size(), std::memory_order_release);
     }
-    return release(submodel);
+    auto step = begin_best(home, false);
+    step.wake_caller = must_wake_caller();
+    if (step.wake_caller && step.others > 0) --step.others;
+    publish();
+    return step;
 }
 
-bool Dispatch::fail(size_t submodel, std::exception_ptr error) {
+Step Dispatch::failed(size_t submodel, std::exception_ptr error) {
     const std::lock_guard lock(m_latch);
+    release(submodel);
     if (!m_error) m_error = std::move(error);
     m_left = 0;
-    m_ready.clear();
-    m_ready_count.store(0, std::memory_order_release);
-    return release(submodel);
+    m_ready_now = 0;
+    std::fill(m_ready, m_ready + m_words, 0U);
+    Step step;
+    step.wake_caller = must_wake_caller();
+    publish();
+    return step;
 }
 
 bool Dispatch::park() {
     const std::lock_guard lock(m_latch);
-    if (is_over() || takeable() != 0) return false;
-    m_caller_parked = true;
-    return true;
+    m_caller_parked = !is_over() && count_ready() == 0;
+    return m_caller_parked;
 }
 
 }  // namespace ov_autoplace::executor

@@ -1,5 +1,8 @@
 #include "submodels.hpp"
 
+#include <algorithm>
+#include <openvino/runtime/properties.hpp>
+
 #include "affinity.hpp"
 #include "core.hpp"
 #include "refuse.hpp"
@@ -16,7 +19,21 @@ ov::CompiledModel compile_one(ov::Core& core, const Lane& lane, const Serialized
     const auto model = core.read_model(file.xml, file.weights);
     ov::AnyMap properties;
     for (const auto& [key, value] : lane.properties) properties[key] = value;
-    return core.compile_model(model, lane.device, properties);
+    try {
+        return core.compile_model(model, lane.device, properties);
+    } catch (const ov::Exception&) {
+        // The file may come from a machine where the folder of its cache could be written.
+        if (properties.erase(ov::cache_dir.name()) == 0) throw;
+        return core.compile_model(model, lane.device, properties);
+    }
+}
+
+uint32_t streams_of(const ov::CompiledModel& model) {
+    try {
+        return static_cast<uint32_t>(std::max(1, model.get_property(ov::num_streams).num));
+    } catch (const ov::Exception&) {
+        return 1;  // Not every device has streams.
+    }
 }
 
 // The output that a source names; the submodels before it have been compiled.
@@ -74,6 +91,7 @@ Compiled compile(const Plan& plan, const std::vector<Serialized>& files) {
         } catch (const std::exception& error) {
             refuse(label(plan, i), " cannot be compiled: ", reason_of(error));
         }
+        compiled.streams.push_back(streams_of(compiled.models.back()));
         check_inputs(plan, i, compiled);
     }
     for (const auto& source : plan.results) {

@@ -14,6 +14,8 @@ struct Compiled {
     // Goes last: what it made needs its plugins.
     std::shared_ptr<ov::Core> core;
     std::vector<ov::CompiledModel> models;
+    // How many requests of each can run at once.
+    std::vector<uint32_t> streams;
     // Types that the plan's own inputs have to have; dynamic where no submodel reads the input.
     std::vector<ov::element::Type> data_types;
     std::vector<ov::element::Type> result_types;

@@ -19,9 +19,12 @@ using std::chrono::microseconds;
 constexpr microseconds worker_patience{200};
 constexpr microseconds caller_patience{2000};
 
+// The thread that calls for a run is the first lane's.
+constexpr size_t caller_home = 0;
+
 }  // namespace
 
-Team::Team(const Plan& plan, const Compiled& compiled) : m_plan(plan), m_compiled(compiled), m_order(plan) {
+Team::Team(const Plan& plan, const Compiled& compiled) : m_plan(plan), m_compiled(compiled), m_order(plan), m_occupancy(compiled.streams) {
     m_free.push_back(&add_context());
 }
 
@@ -45,7 +48,7 @@ void Team::run(const ov::TensorVector& inputs, ov::TensorVector& outputs) {
 }
 
 Context& Team::add_context() {
-    m_contexts.push_back(std::make_unique<Context>(m_plan, m_order, m_compiled));
+    m_contexts.push_back(std::make_unique<Context>(m_plan, m_order, m_occupancy, m_compiled));
     auto& context = *m_contexts.back();
     // All that are lent have to fit when they come back, where nothing may fail.
     m_free.reserve(m_contexts.size());
@@ -82,35 +85,45 @@ void Team::put_back(Context& context) {
 // The calling thread, until the run is over.
 void Team::attend(Context& context) {
     auto& dispatch = context.dispatch;
+    auto until = Clock::now() + caller_patience;
+    bool insist = false;
     while (!dispatch.is_over()) {
-        if (do_one(context, 0)) continue;
-        const auto until = Clock::now() + caller_patience;
-        while (!dispatch.is_over() && !dispatch.has_ready()) {
-            sched_yield();
-            if (Clock::now() < until) continue;
-            if (dispatch.park()) context.seat.wait();
-            break;
+        if (dispatch.has_ready() && do_all(context, caller_home, insist) > 0) {
+            insist = false;
+            until = Clock::now() + caller_patience;
+            continue;
         }
+        sched_yield();
+        if (Clock::now() < until) continue;
+        // What is ready now is occupied by other runs.
+        insist = !dispatch.park();
+        if (!insist) context.seat.wait();
+        until = Clock::now() + caller_patience;
     }
 }
 
-bool Team::do_one(Context& context, size_t home) {
-    const auto taken = context.dispatch.take(home);
-    if (taken.submodel == Dispatch::none) return false;
-    if (taken.others > 0) call(taken.others);
-    const auto submodel = static_cast<size_t>(taken.submodel);
-    bool wake = false;
+// Runs submodels until there is none to begin. Returns how many it were.
+size_t Team::do_all(Context& context, size_t home, bool insist) {
+    size_t count = 0;
+    auto step = context.dispatch.next(home, insist);
+    for (; step.submodel != Step::none; ++count) {
+        if (step.others > 0) call(step.others);
+        step = do_one(context, static_cast<size_t>(step.submodel), home);
+        if (step.wake_caller) context.seat.wake();
+    }
+    return count;
+}
+
+Step Team::do_one(Context& context, size_t submodel, size_t home) {
     try {
         context.infer(submodel, home);
-        wake = context.dispatch.finish(submodel);
     } catch (const std::exception& error) {
         const auto& it = m_plan.submodels[submodel];
         const Refusal sentence("submodel '" + it.name + "' on " + m_plan.lanes[it.lane].device + ": " +
                                reason_of(error));
-        wake = context.dispatch.fail(submodel, std::make_exception_ptr(sentence));
+        return context.dispatch.failed(submodel, std::make_exception_ptr(sentence));
     }
-    if (wake) context.seat.wake();
-    return true;
+    return context.dispatch.finished(submodel, home);
 }
 
 // Makes sure that so many threads look for work, if there are that many.
@@ -148,8 +161,7 @@ bool Team::help(size_t home) {
     auto* context = find_work();
     if (!context) return false;
     m_looking.fetch_sub(1);
-    uint64_t helped = 0;
-    while (do_one(*context, home)) ++helped;
+    const auto helped = do_all(*context, home);
     m_looking.fetch_add(1);
     m_helped.fetch_add(helped, std::memory_order_relaxed);
     return helped > 0;

@@ -53,7 +53,8 @@ private:
     void put_back(Context& context);
 
     void attend(Context& context);
-    bool do_one(Context& context, size_t home);
+    size_t do_all(Context& context, size_t home, bool insist = false);
+    Step do_one(Context& context, size_t submodel, size_t home);
     Context* find_work() const;
     bool help(size_t home);
     void park();
@@ -63,6 +64,7 @@ private:
     const Plan& m_plan;
     const Compiled& m_compiled;
     const Order m_order;
+    Occupancy m_occupancy;
     std::mutex m_mutex;
     std::vector<std::unique_ptr<Context>> m_contexts;
     std::vector<Context*> m_free;

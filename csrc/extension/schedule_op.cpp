@@ -51,6 +51,10 @@ bool ScheduleOp::visit_attributes(ov::AttributeVisitor& visitor) {
     visitor.on_attribute("output_types", a.output_types);
     visitor.on_attribute("input_shapes", a.input_shapes);
     visitor.on_attribute("output_shapes", a.output_shapes);
+    // OpenVINO's reader drops empty texts, so no file is to have one.
+    for (auto& properties : a.lane_properties) {
+        if (properties.empty()) properties = ";";
+    }
     return true;
 }
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ov_autoplace.cost.target import Target
     from ov_autoplace.cost.target_json import catalogue, load_target, save_target
     from ov_autoplace.decide.placer import place
+    from ov_autoplace.devices.extension import extension_path
     from ov_autoplace.graph.computation_graph import ComputationGraph
     from ov_autoplace.graph.extract import extract
     from ov_autoplace.measure.profiled import profile
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ov_autoplace.placement.fitting import count_subgraphs
     from ov_autoplace.placement.placement import Placement, Schedule
     from ov_autoplace.placement.simulator import simulate
-    from ov_autoplace.devices.extension import extension_path
     from ov_autoplace.plugin.passes import AutoplacePass
     from ov_autoplace.solvers import solve
     from ov_autoplace.training.finetune import finetune

@@ -126,28 +126,27 @@ class _Cutter:
                 if not is_data and self._where[tensor.op] in (_NOWHERE, number):
                     continue
                 if tensor not in values:
-                    parameter, values[tensor] = self._input(tensor, is_data)
+                    parameter, values[tensor] = self._input(tensor, is_data, f"input{len(values)}")
                     source = (-1, self._data_place[tensor]) if is_data else self._made[tensor]
                     parameters[tensor] = parameter, source
                 node.input(port).replace_source_output(values[tensor])
         return parameters
 
-    def _input(self, tensor: Tensor, is_data: bool) -> tuple[ov.Node, ov.Output]:
+    def _input(self, tensor: Tensor, is_data: bool, name: str) -> tuple[ov.Node, ov.Output]:
         """A Parameter for a tensor, and what has the tensor's own type."""
         output = self._ops.output(tensor)
         element = output.get_element_type()
         if not is_data:
-            parameter = opset.parameter(self._shape[tensor], element)
+            parameter = opset.parameter(self._shape[tensor], element, name=name)
             return parameter, parameter.output(0)
-        carried = carried_type(element)
-        parameter = opset.parameter(output.get_partial_shape(), carried)
-        return parameter, _converted(parameter.output(0), element)
+        parameter = opset.parameter(output.get_partial_shape(), carried_type(element), name=name)
+        return parameter, _converted(parameter.output(0), element, f"{name}/converted")
 
     def _closed(self, place: int, number: int, parameters: list[ov.Node]) -> ov.Model:
         """The model of a submodel whose inputs are open, with an output for what is read elsewhere."""
         made = list(self._read_elsewhere[number])
         wanted = [tensor for tensor in self._results if self._where[tensor.op] == number]
-        results = [opset.result(self._ops.output(tensor)) for tensor in made]
+        results = [opset.result(self._ops.output(tensor), name=f"output{i}") for i, tensor in enumerate(made)]
         ports = {tensor: port for port, tensor in enumerate(made)}
         for tensor in wanted:
             output = self._ops.output(tensor)
@@ -155,7 +154,8 @@ class _Cutter:
             port = ports.get(tensor) if carried == output.get_element_type() else None
             if port is None:
                 port = len(results)
-                results.append(opset.result(_converted(output, carried)))
+                name = f"output{port}"
+                results.append(opset.result(_converted(output, carried, f"{name}/converted"), name=name))
             self._result_source[tensor] = place, port
         model = ov.Model(results, parameters, f"{self._name}/{place}")
         model.validate_nodes_and_infer_types()
@@ -167,8 +167,8 @@ class _Cutter:
     def _passed_shape(self, tensor: Tensor, shape: ov.PartialShape) -> ov.PartialShape:
         if shape.rank.is_dynamic:
             raise PlacementError(
-                f"{self._ops.described(tensor)} is passed between submodels, but its rank is not known there; "
-                "keep what decides its shape in one submodel"
+                f"{self._ops.described(tensor)} is passed between submodels, but its rank is not known "
+                "there; keep what decides its shape in one submodel"
             )
         return ov.PartialShape([_may_be_empty(dimension) for dimension in shape])
 
@@ -180,31 +180,30 @@ def _may_be_empty(dimension: ov.Dimension) -> ov.Dimension:
     return ov.Dimension(0, dimension.get_max_length())
 
 
-def _converted(output: ov.Output, element: ov.Type) -> ov.Output:
+def _converted(output: ov.Output, element: ov.Type, name: str) -> ov.Output:
     if output.get_element_type() == element:
         return output
-    return opset.convert(output, element.to_string()).output(0)
+    return opset.convert(output, element.to_string(), name=name).output(0)
 
 
 def _submodels(ops: ModelOps, plan: LanePlan) -> list[int]:
     """The submodel of each op that runs."""
-    known = set(ops.names)
-    unknown = [name for name in plan.submodel_of if name not in known]
+    names = set(ops.names)
+    unknown = [name for name in plan.submodel_of if name not in names]
     if unknown:
         raise PlacementError(
             f"{len(unknown)} ops of the plan are not in the model, the first is {unknown[0]!r}; "
             "was the plan made for another model?"
         )
     runs = [role is Role.RUNS for role in ops.roles]
-    left_out = [name for name, run in zip(ops.names, runs, strict=True) if run and name not in plan.submodel_of]
+    known = plan.submodel_of
+    left_out = [name for name, run in zip(ops.names, runs, strict=True) if run and name not in known]
     if left_out:
         raise PlacementError(
-            f"{len(left_out)} of the {sum(runs)} ops that run have no submodel, the first is {left_out[0]!r}; "
-            "a plan names one for each"
+            f"{len(left_out)} of the {sum(runs)} ops that run have no submodel, the first is "
+            f"{left_out[0]!r}; a plan names one for each"
         )
-    return [
-        plan.submodel_of[name] if run else _NOWHERE for name, run in zip(ops.names, runs, strict=True)
-    ]
+    return [known[name] if run else _NOWHERE for name, run in zip(ops.names, runs, strict=True)]
 
 
 def _in_order(ops: ModelOps, where: list[int], plan: LanePlan) -> list[int]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import openvino as ov
 
-from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace._base.arrays import offsets_of
+from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace.graph.names import unique_names
 
 __all__ = [
@@ -19,9 +19,11 @@ __all__ = [
     "Role",
     "Tensor",
     "carried_type",
+    "is_scheduled",
     "ops_of",
     "reason_not_schedulable",
     "refusal",
+    "schedule_ops",
 ]
 
 SCHEDULE = "Schedule", "autoplace"
@@ -134,6 +136,21 @@ def _role(kind: str, is_stored: bool) -> Role:
     return Role.END if kind in ("Result", "Assign") else Role.RUNS
 
 
+def is_scheduled(model: ov.Model) -> bool:
+    """Whether a model holds submodels for lanes."""
+    return bool(schedule_ops(model))
+
+
+def schedule_ops(model: ov.Model) -> list[ov.Node]:
+    """The ops of a model that hold submodels."""
+    return [op for op in model.get_ops() if _type_of(op) == SCHEDULE]
+
+
+def _type_of(op: ov.Node) -> tuple[str, str]:
+    kind = op.get_type_info()
+    return kind.name, kind.version_id
+
+
 def carried_type(element: ov.Type) -> ov.Type | None:
     """The type in which data of a type cross the op's boundary; ``None`` where they cannot."""
     return _CARRIED.get(element.to_string())
@@ -151,12 +168,12 @@ def reason_not_schedulable(model: ov.Model) -> str | None:
 def refusal(ops: ModelOps) -> str | None:
     """The same for ops that were read already."""
     for node in _with_bodies(ops.nodes):
-        kind = node.get_type_info()
-        if (kind.name, kind.version_id) == SCHEDULE:
+        name, version = kind = _type_of(node)
+        if kind == SCHEDULE:
             return "the model has a schedule already"
-        if not kind.version_id.startswith("opset"):
+        if not version.startswith("opset"):
             return (
-                f"op {node.get_friendly_name()!r} is a {kind.name} of {kind.version_id or 'an extension'}, "
+                f"op {node.get_friendly_name()!r} is a {name} of {version or 'an extension'}, "
                 "whose library the submodels would need and which cannot be known"
             )
     for what, tensors in (("reads", ops.data()), ("makes", ops.results())):

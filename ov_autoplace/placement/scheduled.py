@@ -1,7 +1,7 @@
 """A model with a plan for lanes as a model that any program can run: one op, ``autoplace::Schedule``, in it.
 
-The op holds the submodels as Constants and the plan as attributes; docs/lanes.md lists them. Around it are the
-model's own inputs, outputs and state, so that from outside nothing but the speed differs.
+The op holds the submodels as Constants and the plan as attributes; docs/lanes.md lists them. Around it are
+the model's own inputs, outputs and state, so that from outside nothing but the speed differs.
 """
 
 from __future__ import annotations
@@ -26,22 +26,36 @@ from ov_autoplace.placement.schedulable import (
     SCHEDULE,
     ModelOps,
     Role,
-    Tensor,
     carried_type,
+    is_scheduled,
     ops_of,
     reason_not_schedulable,
     refusal,
+    schedule_ops,
 )
 from ov_autoplace.placement.stored_submodels import store
 
 __all__ = [
+    "SCHEDULE_DEVICE",
+    "SCHEDULE_PROPERTIES",
     "is_scheduled",
+    "lanes_of",
     "plan_of",
     "reason_not_schedulable",
     "schedule_ops",
     "scheduled_model",
-    "with_lanes_of",
+    "with_properties",
 ]
+
+SCHEDULE_DEVICE = "CPU"
+"""The device that the surrounding model is compiled for."""
+
+SCHEDULE_PROPERTIES: Mapping[str, str] = {
+    "INFERENCE_NUM_THREADS": "1",
+    "NUM_STREAMS": "0",
+    "INFERENCE_PRECISION_HINT": "f32",
+}
+"""How: nothing but the op runs in it, and the op boundary carries f32."""
 
 _FORMAT = 1
 # Where the model says which of its former ops is in which submodel.
@@ -79,21 +93,14 @@ def scheduled_model(model: ov.Model, plan: LanePlan) -> ov.Model:
     if parts.submodels:
         _put_in_place(around, parts, plan)
     outer.validate_nodes_and_infer_types()
-    for own, given in ((outer.get_parameters(), model.get_parameters()), (outer.get_results(), model.get_results())):
+    for own, given in (
+        (outer.get_parameters(), model.get_parameters()),
+        (outer.get_results(), model.get_results()),
+    ):
         for op, original in zip(own, given, strict=True):
             op.set_friendly_name(original.get_friendly_name())
     outer.set_rt_info(json.dumps(_as_cut(plan, parts).to_dict(), ensure_ascii=False), _PLAN_KEY)
     return outer
-
-
-def is_scheduled(model: ov.Model) -> bool:
-    """Whether a model holds submodels for lanes."""
-    return bool(schedule_ops(model))
-
-
-def schedule_ops(model: ov.Model) -> list[ov.Node]:
-    """The ops of a model that hold submodels."""
-    return [op for op in model.get_ops() if _is_schedule(op)]
 
 
 def plan_of(model: ov.Model) -> LanePlan | None:
@@ -113,23 +120,31 @@ def plan_of(model: ov.Model) -> LanePlan | None:
     return LanePlan.from_dict(data, "the model's plan for lanes")
 
 
-def with_lanes_of(model: ov.Model, settings: Mapping[str, Mapping[str, str]]) -> None:
-    """Give the lanes of a scheduled model, in place, properties of their devices; what they have stays.
+def with_properties(op: ov.Node, settings: Mapping[str, Mapping[str, str]]) -> ov.Node:
+    """Replace an op that holds submodels by one whose lanes have more properties; what they have stays.
 
     Args:
-        model: A scheduled model.
+        op: The op, whose readers read the new one from then on.
         settings: Properties by device, as text.
+
+    Returns:
+        The new op.
     """
-    for op in schedule_ops(model):
-        attributes = op.get_attributes()
-        lanes = lanes_of(op)
-        merged = [Lane.of(lane.device, {**settings.get(lane.device, {}), **dict(lane.properties)}) for lane in lanes]
-        attributes.update(_lane_attributes(merged))
-        twin = _factory().create(SCHEDULE[0], op.input_values(), attributes)
-        twin.set_friendly_name(op.get_friendly_name())
-        for old, new in zip(op.outputs(), twin.outputs(), strict=True):
-            for reader in old.get_target_inputs():
-                reader.replace_source_output(new)
+    lanes = [
+        Lane.of(lane.device, {**settings.get(lane.device, {}), **dict(lane.properties)})
+        for lane in lanes_of(op)
+    ]
+    twin: ov.Node = _factory().create(
+        SCHEDULE[0], op.input_values(), {**op.get_attributes(), **_lane_attributes(lanes)}
+    )
+    twin.set_friendly_name(op.get_friendly_name())
+    for old, new in zip(op.outputs(), twin.outputs(), strict=True):
+        names = old.get_names()
+        for reader in old.get_target_inputs():
+            reader.replace_source_output(new)
+        old.set_names(set())
+        new.set_names(names)
+    return twin
 
 
 def lanes_of(op: ov.Node) -> list[Lane]:
@@ -144,11 +159,6 @@ def lanes_of(op: ov.Node) -> list[Lane]:
 def _properties(text: str) -> dict[str, str]:
     pairs = (pair.partition("=") for pair in text.split(";") if pair)
     return {unquote(key): unquote(value) for key, _, value in pairs}
-
-
-def _is_schedule(op: ov.Node) -> bool:
-    kind = op.get_type_info()
-    return (kind.name, kind.version_id) == SCHEDULE
 
 
 def _put_in_place(around: ModelOps, parts: CutModel, plan: LanePlan) -> None:
@@ -187,7 +197,7 @@ def _schedule_op(
         "format": _FORMAT,
         "data_inputs": len(data),
         **_lane_attributes(plan.lanes),
-        "submodels": [quote(_described(submodel.ops), safe="") for submodel in parts.submodels],
+        "submodels": [_quoted(_described(submodel.ops)) for submodel in parts.submodels],
         "lane_of": [plan.lane_of[submodel.number] for submodel in parts.submodels],
         "rank": [plan.rank[submodel.number] for submodel in parts.submodels],
         "sources": [
@@ -196,7 +206,7 @@ def _schedule_op(
             for number in (len(submodel.inputs), *(n for source in submodel.inputs for n in source))
         ],
         "results": [number for source in parts.result_sources for number in source],
-        "output_types": [str(carried_type(output.get_element_type()).to_string()) for output in results],
+        "output_types": [_carried_name(output.get_element_type()) for output in results],
         "input_shapes": _flat_shapes(data),
         "output_shapes": _flat_shapes(results),
     }
@@ -208,16 +218,28 @@ def _schedule_op(
 def _lane_attributes(lanes: Iterable[Lane]) -> dict[str, list[str]]:
     lanes = list(lanes)
     return {
-        "lanes": [quote(lane.device, safe="") for lane in lanes],
+        "lanes": [_quoted(lane.device) for lane in lanes],
         "lane_properties": [
+            # An empty text does not survive in a file.
             ";".join(f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in lane.properties)
+            or ";"
             for lane in lanes
         ],
     }
 
 
+def _quoted(text: str) -> str:
+    """Text without what separates values in an attribute."""
+    return quote(text, safe="")
+
+
 def _described(ops: Sequence[str]) -> str:
     return ops[0] if len(ops) == 1 else f"{ops[0]} .. {ops[-1]}"
+
+
+def _carried_name(element: ov.Type) -> str:
+    carried = carried_type(element)
+    return "" if carried is None else str(carried.to_string())
 
 
 def _flat_shapes(outputs: Iterable[ov.Output]) -> list[int]:

@@ -1,8 +1,9 @@
 """Models as bytes in Constants: a text for each, and the weights of all of them, every one once.
 
-OpenVINO writes a model as a text that says where in a file its constants are. Here the texts of all submodels
-speak of one file, in which equal constants are one, so that weights that submodels share are stored once. That
-file is in memory and mapped by OpenVINO as it maps any model's weights: from there no copy is made of them.
+OpenVINO writes a model as a text that says where in a file its constants are. Here the texts of all
+submodels speak of one file, in which equal constants are one, so that weights that submodels share are stored
+once. That file is in memory and mapped by OpenVINO as it maps any model's weights: from there no copy is made
+of them.
 """
 
 from __future__ import annotations
@@ -94,7 +95,11 @@ def _text(model: ov.Model, places: _Places, path: Path) -> bytes:
     with _file("model.bin") as weights:
         ov.serialize(model, path, _path(weights))
         text = path.read_bytes()
+        if not text.rstrip().endswith(b"</net>"):
+            raise OSError(f"what was written to {path} does not read back; is the disk full?")
         if not os.fstat(weights).st_size:
+            if any(int(size) for *_, size in _PLACE.findall(text)):
+                raise OSError("weights are missing")
             return text
         with ExitStack() as opened:
             mapped = opened.enter_context(mmap.mmap(weights, 0, prot=mmap.PROT_READ))
@@ -102,6 +107,8 @@ def _text(model: ov.Model, places: _Places, path: Path) -> bytes:
 
             def moved(found: re.Match[bytes]) -> bytes:
                 start, size = int(found[2]), int(found[4])
+                if start + size > len(content):
+                    raise OSError("weights are missing")
                 with content[start : start + size] as part:
                     place = places.of(part)
                 return b'%s%d%s%d"' % (found[1], place, found[3], size)

@@ -6,15 +6,13 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import openvino as ov
 
-from ov_autoplace._base.locks import locked
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties, property_text, single_device_config
@@ -26,6 +24,7 @@ from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plugin.blob_lock import cache_lock, writing_blobs
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision, cache_folder
 
 __all__ = ["compile_placed"]
@@ -34,8 +33,6 @@ _log = logging.getLogger("ov_autoplace")
 
 # The name under which the Core knows the HETERO plugin a second time; see `device.py`.
 _NATIVE_NAME = "AUTOPLACE"
-# In ``CACHE_DIR``: the lock of whoever compiles there, and how long to wait for it and for a decision.
-_BLOB_LOCK, _PATIENCE = "autoplace.lock", 300.0
 _CHECKED = {True: "it holds", False: "it does not hold", None: "the machine is still busy"}
 _PRECISION = ("INFERENCE_PRECISION_HINT", "EXECUTION_MODE_HINT")
 
@@ -96,7 +93,7 @@ def compile_placed(
         # What is compiled here has its shapes folded, so it takes the decision as it was made.
         placement = _found(machine, model, search)
         return _compile_for(machine, model, placement.decided(), compile_native, placement.width)
-    with _lock(cache.lock):
+    with cache_lock(cache.lock):
         # Who waited for another process to decide finds its decision here.
         stored = _stored(cache, machine, model, confirm)
         if stored is not None:
@@ -160,7 +157,7 @@ def _compile_for(
         return _compile_on(machine, model, device, compile_native)
     if cache_folder(core, config):
         _tell_blobs_apart(core, model, used, config)
-    with _writing_blobs(core, hetero_config(core, used, config)) as native:
+    with writing_blobs(core, hetero_config(core, used, config)) as native:
         return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", native)
 
 
@@ -188,7 +185,7 @@ def _compile_on(
     """Compile for one device, on as many threads as OpenVINO takes or as a width says."""
     config = single_device_config(device, machine.options.properties)
     threads = _thread_properties(machine, model, device, width)
-    with _writing_blobs(machine.core, config) as native:
+    with writing_blobs(machine.core, config) as native:
         return compile_native(model, device, {**native, **threads})
 
 
@@ -204,31 +201,6 @@ def _thread_properties(machine: Machine, model: ov.Model, device: str, width: Wi
     if width.threads == 1 and not width.in_caller and can_fail(model):
         width = replace(width, in_caller=True)
     return width.properties
-
-
-@contextmanager
-def _writing_blobs(core: ov.Core, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Lets one process at a time compile with a ``CACHE_DIR``; yields the configuration to compile with.
-
-    Processes of OpenVINO 2026.4.1 that write and read the same blob at once can die of it.
-    """
-    folder = cache_folder(core, config)
-    if not folder:
-        yield config
-        return
-    with _lock(Path(folder) / _BLOB_LOCK) as is_locked:
-        if not is_locked:
-            _log.debug("compiled without the cache in %s, because other processes are using it", folder)
-        yield config if is_locked else {**config, "CACHE_DIR": ""}
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[bool]:
-    """A lock in ``CACHE_DIR``, which is made where it is missing; yields whether it was got in time."""
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(path, _PATIENCE) as is_locked:
-        yield is_locked
 
 
 def _tell_blobs_apart(

@@ -92,16 +92,20 @@ def _compile_model(
         return original(self, model, device_name, config, weights=weights)
     from ov_autoplace.decide.machine import Machine
     from ov_autoplace.devices.names import resolve_devices
+    from ov_autoplace.placement.schedulable import is_scheduled
     from ov_autoplace.plugin.compilation import compile_placed
 
     own, properties = split_config(config)
     options = PlacerOptions.from_arguments({**_state(self), **own, "properties": properties})
-    compiled: ov.CompiledModel = compile_placed(
-        Machine(self, resolve_devices(self, devices), options),
-        _own_model(self, model, weights),
-        functools.partial(original, self),
-        explicit=bool(devices),
-    )
+    machine = Machine(self, resolve_devices(self, devices), options)
+    own_model, native = _own_model(self, model, weights), functools.partial(original, self)
+    compiled: ov.CompiledModel
+    if is_scheduled(own_model):
+        from ov_autoplace.plugin.scheduled import compile_scheduled
+
+        compiled = compile_scheduled(self, own_model, properties, native)
+    else:
+        compiled = compile_placed(machine, own_model, native, explicit=bool(devices))
     # OpenVINO 2026.4.1 crashes when a model compiled for HETERO is exported after its Core is gone.
     compiled._autoplace_core = self
     if weights is not None:
@@ -153,6 +157,12 @@ def _import_model(
     if b"<hetero " in _head(model_stream):
         imported = original(self, model_stream, f"{DEVICE_NAME}:{','.join(resolved)}", properties)
         imported._autoplace_core = self  # see _compile_model
+        return imported
+    from ov_autoplace.plugin.scheduled import import_scheduled
+
+    imported = import_scheduled(self, model_stream, properties, functools.partial(original, self))
+    if imported is not None:
+        imported._autoplace_core = self
         return imported
     # A model that AUTOPLACE put on one device was exported by that device's own plugin.
     from ov_autoplace.devices.names import single_device_config

@@ -62,12 +62,12 @@ _OTHER = 2.0
 _TWO_BRANCHES = "two branches"
 NETWORKS: Mapping[str, Callable[[], ov.Model]] = {
     _TWO_BRANCHES: partial(branching.two_towers, layers=16, width=128, batch=2048),
-    "two_tower": partial(zoo.build, "two_tower", "full"),
-    "inception_v3": partial(zoo.build, "inception_v3", "full"),
+    "two_tower": partial(zoo.build, "two_tower"),
     "siamese": partial(branching.build, "siamese/105"),
     "dual encoder": partial(branching.build, "dual encoder/base"),
     "audio and video": partial(branching.build, "audio and video/small"),
     "two streams": partial(branching.build, "two streams/96"),
+    "stereo": partial(branching.build, "stereo/128"),
 }
 
 

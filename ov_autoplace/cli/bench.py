@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ov_autoplace._base.arrays import FloatArray
+    from ov_autoplace.decide.machine import Machine
     from ov_autoplace.devices.widths import Width
     from ov_autoplace.measure.isolation.interface import Executable
     from ov_autoplace.measure.measured_run import MeasuredRun
@@ -73,6 +74,7 @@ def bench(
     ) as session:
         recipes = _recipes(session, names, widths, placement, fitted.device_of)
         rows = _measure(session, recipes, placement, seconds)
+        _mark_emulated(rows, machine, widths, placement)
         profiled = _profiled(session, placement, fitted.device_of) if report or trace else None
     decision = decision_of(placement)
     if as_json:
@@ -203,6 +205,24 @@ def _measure(
                 by_name[name]["note"] = entry.dropped
                 by_name[name] |= _latency(entry.samples, prefix)
     return rows
+
+
+def _mark_emulated(
+    rows: list[dict[str, Any]],
+    machine: Machine,
+    widths: Mapping[str, tuple[str, Width]],
+    placement: Placement,
+) -> None:
+    """Say of rows that may run on a device whose times are made up that they are emulated."""
+    from ov_autoplace.devices.names import is_emulated
+
+    emulated = {device for device in machine.devices if is_emulated(machine.core, device)}
+    for row in rows:
+        device, _ = widths.get(row["name"], (row["name"], None))
+        here = {device} if device in machine.devices else set(machine.devices)
+        here = set(placement.to_dict().values()) if device == "AUTOPLACE" else here
+        if here & emulated:
+            row["note"] = "; ".join(filter(None, (row["note"], "emulated")))
 
 
 def _latency(samples: FloatArray, prefix: str) -> dict[str, Any]:

@@ -229,7 +229,9 @@ def _table(
         else:
             calibrated.append(_dispatched(column, crossing))
     seconds = _group_seconds(coarse, supported, calibrated)
-    table = assemble_table(coarse, devices, seconds, transfers, counted.capacity, "profiled")
+    table = assemble_table(
+        coarse, devices, seconds, transfers, counted.capacity, "profiled" + counted.emulation
+    )
     # These groups may seem to need less at once than those by which devices were found to be too small.
     whole = held_bytes(table, np.zeros(len(table), dtype=np.int32))[0] * _LESS
     capacity = np.where(np.isinf(counted.capacity), np.inf, np.minimum(counted.capacity, whole))

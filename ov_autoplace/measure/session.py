@@ -16,7 +16,7 @@ import openvino as ov
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.cost.target import Target
 from ov_autoplace.devices.extension import extension_path
-from ov_autoplace.devices.names import core_with_extra_devices, device_properties
+from ov_autoplace.devices.names import core_with_extra_devices, device_properties, emulation
 from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
@@ -82,6 +82,7 @@ class ProfilingSession:
         core = core or core_with_extra_devices()
         self.devices = tuple(devices)
         self._settings = measured_settings(core, devices, properties)
+        self.emulation = emulation(core, self.devices)
         self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
         self.model, _ = with_static_shapes(model, shapes)
         normalize(self.model)  # what static shapes alone make known is folded
@@ -227,9 +228,7 @@ class ProfilingSession:
 
     def _compile_schedule(self, plan: LanePlan, counting: Mapping[str, str]) -> tuple[Executable, ov.Model]:
         lanes = tuple(
-            Lane.of(
-                lane.device, {**self._settings.get(lane.device, {}), **dict(lane.properties), **counting}
-            )
+            Lane.of(lane.device, {**self._settings.get(lane.device, {}), **dict(lane.properties), **counting})
             for lane in plan.lanes
         )
         folder = self._ir.parent / f"schedule{len(list(self._ir.parent.iterdir()))}"

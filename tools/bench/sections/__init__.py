@@ -55,6 +55,7 @@ SECTIONS = {
     "lanes": Section("lanes"),
     "overlap": Section("overlap"),
     "solvers": Section("solvers"),
+    "paced": Section("paced", needs_gpu=True),
     "policy": Section("policy"),
     "inference": Section("inference"),
     "estimates": Section("estimates"),

@@ -153,9 +153,12 @@ class Schedule:
     """What a placement costs on a cost table: S subgraphs (on lanes: submodels), and when they run.
 
     Attributes:
-        latency_seconds: Time of one inference.
+        latency_seconds: Time of one inference that has the devices for itself.
+        seconds_per_request: What the objective makes short: the latency, or under ``rate``, where many requests
+            are in flight, the time in which the busiest device does its part of one.
         subgraphs: Number of subgraphs that HETERO would compile, or of submodels, S.
-        device_seconds: Busy time of each device or lane, in order of the table's devices.
+        device_seconds: Busy time of each device or lane, in order of the table's devices; under ``rate`` with
+            the transfers that it receives.
         memory_bytes: The most bytes that each device or lane holds at once: weights, and results that live
             together.
         transfer_seconds: Time spent in transfers, whoever else works meanwhile.
@@ -169,6 +172,7 @@ class Schedule:
     """
 
     latency_seconds: float
+    seconds_per_request: float
     subgraphs: int
     device_seconds: tuple[float, ...]
     memory_bytes: tuple[float, ...]
@@ -177,3 +181,8 @@ class Schedule:
     lane_of: IntArray
     start_seconds: FloatArray
     finish_seconds: FloatArray
+
+    @property
+    def rate_per_second(self) -> float:
+        """Requests per second: one after the other, or under ``rate`` as many as keep the busiest device busy."""
+        return 1.0 / self.seconds_per_request if self.seconds_per_request > 0 else float("inf")

@@ -53,6 +53,7 @@ SECTIONS = {
     "compilation": Section("compilation"),
     "simulation": Section("simulation"),
     "lanes": Section("lanes"),
+    "mixtures": Section("mixtures"),
     "solvers": Section("solvers"),
     "policy": Section("policy"),
     "inference": Section("inference"),

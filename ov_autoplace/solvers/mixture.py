@@ -25,7 +25,7 @@ program with a binary per known placement chooses among these.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import log
 
@@ -45,6 +45,7 @@ from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.mincut import cut_proposals
+from ov_autoplace.solvers.pipelines import pipelines
 from ov_autoplace.solvers.pooling import copies_of
 from ov_autoplace.solvers.solver import SolverOptions
 
@@ -54,6 +55,7 @@ _MOST_CUTS = 80
 _LARGE, _MOST_CUTS_OF_LARGE = 10_000, 8
 _ENUMERATED_PLACEMENTS = 512  # so few are all tried
 _POLISHES = 12  # local searches on the true objective, where cuts bring nothing new
+_WHOLE_STARTS, _LARGE_GRAPH = 4, 1_000  # local searches, and groups beyond which there is one of them
 _SAME = 1e-7
 # Of three and more devices: the program that bounds the cheapest placement.
 _PROGRAM_UNITS, _PROGRAM_NODES, _PROGRAM_SECONDS = 400, 20, 10.0
@@ -153,9 +155,21 @@ def searched_columns(problem: Problem, options: SolverOptions) -> Columns:
         prices, are_solved = columns.prices, True
     _check_any(columns)
     columns.solve()
+    if not columns.is_proven(_SAME):
+        # A placement that all requests share is a mixture too, and one that is far from every minimum cut may be best.
+        wholes = sorted([*columns.assignments, *pipelines(units)], key=_scores(problem))[:_WHOLE_STARTS]
+        for start in wholes if len(problem.table) <= _LARGE_GRAPH else wholes[:1]:
+            columns.add(start)
+            columns.add(improve(problem.evaluator, start, options, enough=1.0 / columns.bound))
+        columns.solve()
     if len(units.usable_devices) > 2 and not columns.is_proven(_SAME) and not options.expired:
         _prove_by_program(problem, columns)
     return columns
+
+
+def _scores(problem: Problem) -> Callable[[IntArray], float]:
+    """Seconds per request of an assignment that all requests share."""
+    return lambda device: float(problem.evaluator.latencies([device])[0])
 
 
 def _all_columns(problem: Problem, columns: Columns) -> Columns:

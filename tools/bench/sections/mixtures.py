@@ -18,7 +18,7 @@ import numpy as np
 from harness.result import Case, Result, Table, bar
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.simulator import simulate
-from ov_autoplace.solvers import solve, solve_mixture
+from ov_autoplace.solvers import Problem, solve, solve_mixture
 from problems.tables import MACHINES, SPLITS, Instance, networks, on_catalogue, on_random_machines
 
 __all__ = ["run"]
@@ -119,10 +119,10 @@ def _compared(name: str, table: CostTable, seed: int) -> _Found:
     start = time.perf_counter()
     mixture = solve_mixture(table, seed=seed)
     seconds = time.perf_counter() - start
+    problem = Problem.of(table, objective="rate")
     singles = [
-        simulate(table, np.full(len(table), d, dtype=np.int32), "rate").rate_per_second
-        for d in range(table.num_devices)
-        if np.isfinite(table.op_seconds[:, d]).all()
+        simulate(table, problem.units.to_groups(device), "rate").rate_per_second
+        for device in problem.evaluator.singles().values()
     ]
     whole = solve(table, objective="rate", seed=seed)
     assert whole.latency_seconds is not None

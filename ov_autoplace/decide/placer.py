@@ -38,6 +38,7 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
+from ov_autoplace.decide.rate import place_for_rate
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import Verdict, out_of_time, predicted, proven
 from ov_autoplace.decide.widths import estimated, raced
@@ -137,7 +138,8 @@ def place(
         resolved = resolve_devices(core, devices)
     if not resolved:
         raise OptionError("OpenVINO finds no device on this machine; install the driver of one")
-    return Placer(Machine(core, resolved, settings)).place(model)
+    machine = Machine(core, resolved, settings)
+    return place_for_rate(machine, model) if machine.wants_rate else Placer(machine).place(model)
 
 
 class Placer:

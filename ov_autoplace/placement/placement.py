@@ -19,6 +19,7 @@ from ov_autoplace.errors import PlacementError
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
     from ov_autoplace.placement.decision import Decision
+    from ov_autoplace.placement.rate_plan import RatePlan
 
 __all__ = ["Placement", "Schedule"]
 
@@ -42,6 +43,7 @@ class Placement:
             :meth:`to_dict` and :meth:`save` speak of the model as it was given.
         width: On how many threads of a CPU it runs, where that is its one device; ``None`` = as OpenVINO
             does by itself.
+        rate: How it is compiled for many requests in flight, where a rate was asked for.
     """
 
     devices: tuple[str, ...]
@@ -54,6 +56,7 @@ class Placement:
     decision: Decision | None = field(default=None, repr=False)
     given: Mapping[str, str] | None = field(default=None, repr=False)
     width: Width | None = None
+    rate: RatePlan | None = None
 
     def to_dict(self) -> dict[str, str]:
         """Device of every op by friendly name."""

@@ -25,11 +25,6 @@ class RateMember:
     properties: Mapping[str, str] = field(default_factory=dict)
     device_of: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal for members that are copies of one another."""
-        return self.device, tuple(sorted(self.properties.items())), tuple(sorted(self.device_of.items()))
-
 
 @dataclass(frozen=True)
 class RatePlan:
@@ -42,17 +37,19 @@ class RatePlan:
             out requests in turns. A model runs one synchronous inference per stream, and only a model of its own
             runs it in the thread that calls.
         requests: How many requests should be in flight, ``OPTIMAL_NUMBER_OF_INFER_REQUESTS``.
+        turns: Whose turn it is, as indices into ``dealt``, over and over; empty = each of them once.
     """
 
     name: str
     base: RateMember
     dealt: tuple[RateMember, ...] = ()
     requests: int = 1
+    turns: tuple[int, ...] = ()
 
     @property
-    def members(self) -> tuple[RateMember, ...]:
-        """What the requests of synchronous callers belong to."""
-        return self.dealt or (self.base,)
+    def order(self) -> tuple[int, ...]:
+        """Indices into ``dealt`` of the first requests, after which they are repeated."""
+        return self.turns or tuple(range(len(self.dealt)))
 
     def to_json(self) -> dict[str, Any]:
         """For files."""
@@ -61,6 +58,7 @@ class RatePlan:
             "requests": self.requests,
             "base": _member_to_json(self.base),
             "dealt": [_member_to_json(member) for member in self.dealt],
+            "turns": list(self.turns),
         }
 
     @classmethod
@@ -70,14 +68,17 @@ class RatePlan:
         Raises:
             PlacementError: It is nothing of the kind.
         """
-        if not isinstance(data, dict) or set(data) != {"name", "requests", "base", "dealt"}:
-            raise PlacementError("a plan for a rate has a name, requests, a base and what is dealt")
-        name, requests, dealt = data["name"], data["requests"], data["dealt"]
+        if not isinstance(data, dict) or set(data) != {"name", "requests", "base", "dealt", "turns"}:
+            raise PlacementError("a plan for a rate has a name, requests, a base, what is dealt and turns")
+        name, requests, dealt, turns = data["name"], data["requests"], data["dealt"], data["turns"]
         if not isinstance(name, str) or type(requests) is not int or not 1 <= requests <= 1_000_000:
             raise PlacementError(f"a plan for a rate has a name and 1 request or more, not {name!r}, {requests!r}")
         if not isinstance(dealt, list):
             raise PlacementError(f"a plan for a rate deals from a list of models, not {dealt!r}")
-        return cls(name, _member_of(data["base"]), tuple(_member_of(member) for member in dealt), requests)
+        if not isinstance(turns, list) or not all(type(t) is int and 0 <= t < len(dealt) for t in turns):
+            raise PlacementError(f"the turns of a plan are numbers below {len(dealt)}, not {turns!r}")
+        members = tuple(_member_of(member) for member in dealt)
+        return cls(name, _member_of(data["base"]), members, requests, tuple(turns))
 
 
 def _member_to_json(member: RateMember) -> dict[str, Any]:

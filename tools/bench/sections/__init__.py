@@ -54,6 +54,7 @@ SECTIONS = {
     "simulation": Section("simulation"),
     "lanes": Section("lanes"),
     "mixtures": Section("mixtures"),
+    "rate": Section("rate"),
     "solvers": Section("solvers"),
     "policy": Section("policy"),
     "inference": Section("inference"),

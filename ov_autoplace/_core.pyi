@@ -98,7 +98,7 @@ class Simulator:
         corun_factor: float = 1.0,
     ) -> None:
         """
-        The arrays of a ``CostTable`` and of its ``Wiring``. With ``rate``, a placement's seconds are those that its busiest device works for one request.
+        The arrays of a ``CostTable`` and of its ``Wiring``. With ``rate``, a placement's seconds are those of its busiest device.
 
         Raises:
             ValueError: The arrays do not fit together, or nodes are not in topological order.

@@ -78,8 +78,8 @@ void init_schedule(nb::module_& m) {
         "tensor_offsets"_a, "tensor_consumers"_a, "bond_first"_a, "bond_second"_a, "links"_a,
         "transfer_latency"_a, "transfer_seconds_per_byte"_a, "launch_seconds"_a, "mix_seconds"_a = 0.0,
         "rate"_a = false, "corun_factor"_a = 1.0,
-        "The arrays of a ``CostTable`` and of its ``Wiring``. With ``rate``, a placement's seconds are those that "
-        "its busiest device works for one request.\n\n"
+        "The arrays of a ``CostTable`` and of its ``Wiring``. With ``rate``, a placement's seconds are those "
+        "of its busiest device.\n\n"
         "Raises:\n"
         "    ValueError: The arrays do not fit together, or nodes are not in topological order.");
     add_simulation<Simulator>(simulator);

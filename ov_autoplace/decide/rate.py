@@ -1,15 +1,18 @@
-"""Deciding for many requests a second, which ``PERFORMANCE_HINT=THROUGHPUT`` and ``CUMULATIVE_THROUGHPUT`` ask for.
+"""Deciding for many requests a second, as the hints THROUGHPUT and CUMULATIVE_THROUGHPUT ask for.
 
 1. What OpenVINO offers is compiled: each device under its own hint, and all of them side by side.
 2. A model that takes long gains nothing by how it is called, so on one device its hint is the answer.
-3. On several devices the model is profiled, and its costs tell the best pipeline and the best mixture of placements.
-4. These, copies of a narrow model and single ones in the calling thread are run against what OpenVINO offers, in turns,
+3. On several devices the model is profiled, and its costs tell the best pipeline and the best mixture of
+placements. 4. These, copies of a narrow model and single ones in the calling thread are run against what
+OpenVINO offers, in turns,
    with waiting callers and with asynchronous requests (:mod:`~ov_autoplace.decide.rate_race`).
-5. Who is better in the mean and not worse in either way has to win once more, compiled anew; else OpenVINO's best is
+5. Who is better in the mean and not worse in either way has to win once more, compiled anew; else OpenVINO's
+best is
    the answer.
 
-Placements run on HETERO here, several requests of which overlap over the devices. Lanes inside a request are the
-executor's; a compiled model of it would be one more :class:`~ov_autoplace.placement.rate_plan.RateMember`.
+Placements run on HETERO here, several requests of which overlap over the devices. Lanes inside a request are
+the executor's; a compiled model of it would be one more
+:class:`~ov_autoplace.placement.rate_plan.RateMember`.
 """
 
 from __future__ import annotations
@@ -27,8 +30,24 @@ from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.costs import CostSource, Measured
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.decide.rate_candidates import Entrant, copies, hinted, mixed, other_bases, without_hint
-from ov_autoplace.decide.rate_race import Pair, best_hint, chosen, confirmed, measure
+from ov_autoplace.decide.rate_candidates import (
+    Entrant,
+    able_devices,
+    copies,
+    hinted,
+    mixed,
+    other_bases,
+    without_hint,
+)
+from ov_autoplace.decide.rate_race import (
+    Pair,
+    best_hint,
+    chosen,
+    compile_entrant,
+    confirmed,
+    measure,
+    rows_of,
+)
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import ESTIMATE_MARGIN
 from ov_autoplace.decide.widths import is_worth_measuring
@@ -66,7 +85,8 @@ def place_for_rate(machine: Machine, model: ov.Model) -> Placement:
         model: Any model.
 
     Returns:
-        A placement with :attr:`~ov_autoplace.placement.placement.Placement.rate`; its ops are where the base has them.
+        A placement with :attr:`~ov_autoplace.placement.placement.Placement.rate`; its ops are where the base
+        has them.
 
     Raises:
         AutoplaceError: One of its kinds, when the request or the model cannot be met.
@@ -91,12 +111,14 @@ class _Decider:
             prepared = prepare(model, options.shapes)
         if options.mode == "ZERO_SHOT":
             return self._estimated(prepared)
+        if options.time_budget_ms == 0 and len(machine.devices) > 1:
+            return self._estimated(prepared)
         with machine.open(prepared) as session:
-            devices = self._able(session)
+            devices = able_devices(machine, session)
             self._enter(session, hinted(devices))
             settled = self._settled(prepared, devices)
             if settled is not None:
-                reason = f"{settled.base.name}: how it is called makes no difference for a model that takes so long"
+                reason = f"{settled.base.name}: the model takes too long to gain by how it is called"
                 return self._answer(prepared, settled, reason)
             if len(machine.devices) > 1:
                 self._enter(session, self._profiled(session))
@@ -104,12 +126,6 @@ class _Decider:
                 self._enter(session, other_bases(machine, devices, prepared))
                 self._enter(session, copies(machine, devices, prepared, self._room(session, devices)))
             return self._raced(session, prepared)
-
-    def _able(self, session: ProfilingSession) -> list[str]:
-        """The devices that may run and hold the whole model, pins included."""
-        pinned = set(self._options.pins.values())
-        room = session.room
-        return [d for d in session.devices if room.supports_all(d) and room.holds_all(d) and pinned <= {d}]
 
     def _enter(self, session: ProfilingSession, entrants: Sequence[Entrant]) -> None:
         """Compile entrants; those that cannot be are marked, and those that the time is too short for."""
@@ -120,25 +136,13 @@ class _Decider:
                 entrant.dropped = "the time budget ended before it could be compiled"
                 continue
             try:
-                self._compile(session, entrant)
+                compile_entrant(session, entrant)
             except ProfilingError as cause:
                 entrant.dropped = f"cannot be run: {cause}"
         taken = time.perf_counter() - start
         if self._options.time_budget_ms is None:
             self._budget.seconds += taken  # a budget that nobody gave grows with what compiling takes
         self._seconds["compile"] = self._seconds.get("compile", 0.0) + taken
-
-    @staticmethod
-    def _compile(session: ProfilingSession, entrant: Entrant) -> None:
-        made = []
-        for member in entrant.members:
-            made.append(session.compile_with(member.device, member.properties, member.device_of or None))
-        entrant.executables = tuple(made)
-        if entrant.is_base:
-            devices = len(set(entrant.members[0].device_of.values()))
-            entrant.requests = max(made[0].optimal_requests, devices)
-        else:
-            entrant.requests = max(len(entrant.turns), sum(e.optimal_requests for e in made))
 
     def _settled(self, prepared: PreparedModel, devices: Sequence[str]) -> Pair | None:
         """The hint of the only device, where nothing else is worth measuring."""
@@ -229,8 +233,10 @@ class _Decider:
         winner, reference = chosen(self._entrants), best_hint(self._entrants)
         if winner is None:
             raise ProfilingError("the model cannot be run for a rate of requests: nobody could be measured")
-        rows = self._rows()
-        reason = f"{winner.base.name} has the highest rate of what OpenVINO offers, and nothing else was better"
+        rows = rows_of(self._entrants)
+        reason = (
+            f"{winner.base.name} has the highest rate of what OpenVINO offers, and nothing else was better"
+        )
         if reference is None:
             reason = f"{_name(winner)} has the highest rate; no device can run the model under its own hint"
         elif winner.base is not reference.base or not winner.is_one:
@@ -248,28 +254,22 @@ class _Decider:
                 if entrant not in again:
                     entrant.executables = ()
             for entrant in again:
-                self._compile(session, entrant)
+                compile_entrant(session, entrant)
         except ProfilingError as cause:
             return reference, f"{own}: {name} was faster once, but could not be compiled again: {cause}"
         wins, waiting, queued = confirmed(session, winner, reference, self._budget, self._options.seed + 1)
-        shown = f"{1 / waiting.median:.2f} times its rate with waiting callers, {1 / queued.median:.2f} asynchronously"
+        shown = (
+            f"{1 / waiting.median:.2f} times its rate with waiting callers, "
+            f"{1 / queued.median:.2f} asynchronously"
+        )
         if wins:
             return winner, f"{name} was measured faster than {own}: {shown}"
         return reference, f"{own}: {name} was faster once, but not again ({shown})"
 
-    def _rows(self) -> tuple[RateRow, ...]:
-        def rate(samples: np.ndarray) -> float | None:
-            return 1 / float(np.median(samples)) if len(samples) else None
-
-        return tuple(
-            RateRow(e.name, e.requests, e.predicted, rate(e.synchronous), rate(e.asynchronous), e.dropped)
-            for e in self._entrants
-        )
-
     def _estimated(self, prepared: PreparedModel) -> Placement:
-        """Without running anything: all devices side by side where that promises more, else the best device."""
+        """Without running anything: all devices side by side if that promises more, else the best one."""
         table = self._costs.estimate(prepared)
-        _, _ = self._solved(table)
+        self._solved(table)
         if not self._singles:
             raise PlacementError("no single device can run the whole model; use the mode PROFILE for a rate")
         devices = sorted(self._singles, key=lambda d: -self._singles[d])
@@ -279,7 +279,9 @@ class _Decider:
         alone = next(e for e in self._entrants if e.members[0].device == devices[0])
         if (best.predicted or 0.0) < (1 + ESTIMATE_MARGIN) * (alone.predicted or 0.0):
             best = alone
-        reason = f"{best.name} is predicted to have the highest rate of what OpenVINO offers; nothing was measured"
+        reason = (
+            f"{best.name} is predicted to have the highest rate of what OpenVINO offers; nothing was measured"
+        )
         return self._answer(prepared, Pair(best, best), reason)
 
     def _answer(
@@ -296,7 +298,7 @@ class _Decider:
             mode=self._options.mode,
             candidates=(Candidate(name, None, 1),),
             seconds=dict(self._seconds),
-            rates=rows or self._rows(),
+            rates=rows or rows_of(self._entrants),
             rate_bound=self._bound,
         )
         _log.info("%s", decision)
@@ -315,4 +317,3 @@ class _Decider:
 
 def _name(pair: Pair) -> str:
     return pair.base.name if pair.is_one else f"{pair.dealt.name}, queue on {pair.base.name}"
-

@@ -1,30 +1,32 @@
-"""Who may run many requests: each device under its own hint, all of them side by side, copies, pipelines, mixtures.
+"""Who may run many requests: devices under their own hint, all side by side, copies, pipelines, mixtures.
 
-Measured on OpenVINO 2026.4.1 (docs/rate.md): a synchronous inference of a CPU model with several streams is handed to
-the thread of a stream, and one in the calling thread holds the model's only graph, so that callers of one model wait
-for a thread or for each other. N models of one thread, one per caller, do neither. Below some hundred microseconds a
-single model in the calling thread is also the fastest to be called asynchronously, because no thread is woken.
+Measured on OpenVINO 2026.4.1 (docs/rate.md): a synchronous inference of a CPU model with several streams is
+handed to the thread of a stream, and one in the calling thread holds the model's only graph, so that callers
+of one model wait for a thread or for each other. N models of one thread, one per caller, do neither. Below
+some hundred microseconds a single model in the calling thread is also the fastest to be called
+asynchronously, because no thread is woken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.names import single_device_config
-from ov_autoplace.devices.widths import Cores, Width, chooses_threads
+from ov_autoplace.devices.widths import Cores, Width, chooses_threads, is_cpu
 from ov_autoplace.graph.failing import can_fail
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.isolation.interface import Executable
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.rate_plan import RateMember
 
-__all__ = ["HINT", "Entrant", "copies", "hinted", "mixed", "other_bases", "without_hint"]
+__all__ = ["HINT", "Entrant", "able_devices", "copies", "hinted", "mixed", "other_bases", "without_hint"]
 
 HINT = "PERFORMANCE_HINT"
 _TURNS = 8  # of a mixture's requests: fractions are rounded to so many parts
@@ -68,10 +70,15 @@ class Entrant:
 
 def without_hint(machine: Machine) -> Machine:
     """The same request, with no hint in the properties of the devices: every entrant brings its own."""
-    from dataclasses import replace
-
     properties = {key: value for key, value in machine.options.properties.items() if key != HINT}
     return replace(machine, options=replace(machine.options, properties=properties))
+
+
+def able_devices(machine: Machine, session: ProfilingSession) -> list[str]:
+    """The devices that may run and hold the whole model, pins included."""
+    pinned = set(machine.options.pins.values())
+    room = session.room
+    return [d for d in session.devices if room.supports_all(d) and room.holds_all(d) and pinned <= {d}]
 
 
 def hinted(devices: Sequence[str]) -> list[Entrant]:
@@ -80,7 +87,9 @@ def hinted(devices: Sequence[str]) -> list[Entrant]:
     Args:
         devices: Those that can run and hold the whole model.
     """
-    found = [Entrant(f"{d} THROUGHPUT", (RateMember(d, {HINT: "THROUGHPUT"}),), is_hint=True) for d in devices]
+    found = [
+        Entrant(f"{d} THROUGHPUT", (RateMember(d, {HINT: "THROUGHPUT"}),), is_hint=True) for d in devices
+    ]
     if len(devices) > 1:
         # AUTO would run on the CPU until the others are compiled.
         settings = {HINT: "CUMULATIVE_THROUGHPUT", "ENABLE_STARTUP_FALLBACK": "NO"}
@@ -107,7 +116,9 @@ def other_bases(machine: Machine, devices: Sequence[str], prepared: PreparedMode
     return found
 
 
-def copies(machine: Machine, devices: Sequence[str], prepared: PreparedModel, room: Mapping[str, float]) -> list[Entrant]:
+def copies(
+    machine: Machine, devices: Sequence[str], prepared: PreparedModel, room: Mapping[str, float]
+) -> list[Entrant]:
     """N models of a part of a CPU's threads each, which together have all of them.
 
     Args:
@@ -133,8 +144,10 @@ def copies(machine: Machine, devices: Sequence[str], prepared: PreparedModel, ro
     return found
 
 
-def mixed(mixture: Mixture | None, whole: Placement | None, properties: Mapping[str, Mapping[str, str]]) -> list[Entrant]:
-    """The best pipeline and the best mixture of placements, as far as they are more than devices side by side.
+def mixed(
+    mixture: Mixture | None, whole: Placement | None, properties: Mapping[str, Mapping[str, str]]
+) -> list[Entrant]:
+    """The best pipeline and the best mixture of placements, where they are more than one device.
 
     Args:
         mixture: Of placements on the devices, by a cost table.
@@ -153,7 +166,7 @@ def mixed(mixture: Mixture | None, whole: Placement | None, properties: Mapping[
         order = np.argsort(np.concatenate([(np.arange(c) + 0.5) / c for c in counts]), kind="stable")
         found.append(
             Entrant(
-                "mixture of " + ", ".join(_title(member) for member in members),
+                "mixture of " + ", ".join(member.device for member in members),
                 members,
                 tuple(turns[order].tolist()),
                 predicted=mixture.rate_per_second,
@@ -164,8 +177,8 @@ def mixed(mixture: Mixture | None, whole: Placement | None, properties: Mapping[
 
 
 def member_of(placement: Placement, properties: Mapping[str, Mapping[str, str]]) -> RateMember:
-    """A placement, compiled for many requests: HETERO must not give its submodels one queue for all of them."""
-    used = list(dict.fromkeys(placement.devices[d] for d in sorted(set(placement.assignment.tolist()))))
+    """A placement, compiled so that HETERO gives its submodels no queue that all of them share."""
+    used = [placement.devices[d] for d in sorted(set(placement.assignment.tolist()))]
     if len(used) == 1:
         return RateMember(used[0], {HINT: "THROUGHPUT"})
     own = ",".join(
@@ -179,14 +192,8 @@ def _settings(properties: Mapping[str, str]) -> dict[str, str]:
     return {**properties, HINT: "THROUGHPUT"}
 
 
-def _title(member: RateMember) -> str:
-    return member.device
-
-
 def _may_choose(machine: Machine, device: str, prepared: PreparedModel) -> bool:
     """Whether the threads of a CPU are ours to choose; what is best for one shape may not be for another."""
-    from ov_autoplace.devices.widths import is_cpu
-
     settings = {**machine.device_settings[device], **single_device_config(device, machine.options.properties)}
     is_dynamic = any(value.get_partial_shape().is_dynamic for value in prepared.model.inputs)
     known = not is_dynamic or bool(machine.options.shapes)

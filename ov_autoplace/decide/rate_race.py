@@ -1,8 +1,9 @@
-"""Measuring the ways to run many requests against each other, both as programs call: waiting, and asynchronously.
+"""Running the ways to serve many requests against each other, called as programs do: waiting, and queued.
 
-An answer is a compiled model (the base), which ``AsyncInferQueue`` and OpenVINO's own code see, and, where that is
-worth it, further ones from which requests are dealt to whoever calls ``create_infer_request``. Nobody knows how a
-program will call, so an answer must be as good as the best of OpenVINO's own in both ways, and better in the mean.
+An answer is a compiled model (the base), which ``AsyncInferQueue`` and OpenVINO's own code see, and, where
+that is worth it, further ones from which requests are dealt to whoever calls ``create_infer_request``. Nobody
+knows how a program will call, so an answer must be as good as the best of OpenVINO's own in both ways, and
+better in the mean.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.loads import Load, race_loads
 from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.decision import RateRow
 
-__all__ = ["Pair", "best_hint", "chosen", "confirmed", "measure"]
+__all__ = ["Pair", "best_hint", "chosen", "compile_entrant", "confirmed", "measure", "rows_of"]
 
 _SAMPLE_SECONDS = 0.015
 _ROUNDS = 24
@@ -33,7 +35,7 @@ _NEVER_BELOW = 0.98
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """An answer: a base, and what is dealt to callers of its requests (the base itself, or something else)."""
+    """An answer: a base, and what is dealt to who asks it for requests (itself, or something else)."""
 
     base: Entrant
     dealt: Entrant
@@ -59,8 +61,41 @@ class Pair:
         return float(np.sqrt(self.synchronous * self.asynchronous))
 
 
+def compile_entrant(session: ProfilingSession, entrant: Entrant) -> None:
+    """Compile an entrant's members, each anew, and ask how many requests they want.
+
+    Raises:
+        ProfilingError: One of them cannot be compiled.
+    """
+    entrant.executables = tuple(
+        session.compile_with(member.device, member.properties, member.device_of or None)
+        for member in entrant.members
+    )
+    wanted = sum(executable.optimal_requests for executable in entrant.executables)
+    # A request of a pipeline is on one device at a time.
+    fewest = len(set(entrant.members[0].device_of.values())) if entrant.is_base else len(entrant.turns)
+    entrant.requests = max(wanted, fewest)
+
+
+def rows_of(entrants: Sequence[Entrant]) -> tuple[RateRow, ...]:
+    """What is known of entrants, in requests per second."""
+
+    def rate(samples: FloatArray) -> float | None:
+        return 1 / float(np.median(samples)) if len(samples) else None
+
+    return tuple(
+        RateRow(e.name, e.requests, e.predicted, rate(e.synchronous), rate(e.asynchronous), e.dropped)
+        for e in entrants
+    )
+
+
 def measure(
-    session: ProfilingSession, entrants: Sequence[Entrant], seconds: float, seed: int, *, keep_all: bool = False
+    session: ProfilingSession,
+    entrants: Sequence[Entrant],
+    seconds: float,
+    seed: int,
+    *,
+    keep_all: bool = False,
 ) -> None:
     """Run entrants in turns, first with waiting callers, then asynchronously, and keep the samples.
 
@@ -137,7 +172,8 @@ def confirmed(
     """Race a winner with OpenVINO's best once more; both were compiled anew.
 
     Returns:
-        Whether it wins again: in the mean of both ways by what counts, in neither below the noise; and its seconds
+        Whether it wins again: in the mean of both ways by what counts, in neither below the noise; and its
+            seconds
         over the reference's, of waiting callers and asynchronous ones.
     """
     entrants = list(dict.fromkeys([winner.base, winner.dealt, reference.base]))

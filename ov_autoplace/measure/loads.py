@@ -1,4 +1,4 @@
-"""Measuring many requests in flight: closed loops of synchronous callers or of asynchronous requests, in turns."""
+"""Measuring many requests in flight: closed loops of waiting callers or of a queue, in turns."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Load:
     Attributes:
         members: What the requests belong to, in turns.
         requests: How many.
-        asynchronous: One thread starts whichever request is idle, as ``AsyncInferQueue`` does; otherwise each request
-            has a thread that waits in ``infer()``.
+        asynchronous: One thread starts whichever request is idle, as ``AsyncInferQueue`` does; otherwise each
+            request has a thread that waits in ``infer()``.
     """
 
     members: tuple[Executable, ...]

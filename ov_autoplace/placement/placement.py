@@ -157,8 +157,8 @@ class Schedule:
 
     Attributes:
         latency_seconds: Time of one inference that has the devices for itself.
-        seconds_per_request: What the objective makes short: the latency, or under ``rate``, where many requests
-            are in flight, the time in which the busiest device does its part of one.
+        seconds_per_request: What the objective makes short: the latency, or under ``rate``, where many
+            requests are in flight, the time in which the busiest device does its part of one.
         subgraphs: Number of subgraphs that HETERO would compile, or of submodels, S.
         device_seconds: Busy time of each device or lane, in order of the table's devices; under ``rate`` with
             the transfers that it receives.
@@ -187,5 +187,5 @@ class Schedule:
 
     @property
     def rate_per_second(self) -> float:
-        """Requests per second: one after the other, or under ``rate`` as many as keep the busiest device busy."""
+        """Requests per second: one after the other, or under ``rate`` as many as one device can take."""
         return 1.0 / self.seconds_per_request if self.seconds_per_request > 0 else float("inf")

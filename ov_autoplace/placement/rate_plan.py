@@ -1,4 +1,4 @@
-"""What many requests in flight run on: one compiled model, or several whose requests are dealt out in turns."""
+"""What many requests in flight run on: one compiled model, or several whose requests take turns."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class RatePlan:
     Attributes:
         name: For tables and sentences.
         base: The compiled model that the answer is: what ``AsyncInferQueue`` and OpenVINO's own code see.
-        dealt: Where not empty: compiled models beside it, from which the answer's own ``create_infer_request`` deals
-            out requests in turns. A model runs one synchronous inference per stream, and only a model of its own
-            runs it in the thread that calls.
+        dealt: Where not empty: compiled models beside it, from which the answer's own
+            ``create_infer_request`` deals out requests in turns. A model runs one synchronous inference per
+            stream, and only a model of its own runs it in the thread that calls.
         requests: How many requests should be in flight, ``OPTIMAL_NUMBER_OF_INFER_REQUESTS``.
         turns: Whose turn it is, as indices into ``dealt``, over and over; empty = each of them once.
     """
@@ -72,7 +72,9 @@ class RatePlan:
             raise PlacementError("a plan for a rate has a name, requests, a base, what is dealt and turns")
         name, requests, dealt, turns = data["name"], data["requests"], data["dealt"], data["turns"]
         if not isinstance(name, str) or type(requests) is not int or not 1 <= requests <= 1_000_000:
-            raise PlacementError(f"a plan for a rate has a name and 1 request or more, not {name!r}, {requests!r}")
+            raise PlacementError(
+                f"a plan for a rate has a name and 1 request or more, not {name!r}, {requests!r}"
+            )
         if not isinstance(dealt, list):
             raise PlacementError(f"a plan for a rate deals from a list of models, not {dealt!r}")
         if not isinstance(turns, list) or not all(type(t) is int and 0 <= t < len(dealt) for t in turns):

@@ -30,9 +30,10 @@ as many on the longest way from them) are faster, these are taken.
 
     seconds per request = seconds that the busiest device works for one request
 
-A device works for the ops of its subgraphs, their launches and the transfers that these wait for: a transfer keeps
-the device busy that receives it. Subgraphs are HETERO's, because that is what runs. All devices work at once, so
-work takes ``corun_factor`` as long if a placement uses several; none idles, so ``mix_seconds`` are not paid.
+A device works for the ops of its subgraphs, their launches and the transfers that these wait for: a transfer
+keeps the device busy that receives it. Subgraphs are HETERO's, because that is what runs. All devices work at
+once, so work takes ``corun_factor`` as long if a placement uses several; none idles, so ``mix_seconds`` are
+not paid.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ __all__ = ["OBJECTIVES", "parts_of", "simulate", "simulate_batch", "simulator_of
 _MOST_THREADS = 1_000  # the core takes one per processor core at most
 
 OBJECTIVES = ("hetero", "overlap", "rate")
-"""What can be made short: a request in HETERO's turns, one on lanes and devices that work at once, or the time per
-request of many."""
+"""What can be made short: a request in HETERO's turns, one on lanes and devices that work at once, or the
+time per request of many."""
 
 _Simulator: TypeAlias = _core.Simulator | _core.OverlapSimulator
 
@@ -155,8 +156,9 @@ def simulate(table: CostTable, placement: Placement | ArrayLike, objective: str 
         objective: One of :data:`OBJECTIVES`, see :mod:`ov_autoplace.placement.simulator`.
 
     Returns:
-        The schedule; under ``rate``, ``start_seconds`` and the like are of one request alone. Its latency is ``inf`` when a group is placed where it cannot run, or when HETERO would
-        cut, or the placement parts, what must stay in one subgraph (:attr:`Wiring.bonds`).
+        The schedule; under ``rate``, ``start_seconds`` and the like are of one request alone. Its latency is
+        ``inf`` when a group is placed where it cannot run, or when HETERO would cut, or the placement parts,
+        what must stay in one subgraph (:attr:`Wiring.bonds`).
 
     Raises:
         OptionError: There is no such objective.

@@ -1,9 +1,9 @@
 """A compiled model whose infer requests belong to several compiled models in turns.
 
-A CPU model runs a synchronous inference in the thread that calls only if it has no streams, and then has one graph, for
-which its callers wait. Where every caller has a model of its own, nobody waits. The compiled model that a program holds
-is a real one, which ``AsyncInferQueue``, export and OpenVINO's own code use as it is; what this class adds is that
-requests made by ``create_infer_request`` come from others too.
+A CPU model runs a synchronous inference in the thread that calls only if it has no streams, and then has one
+graph, for which its callers wait. Where every caller has a model of its own, nobody waits. The compiled model
+that a program holds is a real one, which ``AsyncInferQueue``, export and OpenVINO's own code use as it is;
+what this class adds is that requests made by ``create_infer_request`` come from others too.
 """
 
 from __future__ import annotations

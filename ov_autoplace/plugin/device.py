@@ -24,8 +24,8 @@ __all__ = ["DEVICE_NAME", "register", "unregister"]
 
 DEVICE_NAME = "AUTOPLACE"
 
-# What ``core.set_property("AUTOPLACE", ...)`` takes of OpenVINO's own: HETERO would refuse it, and AUTOPLACE decides by
-# it.
+# What ``core.set_property("AUTOPLACE", ...)`` takes of OpenVINO's own: HETERO would refuse it, and AUTOPLACE
+# decides by it.
 _HINT, _HINTS = "PERFORMANCE_HINT", ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT")
 
 # Attribute of a Core: the options set with core.set_property("AUTOPLACE", ...). Its presence also says

@@ -1,4 +1,4 @@
-"""Compiling a model for many requests in flight, by a decision that is made once and kept in ``CACHE_DIR``."""
+"""Compiling a model for many requests in flight, by a decision that is kept in ``CACHE_DIR``."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def _compiled(machine: Machine, model: ov.Model, plan: RatePlan, compile_native:
         for member in plan.dealt:
             # The first copy can be the base itself.
             is_base = member == plan.base and base not in members
-            members.append(base if is_base else _compile_member(machine, model, member, compile_native, config))
+            members.append(
+                base if is_base else _compile_member(machine, model, member, compile_native, config)
+            )
     if members:
         return DealingModel(base, members, plan.order, plan.requests)
     return base

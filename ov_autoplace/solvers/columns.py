@@ -19,14 +19,14 @@ _PROGRAM_SECONDS = 20.0
 
 
 class Columns:
-    """Placements with the seconds for which each keeps every device busy, and what is known of their mixtures.
+    """Placements, how long each keeps every device busy, and what is known of their mixtures.
 
     Attributes:
         assignments: Distinct assignments of units that can run, each ``int32[U]``.
         busy: Seconds of each device for one request of each, ``float64[D]``, while nothing else runs.
         prices: Of each device in the last program, ``float64[D]``, summing up to 1.
-        rate: Of the best mixture of these placements that was found by the last program, if all devices work at
-            once and memory is not limited.
+        rate: Of the best mixture of these placements that was found by the last program, if all devices work
+            at once and memory is not limited.
         cuts: How often a bound was proven.
     """
 
@@ -117,7 +117,7 @@ class Columns:
     def mixture(self, units: UnitGraph) -> tuple[list[int], FloatArray]:
         """Indices of the placements of the best mixture that fits into memory, and the rate of each."""
         rates = self.solve()
-        used = np.flatnonzero(rates > _LEAST * rates.sum())
+        used: IntArray = np.flatnonzero(rates > _LEAST * rates.sum()).astype(np.int32)
         held = np.array([units.memory_of(device) for device in self.assignments])
         if (held[used].sum(axis=0) > units.memory_capacity * MEMORY_TOLERANCE).any():
             used, rates = self._fitting(units, held)
@@ -127,7 +127,7 @@ class Columns:
         return used.tolist(), np.asarray(rates / factor)
 
     def _fitting(self, units: UnitGraph, held: FloatArray) -> tuple[IntArray, FloatArray]:
-        """The best mixture whose placements fit together: a binary says whether a placement is there at all."""
+        """The best mixture whose placements fit together: a binary says whether one is there at all."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         busy, scale = self._scaled()
@@ -149,7 +149,9 @@ class Columns:
             constraints=rows,
             options={"time_limit": _PROGRAM_SECONDS},
         )
-        rates = np.zeros(K) if solved.x is None else np.maximum(solved.x[:K], 0.0) * (solved.x[K:] > 0.5) / scale
+        rates = (
+            np.zeros(K) if solved.x is None else np.maximum(solved.x[:K], 0.0) * (solved.x[K:] > 0.5) / scale
+        )
         used = np.flatnonzero(rates > _LEAST * max(float(rates.sum()), 1e-300)).astype(np.int32)
         if not len(used) or (held[used].sum(axis=0) > units.memory_capacity * MEMORY_TOLERANCE).any():
             # Each of them fits alone.

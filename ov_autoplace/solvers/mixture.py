@@ -1,25 +1,26 @@
 """The best mixture of placements for many requests: a linear program over placements, which cuts bring in.
 
-Let ``busy[p, d]`` be how long placement p keeps device d busy for one request, and ``x[p]`` how many requests a second
-run by p. The best mixture is
+Let ``busy[p, d]`` be how long placement p keeps device d busy for one request, and ``x[p]`` how many requests
+a second run by p. The best mixture is
 
     maximise sum of x[p]   such that   sum over p of busy[p, d] * x[p] <= 1   for every device d
 
 Its columns are all placements, so they are generated (Dantzig and Wolfe, "Decomposition Principle for Linear
-Programs", 1960; Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem", 1961): with a price
-``y[d]`` per second of a device, which the program over the known columns gives, a placement is worth taking in if
-``sum of y[d] * busy[p, d]`` is below what the known ones cost. The cheapest placement at prices is the fastest one of
-a table whose columns are multiplied by them, under the objective ``hetero``: with two devices a minimum cut.
+Programs", 1960; Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem", 1961): with
+a price ``y[d]`` per second of a device, which the program over the known columns gives, a placement is worth
+taking in if ``sum of y[d] * busy[p, d]`` is below what the known ones cost. The cheapest placement at prices
+is the fastest one of a table whose columns are multiplied by them, under the objective ``hetero``: with two
+devices a minimum cut.
 
-Whatever the prices, a rate of R requests a second spends at least R times the cost of the cheapest placement and at
-most the sum of all prices. So each round proves a bound, from the bound of its cut: where no placement needs more
-subgraphs than one per device, the last of them is the optimum.
+Whatever the prices, a rate of R requests a second spends at least R times the cost of the cheapest placement
+and at most the sum of all prices. So each round proves a bound, from the bound of its cut: where no placement
+needs more subgraphs than one per device, the last of them is the optimum.
 
-One device, all devices side by side (replication) and one placement over several (a pipeline) are mixtures, of which
-the best one is never slower. A basis of the program has as many columns as devices.
+One device, all devices side by side (replication) and one placement over several (a pipeline) are mixtures,
+of which the best one is never slower. A basis of the program has as many columns as devices.
 
-Weights have to fit: a device holds those of every placement that is used. Where the optimum is too large, a small
-program with a binary per known placement chooses among these.
+Weights have to fit: a device holds those of every placement that is used. Where the optimum is too large, a
+small program with a binary per known placement chooses among these.
 """
 
 from __future__ import annotations
@@ -73,10 +74,11 @@ def solve_mixture(
 
     Args:
         table: What everything costs. Lanes of a device are devices here.
-        time_limit: Seconds after which to stop searching; ``None``: an effort that depends on the table alone.
+        time_limit: Seconds after which to stop searching; ``None``: an effort that depends on the table
+            alone.
         seed: Seed of random choices.
-        memory_limits: Bytes by device name, on top of the table's own capacities; they hold for the weights of all
-            placements of the mixture together.
+        memory_limits: Bytes by device name, on top of the table's own capacities; they hold for the weights
+            of all placements of the mixture together.
         pins: Device by name pattern (``fnmatch``) of groups or ops.
 
     Raises:
@@ -117,7 +119,9 @@ def mixture_of(problem: Problem, options: SolverOptions) -> Mixture:
         bound_per_second=max(columns.bound, rate),
         device_load=frozen_array(load, np.float64),
         device_prices=frozen_array(columns.prices, np.float64),
-        memory_bytes=frozen_array(np.sum([units.memory_of(columns.assignments[i]) for i in used], axis=0), np.float64),
+        memory_bytes=frozen_array(
+            np.sum([units.memory_of(columns.assignments[i]) for i in used], axis=0), np.float64
+        ),
         cuts=columns.cuts,
     )
 
@@ -148,7 +152,8 @@ def searched_columns(problem: Problem, options: SolverOptions) -> Columns:
         if columns.is_proven(_SAME):
             break
         if not added and are_solved:
-            # Cuts do not see launches and cycles of subgraphs; searching on what a placement really costs does.
+            # Cuts do not see launches and cycles of subgraphs; searching on what a placement really costs
+            # does.
             polishes += 1
             if polishes > _POLISHES or not _polished(priced, columns, classes, options, polishes):
                 break
@@ -156,7 +161,8 @@ def searched_columns(problem: Problem, options: SolverOptions) -> Columns:
     _check_any(columns)
     columns.solve()
     if not columns.is_proven(_SAME):
-        # A placement that all requests share is a mixture too, and one that is far from every minimum cut may be best.
+        # A placement that all requests share is a mixture too, and one that is far from every minimum cut may
+        # be best.
         wholes = sorted([*columns.assignments, *pipelines(units)], key=_scores(problem))[:_WHOLE_STARTS]
         for start in wholes if len(problem.table) <= _LARGE_GRAPH else wholes[:1]:
             columns.add(start)
@@ -196,7 +202,7 @@ def _first_prices(columns: Columns, units: UnitGraph) -> FloatArray:
 
 
 def _priced(problem: Problem, prices: FloatArray) -> Problem:
-    """The problem whose latency under ``hetero`` is what a placement costs at prices per second of a device."""
+    """The problem whose latency under ``hetero`` is what a placement costs at prices of the devices."""
     table = problem.table
     seconds = np.where(np.isfinite(table.op_seconds), table.op_seconds, 0.0) * prices
     priced = replace(
@@ -246,7 +252,7 @@ def _exchanged(device: IntArray, classes: Sequence[Sequence[int]]) -> list[IntAr
 
 
 def _prove_by_program(problem: Problem, columns: Columns) -> None:
-    """A better bound for three and more devices, whose isolating cuts are weak where devices are equally good."""
+    """A better bound for three and more devices: isolating cuts are weak where these are equally good."""
     priced = _priced(problem, columns.prices)
     units = priced.units
     if len(units) > _PROGRAM_UNITS:
@@ -258,4 +264,3 @@ def _prove_by_program(problem: Problem, columns: Columns) -> None:
     if solved.assignment is not None:
         columns.add(solved.assignment)
         columns.solve()
-

@@ -1,7 +1,8 @@
 """One placement for many requests: the busiest device shall have as little to do as can be.
 
-A mixture of placements is never worse, so its bound is one here. The placements that it was searched with divide the
-work between the devices in many ways; they, pipelines and single devices are where local search begins.
+A mixture of placements is never worse, so its bound is one here. The placements that it was searched with
+divide the work between the devices in many ways; they, pipelines and single devices are where local search
+begins.
 """
 
 from __future__ import annotations
@@ -58,4 +59,3 @@ def solve_rate_locally(problem: Problem, options: SolverOptions) -> Placement:
     starts = [*evaluator.singles().values(), *pipelines(problem.units)]
     starts.append(greedy_assignment(problem.table, problem.units))
     return evaluator.answer(improve(evaluator, evaluator.best(starts), options))
-

@@ -58,8 +58,8 @@ SOLVERS_OF: dict[str, dict[str, Solver]] = {
         "auto": solve_rate,
     },
 }
-"""The solvers of each objective by name. Cuts, programs and the policy know HETERO's costs alone; under ``rate``, cuts
-at prices look for mixtures (:func:`~ov_autoplace.solvers.mixture.solve_mixture`)."""
+"""The solvers of each objective by name. Cuts, programs and the policy know HETERO's costs alone; under
+``rate``, cuts at prices look for mixtures (:func:`~ov_autoplace.solvers.mixture.solve_mixture`)."""
 
 
 def solve(
@@ -78,9 +78,10 @@ def solve(
     Args:
         table: What everything costs.
         solver: A name of ``SOLVERS_OF[objective]``.
-        objective: What to make short: ``hetero``, one request on HETERO, whose devices take turns; ``overlap``,
-            one request on lanes and devices that work at once; or ``rate``, the time per request of many that run
-            by one placement. :func:`~ov_autoplace.solvers.mixture.solve_mixture` lets them run by several.
+        objective: What to make short: ``hetero``, one request on HETERO, whose devices take turns;
+            ``overlap``, one request on lanes and devices that work at once; or ``rate``, the time per request
+            of many that run by one placement. :func:`~ov_autoplace.solvers.mixture.solve_mixture` lets them
+            run by several.
         time_limit: Seconds after which to stop searching; the search then goes on for longer than it
             would without one if the limit allows. ``None``: an effort that depends on the table alone, so
             that the answer can be repeated; where memory limits bind, the clock ends it after 20 seconds.

@@ -1,4 +1,5 @@
-"""Models compiled for many requests in flight: plans, requests that are dealt out, what is kept in a cache."""
+"""Models compiled for many requests in flight: plans, requests that are dealt out, what is kept in a
+cache."""
 
 from __future__ import annotations
 
@@ -116,7 +117,10 @@ def test_requests_take_turns_and_the_first_copy_is_the_base() -> None:
 
     placed = Placement.from_dict({op.get_friendly_name(): "CPU" for op in two_outputs().get_ops()})
     compile_for_rate(
-        Machine(core, ("CPU",), options), two_outputs(), compile_native, lambda *_: replace(placed, rate=COPIES)
+        Machine(core, ("CPU",), options),
+        two_outputs(),
+        compile_native,
+        lambda *_: replace(placed, rate=COPIES),
     )
     assert len(made) == 2  # two copies, of which one is the base
     assert all("PERFORMANCE_HINT" not in config for _, _, config in made)
@@ -199,7 +203,9 @@ def test_a_damaged_plan_is_made_anew(change, tmp_path, caplog) -> None:
 
 def test_plans_are_read_as_they_were_written() -> None:
     member = RateMember("HETERO:GPU,CPU", {"A": "b"}, {"x": "GPU", "y": "CPU"})
-    plan = RatePlan("mixture", RateMember("AUTO:GPU,CPU", THROUGHPUT), (member, RateMember("CPU")), 5, (0, 1, 1))
+    plan = RatePlan(
+        "mixture", RateMember("AUTO:GPU,CPU", THROUGHPUT), (member, RateMember("CPU")), 5, (0, 1, 1)
+    )
     assert RatePlan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
     assert plan.order == (0, 1, 1)
     assert COPIES.order == (0, 1)

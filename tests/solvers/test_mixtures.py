@@ -113,7 +113,8 @@ def test_two_devices_against_all_placements(seed: int, all_at_once: bool, monkey
 
 @pytest.mark.parametrize("seed", range(60))
 def test_chains_on_two_devices_are_solved_to_the_bound(seed: int, monkeypatch) -> None:
-    # Without launches, what a cut counts is all that a chain pays; so nothing is lost between cut and simulator.
+    # Without launches, what a cut counts is all that a chain pays; so nothing is lost between cut and
+    # simulator.
     monkeypatch.setattr(mixture_module, "_ENUMERATED_PLACEMENTS", 1)
     rng = np.random.default_rng(seed + 60_000)
     groups = int(rng.integers(10, 40))
@@ -168,10 +169,7 @@ def test_the_weights_of_all_placements_fit_together(seed: int) -> None:
     share = np.random.default_rng(seed).uniform(0.6, 1.6, 2)
     limits = {d: float(s * table.memory_bytes.sum()) for d, s in zip(table.devices, share, strict=True)}
     mixture = solve_mixture(table, memory_limits=limits)
-    held = sum(
-        np.bincount(p.assignment, table.memory_bytes, minlength=2)
-        for p in mixture.placements
-    )
+    held = sum(np.bincount(p.assignment, table.memory_bytes, minlength=2) for p in mixture.placements)
     assert mixture.memory_bytes == pytest.approx(held)
     for device, bytes_held in zip(table.devices, held, strict=True):
         assert bytes_held <= limits[device] * (1 + 1e-9)
@@ -198,7 +196,9 @@ def test_lanes_are_copies_of_the_model_that_share_its_memory() -> None:
 
 
 def test_one_lane_that_nothing_slows_down_beats_two_that_slow_each_other() -> None:
-    table = make_table([[1.0, 9.0]], devices=("CPU#0", "CPU#1"), lane_devices=("CPU", "CPU"), corun_factor=1.5)
+    table = make_table(
+        [[1.0, 9.0]], devices=("CPU#0", "CPU#1"), lane_devices=("CPU", "CPU"), corun_factor=1.5
+    )
     mixture = solve_mixture(table)
     assert mixture.rate_per_second == pytest.approx(1.0)
     assert [p.devices[p.assignment[0]] for p in mixture.placements] == ["CPU#0"]

@@ -4,8 +4,8 @@
 //           + for every tensor and every other subgraph that reads it:
 //                 transfer latency + bytes * transfer seconds per byte
 //
-// Under the objective rate, of many requests in flight, what counts is how long the busiest device works for one
-// of them: its ops, the launches of its subgraphs and the transfers that these wait for.
+// Under the objective rate, of many requests in flight, what counts is how long the busiest device works for
+// one of them: its ops, the launches of its subgraphs and the transfers that these wait for.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,9 @@ struct CostArrays {
     std::vector<double> launch_seconds;             // [D]
     // Paid once by a placement that runs subgraphs on more than one device.
     double mix_seconds = 0;
-    // The objective is rate: a placement's seconds are those of its busiest device. While several devices work,
-    // which is all the time then, everything takes `corun_factor` as long; nothing idles, so that mix_seconds are
-    // not paid.
+    // The objective is rate: a placement's seconds are those of its busiest device. While several devices
+    // work, which is all the time then, everything takes `corun_factor` as long; nothing idles, so that
+    // mix_seconds are not paid.
     bool rate = false;
     double corun_factor = 1;
 };

@@ -114,9 +114,7 @@ class IsolatedProfiler:
         """See ``_core.race_loads``; failures are as in :meth:`race`."""
 
         def request(racing: Sequence[int]) -> dict[str, Any]:
-            asked = [
-                ([member.number for member in loads[i][0]], loads[i][1], loads[i][2]) for i in racing
-            ]
+            asked = [([member.number for member in loads[i][0]], loads[i][1], loads[i][2]) for i in racing]
             return {"call": "race_loads", "loads": asked, **options}
 
         return self._race([members for members, _, _ in loads], request, budget_seconds, progress, names)
@@ -160,7 +158,8 @@ class IsolatedProfiler:
                 except ProcessEndedError as cause:
                     if not cause.was_idle:
                         culprit = racing[max(process.candidate, 0)]
-                        failed[culprit] = [member.blame("ran", cause) for member in candidates[culprit]][0]
+                        for member in candidates[culprit]:
+                            failed[culprit] = member.blame("ran", cause)
                     continue
                 return _race_result(answer, payload, len(candidates), racing, failed)
 

@@ -1,9 +1,9 @@
 """Mixtures of placements for many requests: how near to the bound, and what they are worth, on tables alone.
 
-Networks of the zoo on machines of the catalogue, and on machines whose speeds and transfers are drawn at random.
-Each table's mixture is compared with the linear program's bound, with the best device, with replication over all
-devices that can run the network (what MULTI and AUTO's CUMULATIVE_THROUGHPUT do) and with the best placement that
-all requests share (a pipeline). Everything is simulated (objective ``rate``).
+Networks of the zoo on machines of the catalogue, and on machines whose speeds and transfers are drawn at
+random. Each table's mixture is compared with the linear program's bound, with the best device, with
+replication over all devices that can run the network (what MULTI and AUTO's CUMULATIVE_THROUGHPUT do) and
+with the best placement that all requests share (a pipeline). Everything is simulated (objective ``rate``).
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def run(quick: bool, seed: int, devices: int = 2, machines: int = 1, tables: int
         "Mixtures of placements for a rate",
         (Table("Rates (simulated; higher is better)", columns, rows),),
         cases=tuple(
-            Case(f.name, "replication", f.replication / f.mixture, "simulated") for f in found if f.replication
+            Case(f.name, "replication", f.replication / f.mixture, "simulated")
+            for f in found
+            if f.replication
         ),
         remarks=_remarks(found),
         data={"seed": seed, "devices": devices, "tables": {f.name: asdict(f) for f in found}},
@@ -103,7 +105,7 @@ def _remarks(found: Sequence[_Found]) -> tuple[str, ...]:
     remarks = [
         bar("largest bound over the rate", 1 / _WANTED, float(1 / over_bound.min())),
         f"further than 10 % from the bound: {', '.join(below) or 'none'}",
-        f"over the best placement that all requests share: {_geometric(over_whole):.3f} in the geometric mean",
+        f"over the best single placement: {_geometric(over_whole):.3f} in the geometric mean",
     ]
     if len(over_replication):
         remarks.append(
@@ -142,4 +144,3 @@ def _compared(name: str, table: CostTable, seed: int) -> _Found:
 
 def _geometric(values: np.ndarray) -> float:
     return float(np.exp(np.mean(np.log(values))))
-

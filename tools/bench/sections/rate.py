@@ -1,10 +1,11 @@
-"""``AUTOPLACE`` under ``PERFORMANCE_HINT=THROUGHPUT`` over the best of what OpenVINO offers for a rate of requests.
+"""``AUTOPLACE`` under ``PERFORMANCE_HINT=THROUGHPUT`` over the best of OpenVINO's own hints for a rate.
 
-Each network is compiled in a process of its own by AUTOPLACE, by each device under its THROUGHPUT hint and by AUTO under
-CUMULATIVE_THROUGHPUT. All run in turns, called in two ways: by as many threads as the compiled model asks for
-(``OPTIMAL_NUMBER_OF_INFER_REQUESTS``), each waiting in ``infer()``, and by one thread through ``AsyncInferQueue``.
-Ratios are of rates, in the same way of calling, over the best rival in it: above 1 is faster. Both are measured from
-Python, as a program has it, where the interpreter's lock is part of every call; and the same compiled models from C++.
+Each network is compiled in a process of its own by AUTOPLACE, by each device under its THROUGHPUT hint and by
+AUTO under CUMULATIVE_THROUGHPUT. All run in turns, called in two ways: by as many threads as the compiled
+model asks for (``OPTIMAL_NUMBER_OF_INFER_REQUESTS``), each waiting in ``infer()``, and by one thread through
+``AsyncInferQueue``. Ratios are of rates, in the same way of calling, over the best rival in it: above 1 is
+faster. Both are measured from Python, as a program has it, where the interpreter's lock is part of every
+call; and the same compiled models from C++.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def compare(name: str, seed: int, alias: bool) -> dict[str, Any]:
     """Decide for one network, and run the answer and its rivals in turns.
 
     Returns:
-        ``chosen``, ``reason``, ``decision_seconds``, ``latency`` of the CPU alone, and ``rates``: by way of calling and
+        ``chosen``, ``reason``, ``decision_seconds``, ``latency`` of the CPU alone, and ``rates``: by way of
+            calling and
         name, requests per second in the same rounds.
     """
     model, _ = with_static_shapes(MODELS[name]())
@@ -85,9 +87,13 @@ def compare(name: str, seed: int, alias: bool) -> dict[str, Any]:
     machine = Machine(core, tuple(devices), PlacerOptions(properties=hint))
     plans = {_OURS: placement.rate, **{f"{d} THROUGHPUT": RatePlan(d, RateMember(d, hint)) for d in devices}}
     cumulative = {"PERFORMANCE_HINT": "CUMULATIVE_THROUGHPUT", "ENABLE_STARTUP_FALLBACK": "NO"}
-    plans["AUTO CUMULATIVE_THROUGHPUT"] = RatePlan("AUTO", RateMember("AUTO:" + ",".join(devices), cumulative))
+    plans["AUTO CUMULATIVE_THROUGHPUT"] = RatePlan(
+        "AUTO", RateMember("AUTO:" + ",".join(devices), cumulative)
+    )
     compiled = {
-        who: compile_for_rate(machine, model.clone(), core.compile_model, lambda *_, plan=plan: _with(placement, plan))
+        who: compile_for_rate(
+            machine, model.clone(), core.compile_model, lambda *_, plan=plan: _with(placement, plan)
+        )
         for who, plan in plans.items()
     }
     callers: dict[str, dict[str, Callable[[], float]]] = {way: {} for way in _WAYS}
@@ -124,8 +130,8 @@ def _loads(session: ProfilingSession, plan: RatePlan) -> tuple[Load, Load]:
 
 
 def _native(load: Load) -> Callable[[], float]:
-    return lambda: 1 / _core.load_seconds(
-        list(load.members), load.requests, load.asynchronous, _SAMPLE_SECONDS
+    return lambda: (
+        1 / _core.load_seconds(list(load.members), load.requests, load.asynchronous, _SAMPLE_SECONDS)
     )
 
 
@@ -223,18 +229,26 @@ def _result(found: Mapping[str, Mapping[str, Any]], seed: int, failures: Sequenc
             if ratio >= _WANTED and outcome["latency"] < _SHORT:
                 reached[what].append(name)
         rows.append(
-            (name, f"{1e3 * outcome['latency']:.3f}", outcome["chosen"], *cells, f"{outcome['decision_seconds']:.1f}")
+            (
+                name,
+                f"{1e3 * outcome['latency']:.3f}",
+                outcome["chosen"],
+                *cells,
+                f"{outcome['decision_seconds']:.1f}",
+            )
         )
     for way, names in below.items():
         remarks.append(f"{way}: below {_FLOOR} of the best rival: {', '.join(names) or 'none'}")
     for way, names in reached.items():
-        remarks.append(f"{way}: {_WANTED} and more below 1 ms on {len(names)} networks: {', '.join(names) or '-'}")
+        remarks.append(
+            f"{way}: {_WANTED} and more below 1 ms on {len(names)} networks: {', '.join(names) or '-'}"
+        )
     columns = (
         "network", "CPU ms", "answer", *_WAYS, "best in C++", "best over queue in C++", "decision s",
     )  # fmt: skip
     note = (
-        "Rates over the best rival's in the same way of calling. The last two: our best way over their best way, and "
-        "over their queue, which is how the hint is meant to be used."
+        "Rates over the best rival's in the same way of calling. The last two: our best way over their "
+        "best way, and over their queue, which is how the hint is meant to be used."
     )
     return Result(
         "A rate of requests",

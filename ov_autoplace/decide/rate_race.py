@@ -52,8 +52,13 @@ class Pair:
 
     @property
     def asynchronous(self) -> float:
-        """Of asynchronous requests, the base's queue or dealt ones, whichever is slower."""
-        return max(_median(self.base.asynchronous), _median(self.dealt.asynchronous))
+        """Seconds per request of a queue, which has the base."""
+        return _median(self.base.asynchronous)
+
+    @property
+    def slowest_asynchronous(self) -> float:
+        """Of a queue, or of dealt requests that a program starts by itself."""
+        return max(self.asynchronous, _median(self.dealt.asynchronous))
 
     @property
     def mean(self) -> float:
@@ -150,8 +155,8 @@ def chosen(entrants: Sequence[Entrant]) -> Pair | None:
     hints = [e for e in able if e.is_hint]
     reference = best_hint(able)
     most = {
-        name: min((_median(getattr(e, name)) for e in hints), default=np.inf) / _NEVER_BELOW
-        for name in ("synchronous", "asynchronous")
+        limited: min((_median(getattr(e, way)) for e in hints), default=np.inf) / _NEVER_BELOW
+        for limited, way in (("synchronous", "synchronous"), ("slowest_asynchronous", "asynchronous"))
     }
     pairs = [Pair(base, dealt) for base, dealt in product([e for e in able if e.is_base], able)]
     pairs = [
@@ -185,13 +190,11 @@ def confirmed(
         nothing = Interval(np.inf, np.inf, np.inf)
         return False, nothing, nothing
     waiting = paired_ratio(winner.dealt.synchronous, own.synchronous)
-    queued = max(
-        (paired_ratio(e.asynchronous, own.asynchronous) for e in (winner.base, winner.dealt)),
-        key=lambda ratio: ratio.median,
-    )
+    queued, started = (paired_ratio(e.asynchronous, own.asynchronous) for e in (winner.base, winner.dealt))
     mean = np.sqrt(waiting.median * queued.median)
     wins = min(waiting.high, queued.high) < 1 and mean <= 1 - MINIMAL_GAIN
-    return bool(wins and max(waiting.median, queued.median) <= 1 / _NEVER_BELOW), waiting, queued
+    slowest = max(waiting.median, queued.median, started.median)
+    return bool(wins and slowest <= 1 / _NEVER_BELOW), waiting, queued
 
 
 def _median(samples: FloatArray) -> float:

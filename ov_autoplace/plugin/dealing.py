@@ -67,4 +67,4 @@ class _DealtRequest(ov.InferRequest):  # type: ignore[misc]
         return self._by_outputs(super().results)
 
     def _by_outputs(self, found: OVDict) -> OVDict:
-        return OVDict(dict(zip(self._outputs, found.to_tuple(), strict=True)))
+        return OVDict(dict(zip(self._outputs, found.values(), strict=True)))

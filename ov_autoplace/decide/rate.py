@@ -45,6 +45,7 @@ from ov_autoplace.decide.rate_race import (
     chosen,
     compile_entrant,
     confirmed,
+    finalists,
     measure,
     rows_of,
 )
@@ -234,37 +235,38 @@ class _Decider:
         if winner is None:
             raise ProfilingError("the model cannot be run for a rate of requests: nobody could be measured")
         rows = rows_of(self._entrants)
-        reason = (
-            f"{winner.base.name} has the highest rate of what OpenVINO offers, and nothing else was better"
-        )
         if reference is None:
             reason = f"{_name(winner)} has the highest rate; no device can run the model under its own hint"
-        elif winner.base is not reference.base or not winner.is_one:
-            winner, reason = self._confirmed(session, winner, reference)
+        else:
+            winner, reason = self._confirmed(session, reference)
         self._seconds["measure"] = time.perf_counter() - start
         return self._answer(prepared, winner, reason, rows)
 
-    def _confirmed(self, session: ProfilingSession, winner: Pair, reference: Pair) -> tuple[Pair, str]:
-        """The winner, if it wins again compiled anew; else OpenVINO's best. And why."""
+    def _confirmed(self, session: ProfilingSession, reference: Pair) -> tuple[Pair, str]:
+        """The best of the finalists, if it beats OpenVINO's best compiled anew; else that. And why."""
+        own = reference.base.name
+        contenders = finalists(self._entrants)
+        if all(e.is_hint for e in contenders):
+            return (
+                reference,
+                f"{own} has the highest rate of what OpenVINO offers, and nothing else was better",
+            )
         session.forget()
-        name, own = _name(winner), reference.base.name
-        again = list(dict.fromkeys([reference.base, winner.base, winner.dealt]))
-        try:
-            for entrant in self._entrants:
-                if entrant not in again:
-                    entrant.executables = ()
-            for entrant in again:
+        for entrant in self._entrants:
+            entrant.executables = ()
+        for entrant in contenders:
+            try:
                 compile_entrant(session, entrant)
-        except ProfilingError as cause:
-            return reference, f"{own}: {name} was faster once, but could not be compiled again: {cause}"
-        wins, waiting, queued = confirmed(session, winner, reference, self._budget, self._options.seed + 1)
-        shown = (
-            f"{1 / waiting.median:.2f} times its rate with waiting callers, "
-            f"{1 / queued.median:.2f} asynchronously"
+            except ProfilingError as cause:
+                entrant.dropped = f"cannot be run again: {cause}"
+        winner, shown = confirmed(session, contenders, self._budget, self._options.seed + 1)
+        if winner is not None:
+            return winner, f"{_name(winner)} was measured faster than {own}: {shown}"
+        best = best_hint(contenders) or reference
+        return (
+            best,
+            f"{best.base.name} has the highest rate of what OpenVINO offers, and nothing else was better",
         )
-        if wins:
-            return winner, f"{name} was measured faster than {own}: {shown}"
-        return reference, f"{own}: {name} was faster once, but not again ({shown})"
 
     def _estimated(self, prepared: PreparedModel) -> Placement:
         """Without running anything: all devices side by side if that promises more, else the best one."""

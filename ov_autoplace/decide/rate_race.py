@@ -16,7 +16,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.statistics import Interval, paired_ratio
+from ov_autoplace._base.statistics import paired_ratio
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.rate_candidates import Entrant
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
@@ -25,12 +25,24 @@ from ov_autoplace.measure.loads import Load, race_loads
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import RateRow
 
-__all__ = ["Pair", "best_hint", "chosen", "compile_entrant", "confirmed", "measure", "rows_of"]
+__all__ = [
+    "Pair",
+    "best_hint",
+    "chosen",
+    "compile_entrant",
+    "confirmed",
+    "finalists",
+    "measure",
+    "ranked",
+    "rows_of",
+]
 
 _SAMPLE_SECONDS = 0.015
 _ROUNDS = 24
 # An answer may be this much slower than the best of OpenVINO's own in one way of calling, which is noise.
 _NEVER_BELOW = 0.98
+_FIRST_FLOOR, _FINALISTS = 0.9, 4  # of the first race, whose best answers run again
+_WAYS = ("synchronous", "asynchronous")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,11 +163,19 @@ def best_hint(entrants: Sequence[Entrant]) -> Pair | None:
 
 def chosen(entrants: Sequence[Entrant]) -> Pair | None:
     """The best answer that is not below OpenVINO's own in either way; ``None`` where nothing could be run."""
+    reference = best_hint(entrants)
+    best = next(iter(ranked(entrants, _NEVER_BELOW)), None)
+    if best is None or (reference is not None and best.mean > (1 - MINIMAL_GAIN) * reference.mean):
+        return reference or best
+    return best
+
+
+def ranked(entrants: Sequence[Entrant], floor: float) -> list[Pair]:
+    """All answers that have at least ``floor`` of the best hint's rate in each way, the best mean first."""
     able = [e for e in entrants if not e.dropped]
     hints = [e for e in able if e.is_hint]
-    reference = best_hint(able)
     most = {
-        limited: min((_median(getattr(e, way)) for e in hints), default=np.inf) / _NEVER_BELOW
+        limited: min((_median(getattr(e, way)) for e in hints), default=np.inf) / floor
         for limited, way in (("synchronous", "synchronous"), ("slowest_asynchronous", "asynchronous"))
     }
     pairs = [Pair(base, dealt) for base, dealt in product([e for e in able if e.is_base], able)]
@@ -165,36 +185,43 @@ def chosen(entrants: Sequence[Entrant]) -> Pair | None:
         if np.isfinite(pair.mean) and all(getattr(pair, name) <= limit for name, limit in most.items())
     ]
     # Two compiled models have to be worth it, too.
-    best = min(pairs, key=lambda p: p.mean * (1 if p.is_one else 1 + MINIMAL_GAIN), default=None)
-    if best is None or (reference is not None and best.mean > (1 - MINIMAL_GAIN) * reference.mean):
-        return reference or best
-    return best
+    return sorted(pairs, key=lambda p: p.mean * (1 if p.is_one else 1 + MINIMAL_GAIN))
+
+
+def finalists(entrants: Sequence[Entrant]) -> list[Entrant]:
+    """Who is compiled and run again: hints that are best in one way, and the parts of the best answers."""
+    able = [e for e in entrants if not e.dropped]
+    hints = [e for e in able if e.is_hint]
+    best = []
+    for way in _WAYS if hints else ():
+        medians = [_median(getattr(hint, way)) for hint in hints]
+        best.append(hints[int(np.argmin(medians))])
+    pairs = ranked(entrants, _FIRST_FLOOR)[:_FINALISTS]
+    return list(dict.fromkeys([*best, *(e for pair in pairs for e in (pair.base, pair.dealt))]))
 
 
 def confirmed(
-    session: ProfilingSession, winner: Pair, reference: Pair, budget: Budget, seed: int
-) -> tuple[bool, Interval, Interval]:
-    """Race a winner with OpenVINO's best once more; both were compiled anew.
+    session: ProfilingSession, contenders: Sequence[Entrant], budget: Budget, seed: int
+) -> tuple[Pair | None, str]:
+    """Race finalists again, that were compiled anew; what was measured before chose them and counts no more.
 
     Returns:
-        Whether it wins again: in the mean of both ways by what counts, in neither below the noise; and its
-            seconds
-        over the reference's, of waiting callers and asynchronous ones.
+        The winner, if there is one: in the mean of both ways better than the best hint by what counts, the
+        95 % interval of one of them included, in neither below the noise. And its rates over that hint's.
     """
-    entrants = list(dict.fromkeys([winner.base, winner.dealt, reference.base]))
-    for entrant in entrants:
+    for entrant in contenders:
         entrant.synchronous = entrant.asynchronous = np.empty(0)
-    measure(session, entrants, budget.left, seed, keep_all=True)
+    measure(session, contenders, budget.left, seed, keep_all=True)
+    winner, reference = chosen(contenders), best_hint(contenders)
+    if winner is None or reference is None or winner.base is reference.base is winner.dealt:
+        return None, ""
     own = reference.base
-    if any(e.dropped or not len(e.asynchronous) or not len(e.synchronous) for e in entrants):
-        nothing = Interval(np.inf, np.inf, np.inf)
-        return False, nothing, nothing
     waiting = paired_ratio(winner.dealt.synchronous, own.synchronous)
-    queued, started = (paired_ratio(e.asynchronous, own.asynchronous) for e in (winner.base, winner.dealt))
-    mean = np.sqrt(waiting.median * queued.median)
-    wins = min(waiting.high, queued.high) < 1 and mean <= 1 - MINIMAL_GAIN
-    slowest = max(waiting.median, queued.median, started.median)
-    return bool(wins and slowest <= 1 / _NEVER_BELOW), waiting, queued
+    queued = paired_ratio(winner.base.asynchronous, own.asynchronous)
+    shown = (
+        f"{1 / waiting.median:.2f} times its rate with waiting callers, {1 / queued.median:.2f} with a queue"
+    )
+    return (winner if min(waiting.high, queued.high) < 1 else None), shown
 
 
 def _median(samples: FloatArray) -> float:

@@ -17,7 +17,7 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.rate_again import run_again
 from ov_autoplace.decide.rate_candidates import Entrant, copies, hinted, mixed, other_bases, without_hint
-from ov_autoplace.decide.rate_race import Pair, best_hint, chosen, confirmed
+from ov_autoplace.decide.rate_race import best_hint, chosen, confirmed, finalists, ranked
 from ov_autoplace.devices.names import plugin_library
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import ProfilingError
@@ -101,7 +101,8 @@ def test_who_failed_takes_no_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("waiting", "queued", "wins"), [(0.7, 0.9, True), (0.7, 1.1, False), (0.99, 0.99, False)]
+    ("waiting", "queued", "wins"),
+    [(0.7, 0.9, True), (0.7, 1.1, False), (0.99, 0.99, False), (1.0, 0.5, True)],
 )
 def test_the_winner_has_to_win_again(waiting: float, queued: float, wins: bool, monkeypatch) -> None:
     hint, winner = entrant("hint", 1.0, 1.0, hint=True), entrant("winner", 0.1, 0.1)
@@ -113,9 +114,18 @@ def test_the_winner_has_to_win_again(waiting: float, queued: float, wins: bool, 
             e.asynchronous = np.full(12, queued if e is winner else 1.0)
 
     monkeypatch.setattr(rate_race, "measure", measured)
-    won, over, under = confirmed(None, Pair(winner, winner), Pair(hint, hint), Budget(1.0), 0)
-    assert won is wins
-    assert (over.median, under.median) == (waiting, queued)
+    won, shown = confirmed(None, finalists([hint, winner]), Budget(1.0), 0)
+    assert (won is not None and won.is_one and won.base is winner) is wins
+    if wins:
+        assert f"{1 / waiting:.2f} times" in shown
+
+
+def test_answers_that_are_near_run_again() -> None:
+    hint, other = entrant("hint", 1.0, 2.0, hint=True), entrant("other hint", 2.0, 1.0, hint=True)
+    # Below the floor by what noise can be, and by more.
+    near, far = entrant("near", 0.1, 1.08), entrant("far", 0.05, 1.5)
+    assert finalists([hint, other, near, far]) == [hint, other, near]
+    assert [pair.base.name for pair in ranked([hint, other, near, far], 0.98)] == []
 
 
 def test_who_is_considered_on_one_cpu() -> None:

@@ -29,7 +29,9 @@ void check_sizes(const CostArrays& costs) {
     check_size(costs.transfer_seconds_per_byte.size(), devices * devices, "transfer_seconds_per_byte");
     check_size(costs.launch_seconds.size(), devices, "launch_seconds");
     if (!(costs.mix_seconds >= 0)) throw std::invalid_argument("mix_seconds is negative or not a number");
-    if (!(costs.corun_factor >= 1)) throw std::invalid_argument("corun_factor is below 1 or not a number");
+    if (!(costs.corun_factor >= 1 && std::isfinite(costs.corun_factor))) {
+        throw std::invalid_argument("corun_factor is below 1 or not finite");
+    }
     check_size(costs.bond_second.size(), costs.bond_first.size(), "bond_second");
     for (const auto* ends : {&costs.bond_first, &costs.bond_second}) {
         for (const std::int32_t node : *ends) {

@@ -74,7 +74,7 @@ _log = logging.getLogger("ov_autoplace")
 _RACE_SECONDS = 3.0
 # Beyond, waking a thread for a request is a small part of it.
 _LONG_SECONDS = 2e-3
-_TRIALS = 3
+_TRIALS = 5
 _LEAST_FIRST = 0.5  # share of the time for races that the first one may take
 
 
@@ -160,7 +160,8 @@ class _Decider:
             _log.debug("whether copies are worth measuring is not known: %s", cause)
         try:
             with failing_on(hint.name):
-                seconds = float(np.median(hint.executables[0].run(_TRIALS)))
+                # Other work makes many an inference long, and none short.
+                seconds = float(np.min(hint.executables[0].run(_TRIALS)))
         except ProfilingError as cause:
             hint.dropped = f"cannot be run: {cause}"
             return None

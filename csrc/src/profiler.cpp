@@ -82,43 +82,55 @@ Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const
     if (supports(ov::execution_devices.name())) {
         m_execution_devices = m_compiled.get_property(ov::execution_devices);
     }
+    if (supports(ov::optimal_number_of_infer_requests.name())) {
+        m_optimal_requests =
+            std::max<std::size_t>(1, m_compiled.get_property(ov::optimal_number_of_infer_requests));
+    }
     if (supports("HETERO_NUMBER_OF_SUBMODELS")) {
         m_subgraphs = m_compiled.get_property("HETERO_NUMBER_OF_SUBMODELS").as<std::size_t>();
         m_is_hetero = true;
     }
 }
 
-void Executable::infer(bool asynchronous) {
-    if (m_has_state) {
-        // A cache of keys and values would grow from run to run, and the work with it.
-        m_request.reset_state();
+Executable::Request Executable::request(std::size_t i) {
+    while (m_more_requests.size() < i) {
+        ov::InferRequest request = m_compiled.create_infer_request();
+        for (std::size_t input = 0; input < m_compiled.inputs().size(); ++input) {
+            ov::Tensor tensor = request.get_input_tensor(input);
+            m_request.get_input_tensor(input).copy_to(tensor);
+        }
+        m_more_requests.push_back(std::move(request));
     }
-    if (asynchronous) {
-        m_request.start_async();
-        m_request.wait();
-    } else {
-        m_request.infer();
-    }
+    return Request(i == 0 ? m_request : m_more_requests[i - 1], m_has_state);
 }
 
 double Executable::sample(std::size_t inferences, bool asynchronous) {
-    const std::lock_guard lock(*m_mutex);
+    const auto locked = lock();
     return guarded([&] {
+        Request own = request(0);
         const auto start = Clock::now();
-        for (std::size_t i = 0; i < inferences; ++i) infer(asynchronous);
+        for (std::size_t i = 0; i < inferences; ++i) {
+            if (asynchronous) {
+                own.start();
+                own.request().wait();
+            } else {
+                own.infer();
+            }
+        }
         return seconds_since(start) / static_cast<double>(inferences);
     });
 }
 
 double Executable::sample_after_pauses(std::size_t inferences, double pause_seconds) {
-    const std::lock_guard lock(*m_mutex);
+    const auto locked = lock();
     return guarded([&] {
         const std::chrono::duration<double> pause(pause_seconds);
+        Request own = request(0);
         double seconds = 0;
         for (std::size_t i = 0; i < inferences; ++i) {
             std::this_thread::sleep_for(pause);
             const auto start = Clock::now();
-            infer(false);
+            own.infer();
             seconds += seconds_since(start);
         }
         return seconds / static_cast<double>(inferences);

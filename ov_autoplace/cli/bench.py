@@ -12,6 +12,7 @@ from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import note, print_json, print_sentence, print_table, progress_bar
 from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
 from ov_autoplace.cli.placer_options import with_placer_options
+from ov_autoplace.cli.rates import bench_rate
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import PlacementError, ProfilingError
 
@@ -58,6 +59,9 @@ def bench(
     request = open_model(model)
     names = resolve_devices(request.core, devices)
     placement = request.annotated(names) or request.search(",".join(names), options)
+    if placement.rate is not None:
+        bench_rate(request, names, placement, options, seconds, as_json)
+        return
     properties = device_properties(request.core, names, options.properties)
     fitted = fit(request.model, placement)
     machine = Machine(request.core, names, options)

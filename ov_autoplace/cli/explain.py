@@ -20,6 +20,7 @@ from ov_autoplace.cli.console import (
 from ov_autoplace.cli.lanes import lane_rows, path_rows, print_lanes, print_submodels, stage_rows
 from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
 from ov_autoplace.cli.placer_options import with_placer_options
+from ov_autoplace.cli.rates import print_rates, rates_json
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import OptionError
 
@@ -69,6 +70,7 @@ def explain(
         print_json(_report(model, decision, explanation, timeline, changes, op, top))
     else:
         print_sentence(decision.reason)
+        print_rates("Many requests in flight", decision.rates, decision.rate_bound)
         _print_source(decision)
         if op:
             _print_ops(explanation, op)
@@ -103,6 +105,7 @@ def _report(
         "also_proposed_by": [
             name for c in decision.candidates if c.name == decision.chosen for name in c.also
         ],
+        **rates_json(decision),
         "cost_source": explanation.table.source,
         "predicted_ms": schedule.latency_seconds * 1e3,
         "bound_ms": _bound(changes),

@@ -91,6 +91,12 @@ class Machine:
         settings = {**device_settings(self.core, (device,))[device], **settings}
         return () if chooses_threads(settings) else widths_here(self.core, device)
 
+    @property
+    def wants_rate(self) -> bool:
+        """Whether the caller asks for many requests a second rather than for a short one."""
+        hint = self.options.properties.get("PERFORMANCE_HINT", "")
+        return str(getattr(hint, "name", hint)).upper() in ("THROUGHPUT", "CUMULATIVE_THROUGHPUT")
+
     def without(self, failures: Mapping[str, Exception]) -> Machine:
         """The same request on the devices that did not fail; says which ones did."""
         for device, cause in failures.items():

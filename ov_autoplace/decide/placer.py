@@ -56,11 +56,9 @@ _PHASES = (
     ("extract", "prepare", "profile", "transfers", "solve", "measure"),
     ("extract", "estimate", "solve"),
 )
-# Where the caller gives no budget, the default one grows with the model: by so many compilations for all
-# devices, and by so many inferences on each, but never to more than twice of what it is then.
+# A default budget grows by so many compilations for all devices and inferences on each, at most to twice.
 _COMPILATIONS, _INFERENCES = 3, 12
-# Compiling the learned policy takes so long.
-_POLICY_SECONDS = 4.0
+_POLICY_SECONDS = 4.0  # compiling the learned policy
 
 
 class Placer:

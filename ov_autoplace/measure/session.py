@@ -247,6 +247,23 @@ class ProfilingSession:
             )
         return executable, model
 
+    def compile_with(
+        self, device: str, properties: Mapping[str, str], device_of: Mapping[str, str] | None = None
+    ) -> Executable:
+        """The whole model on a device, also a virtual one, with more properties; each call compiles.
+
+        Args:
+            device: Like ``CPU``, ``AUTO:GPU,CPU``, or ``HETERO:GPU,CPU``.
+            properties: They win over those of the session.
+            device_of: The device of every op, for HETERO.
+
+        Raises:
+            ProfilingError: The model cannot be timed so.
+        """
+        if device_of is None and self._room is not None and (reason := self._room.refusal(device)):
+            raise ProfilingError(reason)
+        return self._compile(device, device_of, False, properties)
+
     def compile_placement(self, device_of: Mapping[str, str], *, count_nodes: bool = False) -> Executable:
         """The model as HETERO runs it with the device of every op given, or a plain device when it is one.
 

@@ -54,6 +54,8 @@ SECTIONS = {
     "simulation": Section("simulation"),
     "lanes": Section("lanes"),
     "overlap": Section("overlap"),
+    "mixtures": Section("mixtures"),
+    "rate": Section("rate"),
     "solvers": Section("solvers"),
     "paced": Section("paced", needs_gpu=True),
     "policy": Section("policy"),

@@ -114,7 +114,7 @@ class Machine:
         Raises:
             OutputError: The temporary folder cannot be written.
         """
-        from ov_autoplace.measure.session import open_session
+        from ov_autoplace.measure.opening import open_session
 
         options = self.options
         return open_session(

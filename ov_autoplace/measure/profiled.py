@@ -22,8 +22,9 @@ from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import Column, CountedDevices, count_devices
 from ov_autoplace.measure.crossings import PROBES, probe_assignments, with_crossing_costs
+from ov_autoplace.measure.opening import open_session
 from ov_autoplace.measure.room import Room
-from ov_autoplace.measure.session import ProfilingSession, open_session
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import mood_of, time_in_turns
 from ov_autoplace.measure.transfers import measure_transfers
 

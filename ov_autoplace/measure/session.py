@@ -14,18 +14,16 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.files import temporary_folder
-from ov_autoplace.cost.target import Target
 from ov_autoplace.devices.extension import extension_path
-from ov_autoplace.devices.names import core_with_extra_devices, device_properties, emulation
-from ov_autoplace.devices.support import supported_ops
+from ov_autoplace.devices.names import core_with_extra_devices, emulation
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
-from ov_autoplace.graph.prepare import PreparedModel, normalize
+from ov_autoplace.graph.prepare import normalize
 from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.measure.model_file import failing_on, reported_failure, save_ir
-from ov_autoplace.measure.room import Room, memory_capacity
+from ov_autoplace.measure.room import Room
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.lane_plan import Lane, LanePlan
 from ov_autoplace.placement.scheduled import (
@@ -38,7 +36,7 @@ from ov_autoplace.placement.scheduled import (
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, Profiler, RaceResult
 
-__all__ = ["ProfilingSession", "open_session"]
+__all__ = ["ProfilingSession"]
 
 _ALONE_RUNS = 10
 
@@ -321,35 +319,3 @@ class ProfilingSession:
                 self._input_high,
                 self.seed,
             )
-
-
-def open_session(
-    core: ov.Core,
-    prepared: PreparedModel,
-    devices: Sequence[str],
-    *,
-    properties: Mapping[str, Any] | None = None,
-    memory_limits: Mapping[str, float] | None = None,
-    target: Target | None = None,
-    seed: int = 0,
-    isolation: bool = True,
-) -> ProfilingSession:
-    """A session of a prepared model that knows what the devices support and can hold of it.
-
-    Args:
-        core: Where the devices are.
-        prepared: The model.
-        devices: Device names.
-        properties: OpenVINO properties, as for ``compile_model``.
-        memory_limits: Bytes by device, where that is less than it has.
-        target: A profile that says how much memory the devices have; else they are asked.
-        seed: Of the input data.
-        isolation: Compile and run in a child process.
-    """
-    own = device_properties(core, devices, properties)
-    supported = supported_ops(core, prepared.model, prepared.graph.names, devices, own)
-    memory = memory_capacity(core, devices, memory_limits or {}, target)
-    room = Room(tuple(devices), prepared.graph, supported, memory)
-    return ProfilingSession(
-        core, prepared.model, devices, own, prepared.shapes, seed, isolation=isolation, room=room
-    )

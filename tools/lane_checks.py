@@ -80,7 +80,7 @@ def plan_of_table(core: ov.Core, model: ov.Model, lanes: int, seed: int, shapes:
     coarse = coarsen(prepare(model, shapes).graph)
     table = with_lanes(analytic_table(coarse, generic_target(core, ["CPU"]), ["CPU"]), "CPU", lanes)
     changes = random.random(len(table)) < random.choice([0.03, 0.1, 0.4])
-    lane = random.integers(lanes, size=len(table))[np.cumsum(changes)]
+    lane = random.integers(lanes, size=len(table) + 1)[np.cumsum(changes)]
     return lane_plan(table, lane, narrow_lanes(lanes))
 
 

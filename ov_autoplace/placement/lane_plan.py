@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ov_autoplace._base.json_fields import Record
+from ov_autoplace._base.text import is_unicode
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.devices.names import property_text
 from ov_autoplace.errors import PlacementError
@@ -173,6 +174,8 @@ def _lane(entry: Record) -> Lane:
     for key, value in properties.items():
         if not key or not isinstance(value, str):
             raise PlacementError(f"{entry.where}: the property {key!r} must be a text, not {value!r}")
+        if not is_unicode(key + value):
+            raise PlacementError(f"{entry.where}: the property {key!r} is {value!r}, which nothing can write")
     return Lane.of(device, properties)
 
 

@@ -72,6 +72,7 @@ DAMAGES: dict[str, tuple[tuple[Any, ...], Any]] = {
     "a device with a control character": (("lanes", 0, "device"), "CPU\n"),
     "a property that is a number": (("lanes", 0, "properties"), {"NUM_STREAMS": 1}),
     "a property without a name": (("lanes", 0, "properties"), {"": "1"}),
+    "a property that nothing can write": (("lanes", 0, "properties"), {"NUM_STREAMS": "\ud800"}),
     "a lane that is not there": (("submodels", 0, "lane"), 2),
     "a negative lane": (("submodels", 0, "lane"), -1),
     "a rank that is a fraction": (("submodels", 0, "rank"), 0.5),

@@ -43,7 +43,8 @@ from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.counting import CountedDevices, count_width
 from ov_autoplace.measure.profiled import counted_profile
 from ov_autoplace.placement.decision import Candidate, Scheduled
-from ov_autoplace.placement.lane_plan import Form, Lane, LanePlan, lane_plan
+from ov_autoplace.placement.lane_plan import Form, Lane, LanePlan
+from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.placement.scheduled import reason_not_schedulable
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.registry import solve_problem

@@ -19,7 +19,7 @@ A lane that is free takes, of its submodels whose inputs have arrived, the one w
 of the model (Graham 1969; the way is the upward rank of Topcuoglu et al. 2002). A tensor that another lane
 reads arrives there, once, a transfer after its submodel has finished; on its own lane it is there at once.
 While two lanes compute, work takes ``corun_factor`` as long; ``mix_seconds`` pass before a placement on more
-than one device begins.
+than one lane begins.
 
 Two groups of a lane share a submodel if the same groups of other lanes wait for them and they wait for the
 same groups of other lanes: a finer cut is worth nothing. Of these submodels, neighbours on a lane become one

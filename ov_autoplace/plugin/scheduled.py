@@ -22,7 +22,7 @@ import openvino as ov
 
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace._base.text import parse_json
-from ov_autoplace.devices.extension import add_extension, last_run, tell_plugins
+from ov_autoplace.devices.extension import add_extension
 from ov_autoplace.devices.names import device_settings, single_device_config
 from ov_autoplace.errors import ModelError
 from ov_autoplace.placement.schedulable import schedule_ops
@@ -34,6 +34,7 @@ from ov_autoplace.placement.scheduled import (
 )
 from ov_autoplace.plugin.blob_lock import writing_blobs
 from ov_autoplace.plugin.decision_cache import cache_folder
+from ov_autoplace.plugin.native_library import last_run, tell_plugins
 
 __all__ = [
     "ExportNote",

@@ -19,8 +19,9 @@ from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.placement.decision import Candidate, Decision, Scheduled
-from ov_autoplace.placement.lane_plan import Lane, lane_plan
+from ov_autoplace.placement.lane_plan import Lane
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.placement.scheduled import scheduled_model
 from ov_autoplace.placement.simulator import simulate
 

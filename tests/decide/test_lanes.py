@@ -23,7 +23,8 @@ from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.devices.widths import Cores, Lanes, Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.placement.decision import Candidate, Scheduled
-from ov_autoplace.placement.lane_plan import Lane, lane_plan
+from ov_autoplace.placement.lane_plan import Lane
+from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.problem.problem import Problem
 from random_tables import random_table
 

@@ -18,7 +18,8 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.prepare import prepare
-from ov_autoplace.placement.lane_plan import Form, Lane, LanePlan, lane_plan
+from ov_autoplace.placement.lane_plan import Form, Lane, LanePlan
+from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.placement.simulator import simulate
 
 LANES = (Lane.of("CPU"), Lane.of("CPU"))

@@ -428,6 +428,11 @@ class Executable:
     def node_times(self) -> list[NodeTime]:
         """NodeTime of every node; all zero unless compiled with PERF_COUNT."""
 
+    def lane_profile(self) -> str:
+        """
+        JSON: when each submodel of the last inference ran, on which lane, and its nodes.
+        """
+
     @property
     def subgraphs(self) -> int:
         """Number of submodels that HETERO made, else 1."""
@@ -488,9 +493,10 @@ class Profiler:
         affinities: Mapping[str, str] | None = None,
         input_high: Mapping[str, int] = {},
         seed: int = 0,
+        extension: str = "",
     ) -> Executable:
         """
-        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs.
+        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, `extension` is the library of its ops, if it has one.
         """
 
     @staticmethod
@@ -504,12 +510,13 @@ class Profiler:
         margin: float = 0.0,
         seed: int = 0,
         min_sample_seconds: float = 0.001,
+        pause_seconds: float = 0.0,
         progress: Callable[[int, int, float], None] | None = None,
         names: Sequence[str] = [],
         current: Annotated[NDArray[numpy.int64], dict(shape=(1), order="C", device="cpu")] | None = None,
     ) -> RaceResult:
         """
-        Runs the executables in turns and drops those that are certainly slower; `progress` is called with (rounds, candidates left, seconds) now and then, and `current[0]` is the candidate that runs.
+        Runs the executables in turns, with pauses before each inference where some are given, and drops those that are certainly slower; `progress` is called with (rounds, candidates left, seconds) now and then, and `current[0]` is the candidate that runs.
         """
 
 class SubsetSweep:

@@ -14,6 +14,7 @@
 #include "cached.hpp"
 #include "follower.hpp"
 #include "marks.hpp"
+#include "schedule_op.hpp"
 
 namespace ov_autoplace {
 namespace {
@@ -161,7 +162,7 @@ void add_followers(std::vector<ov::Extension::Ptr>& extensions) {
 // as a class of its own: it would take a follower for a plain Node.
 std::vector<ov::Extension::Ptr> all_extensions() {
     using namespace ov::op;
-    std::vector<ov::Extension::Ptr> all;
+    std::vector<ov::Extension::Ptr> all{std::make_shared<ov::OpExtension<ScheduleOp>>()};
     add<ReadingParameters, v0::Parameter>(all);
     add<ReadingResults, v0::Result>(all);
     add<ReadingEnds, v3::Assign, v6::Assign>(all);

@@ -57,7 +57,8 @@ from ov_autoplace.errors import AutoplaceError, PlacementError, ProfilingError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.measure.counting import count_devices
-from ov_autoplace.measure.session import ProfilingSession, failing_on
+from ov_autoplace.measure.model_file import failing_on
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Decision, RateRow
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement

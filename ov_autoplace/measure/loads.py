@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ov_autoplace import _core
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
-from ov_autoplace.measure.session import ProfilingSession, reported_failure
+from ov_autoplace.measure.model_file import reported_failure
+from ov_autoplace.measure.session import ProfilingSession
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, RaceResult

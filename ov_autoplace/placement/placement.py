@@ -19,6 +19,7 @@ from ov_autoplace.errors import PlacementError
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
     from ov_autoplace.placement.decision import Decision
+    from ov_autoplace.placement.lane_plan import LanePlan
     from ov_autoplace.placement.rate_plan import RatePlan
 
 __all__ = ["Placement", "Schedule"]
@@ -43,6 +44,8 @@ class Placement:
             :meth:`to_dict` and :meth:`save` speak of the model as it was given.
         width: On how many threads of a CPU it runs, where that is its one device; ``None`` = as OpenVINO
             does by itself.
+        plan: How its ops run on lanes and devices that work at once, which needs the package's executor;
+            ``None`` = on one device, or in HETERO's turns. Devices are then those that HETERO would use.
         rate: How it is compiled for many requests in flight, where a rate was asked for.
     """
 
@@ -56,6 +59,7 @@ class Placement:
     decision: Decision | None = field(default=None, repr=False)
     given: Mapping[str, str] | None = field(default=None, repr=False)
     width: Width | None = None
+    plan: LanePlan | None = None
     rate: RatePlan | None = None
 
     def to_dict(self) -> dict[str, str]:

@@ -96,20 +96,31 @@ def _compile_model(
         return original(self, model, device_name, config, weights=weights)
     from ov_autoplace.decide.machine import Machine
     from ov_autoplace.devices.names import resolve_devices
+    from ov_autoplace.placement.schedulable import is_scheduled
     from ov_autoplace.plugin.compilation import compile_placed
 
     own, properties = split_config(config)
     options = PlacerOptions.from_arguments(_arguments(self, own, properties))
-    compiled: ov.CompiledModel = compile_placed(
-        Machine(self, resolve_devices(self, devices), options),
-        _own_model(self, model, weights),
-        functools.partial(original, self),
-        explicit=bool(devices),
-    )
-    # OpenVINO 2026.4.1 crashes when a model compiled for HETERO is exported after its Core is gone.
-    compiled._autoplace_core = self
+    machine = Machine(self, resolve_devices(self, devices), options)
+    own_model, native = _own_model(self, model, weights), functools.partial(original, self)
+    compiled: ov.CompiledModel
+    if is_scheduled(own_model):
+        from ov_autoplace.plugin.scheduled import compile_scheduled
+
+        compiled = compile_scheduled(self, own_model, properties, native)
+    else:
+        compiled = compile_placed(machine, own_model, native, explicit=bool(devices))
     if weights is not None:
         compiled._autoplace_weights = weights  # the constants point into the caller's buffer
+    return _kept(self, compiled)
+
+
+def _kept(core: ov.Core, compiled: ov.CompiledModel) -> ov.CompiledModel:
+    """A compiled model that keeps its Core.
+
+    OpenVINO 2026.4.1 crashes when one that was compiled for HETERO is exported after its Core is gone.
+    """
+    compiled._autoplace_core = core
     return compiled
 
 
@@ -135,7 +146,7 @@ def _query_model(
     if devices is None:
         answer: dict[str, str] = _originals["query_model"](self, model, device_name, config)
         return answer
-    from ov_autoplace.decide.placer import place
+    from ov_autoplace.decide.place import place
 
     own, properties = split_config(config)
     return place(model, devices or None, core=self, **_arguments(self, own, properties)).to_dict()
@@ -172,9 +183,13 @@ def _import_model(
     _, properties = split_config(config)
     resolved = resolve_devices(self, devices)
     if b"<hetero " in _head(model_stream):
-        imported = original(self, model_stream, f"{DEVICE_NAME}:{','.join(resolved)}", properties)
-        imported._autoplace_core = self  # see _compile_model
-        return imported
+        return _kept(self, original(self, model_stream, f"{DEVICE_NAME}:{','.join(resolved)}", properties))
+    from ov_autoplace.devices.models import lacks_library
+    from ov_autoplace.plugin.scheduled import ExportNote, import_scheduled, note_behind
+
+    note, native = note_behind(model_stream), functools.partial(original, self)
+    if note is not None:
+        return _kept(self, import_scheduled(self, model_stream, note, properties, native))
     # A model that AUTOPLACE put on one device was exported by that device's own plugin.
     from ov_autoplace.devices.names import single_device_config
 
@@ -185,6 +200,9 @@ def _import_model(
                 model_stream.seek(0)
             return original(self, model_stream, device, single_device_config(device, properties))
         except RuntimeError as cause:
+            if lacks_library(cause):  # it was exported by another program
+                foreign = ExportNote(tuple(self.available_devices), cache="")
+                return _kept(self, import_scheduled(self, model_stream, foreign, properties, native))
             failures.append(f"{device}: {str(cause).strip().splitlines()[-1]}")
     raise ModelError(f"none of {', '.join(resolved)} can import this model ({'; '.join(failures)})")
 

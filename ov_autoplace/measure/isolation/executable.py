@@ -89,6 +89,15 @@ class IsolatedExecutable:
         answer, _ = self._use(self._child.silence, call="node_times")
         return [IsolatedNodeTime(*node) for node in answer["nodes"]]
 
+    def lane_profile(self) -> str:
+        """When the submodels of the last inference ran, as JSON; see ``_core.Executable.lane_profile``.
+
+        Raises:
+            ProfilerError: The model does not run on lanes, or the child dies or hangs.
+        """
+        answer, _ = self._use(self._child.silence, call="lane_profile")
+        return str(answer["profile"])
+
     def ensure_compiled(self) -> None:
         """Compile the model, unless the present child holds it.
 

@@ -58,6 +58,7 @@ class IsolatedProfiler:
         affinities: Mapping[str, str] | None = None,
         input_high: Mapping[str, int] | None = None,
         seed: int = 0,
+        extension: str = "",
     ) -> IsolatedExecutable:
         """See ``_core.Profiler.compile``. The file must stay as long as the executable is used.
 
@@ -73,6 +74,7 @@ class IsolatedProfiler:
                 "affinities": None if affinities is None else dict(affinities),
                 "input_high": dict(input_high or {}),
                 "seed": seed,
+                "extension": extension,
             },
         )
         with self._child.lock:

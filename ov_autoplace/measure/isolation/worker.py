@@ -91,6 +91,10 @@ class Worker:
         nodes = self.executables[number].node_times()
         return {"nodes": [[getattr(node, field) for field in _NODE_FIELDS] for node in nodes]}, b""
 
+    def do_lane_profile(self, number: int) -> Answer:
+        """Tell when the submodels of a model on lanes ran."""
+        return {"profile": self.executables[number].lane_profile()}, b""
+
     def do_race(self, numbers: list[int], **options: Any) -> Answer:
         """Race models."""
         return self._raced(self.profiler.race, [self.executables[number] for number in numbers], options)

@@ -1,0 +1,118 @@
+#include "schedule_profile.hpp"
+
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <sstream>
+
+namespace ov_autoplace {
+namespace {
+
+struct Known {
+    std::mutex mutex;
+    std::map<std::string, std::weak_ptr<executor::Executor>> executors;
+};
+
+Known& known() {
+    static auto* const the_one = new Known;
+    return *the_one;
+}
+
+std::string quoted(const std::string& text) {
+    std::string json = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') {
+            json += '\\';
+            json += c;
+        } else if (static_cast<unsigned char>(c) < 0x20) {
+            char escaped[8];
+            std::snprintf(escaped, sizeof(escaped), "\\u%04x", static_cast<unsigned>(c));
+            json += escaped;
+        } else {
+            json += c;
+        }
+    }
+    return json + "\"";
+}
+
+const char* status_of(ov::ProfilingInfo::Status status) {
+    switch (status) {
+        case ov::ProfilingInfo::Status::EXECUTED:
+            return "EXECUTED";
+        case ov::ProfilingInfo::Status::OPTIMIZED_OUT:
+            return "OPTIMIZED_OUT";
+        default:
+            return "NOT_RUN";
+    }
+}
+
+std::string nodes_of(const executor::Context& context, size_t submodel) {
+    std::vector<ov::ProfilingInfo> nodes;
+    try {
+        nodes = context.profile(submodel);
+    } catch (const std::exception&) {
+        // Not every plugin profiles, and none where PERF_COUNT is not set.
+    }
+    std::ostringstream json;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        const auto& node = nodes[i];
+        json << (i ? ", " : "") << "{\"name\": " << quoted(node.node_name)
+             << ", \"type\": " << quoted(node.node_type) << ", \"exec_type\": " << quoted(node.exec_type)
+             << ", \"status\": \"" << status_of(node.status) << "\", \"real_us\": " << node.real_time.count()
+             << ", \"cpu_us\": " << node.cpu_time.count() << "}";
+    }
+    return "[" + json.str() + "]";
+}
+
+std::string run_of(const executor::Plan& plan, const executor::Context& context) {
+    auto first = executor::Clock::time_point::max();
+    for (size_t i = 0; i < plan.submodels.size(); ++i) first = std::min(first, context.stay(i).start);
+    const auto us = [&](executor::Clock::time_point moment) {
+        return std::chrono::duration<double, std::micro>(moment - first).count();
+    };
+    std::ostringstream json;
+    json << std::fixed;
+    for (size_t i = 0; i < plan.submodels.size(); ++i) {
+        const auto& stay = context.stay(i);
+        const auto& lane = plan.lanes[plan.submodels[i].lane];
+        json << (i ? ", " : "") << "{\"name\": " << quoted(plan.submodels[i].name)
+             << ", \"device\": " << quoted(lane.device) << ", \"lane\": " << stay.lane
+             << ", \"start_us\": " << us(stay.start) << ", \"finish_us\": " << us(stay.finish)
+             << ", \"nodes\": " << nodes_of(context, i) << "}";
+    }
+    return json.str();
+}
+
+}  // namespace
+
+void remember(const std::string& op, const std::shared_ptr<executor::Executor>& executor) {
+    auto& all = known();
+    const std::lock_guard lock(all.mutex);
+    for (auto it = all.executors.begin(); it != all.executors.end();) {
+        it = it->second.expired() ? all.executors.erase(it) : std::next(it);
+    }
+    all.executors[op] = executor;
+}
+
+std::string profile_of(const std::string& op) {
+    std::shared_ptr<executor::Executor> executor;
+    {
+        auto& all = known();
+        const std::lock_guard lock(all.mutex);
+        const auto found = all.executors.find(op);
+        if (found != all.executors.end()) executor = found->second.lock();
+    }
+    if (!executor) return "";
+    auto& team = executor->team();
+    std::string submodels;
+    team.look_at_last([&](const executor::Context& context) {
+        submodels = run_of(executor->plan(), context);
+    });
+    const auto counters = team.counters();
+    std::ostringstream json;
+    json << "{\"runs\": " << counters.runs << ", \"wakes\": " << counters.wakes
+         << ", \"helped\": " << counters.helped << ", \"submodels\": [" << submodels << "]}";
+    return json.str();
+}
+
+}  // namespace ov_autoplace

@@ -227,8 +227,7 @@ def _lane_attributes(lanes: Iterable[Lane]) -> dict[str, list[str]]:
         "lanes": [_quoted(lane.device) for lane in lanes],
         "lane_properties": [
             # An empty text does not survive in a file.
-            ";".join(f"{_quoted(key)}={_quoted(value)}" for key, value in lane.properties)
-            or ";"
+            ";".join(f"{_quoted(key)}={_quoted(value)}" for key, value in lane.properties) or ";"
             for lane in lanes
         ],
     }

@@ -24,11 +24,10 @@ from ov_autoplace.measure.isolation.interface import Executable
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.rate_plan import RateMember
+from ov_autoplace.placement.rate_plan import HINT, RateMember
 
-__all__ = ["HINT", "Entrant", "able_devices", "copies", "hinted", "mixed", "other_bases", "without_hint"]
+__all__ = ["Entrant", "able_devices", "copies", "hinted", "mixed", "other_bases", "without_hint"]
 
-HINT = "PERFORMANCE_HINT"
 _TURNS = 8  # of a mixture's requests: fractions are rounded to so many parts
 _MOST_COPIES = 64
 

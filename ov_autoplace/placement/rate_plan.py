@@ -8,7 +8,10 @@ from typing import Any
 
 from ov_autoplace.errors import PlacementError
 
-__all__ = ["RateMember", "RatePlan"]
+__all__ = ["HINT", "RateMember", "RatePlan"]
+
+HINT = "PERFORMANCE_HINT"
+"""The property of OpenVINO that asks for a rate."""
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import openvino as ov
 
 from ov_autoplace._base.files import read_json, write_text_atomically
-from ov_autoplace._base.locks import locked
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import single_device_config
@@ -20,17 +18,16 @@ from ov_autoplace.errors import AutoplaceError, OutputError, PlacementError
 from ov_autoplace.placement.annotation import set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.rate_plan import RateMember, RatePlan
+from ov_autoplace.placement.rate_plan import HINT, RateMember, RatePlan
+from ov_autoplace.plugin.blob_lock import cache_lock, writing_blobs
 from ov_autoplace.plugin.dealing import DealingModel
-from ov_autoplace.plugin.decision_cache import DecisionCache, cache_folder
+from ov_autoplace.plugin.decision_cache import DecisionCache
 
 __all__ = ["compile_for_rate"]
 
 _log = logging.getLogger("ov_autoplace")
 
 _SCHEMA = 1
-_PATIENCE = 300.0
-_BLOB_LOCK = "autoplace.lock"
 
 Native = Callable[[ov.Model, str, Mapping[str, Any]], ov.CompiledModel]
 
@@ -57,7 +54,8 @@ def compile_for_rate(
     """
     # The hint is among the properties, which are part of the key: this is no entry of a decision for latency.
     cache = DecisionCache.of(machine.core, model, machine.devices, machine.options)
-    with _lock(cache):
+    # Who waited for another process to decide finds its decision.
+    with nullcontext() if cache is None else cache_lock(cache.lock):
         plan = None if cache is None else _load(cache, model)
         if plan is not None:
             try:
@@ -74,7 +72,8 @@ def compile_for_rate(
 
 
 def _compiled(machine: Machine, model: ov.Model, plan: RatePlan, compile_native: Native) -> ov.CompiledModel:
-    with _writing_blobs(machine) as config:
+    own = {key: value for key, value in machine.options.properties.items() if key != HINT}
+    with writing_blobs(machine.core, own) as config:
         base = _compile_member(machine, model, plan.base, compile_native, config)
         members: list[ov.CompiledModel] = []
         for member in plan.dealt:
@@ -98,29 +97,6 @@ def _compile_member(
     set_affinities(placed, open_bounded_crossings(placed, dict(member.device_of)))
     flat = {key: value for key, value in config.items() if key != "DEVICE_PROPERTIES"}
     return compile_native(placed, member.device, {**flat, **member.properties})
-
-
-@contextmanager
-def _writing_blobs(machine: Machine) -> Iterator[dict[str, Any]]:
-    """The caller's properties but for the hint; one process at a time writes blobs into a ``CACHE_DIR``."""
-    config = {key: value for key, value in machine.options.properties.items() if key != "PERFORMANCE_HINT"}
-    folder = cache_folder(machine.core, config)
-    if not folder:
-        yield config
-        return
-    with suppress(OSError):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    with locked(Path(folder) / _BLOB_LOCK, _PATIENCE) as is_locked:
-        yield config if is_locked else {**config, "CACHE_DIR": ""}
-
-
-def _lock(cache: DecisionCache | None) -> Any:
-    """Who waited for another process to decide finds its decision."""
-    if cache is None:
-        return nullcontext()
-    with suppress(OSError):
-        cache.lock.parent.mkdir(parents=True, exist_ok=True)
-    return locked(cache.lock, _PATIENCE)
 
 
 def _load(cache: DecisionCache, model: ov.Model) -> RatePlan | None:

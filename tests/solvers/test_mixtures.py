@@ -84,7 +84,7 @@ def test_the_simulator_counts_what_keeps_each_device_busy(seed: int, devices: in
 
 
 @pytest.mark.parametrize("all_at_once", [True, False])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_two_devices_against_all_placements(seed: int, all_at_once: bool, monkeypatch) -> None:
     if not all_at_once:
         monkeypatch.setattr(mixture_module, "_ENUMERATED_PLACEMENTS", 1)
@@ -128,7 +128,7 @@ def test_chains_on_two_devices_are_solved_to_the_bound(seed: int, monkeypatch) -
     assert mixture.device_prices.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(60))
 def test_a_mixture_is_never_below_its_special_cases(seed: int) -> None:
     devices = 2 + seed % 3
     table = random_table(seed + 70_000, 14, devices, constrained=False)
@@ -222,7 +222,7 @@ def test_bad_requests_are_refused() -> None:
     table = random_table(0, 4, 2, constrained=False)
     with pytest.raises(OptionError, match="time limit is 0"):
         solve_mixture(table, time_limit=0)
-    with pytest.raises(OptionError, match="'milp' "):
+    with pytest.raises(OptionError, match="unknown solver of the objective rate 'milp'"):
         solve(table, "milp", objective="rate")
     with pytest.raises(PlacementError, match="bytes"):
         solve_mixture(table, memory_limits=dict.fromkeys(table.devices, 1.0))

@@ -153,11 +153,10 @@ class Race:
             return replace(verdict, candidates=field, reason=f"{verdict.reason}; no schedule could be run")
         if champion is None or champion.scheduled is None:
             champion = min(ran, key=lambda c: c.seconds)
-        ratio = paired_ratio(champion.samples, verdict.winner.samples).median
-        reason = (
-            f"{champion.name}: the executor was asked for; it was measured at {ratio:.3f} of the time of "
-            f"{verdict.winner.name}"
-        )
+        reason = f"{champion.name}: the executor was asked for"
+        if len(verdict.winner.samples):
+            ratio = paired_ratio(champion.samples, verdict.winner.samples).median
+            reason += f"; it was measured at {ratio:.3f} of the time of {verdict.winner.name}"
         return Verdict(champion, reason, field, was_disturbed(champion.samples))
 
     def _after_pauses(self, champion: Candidate, reference: Candidate) -> tuple[str, bool]:

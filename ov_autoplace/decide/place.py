@@ -13,6 +13,7 @@ from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions
 from ov_autoplace.decide.placer import Placer
+from ov_autoplace.decide.rate import place_for_rate
 from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
@@ -100,4 +101,5 @@ def place(
         resolved = resolve_devices(core, devices)
     if not resolved:
         raise OptionError("OpenVINO finds no device on this machine; install the driver of one")
-    return Placer(Machine(core, resolved, settings)).place(model)
+    machine = Machine(core, resolved, settings)
+    return place_for_rate(machine, model) if machine.wants_rate else Placer(machine).place(model)

@@ -56,11 +56,9 @@ _PHASES = (
     ("extract", "prepare", "profile", "transfers", "solve", "measure"),
     ("extract", "estimate", "solve"),
 )
-# Where the caller gives no budget, the default one grows with the model: by so many compilations for all
-# devices, and by so many inferences on each, but never to more than twice of what it is then.
+# A default budget grows by so many compilations for all devices and inferences on each, at most to twice.
 _COMPILATIONS, _INFERENCES = 3, 12
-# Compiling the learned policy takes so long.
-_POLICY_SECONDS = 4.0
+_POLICY_SECONDS = 4.0  # compiling the learned policy
 
 
 class Placer:
@@ -158,7 +156,7 @@ class Placer:
         reason = f"{chosen.name} is {how} that compiles the model; nothing else could be measured: {cause}"
         decision = Decision(
             chosen=chosen.name,
-            reason=reason + self._left_out_text(),
+            reason=reason + self._machine.remarks(self._left_out),
             mode=self._options.mode,
             candidates=candidates,
             seconds=dict(self._seconds),
@@ -170,9 +168,6 @@ class Placer:
         names = (op.get_friendly_name() for op in model.get_ordered_ops())
         placement = Placement.from_dict(dict.fromkeys(names, chosen.name))
         return replace(placement, solver=chosen.name, decision=decision)
-
-    def _left_out_text(self) -> str:
-        return "".join(f"; {device} is left out: {reason}" for device, reason in self._left_out.items())
 
     def _measure(self, known: Measured, source: ProposalSource) -> tuple[Problem, Verdict]:
         """From counted nodes to an answer, with as few further measurements as prove it."""
@@ -240,7 +235,7 @@ class Placer:
         table, winner = problem.table, verdict.winner
         decision = Decision(
             chosen=winner.name,
-            reason=verdict.reason + self._left_out_text(),
+            reason=verdict.reason + self._machine.remarks(self._left_out),
             mode=self._options.mode,
             candidates=tuple(verdict.candidates),
             seconds=dict(self._seconds),

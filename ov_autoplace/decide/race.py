@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,14 @@ from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 
-__all__ = ["Race"]
+__all__ = ["PAUSE_SECONDS", "STEADY", "Race"]
 
+PAUSE_SECONDS = 3e-3
+"""How long the machine idles before each inference where a schedule is tried with pauses."""
+
+STEADY: dict[str, Any] = {"min_sample_seconds": 5e-3}
+"""Of races with schedules: a lane that others' samples let fall asleep wakes up within the first of several
+inferences."""
 
 _FINALISTS = 3
 # A prediction this much above the best single device's is not worth compiling.
@@ -36,10 +43,8 @@ _TRIALS = 8
 # Single devices of which an inference came this close to the best one's median are raced with it, instead of
 # trusting the profile run, which other work may have disturbed.
 _CLOSE = 1.25
-# How long the machine idles before each inference where a schedule is tried with pauses, and for how long.
-_PAUSE_SECONDS, _PAUSED_SECONDS = 3e-3, 0.7
-# A lane that others' samples let fall asleep wakes up within the first of several inferences.
-_STEADY = {"min_sample_seconds": 5e-3}
+# For how long a schedule is tried with pauses.
+_PAUSED_SECONDS = 0.7
 # Short models compile quickly, so their last contenders do it again several times; see `Workbench.forget`.
 _SHORT, _COMPILATIONS = 5e-3, 3
 
@@ -158,10 +163,10 @@ class Race:
     def _after_pauses(self, champion: Candidate, reference: Candidate) -> tuple[str, bool]:
         """What two candidates take when inferences follow idle gaps, and whether the first is faster."""
         seconds = min(_PAUSED_SECONDS, self._budget.left)
-        what = f"after idle gaps of {1e3 * _PAUSE_SECONDS:.0f} ms"
+        what = f"after idle gaps of {1e3 * PAUSE_SECONDS:.0f} ms"
         try:
             result = self._bench.race(
-                [champion, reference], seconds, min_rounds=CONVINCING_ROUNDS, pause_seconds=_PAUSE_SECONDS
+                [champion, reference], seconds, min_rounds=CONVINCING_ROUNDS, pause_seconds=PAUSE_SECONDS
             )
         except ProfilingError as cause:
             return f"{what} it cannot be run: {cause}", False
@@ -304,7 +309,7 @@ class Race:
                 entered,
                 max(0.0, self._budget.left - end),
                 min_rounds=CONVINCING_ROUNDS,  # also of those that are dropped as hopeless
-                **(_STEADY if any(c.scheduled for c in entered) else {}),
+                **(STEADY if any(c.scheduled for c in entered) else {}),
             )
         except ProfilingError as cause:
             for candidate in entered:

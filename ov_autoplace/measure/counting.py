@@ -78,6 +78,7 @@ class CountedDevices:
         compile_seconds: Of all compilations.
         disturbance: Mean over median latency, on the device where it is largest; see ``NodeCount``.
         capacity: Bytes that each device may hold, ``float64[D]``; ``inf`` where it can hold the whole model.
+        emulation: Which devices' times are made up, as :func:`ov_autoplace.devices.names.emulation` says it.
     """
 
     columns: tuple[Column, ...]
@@ -85,6 +86,7 @@ class CountedDevices:
     compile_seconds: float
     disturbance: float
     capacity: FloatArray
+    emulation: str = ""
 
     @property
     def was_disturbed(self) -> bool:
@@ -145,7 +147,7 @@ def count_devices(
         compile_seconds += sum(piece.compile_seconds for piece in pieces)
         disturbance = max(disturbance, *(piece.count.disturbance for piece in pieces))
     completed = _completed(columns, np.stack(measured, axis=1), supported)
-    return CountedDevices(completed, samples, compile_seconds, disturbance, room.capacity)
+    return CountedDevices(completed, samples, compile_seconds, disturbance, room.capacity, session.emulation)
 
 
 def count_width(

@@ -22,8 +22,9 @@ from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import Column, CountedDevices, count_devices
 from ov_autoplace.measure.crossings import PROBES, probe_assignments, with_crossing_costs
+from ov_autoplace.measure.opening import open_session
 from ov_autoplace.measure.room import Room
-from ov_autoplace.measure.session import ProfilingSession, open_session
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import mood_of, time_in_turns
 from ov_autoplace.measure.transfers import measure_transfers
 
@@ -229,7 +230,9 @@ def _table(
         else:
             calibrated.append(_dispatched(column, crossing))
     seconds = _group_seconds(coarse, supported, calibrated)
-    table = assemble_table(coarse, devices, seconds, transfers, counted.capacity, "profiled")
+    table = assemble_table(
+        coarse, devices, seconds, transfers, counted.capacity, "profiled" + counted.emulation
+    )
     # These groups may seem to need less at once than those by which devices were found to be too small.
     whole = held_bytes(table, np.zeros(len(table), dtype=np.int32))[0] * _LESS
     capacity = np.where(np.isinf(counted.capacity), np.inf, np.minimum(counted.capacity, whole))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
     from ov_autoplace.placement.lane_plan import LanePlan
 
-__all__ = ["Candidate", "Decision", "Scheduled"]
+__all__ = ["Candidate", "Decision", "RateRow", "Scheduled"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +99,27 @@ class Candidate:
         return self.is_single and self.width is None and self.scheduled is None
 
 
+@dataclass(frozen=True)
+class RateRow:
+    """One way to run many requests, in requests per second.
+
+    Attributes:
+        name: What it is.
+        requests: How many were in flight.
+        predicted: By the cost table; ``None`` where there is none for it.
+        synchronous: Measured with a thread per request that calls ``infer()``; ``None`` when it was not run.
+        asynchronous: Measured with one thread that starts whichever request is idle.
+        dropped: Why it was not run to the end, or an empty string.
+    """
+
+    name: str
+    requests: int
+    predicted: float | None
+    synchronous: float | None
+    asynchronous: float | None
+    dropped: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Decision:
     """The answer of :func:`ov_autoplace.place`.
@@ -112,6 +133,8 @@ class Decision:
         table: The cost table that the predictions rest on, or ``None`` when none was made.
         left_out: Why a device took no part, by device.
         disturbed: Other work kept the devices busy while they were measured, so the answer may be wrong.
+        rates: Where a rate was asked for: all ways to run many requests that were considered.
+        rate_bound: Requests per second that no mixture of placements exceeds, by the cost table.
     """
 
     chosen: str
@@ -122,6 +145,8 @@ class Decision:
     table: CostTable | None = field(default=None, repr=False)
     left_out: Mapping[str, str] = field(default_factory=dict)
     disturbed: bool = False
+    rates: tuple[RateRow, ...] = ()
+    rate_bound: float | None = None
 
     def __str__(self) -> str:
         return self.reason

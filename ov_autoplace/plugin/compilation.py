@@ -27,6 +27,7 @@ from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.blob_lock import cache_lock, writing_blobs
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision, cache_folder
+from ov_autoplace.plugin.rate import compile_for_rate
 
 __all__ = ["compile_placed"]
 
@@ -80,13 +81,15 @@ def compile_placed(
                 f"the model does not fit into the {limit:.0f} bytes that {devices[0]} may hold; "
                 "raise the limit or add a device"
             )
-        if not machine.widths(devices[0]):
+        if not machine.widths(devices[0]) and not machine.wants_rate:
             return _compile_on(machine, model, devices[0], compile_native)
     make_names_unique(model)
     annotated = _annotation(model, devices, explicit)
     if annotated is not None:
         return _compile_for(machine, model, annotated.to_dict(), compile_native, annotated.width)
     fold_static_shapes(model)
+    if machine.wants_rate:
+        return compile_for_rate(machine, model, compile_native)
     cache = DecisionCache.of(core, model, devices, options)
     if cache is None:
         # What is compiled here has its shapes folded, so it takes the decision as it was made.

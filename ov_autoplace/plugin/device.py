@@ -18,11 +18,15 @@ import openvino as ov
 
 from ov_autoplace.decide.options import PREFIX, PROPERTY_NAMES, PlacerOptions, option_of, split_config
 from ov_autoplace.devices.names import remember_properties
-from ov_autoplace.errors import DeviceError, ModelError
+from ov_autoplace.errors import DeviceError, ModelError, OptionError
 
 __all__ = ["DEVICE_NAME", "register", "unregister"]
 
 DEVICE_NAME = "AUTOPLACE"
+
+# What ``core.set_property("AUTOPLACE", ...)`` takes of OpenVINO's own: HETERO would refuse it, and AUTOPLACE
+# decides by it.
+_HINT, _HINTS = "PERFORMANCE_HINT", ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT")
 
 # Attribute of a Core: the options set with core.set_property("AUTOPLACE", ...). Its presence also says
 # that the plugin is registered there.
@@ -96,7 +100,7 @@ def _compile_model(
     from ov_autoplace.plugin.compilation import compile_placed
 
     own, properties = split_config(config)
-    options = PlacerOptions.from_arguments({**_state(self), **own, "properties": properties})
+    options = PlacerOptions.from_arguments(_arguments(self, own, properties))
     machine = Machine(self, resolve_devices(self, devices), options)
     own_model, native = _own_model(self, model, weights), functools.partial(original, self)
     compiled: ov.CompiledModel
@@ -145,8 +149,25 @@ def _query_model(
     from ov_autoplace.decide.place import place
 
     own, properties = split_config(config)
-    options = {**_state(self), **own, "properties": properties}
-    return place(model, devices or None, core=self, **options).to_dict()
+    return place(model, devices or None, core=self, **_arguments(self, own, properties)).to_dict()
+
+
+def _arguments(core: ov.Core, own: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The placer's arguments of a call: its own, over those that were set on the Core."""
+    state = _state(core)
+    return {**state, **own, "properties": {**state.get("properties", {}), **properties}}
+
+
+def _hint_of(value: Any) -> str:
+    """A performance hint as text.
+
+    Raises:
+        OptionError: It is none.
+    """
+    text = str(getattr(value, "name", value)).upper()
+    if text not in _HINTS:
+        raise OptionError(f"{_HINT} of {DEVICE_NAME} is {value!r}; it can be {', '.join(_HINTS)}")
+    return text
 
 
 def _import_model(
@@ -204,6 +225,8 @@ def _get_property(self: ov.Core, *args: Any, **kwargs: Any) -> Any:
     name = kwargs.get("property") or kwargs.get("name") or (args[1] if len(args) > 1 else "")
     name = name() if callable(name) else name
     resolved = resolve_devices(self, devices)
+    if name == _HINT:
+        return state.get("properties", {}).get(_HINT, _HINTS[0])
     if isinstance(name, str) and name.startswith(PREFIX) and (option := option_of(name)) is not None:
         return getattr(PlacerOptions.from_arguments(state), option)
     if name == "MULTI_DEVICE_PRIORITIES":
@@ -212,7 +235,7 @@ def _get_property(self: ov.Core, *args: Any, **kwargs: Any) -> Any:
         return f"{DEVICE_NAME}:{','.join(resolved)}"
     value = original(self, f"{DEVICE_NAME}:{','.join(resolved)}", name)
     if name == "SUPPORTED_PROPERTIES":
-        value = {**value, **dict.fromkeys(PROPERTY_NAMES, "RW")}
+        value = {**value, **dict.fromkeys((_HINT, *PROPERTY_NAMES), "RW")}
     return value
 
 
@@ -229,6 +252,8 @@ def _set_property(self: ov.Core, *args: Any, **kwargs: Any) -> None:
         return
     own, rest = split_config(properties)
     state = _state(self)
+    if _HINT in rest:
+        own["properties"] = {**state.get("properties", {}), _HINT: _hint_of(rest.pop(_HINT))}
     PlacerOptions.from_arguments({**state, **own})  # refuse bad values now, not at the next compile
     if rest:
         original(self, DEVICE_NAME, rest)

@@ -34,9 +34,35 @@ struct NodeTime {
     double seconds = 0;  // mean over every inference of the compiled model, cold ones included
 };
 
-// A compiled model with one infer request and valid inputs, ready to be timed.
+// A compiled model with infer requests that have valid inputs, ready to be timed.
 class Executable {
 public:
+    // One of its requests: what has to be done for one inference.
+    class Request {
+    public:
+        Request(ov::InferRequest request, bool has_state)
+            : m_request(std::move(request)), m_has_state(has_state) {}
+
+        void infer() {
+            forget();
+            m_request.infer();
+        }
+        void start() {
+            forget();
+            m_request.start_async();
+        }
+        ov::InferRequest& request() { return m_request; }
+
+    private:
+        // A cache of keys and values would grow from run to run, and the work with it.
+        void forget() {
+            if (m_has_state) m_request.reset_state();
+        }
+
+        ov::InferRequest m_request;
+        bool m_has_state;
+    };
+
     struct Inputs {
         // Exclusive upper bound of integer inputs by Parameter name; others take kDefaultInputHigh.
         std::map<std::string, std::int64_t> high;
@@ -61,25 +87,42 @@ public:
     // Per-node times; all zero unless compiled with PERF_COUNT.
     std::vector<NodeTime> node_times();
 
+    // When each submodel of the last inference ran, and on which lane, as JSON; see schedule_api.h of the
+    // extension. Throws ProfilerError where the model does not run on lanes.
+    std::string lane_profile() const;
+
+    // What asks the extension about an op, by its friendly name.
+    using LaneProfile = std::size_t (*)(const char* op, char* buffer, std::size_t size);
+    void ask_about_lanes(std::string op, LaneProfile profile);
+
     // Number of submodels that HETERO made; 1 on a plain device.
     std::size_t subgraphs() const { return m_subgraphs; }
     double compile_seconds() const { return m_compile_seconds; }
     const std::vector<std::string>& execution_devices() const { return m_execution_devices; }
+    // How many requests the device wants to be in flight for its best rate, 1 where it does not say.
+    std::size_t optimal_requests() const { return m_optimal_requests; }
+
+    // Held by whoever uses requests of this executable: one user at a time.
+    std::unique_lock<std::mutex> lock() const { return std::unique_lock(*m_mutex); }
+    // Its i-th request, made with a copy of the first one's inputs where there is none yet; under lock().
+    Request request(std::size_t i);
 
 private:
-    void infer(bool asynchronous);
     double sample(std::size_t inferences, bool asynchronous);
 
     ov::CompiledModel m_compiled;
     ov::InferRequest m_request;
-    std::unique_ptr<std::mutex> m_mutex =
-        std::make_unique<std::mutex>();  // one user of the request at a time
+    std::vector<ov::InferRequest> m_more_requests;
+    std::unique_ptr<std::mutex> m_mutex = std::make_unique<std::mutex>();
     bool m_has_state = false;
     double m_compile_seconds;
     std::size_t m_subgraphs = 1;
+    std::size_t m_optimal_requests = 1;
     bool m_is_hetero = false;
     std::set<std::string> m_names_with_commas;
     std::vector<std::string> m_execution_devices;
+    std::string m_lane_op;
+    LaneProfile m_lane_profile = nullptr;
 };
 
 // After a switch the processor's caches hold the data of another candidate. With samples of 0.2 ms, six
@@ -97,8 +140,9 @@ struct SampleOptions {
     double pause_seconds = 0.0;
 };
 
-// Races executables: each is warmed up, then sampled in turns. Each candidate's index is written to `current`, if there is one, before it runs: where that is
-// memory of another process too, it tells who was running when this one died.
+// Races executables: each is warmed up, then sampled in turns. Each candidate's index is written to
+// `current`, if there is one, before it runs: where that is memory of another process too, it tells who was
+// running when this one died.
 RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
                 const SampleOptions& sampling, const RaceCheckpoint& checkpoint,
                 volatile std::int64_t* current = nullptr);
@@ -127,6 +171,8 @@ private:
     ov::Core m_core;
     std::vector<std::pair<std::string, std::string>> m_plugins;
     std::set<std::string> m_extensions;
+    Executable::LaneProfile m_lane_profile = nullptr;
+    std::size_t m_lane_ops = 0;  // so many were given names
     std::map<std::string, ov::AnyMap> m_device_properties;
 };
 

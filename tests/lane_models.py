@@ -12,8 +12,22 @@ from openvino import opset13 as ops
 from ov_autoplace.graph.prepare import normalize
 from ov_autoplace.placement.lane_plan import Lane, LanePlan
 from ov_autoplace.placement.schedulable import Role, ops_of
+from ov_autoplace.placement.scheduled import scheduled_model
+from ov_autoplace.plugin.scheduled import compile_scheduled
 
-__all__ = ["F32", "NARROW", "adding", "by_name", "quantized", "sizes_that_clash", "towers", "typed"]
+__all__ = [
+    "F32",
+    "NARROW",
+    "adding",
+    "by_name",
+    "on_cpu",
+    "on_lanes",
+    "quantized",
+    "ramps",
+    "sizes_that_clash",
+    "towers",
+    "typed",
+]
 
 F32 = {"INFERENCE_PRECISION_HINT": "f32"}
 NARROW = {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"}
@@ -128,3 +142,19 @@ def quantized(seed: int, layers: int = 3, channels: int = 16) -> ov.Model:
             value = convolution(activation(value))
         ends.append(value)
     return ov.Model([ops.result(ops.add(*ends))], [x], f"quantized{seed}")
+
+
+def ramps() -> list[np.ndarray]:
+    """Inputs of :func:`towers` of width 16."""
+    return [np.linspace(-1, 1, 16, dtype=np.float32)[None] * (i + 1) for i in range(2)]
+
+
+def on_lanes(core: ov.Core, model: ov.Model, plan: LanePlan, **properties: object) -> ov.CompiledModel:
+    """A model compiled for lanes that compute in f32."""
+    return compile_scheduled(core, scheduled_model(model, plan), {**F32, **properties})
+
+
+def on_cpu(core: ov.Core, model: ov.Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """What a model answers on one device."""
+    answer = core.compile_model(model, "CPU", F32)(inputs)
+    return [answer[i] for i in range(len(answer))]

@@ -169,7 +169,7 @@ def _signature(model: ov.Model, compiled: ov.CompiledModel) -> list[tuple[str, .
     return [
         (
             port.node.get_friendly_name(),
-            str(sorted(port.names)),
+            str(sorted(port.names & given.names)),
             port.element_type.to_string(),
             *(
                 str(d)

@@ -268,6 +268,7 @@ def _as_cut(plan: LanePlan, parts: CutModel) -> LanePlan:
         submodel_of={op: position for position, submodel in enumerate(kept) for op in submodel.ops},
         lane_of=tuple(plan.lane_of[submodel.number] for submodel in kept),
         rank=tuple(plan.rank[submodel.number] for submodel in kept),
+        forms=plan.forms,
     )
 
 

@@ -8,7 +8,7 @@ native_sources := $(shell find csrc -type f)
 checkpoint := $(wildcard models/autoplace-base/*)
 build_inputs := pyproject.toml CMakeLists.txt $(native_sources)
 package_sources := $(shell find ov_autoplace ov_autoplace_command -type f -not -path '*/__pycache__/*' -not -name '*.so')
-cpp_sources := $(shell find csrc tools/cpp tools/virtual_gpu tests/native -name '*.cpp' -o -name '*.hpp')
+cpp_sources := $(shell find csrc tools/cpp tools/virtual_gpu tests/native -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
 # $(call environment,name) makes an empty environment; pip is quiet but for errors.
 environment = $(PYTHON) -m venv --clear $(VENV)/$(1) && $(VENV)/$(1)/bin/python -m pip install --quiet --upgrade pip
@@ -16,12 +16,13 @@ environment = $(PYTHON) -m venv --clear $(VENV)/$(1) && $(VENV)/$(1)/bin/python 
 editable = $(VENV)/$(1)/bin/python -m pip install --quiet --editable '.[$(2)]' \
 	--config-settings=build-dir=$(VENV)/$(1)/build --config-settings=cmake.define.OV_AUTOPLACE_WERROR=ON
 
-.PHONY: help demo test test-all test-native lint docs format stub clean
+.PHONY: help demo test test-all test-native test-sanitize lint docs format stub clean
 help:
 	@echo 'make demo        install the package, place a sample network on two devices, run it, print the table'
 	@echo 'make test        the tests that need no torch; its last line says what was left out'
 	@echo 'make test-all    all tests (installs torch, DGL and transformers)'
 	@echo 'make test-native annotated models in unmodified programs: GenAI, optimum-intel, benchmark_app, C++'
+	@echo 'make test-sanitize the native library under AddressSanitizer and ThreadSanitizer'
 	@echo 'make docs        the documentation site, into build/docs (Python 3.11 or later)'
 	@echo 'make test-gpu    tests on the real GPU plugin, on a virtual GPU'
 	@echo 'make bench       the whole benchmark suite: BENCHMARKS.md, benchmarks.json (hours, idle machine)'
@@ -45,7 +46,11 @@ test-all: $(VENV)/test-all/stamp
 	$(VENV)/test-all/bin/python -m pytest tests/bench --require torch --require metis
 
 test-native: $(VENV)/test-native/stamp
-	$(VENV)/test-native/bin/python -m pytest tests/native $(PYTEST_ARGS)
+	$(VENV)/test-native/bin/python -m pytest tests/native --ignore tests/native/sanitizers $(PYTEST_ARGS)
+
+# In the same environment, as some of the programs want a second device.
+test-sanitize: $(VENV)/test-native/stamp
+	$(VENV)/test-native/bin/python -m pytest tests/native/sanitizers $(PYTEST_ARGS)
 
 lint: $(VENV)/lint/stamp
 	$(VENV)/lint/bin/ruff check --no-cache .

@@ -102,14 +102,15 @@ def random_schedule(seed: int, steps: int = 14, name: str = "") -> RandomSchedul
     known = [(DATA, 0), (DATA, 1)]
     network: list[_Step] = []
     parts = int(random.integers(1, 8))
-    # Parts are intervals of the steps, so that no two of them wait for each other.
-    bounds = np.sort(random.integers(0, parts, size=steps))
-    part_of = np.unique(bounds, return_inverse=True)[1]
     for number in range(steps):
         kind, count, types = _KINDS[random.integers(len(_KINDS))]
-        reads = [known[-1 - int(i)] for i in random.integers(min(5, len(known)), size=count)]
-        network.append(_Step(kind(random), reads, types, int(part_of[number])))
+        reads = [known[int(i)] for i in random.integers(len(known), size=count)]
+        # No part reads a later one, so that no two of them wait for each other.
+        first = max((network[step].part for step, _ in reads if step != DATA), default=0)
+        network.append(_Step(kind(random), reads, types, int(random.integers(first, parts, size=2).min())))
         known += [(number, port) for port in range(len(types))]
+    places = {part: place for place, part in enumerate(sorted({step.part for step in network}))}
+    network = [step._replace(part=places[step.part]) for step in network]
     numbers = [value for value in known[2:] if network[value[0]].types[value[1]] == "f"] or known[:1]
     results = sorted({numbers[-1], *(numbers[int(i)] for i in random.integers(len(numbers), size=2))})
     shape = [_ROWS, _WIDTH]
@@ -138,7 +139,7 @@ def _parts(
     where: dict[tuple[int, int], tuple[int, int]] = {(DATA, 0): (DATA, 0), (DATA, 1): (DATA, 1)}
     kinds = {value: (ov.PartialShape([_ROWS, _WIDTH]), ov.Type.f32) for value in where}
     made = []
-    for part in range(network[-1].part + 1):
+    for part in range(max(step.part for step in network) + 1):
         inside = [number for number, step in enumerate(network) if step.part == part]
         read = {value for number in inside for value in network[number].reads}
         arrives = sorted(value for value in read if value[0] not in inside)

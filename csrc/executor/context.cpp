@@ -5,6 +5,17 @@
 namespace ov_autoplace::executor {
 namespace {
 
+// The same memory as another tensor. Requests of submodels that run at once are not to have a tensor in
+// common: those of OpenVINO write when they are asked for their shape.
+ov::Tensor view_of(const ov::element::Type& type, const ov::Shape& shape, const void* data) {
+    static char nothing;  // OpenVINO wants an address for a tensor without elements, too.
+    return {type, shape, data ? const_cast<void*>(data) : &nothing};
+}
+
+ov::Tensor view_of(const ov::Tensor& tensor) {
+    return view_of(tensor.get_element_type(), tensor.get_shape(), tensor.data());
+}
+
 size_t index(const Source& source) { return static_cast<size_t>(source.submodel); }
 
 bool is_fixed(const Compiled& compiled, const Source& source) {
@@ -26,6 +37,7 @@ Context::Context(const Plan& plan, const Order& order, Occupancy& occupancy, con
     : dispatch(order, occupancy),
       m_stays(plan.submodels.size()),
       m_links(plan.submodels.size()),
+      m_loose(plan.submodels.size()),
       m_data_readers(plan.data_inputs),
       m_result_readers(plan.results.size()),
       m_data_bound(plan.data_inputs),
@@ -64,10 +76,11 @@ void Context::connect(const Plan& plan, const Compiled& compiled) {
             if (source.submodel == Source::data) {
                 m_data_readers[source.port].push_back({i, port});
             } else if (!is_fixed(compiled, source)) {
-                m_links[i].push_back({port, source});
+                const auto type = compiled.models[index(source)].output(source.port).get_element_type();
+                m_links[i].push_back({port, index(source), loose_output(source, type)});
             } else {
-                m_requests[i].set_input_tensor(port,
-                                               m_requests[index(source)].get_output_tensor(source.port));
+                m_requests[i].set_input_tensor(
+                    port, view_of(m_requests[index(source)].get_output_tensor(source.port)));
                 for (size_t r = 0; r < plan.results.size(); ++r) {
                     const auto& result = plan.results[r];
                     if (m_in_place[r] && result.submodel == source.submodel && result.port == source.port)
@@ -76,6 +89,15 @@ void Context::connect(const Plan& plan, const Compiled& compiled) {
             }
         }
     }
+}
+
+size_t Context::loose_output(const Source& source, const ov::element::Type& type) {
+    auto& outputs = m_loose[index(source)];
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        if (outputs[i].port == source.port) return i;
+    }
+    outputs.push_back({source.port, type, {}, nullptr});
+    return outputs.size() - 1;
 }
 
 bool Context::is_bound_to(const ov::TensorVector& inputs, const ov::TensorVector& outputs) const {
@@ -94,7 +116,7 @@ void Context::bind(const ov::TensorVector& inputs, ov::TensorVector& outputs) {
         if (m_data_bound[i].is(inputs[i])) continue;
         m_data_bound[i] = {};
         for (const auto& reader : m_data_readers[i]) {
-            m_requests[reader.submodel].set_input_tensor(reader.port, inputs[i]);
+            m_requests[reader.submodel].set_input_tensor(reader.port, view_of(inputs[i]));
         }
         m_data_bound[i].set(inputs[i]);
     }
@@ -104,9 +126,9 @@ void Context::bind(const ov::TensorVector& inputs, ov::TensorVector& outputs) {
         if (output.get_shape() != m_result_shapes[r]) output.set_shape(m_result_shapes[r]);
         if (m_results_bound[r].is(output)) continue;
         m_results_bound[r] = {};
-        m_requests[index(m_results[r])].set_output_tensor(m_results[r].port, output);
+        m_requests[index(m_results[r])].set_output_tensor(m_results[r].port, view_of(output));
         for (const auto& reader : m_result_readers[r]) {
-            m_requests[reader.submodel].set_input_tensor(reader.port, output);
+            m_requests[reader.submodel].set_input_tensor(reader.port, view_of(output));
         }
         m_results_bound[r].set(output);
     }
@@ -118,10 +140,15 @@ void Context::infer(size_t submodel, size_t lane) {
     stay.start = Clock::now();
     auto& request = m_requests[submodel];
     for (const auto& link : m_links[submodel]) {
-        request.set_input_tensor(link.port,
-                                 m_requests[index(link.source)].get_output_tensor(link.source.port));
+        const auto& output = m_loose[link.submodel][link.loose];
+        request.set_input_tensor(link.port, view_of(output.type, output.shape, output.data));
     }
     request.infer();
+    for (auto& output : m_loose[submodel]) {
+        const auto tensor = request.get_output_tensor(output.port);
+        output.shape = tensor.get_shape();
+        output.data = tensor.data();
+    }
     stay.finish = Clock::now();
 }
 

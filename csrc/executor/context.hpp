@@ -54,17 +54,25 @@ private:
     struct Port {
         size_t submodel, port;
     };
-    // An input that is connected anew for each run, because the shape of what it reads is not fixed.
-    struct Link {
+    // An output whose shape is not fixed, as the last run left it.
+    struct Loose {
         size_t port;
-        Source source;
+        ov::element::Type type;
+        ov::Shape shape;
+        const void* data = nullptr;
+    };
+    // An input that reads such an output and is connected anew for each run.
+    struct Link {
+        size_t port, submodel, loose;
     };
     void connect(const Plan& plan, const Compiled& compiled);
+    size_t loose_output(const Source& source, const ov::element::Type& type);
     void choose_results_in_place(const Plan& plan, const Compiled& compiled);
 
     std::vector<ov::InferRequest> m_requests;
     std::vector<Stay> m_stays;
     std::vector<std::vector<Link>> m_links;
+    std::vector<std::vector<Loose>> m_loose;
     // Who reads each data input, and each result that is written in place.
     std::vector<std::vector<Port>> m_data_readers, m_result_readers;
     std::vector<Bound> m_data_bound, m_results_bound;

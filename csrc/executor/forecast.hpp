@@ -25,8 +25,8 @@ public:
     void learn_waking(Seconds effort) { learn_low(m_effort, effort.count()); }
     void learn_delay(Seconds delay) { learn_low(m_delay, delay.count()); }
 
-    // Whether a run alone gains more by so many threads, the caller included, than waking costs. What is known
-    // of waking fades with each refusal, so that it is tried again now and then.
+    // Whether a run alone gains more by so many threads, the caller included, than waking costs. What is
+    // known of waking fades with each refusal, so that it is tried again now and then.
     bool pays(size_t threads);
 
 private:

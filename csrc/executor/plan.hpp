@@ -49,8 +49,8 @@ struct Serialized {
     ov::Tensor xml, weights;
 };
 
-// Throws ov::Exception, in one sentence, unless every lane and source exists, each result has a shape, and each
-// submodel reads earlier ones only. Whether ports fit is known when the submodels are read.
+// Throws ov::Exception, in one sentence, unless every lane and source exists, each result has a shape, and
+// each submodel reads earlier ones only. Whether ports fit is known when the submodels are read.
 void check(const Plan& plan);
 
 // For each lane, the first one that it is a copy of, itself where there is none.

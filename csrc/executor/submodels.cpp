@@ -62,8 +62,8 @@ void check_inputs(const Plan& plan, size_t submodel, Compiled& compiled) {
             auto& known = compiled.data_types[sources[i].port];
             if (known == ov::element::dynamic) known = type;
             if (known != type) {
-                refuse(reader, " reads data input ", sources[i].port, " as ", type,
-                       ", another submodel as ", known);
+                refuse(reader, " reads data input ", sources[i].port, " as ", type, ", another submodel as ",
+                       known);
             }
             continue;
         }

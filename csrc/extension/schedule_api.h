@@ -1,25 +1,21 @@
 /* The op autoplace::Schedule, and what a program can ask about it through plain C.
  *
- * The op (IR: type="Schedule" version="autoplace") runs submodels at once on lanes and devices. Its inputs are
- * `data_inputs` tensors, then for each submodel two u8 constants: the text of its IR and its weights (at least
- * one byte). All else is attributes:
+ * The op (IR: type="Schedule" version="autoplace") runs submodels at once on lanes and devices. Its inputs
+ * are `data_inputs` tensors, then for each submodel two u8 constants: the text of its IR and its weights (at
+ * least one byte). All else is attributes:
  *
  *   format           int      1
  *   data_inputs      int      how many inputs are data
- *   lanes            strings  device of each lane. Lanes of equal device and properties are copies: a submodel
- *                             of one of them may run on any
- *   lane_properties  strings  of each lane, KEY=VALUE joined by ';' and passed to compile_model. In an IR none
- *                             is ';', because OpenVINO's reader drops empty texts. Where a submodel cannot be
- *                             compiled with a CACHE_DIR, it is compiled without
- *   submodels        strings  a name for each submodel; they are in topological order
- *   lane_of          ints     lane of each submodel
- *   rank             ints     of its submodels that are ready, a lane begins that of the smallest rank
- *   sources          ints     for each submodel its number of inputs, then for each of them a pair: -1 and an
- *                             index of a data input, or an earlier submodel and its output
- *   results          ints     such a pair for each output of the op
- *   output_types     strings  element types of the outputs
- *   input_shapes,    ints     for each data input and each output its rank (-1: any), then its dimensions (-1:
- *   output_shapes             any)
+ *   lanes            strings  device of each lane. Lanes of equal device and properties are copies: a
+ * submodel of one of them may run on any lane_properties  strings  of each lane, KEY=VALUE joined by ';' and
+ * passed to compile_model. In an IR none is ';', because OpenVINO's reader drops empty texts. Where a
+ * submodel cannot be compiled with a CACHE_DIR, it is compiled without submodels        strings  a name for
+ * each submodel; they are in topological order lane_of          ints     lane of each submodel rank ints of
+ * its submodels that are ready, a lane begins that of the smallest rank sources          ints     for each
+ * submodel its number of inputs, then for each of them a pair: -1 and an index of a data input, or an earlier
+ * submodel and its output results          ints     such a pair for each output of the op output_types
+ * strings  element types of the outputs input_shapes,    ints     for each data input and each output its
+ * rank (-1: any), then its dimensions (-1: output_shapes             any)
  *
  * All strings are percent-encoded, a property's key and value each before they are joined. Data inputs and
  * outputs are f32, bf16, i32, i8 or u8, because OpenVINO's CPU plugin hands other types to an op in a
@@ -48,8 +44,8 @@ extern "C" {
 #define OV_AUTOPLACE_API __attribute__((visibility("default")))
 
 /* Makes a plugin known to the library's own Core, which compiles submodels; a device that a new Core knows
- * anyway stays what it is. Returns 0; or 1 where the name has been registered for another library, or the Core
- * that is in use refuses it, and ov_autoplace_last_error() says why. */
+ * anyway stays what it is. Returns 0; or 1 where the name has been registered for another library, or the
+ * Core that is in use refuses it, and ov_autoplace_last_error() says why. */
 OV_AUTOPLACE_API int ov_autoplace_register_plugin(const char* name, const char* library);
 
 /* What is known of the op of this friendly name, as JSON in UTF-8:

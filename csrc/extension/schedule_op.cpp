@@ -71,7 +71,8 @@ void ScheduleOp::validate_and_infer_types() {
     for (size_t i = 0; i < plan.data_inputs; ++i) {
         const auto& type = get_input_element_type(i);
         if (type.is_static() && !can_cross(type)) {
-            refuse("a schedule's input ", i, " is ", type, ", and only f32, bf16, i32, i8 and u8 can cross it");
+            refuse("a schedule's input ", i, " is ", type,
+                   ", and only f32, bf16, i32, i8 and u8 can cross it");
         }
         const auto& shape = get_input_partial_shape(i);
         if (!shape.refines(m_schedule->input_shapes[i])) {
@@ -101,8 +102,8 @@ std::vector<executor::Serialized> ScheduleOp::files() const {
     for (size_t i = 0; i < plan.submodels.size(); ++i) {
         const auto& name = plan.submodels[i].name;
         const auto first = plan.data_inputs + 2 * i;
-        files.push_back(
-            {constant_tensor(*this, first, "text", name), constant_tensor(*this, first + 1, "weights", name)});
+        files.push_back({constant_tensor(*this, first, "text", name),
+                         constant_tensor(*this, first + 1, "weights", name)});
     }
     return files;
 }

@@ -105,9 +105,8 @@ std::string profile_of(const std::string& op) {
     if (!executor) return "";
     auto& team = executor->team();
     std::string submodels;
-    team.look_at_last([&](const executor::Context& context) {
-        submodels = run_of(executor->plan(), context);
-    });
+    team.look_at_last(
+        [&](const executor::Context& context) { submodels = run_of(executor->plan(), context); });
     const auto counters = team.counters();
     std::ostringstream json;
     json << "{\"runs\": " << counters.runs << ", \"wakes\": " << counters.wakes

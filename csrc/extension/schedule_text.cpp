@@ -26,7 +26,8 @@ std::string percent_decoded(const std::string& text, const char* attribute) {
         const bool complete = i + 2 < text.size() && std::isxdigit(static_cast<unsigned char>(text[i + 1])) &&
                               std::isxdigit(static_cast<unsigned char>(text[i + 2]));
         if (!complete) {
-            refuse("a schedule's '", attribute, "' has a '%' without two hexadecimal digits behind it: ", text);
+            refuse("a schedule's '", attribute,
+                   "' has a '%' without two hexadecimal digits behind it: ", text);
         }
         plain += static_cast<char>(16 * digit(text[i + 1]) + digit(text[i + 2]));
         i += 2;
@@ -91,7 +92,8 @@ void expect(size_t expected, size_t actual, const char* attribute) {
     refuse("a schedule's '", attribute, "' has ", actual, " values where ", expected, " are expected");
 }
 
-std::vector<ov::PartialShape> shapes_of(const std::vector<int64_t>& flat, size_t count, const char* attribute) {
+std::vector<ov::PartialShape> shapes_of(const std::vector<int64_t>& flat, size_t count,
+                                        const char* attribute) {
     Numbers numbers(flat, attribute);
     std::vector<ov::PartialShape> shapes;
     for (size_t i = 0; i < count; ++i) {
@@ -115,8 +117,8 @@ std::vector<ov::PartialShape> shapes_of(const std::vector<int64_t>& flat, size_t
 }
 
 ov::element::Type type_of(const std::string& name) {
-    for (const auto& type : {ov::element::f32, ov::element::bf16, ov::element::i32, ov::element::i8,
-                             ov::element::u8}) {
+    for (const auto& type :
+         {ov::element::f32, ov::element::bf16, ov::element::i32, ov::element::i8, ov::element::u8}) {
         if (type.to_string() == name) return type;
     }
     refuse("a schedule's 'output_types' has '", name, "', and only f32, bf16, i32, i8 and u8 can cross it");

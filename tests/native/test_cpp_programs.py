@@ -15,10 +15,6 @@ from processes import PROGRAMS, run
 Lines = list[tuple[int, float]]
 
 
-ROOT = Path(__file__).resolve().parents[2]
-WAYS = ("path", "reshape", "clone", "unload", "twice", "one_core", "own_cores", "one_model")
-
-
 @pytest.fixture(scope="module")
 def lifetimes(
     annotated: Annotated, extension: str, tmp_path_factory: pytest.TempPathFactory
@@ -74,18 +70,3 @@ def test_two_threads_compile_a_model_to_which_an_op_was_added(
 
     assert [submodels for submodels, _ in lines] == [annotated.submodels] * 10
     assert [total for _, total in lines] == pytest.approx([-sum_on_cpu(annotated.plain)] * 10, rel=1e-4)
-
-
-@pytest.mark.parametrize("sanitizer", ["address", "thread"])
-def test_sanitizers_find_nothing(sanitizer: str, annotated: Annotated, tmp_path: Path) -> None:
-    """Memory errors, leaks and races in the library; OpenVINO itself is not instrumented."""
-    build_cpp(PROGRAMS, tmp_path, f"-DSANITIZE={sanitizer}", f"-DLIBRARY={ROOT / 'csrc' / 'extension'}")
-    settings = {
-        "TBB_ENABLE_SANITIZERS": "1",
-        # Vectors that OpenVINO makes and the library reads are not what this check takes them for.
-        "ASAN_OPTIONS": "detect_container_overflow=0",
-        "TSAN_OPTIONS": "ignore_noninstrumented_modules=1",
-    }
-    for way in WAYS:
-        done = run(tmp_path / "lifetimes", way, tmp_path / "libextension.so", annotated.model, **settings)
-        assert "Sanitizer" not in done.stderr, way

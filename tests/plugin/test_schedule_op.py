@@ -1,4 +1,4 @@
-"""The op autoplace::Schedule gives what its submodels give in one model, in all ways that programs use models."""
+"""The op autoplace::Schedule answers as one model would, in all ways in which programs use models."""
 
 from __future__ import annotations
 
@@ -224,7 +224,8 @@ def test_branches_run_at_once_where_a_worker_is_awake() -> None:
         if first["lane"] != second["lane"]:
             break
     assert {first["lane"], second["lane"]} == {0, 1}
-    assert first["start_us"] < second["finish_us"] and second["start_us"] < first["finish_us"]
+    assert first["start_us"] < second["finish_us"]
+    assert second["start_us"] < first["finish_us"]
 
 
 def test_the_profile_has_the_nodes_of_submodels_that_count() -> None:
@@ -259,10 +260,10 @@ def test_a_submodel_that_fails_says_so_and_the_request_goes_on(outer: dict[str, 
     expected[2] = 1
     for _ in range(20):
         np.testing.assert_array_equal(request.infer(good)[0], expected)
-        with pytest.raises(RuntimeError, match="submodel 'rows, 3 %' on CPU: .*indices"):
+        with pytest.raises(RuntimeError, match=r"submodel 'rows, 3 %' on CPU: .*indices"):
             request.infer(bad)
         request.start_async(bad)
-        with pytest.raises(RuntimeError, match="submodel 'rows, 3 %' on CPU: .*indices"):
+        with pytest.raises(RuntimeError, match=r"submodel 'rows, 3 %' on CPU: .*indices"):
             request.wait()
 
 
@@ -270,7 +271,7 @@ def test_submodels_are_compiled_with_the_model_and_not_when_it_is_read(tmp_path:
     ov.save_model(two_branches(lanes=["CPU", "NOWHERE"]), tmp_path / "scheduled.xml")
     model = core_with_op().read_model(tmp_path / "scheduled.xml")
     model.clone()
-    with pytest.raises(RuntimeError, match="submodel 'second' on NOWHERE cannot be compiled: .*NOWHERE"):
+    with pytest.raises(RuntimeError, match=r"submodel 'second' on NOWHERE cannot be compiled: .*NOWHERE"):
         compile_op(model)
 
 

@@ -266,6 +266,7 @@ def executable() -> None:
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(attempt, model.run, 200, 1, bool(i % 2), 3) for i in range(4)]
         calls += [pool.submit(attempt, model.node_times) for _ in range(4)]
+        calls += [pool.submit(attempt, model.lane_profile) for _ in range(4)]
         calls += [pool.submit(attempt, _core.load_seconds, [model], 3, bool(i % 2), 0.01) for i in range(4)]
         assert [len(call.result()) for call in calls[:4]] == [200] * 4
 

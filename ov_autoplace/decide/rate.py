@@ -3,12 +3,11 @@
 1. What OpenVINO offers is compiled: each device under its own hint, and all of them side by side.
 2. A model that takes long gains nothing by how it is called, so on one device its hint is the answer.
 3. On several devices the model is profiled, and its costs tell the best pipeline and the best mixture of
-placements. 4. These, copies of a narrow model and single ones in the calling thread are run against what
-OpenVINO offers, in turns,
-   with waiting callers and with asynchronous requests (:mod:`~ov_autoplace.decide.rate_race`).
+   placements.
+4. These, copies of a narrow model and single ones in the calling thread are run against what OpenVINO offers,
+   in turns, with waiting callers and with asynchronous requests (``decide/rate_race.py``).
 5. Who is better in the mean and not worse in either way has to win once more, compiled anew; else OpenVINO's
-best is
-   the answer.
+   best is the answer.
 
 Placements run on HETERO here, several requests of which overlap over the devices. Lanes inside a request are
 the executor's; a compiled model of it would be one more

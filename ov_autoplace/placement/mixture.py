@@ -40,7 +40,7 @@ class Mixture:
 
     @property
     def gap(self) -> float:
-        """How far below the bound the rate may be, as a share of the bound: 0 is optimal."""
+        """How far below the bound the rate may be; a share of the bound, and 0 is optimal."""
         return 1.0 - self.rate_per_second / self.bound_per_second
 
     @property

@@ -191,5 +191,5 @@ class Schedule:
 
     @property
     def rate_per_second(self) -> float:
-        """Requests per second: one after the other, or under ``rate`` as many as one device can take."""
+        """How many requests in a second, one after the other, or under ``rate`` side by side."""
         return 1.0 / self.seconds_per_request if self.seconds_per_request > 0 else float("inf")

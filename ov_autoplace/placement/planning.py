@@ -28,7 +28,7 @@ def lane_plan(
         table: Costs of G groups on L lanes.
         placement: As for :func:`~ov_autoplace.placement.simulator.simulate`.
         lanes: What each column of the table stands for, L.
-        forms: See :class:`LanePlan`.
+        forms: See :class:`~ov_autoplace.placement.lane_plan.LanePlan`.
 
     Returns:
         Submodels are ranked by their start; a lane may have none.

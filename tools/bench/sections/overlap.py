@@ -94,8 +94,10 @@ def compare(name: str, seed: int) -> dict[str, Any]:
         chosen = answer.decision.chosen
         if answer.plan is not None:
             calls[_ANSWER] = partial(session.compile_schedule, answer.plan)
+        elif answer.width is not None:
+            calls[_ANSWER] = partial(session.compile_width, _DEVICE, answer.width)
         else:
-            calls[_ANSWER] = calls[chosen]
+            calls[_ANSWER] = calls[_DEVICE]
         executables: dict[str, list[Any]] = {who: [] for who in calls}
         for copy in range(_COPIES):
             # Where a copy lies in memory depends on those before it, so they take turns.

@@ -44,7 +44,7 @@ nitpick_ignore = [
     ("py:data", "ov_autoplace.graph.rules.MUST_RULES"),
 ]
 nitpick_ignore_regex = [
-    ("py:.*", r"(openvino|ov|numpy|np|torch|os|pathlib|collections|contextlib|typing)\..*"),
+    ("py:.*", r"(openvino|ov|numpy|np|torch|io|os|pathlib|collections|contextlib|typing)\..*"),
     ("py:class", r"Path|Source|IntArray"),  # the standard library's, and aliases of ours
     ("py:class", r"Profiler|Executable|RaceResult|ov_autoplace\._core\..*"),  # the C++ core
     ("py:class", r"ov_autoplace\.graph\.records\..*"),  # made of a model on the way to its graph

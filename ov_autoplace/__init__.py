@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ov_autoplace.cost.table_json import load_table, save_table
     from ov_autoplace.cost.target import Target
     from ov_autoplace.cost.target_json import catalogue, load_target, save_target
-    from ov_autoplace.decide.placer import place
+    from ov_autoplace.decide.place import place
+    from ov_autoplace.devices.extension import extension_path
     from ov_autoplace.graph.computation_graph import ComputationGraph
     from ov_autoplace.graph.extract import extract
     from ov_autoplace.measure.profiled import profile
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ov_autoplace.placement.fitting import count_subgraphs
     from ov_autoplace.placement.placement import Placement, Schedule
     from ov_autoplace.placement.simulator import simulate
-    from ov_autoplace.plugin.extension import extension_path
     from ov_autoplace.plugin.passes import AutoplacePass
     from ov_autoplace.solvers import solve
     from ov_autoplace.training.finetune import finetune
@@ -77,14 +77,14 @@ _HOME = {
     "annotate": "placement.annotation",
     "catalogue": "cost.target_json",
     "count_subgraphs": "placement.fitting",
-    "extension_path": "plugin.extension",
+    "extension_path": "devices.extension",
     "extract": "graph.extract",
     "finetune": "training.finetune",
     "generic_target": "cost.generic_target",
     "load_dnn_partitioning": "cost.dnn_partitioning",
     "load_table": "cost.table_json",
     "load_target": "cost.target_json",
-    "place": "decide.placer",
+    "place": "decide.place",
     "profile": "measure.profiled",
     "save_dnn_partitioning": "cost.dnn_partitioning_export",
     "save_table": "cost.table_json",

@@ -94,9 +94,11 @@ class Simulator:
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
         mix_seconds: float = 0.0,
+        rate: bool = False,
+        corun_factor: float = 1.0,
     ) -> None:
         """
-        The arrays of a ``CostTable`` and of its ``Wiring``.
+        The arrays of a ``CostTable`` and of its ``Wiring``. With ``rate``, a placement's seconds are those of its busiest device.
 
         Raises:
             ValueError: The arrays do not fit together, or nodes are not in topological order.
@@ -426,6 +428,11 @@ class Executable:
     def node_times(self) -> list[NodeTime]:
         """NodeTime of every node; all zero unless compiled with PERF_COUNT."""
 
+    def lane_profile(self) -> str:
+        """
+        JSON: when each submodel of the last inference ran, on which lane, and its nodes.
+        """
+
     @property
     def subgraphs(self) -> int:
         """Number of submodels that HETERO made, else 1."""
@@ -434,6 +441,34 @@ class Executable:
     def compile_seconds(self) -> float: ...
     @property
     def execution_devices(self) -> list[str]: ...
+    @property
+    def optimal_requests(self) -> int:
+        """How many requests in flight the device wants for its best rate."""
+
+def load_seconds(
+    members: Sequence[Executable], requests: int, asynchronous: bool, seconds: float = 0.03
+) -> float:
+    """
+    Seconds per finished request while so many requests, made of the members in turns, are in flight: a thread each that calls infer(), or one thread that starts whichever is idle.
+    """
+
+def race_loads(
+    loads: Sequence[tuple[Sequence[Executable], int, bool]],
+    budget_seconds: float,
+    *,
+    min_rounds: int = 5,
+    max_rounds: int = 1000,
+    confidence: float = 0.99,
+    margin: float = 0.0,
+    seed: int = 0,
+    sample_seconds: float = 0.03,
+    progress: Callable[[int, int, float], None] | None = None,
+    names: Sequence[str] = [],
+    current: Annotated[NDArray[numpy.int64], dict(shape=(1), order="C", device="cpu")] | None = None,
+) -> RaceResult:
+    """
+    Runs loads, which are (members, requests, asynchronous), in turns as ``Profiler.race`` runs executables; samples are seconds per finished request.
+    """
 
 def die_with_parent() -> bool:
     """
@@ -458,9 +493,10 @@ class Profiler:
         affinities: Mapping[str, str] | None = None,
         input_high: Mapping[str, int] = {},
         seed: int = 0,
+        extension: str = "",
     ) -> Executable:
         """
-        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs.
+        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, `extension` is the library of its ops, if it has one.
         """
 
     @staticmethod
@@ -474,12 +510,13 @@ class Profiler:
         margin: float = 0.0,
         seed: int = 0,
         min_sample_seconds: float = 0.001,
+        pause_seconds: float = 0.0,
         progress: Callable[[int, int, float], None] | None = None,
         names: Sequence[str] = [],
         current: Annotated[NDArray[numpy.int64], dict(shape=(1), order="C", device="cpu")] | None = None,
     ) -> RaceResult:
         """
-        Runs the executables in turns and drops those that are certainly slower; `progress` is called with (rounds, candidates left, seconds) now and then, and `current[0]` is the candidate that runs.
+        Runs the executables in turns, with pauses before each inference where some are given, and drops those that are certainly slower; `progress` is called with (rounds, candidates left, seconds) now and then, and `current[0]` is the candidate that runs.
         """
 
 class SubsetSweep:

@@ -198,8 +198,7 @@ class Overlap:
                 )
             return rank[s]
 
-        devices = {int(table.device_of[d]) for d in lane}
-        now = table.mix_seconds if len(devices) > 1 else 0.0
+        now = table.mix_seconds if len(set(map(int, lane))) > 1 else 0.0
         left, start, finish = dict(enumerate(work)), [math.nan] * S, [math.nan] * S
         running: dict[int, int] = {}  # lane: submodel
         while left:

@@ -9,6 +9,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 #include <sys/prctl.h>
 
@@ -16,6 +17,7 @@
 #include <optional>
 
 #include "arrays.hpp"
+#include "ov_autoplace/load.hpp"
 #include "ov_autoplace/race.hpp"
 
 namespace nb = nanobind;
@@ -105,6 +107,46 @@ void bind_race(nb::module_& m) {
           "wins.");
 }
 
+// (members, requests, asynchronous)
+using PyLoad = std::tuple<std::vector<std::shared_ptr<Executable>>, std::size_t, bool>;
+
+void bind_loads(nb::module_& m) {
+    m.def(
+        "load_seconds",
+        [](const std::vector<std::shared_ptr<Executable>>& members, std::size_t requests, bool asynchronous,
+           double seconds) {
+            nb::gil_scoped_release release;
+            return load_seconds({members, requests, asynchronous}, seconds);
+        },
+        "members"_a, "requests"_a, "asynchronous"_a, "seconds"_a = kLoadSampleSeconds,
+        "Seconds per finished request while so many requests, made of the members in turns, are in flight: a "
+        "thread each that calls infer(), or one thread that starts whichever is idle.");
+    m.def(
+        "race_loads",
+        [](const std::vector<PyLoad>& given, double budget_seconds, std::size_t min_rounds,
+           std::size_t max_rounds, double confidence, double margin, std::uint64_t seed,
+           double sample_seconds, const PyProgress& progress, const std::vector<std::string>& names,
+           const std::optional<Current>& current) {
+            std::int64_t* const noted = current ? current->data() : nullptr;
+            std::vector<Load> loads;
+            for (const auto& [members, requests, asynchronous] : given) {
+                loads.push_back({members, requests, asynchronous});
+            }
+            nb::gil_scoped_release release;
+            RaceOptions options =
+                race_options(budget_seconds, min_rounds, max_rounds, confidence, margin, seed);
+            options.names = names;
+            return race_loads(loads, options, sample_seconds, race_checkpoint(progress), noted);
+        },
+        "loads"_a, "budget_seconds"_a, nb::kw_only(), "min_rounds"_a = RaceOptions{}.min_rounds,
+        "max_rounds"_a = RaceOptions{}.max_rounds, "confidence"_a = RaceOptions{}.confidence,
+        "margin"_a = RaceOptions{}.margin, "seed"_a = RaceOptions{}.seed,
+        "sample_seconds"_a = kLoadSampleSeconds, "progress"_a = nb::none(),
+        "names"_a = std::vector<std::string>{}, "current"_a = nb::none(),
+        "Runs loads, which are (members, requests, asynchronous), in turns as ``Profiler.race`` runs "
+        "executables; samples are seconds per finished request.");
+}
+
 std::vector<double> run(Executable& executable, std::size_t runs, std::size_t warmup, bool asynchronous,
                         std::size_t inferences) {
     if (inferences < 1) {
@@ -146,9 +188,13 @@ void bind_executable(nb::module_& m) {
             "What `run` gives, as the bytes of its doubles.")
         .def("node_times", &Executable::node_times, nb::call_guard<nb::gil_scoped_release>(),
              "NodeTime of every node; all zero unless compiled with PERF_COUNT.")
+        .def("lane_profile", &Executable::lane_profile, nb::call_guard<nb::gil_scoped_release>(),
+             "JSON: when each submodel of the last inference ran, on which lane, and its nodes.")
         .def_prop_ro("subgraphs", &Executable::subgraphs, "Number of submodels that HETERO made, else 1.")
         .def_prop_ro("compile_seconds", &Executable::compile_seconds)
-        .def_prop_ro("execution_devices", &Executable::execution_devices);
+        .def_prop_ro("execution_devices", &Executable::execution_devices)
+        .def_prop_ro("optimal_requests", &Executable::optimal_requests,
+                     "How many requests in flight the device wants for its best rate.");
 }
 
 }  // namespace
@@ -157,6 +203,7 @@ void init_profiler(nb::module_& m) {
     nb::exception<ProfilerError>(m, "ProfilerError", PyExc_RuntimeError);
     bind_race(m);
     bind_executable(m);
+    bind_loads(m);
     m.def(
         "die_with_parent", [] { return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0; },
         "Has the kernel kill this process when the thread that started it ends; whether it will.");
@@ -170,33 +217,41 @@ void init_profiler(nb::module_& m) {
             "compile",
             [](Profiler& self, const std::string& xml_path, const std::string& device,
                const StringMap& properties, const std::optional<StringMap>& affinities,
-               const std::map<std::string, std::int64_t>& input_high, std::uint64_t seed) {
+               const std::map<std::string, std::int64_t>& input_high, std::uint64_t seed,
+               const std::string& extension) {
                 nb::gil_scoped_release release;
+                if (!extension.empty()) {
+                    self.add_extension(extension);
+                }
                 return self.compile(xml_path, device, properties, affinities ? &*affinities : nullptr,
                                     {input_high, seed});
             },
             "xml_path"_a, "device"_a, "properties"_a = StringMap{}, "affinities"_a = nb::none(),
-            "input_high"_a = std::map<std::string, std::int64_t>{}, "seed"_a = 0,
-            "Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs.")
+            "input_high"_a = std::map<std::string, std::int64_t>{}, "seed"_a = 0, "extension"_a = "",
+            "Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, "
+            "`extension` is the library of its ops, if it has one.")
         .def_static(
             "race",
             [](const std::vector<std::shared_ptr<Executable>>& executables, double budget_seconds,
                std::size_t min_rounds, std::size_t max_rounds, double confidence, double margin,
-               std::uint64_t seed, double min_sample_seconds, const PyProgress& progress,
-               const std::vector<std::string>& names, const std::optional<Current>& current) {
+               std::uint64_t seed, double min_sample_seconds, double pause_seconds,
+               const PyProgress& progress, const std::vector<std::string>& names,
+               const std::optional<Current>& current) {
                 std::int64_t* const noted = current ? current->data() : nullptr;
                 nb::gil_scoped_release release;
                 RaceOptions options =
                     race_options(budget_seconds, min_rounds, max_rounds, confidence, margin, seed);
                 options.names = names;
-                return race(executables, options, min_sample_seconds, race_checkpoint(progress), noted);
+                return race(executables, options, {min_sample_seconds, pause_seconds},
+                            race_checkpoint(progress), noted);
             },
             "executables"_a, "budget_seconds"_a, nb::kw_only(), "min_rounds"_a = RaceOptions{}.min_rounds,
             "max_rounds"_a = RaceOptions{}.max_rounds, "confidence"_a = RaceOptions{}.confidence,
             "margin"_a = RaceOptions{}.margin, "seed"_a = RaceOptions{}.seed,
-            "min_sample_seconds"_a = kMinSampleSeconds, "progress"_a = nb::none(),
-            "names"_a = std::vector<std::string>{}, "current"_a = nb::none(),
-            "Runs the executables in turns and drops those that are certainly slower; `progress` is called "
-            "with (rounds, candidates left, seconds) now and then, and `current[0]` is the candidate that "
-            "runs.");
+            "min_sample_seconds"_a = kMinSampleSeconds, "pause_seconds"_a = SampleOptions{}.pause_seconds,
+            "progress"_a = nb::none(), "names"_a = std::vector<std::string>{}, "current"_a = nb::none(),
+            "Runs the executables in turns, with pauses before each inference where some are given, and "
+            "drops "
+            "those that are certainly slower; `progress` is called with (rounds, candidates left, seconds) "
+            "now and then, and `current[0]` is the candidate that runs.");
 }

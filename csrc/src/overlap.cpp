@@ -197,16 +197,14 @@ double OverlapSimulator::evaluate(const std::int32_t* assignment, Workspace& wor
     workspace.best = forever;
     workspace.best_lane.clear();
     if (!place_pieces(assignment, workspace)) return forever;
-    std::int32_t first_device = -1;
-    bool mixes = false;
+    std::int32_t used = 0;
     double longest = 0;
     for (std::int32_t lane = 0; lane < lanes(); ++lane) {
         longest = std::max(longest, workspace.busy[lane]);
         if (workspace.busy[lane] == unused) continue;
-        if (first_device < 0) first_device = m_costs.lane_device[lane];
-        mixes = mixes || m_costs.lane_device[lane] != first_device;
+        ++used;
     }
-    const double begin = mixes ? m_costs.mix_seconds : 0.0;
+    const double begin = used > 1 ? m_costs.mix_seconds : 0.0;
     // No lane is done before it has done its work: what is slower than the limit by that need not be cut.
     if (begin + longest > limit * up_to_rounding) return begin + longest;
     if (!workspace.cutter.cut(workspace.lane.data(), workspace.fine)) return forever;

@@ -1,11 +1,11 @@
 #include "ov_autoplace/profiler.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <openvino/runtime/properties.hpp>
-#include <system_error>
-#include <unordered_map>
+#include <thread>
 
 #include "ov_autoplace/input_data.hpp"
 
@@ -16,19 +16,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Runs `action` and gives whatever OpenVINO throws one type. Its own classes cannot be relied on here:
-// plugins are loaded at run time and some throw types of their own.
-template <typename Action>
-auto guarded(Action&& action) {
-    try {
-        return action();
-    } catch (const ProfilerError&) {
-        throw;
-    } catch (const std::exception& error) {
-        throw ProfilerError(error.what());
-    }
 }
 
 bool is_hetero(const std::string& device) { return device.compare(0, 6, "HETERO") == 0; }
@@ -44,78 +31,17 @@ void set_affinities(ov::Model& model, const StringMap& affinities) {
     }
 }
 
-std::vector<std::string> split_at_commas(const std::string& text, const std::set<std::string>& whole = {}) {
-    std::vector<std::string> parts;
-    for (std::size_t begin = 0; begin < text.size();) {
-        std::size_t end = std::min(text.find(',', begin), text.size());
-        for (const std::string& name : whole) {
-            const std::size_t name_end = begin + name.size();
-            const bool ends = name_end == text.size() || (name_end < text.size() && text[name_end] == ',');
-            if (ends && name_end > end && text.compare(begin, name.size(), name) == 0) {
-                end = name_end;
-            }
-        }
-        if (end > begin) {
-            parts.push_back(text.substr(begin, end - begin));
-        }
-        begin = end + 1;
-    }
-    return parts;
-}
-
-// HETERO reports the nodes of its submodels as "subgraph<N>: <name>", whatever the name is.
-std::pair<int, std::string> split_subgraph_prefix(const std::string& name) {
-    static const std::string prefix = "subgraph";
-    static const std::string separator = ": ";
-    int subgraph = 0;
-    if (name.compare(0, prefix.size(), prefix) == 0) {
-        const char* const end = name.data() + name.size();
-        const auto [rest, error] = std::from_chars(name.data() + prefix.size(), end, subgraph);
-        const auto position = static_cast<std::size_t>(rest - name.data());
-        if (error == std::errc() && name.compare(position, separator.size(), separator) == 0) {
-            return {subgraph, name.substr(position + separator.size())};
+// Gives the op that runs submodels on lanes, if the model has one, a name that no other one has here: what
+// is known of its runs is kept by name.
+std::string name_lane_op(const ov::Model& model, std::size_t& count) {
+    for (const auto& op : model.get_ops()) {
+        const auto& type = op->get_type_info();
+        if (std::string(type.name) == "Schedule" && std::string(type.version_id) == "autoplace") {
+            op->set_friendly_name(op->get_friendly_name() + " (profiled " + std::to_string(++count) + ")");
+            return op->get_friendly_name();
         }
     }
-    return {0, name};
-}
-
-std::string text_of(const ov::RTMap& info, const std::string& key) {
-    const auto found = info.find(key);
-    return found == info.end() ? std::string() : found->second.as<std::string>();
-}
-
-// What the runtime model tells of each node: everything but how it ran. Plugins list the ops behind a node
-// with commas between them; `with_commas` holds the ops of the model whose own names have some.
-std::unordered_map<std::string, NodeTime> describe_nodes(const ov::Model& runtime_model,
-                                                         const std::set<std::string>& with_commas) {
-    std::unordered_map<std::string, NodeTime> result;
-    for (const auto& node : runtime_model.get_ordered_ops()) {
-        const auto& info = node->get_rt_info();
-        NodeTime& described = result[node->get_friendly_name()];
-        described.original_names = split_at_commas(text_of(info, "originalLayersNames"), with_commas);
-        // Both hold one entry per result.
-        const auto layouts = split_at_commas(text_of(info, "outputLayouts"));
-        const auto precisions = split_at_commas(text_of(info, "outputPrecisions"));
-        described.layout = layouts.empty() ? "" : layouts.front();
-        described.precision = precisions.empty() ? "" : precisions.front();
-        for (const auto& output : node->outputs()) {
-            for (const auto& input : output.get_target_inputs()) {
-                described.consumers.push_back(input.get_node()->get_friendly_name());
-            }
-        }
-    }
-    return result;
-}
-
-const char* status_name(ov::ProfilingInfo::Status status) {
-    switch (status) {
-        case ov::ProfilingInfo::Status::EXECUTED:
-            return "EXECUTED";
-        case ov::ProfilingInfo::Status::OPTIMIZED_OUT:
-            return "OPTIMIZED_OUT";
-        default:
-            return "NOT_RUN";
-    }
+    return "";
 }
 
 }  // namespace
@@ -156,29 +82,58 @@ Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const
     if (supports(ov::execution_devices.name())) {
         m_execution_devices = m_compiled.get_property(ov::execution_devices);
     }
+    if (supports(ov::optimal_number_of_infer_requests.name())) {
+        m_optimal_requests =
+            std::max<std::size_t>(1, m_compiled.get_property(ov::optimal_number_of_infer_requests));
+    }
     if (supports("HETERO_NUMBER_OF_SUBMODELS")) {
         m_subgraphs = m_compiled.get_property("HETERO_NUMBER_OF_SUBMODELS").as<std::size_t>();
         m_is_hetero = true;
     }
 }
 
+Executable::Request Executable::request(std::size_t i) {
+    while (m_more_requests.size() < i) {
+        ov::InferRequest request = m_compiled.create_infer_request();
+        for (std::size_t input = 0; input < m_compiled.inputs().size(); ++input) {
+            ov::Tensor tensor = request.get_input_tensor(input);
+            m_request.get_input_tensor(input).copy_to(tensor);
+        }
+        m_more_requests.push_back(std::move(request));
+    }
+    return Request(i == 0 ? m_request : m_more_requests[i - 1], m_has_state);
+}
+
 double Executable::sample(std::size_t inferences, bool asynchronous) {
-    const std::lock_guard lock(*m_mutex);
+    const auto locked = lock();
     return guarded([&] {
+        Request own = request(0);
         const auto start = Clock::now();
         for (std::size_t i = 0; i < inferences; ++i) {
-            if (m_has_state) {
-                // A cache of keys and values would grow from run to run, and the work with it.
-                m_request.reset_state();
-            }
             if (asynchronous) {
-                m_request.start_async();
-                m_request.wait();
+                own.start();
+                own.request().wait();
             } else {
-                m_request.infer();
+                own.infer();
             }
         }
         return seconds_since(start) / static_cast<double>(inferences);
+    });
+}
+
+double Executable::sample_after_pauses(std::size_t inferences, double pause_seconds) {
+    const auto locked = lock();
+    return guarded([&] {
+        const std::chrono::duration<double> pause(pause_seconds);
+        Request own = request(0);
+        double seconds = 0;
+        for (std::size_t i = 0; i < inferences; ++i) {
+            std::this_thread::sleep_for(pause);
+            const auto start = Clock::now();
+            own.infer();
+            seconds += seconds_since(start);
+        }
+        return seconds / static_cast<double>(inferences);
     });
 }
 
@@ -202,34 +157,17 @@ std::vector<double> Executable::run(std::size_t samples, std::size_t warmup, boo
     return result;
 }
 
-std::vector<NodeTime> Executable::node_times() {
-    const std::lock_guard lock(*m_mutex);
-    return guarded([&] {
-        const auto described = describe_nodes(*m_compiled.get_runtime_model(), m_names_with_commas);
-        std::vector<NodeTime> result;
-        for (const ov::ProfilingInfo& info : m_request.get_profiling_info()) {
-            const auto [subgraph, name] =
-                m_is_hetero ? split_subgraph_prefix(info.node_name) : std::pair(0, info.node_name);
-            const auto found = described.find(name);
-            NodeTime node = found == described.end() ? NodeTime{} : found->second;
-            node.name = name;
-            node.subgraph = subgraph;
-            node.type = info.node_type;
-            node.exec_type = info.exec_type;
-            node.status = status_name(info.status);
-            node.seconds = std::chrono::duration<double>(info.real_time).count();
-            result.push_back(std::move(node));
-        }
-        return result;
-    });
-}
-
 RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
-                double min_sample_seconds, const RaceCheckpoint& checkpoint, volatile std::int64_t* current) {
+                const SampleOptions& sampling, const RaceCheckpoint& checkpoint,
+                volatile std::int64_t* current) {
     constexpr std::size_t kTrials = 3;
     constexpr double kMostSampleSeconds = 60.0, kMostInferences = 1e9;
-    if (!(min_sample_seconds >= 0 && min_sample_seconds <= kMostSampleSeconds)) {
+    const double least = sampling.min_seconds, pause = sampling.pause_seconds;
+    if (!(least >= 0 && least <= kMostSampleSeconds)) {
         throw std::invalid_argument("a sample of a race must last from 0 to 60 seconds");
+    }
+    if (!(pause >= 0 && pause <= kMostSampleSeconds)) {
+        throw std::invalid_argument("a pause of a race must last from 0 to 60 seconds");
     }
     for (std::size_t candidate = 0; candidate < executables.size(); ++candidate) {
         if (executables[candidate] == nullptr) {
@@ -245,8 +183,11 @@ RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, con
         if (inferences[candidate] == 0) {
             const std::vector<double> trials = executable.run(kTrials, 1, false, 1, {});
             const double shortest = *std::min_element(trials.begin(), trials.end());
-            inferences[candidate] = static_cast<std::size_t>(
-                std::clamp(std::ceil(min_sample_seconds / shortest), 1.0, kMostInferences));
+            inferences[candidate] =
+                static_cast<std::size_t>(std::clamp(std::ceil(least / shortest), 1.0, kMostInferences));
+        }
+        if (pause > 0) {
+            return executable.sample_after_pauses(kPausedInferences, pause);
         }
         return executable.run(1, 0, false, inferences[candidate], {}).front();
     };
@@ -254,7 +195,8 @@ RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, con
 }
 
 Profiler::Profiler(const std::vector<std::pair<std::string, std::string>>& plugins,
-                   const std::map<std::string, StringMap>& device_properties) {
+                   const std::map<std::string, StringMap>& device_properties)
+    : m_plugins(plugins) {
     guarded([&] {
         for (const auto& [name, library] : plugins) {
             const auto known = m_core.get_available_devices();
@@ -266,6 +208,31 @@ Profiler::Profiler(const std::vector<std::pair<std::string, std::string>>& plugi
             ov::AnyMap config(properties.begin(), properties.end());
             m_core.set_property(device, config);
             m_device_properties.emplace(device, std::move(config));
+        }
+    });
+}
+
+void Profiler::add_extension(const std::string& path) {
+    guarded([&] {
+        if (m_extensions.count(path) != 0) {
+            return;
+        }
+        m_core.add_extension(path);
+        m_extensions.insert(path);
+        // Its ops compile models on a Core of the library's own, which knows no registered devices.
+        using Register = int (*)(const char* name, const char* library);
+        void* const library = dlopen(path.c_str(), RTLD_NOW);
+        const auto tell = library == nullptr
+                              ? nullptr
+                              : reinterpret_cast<Register>(dlsym(library, "ov_autoplace_register_plugin"));
+        if (tell == nullptr) {
+            return;
+        }
+        m_lane_profile = reinterpret_cast<Executable::LaneProfile>(dlsym(library, "ov_autoplace_profile"));
+        for (const auto& [name, plugin] : m_plugins) {
+            if (tell(name.c_str(), plugin.c_str()) != 0) {
+                throw ProfilerError("the library at " + path + " cannot register the device " + name);
+            }
         }
     });
 }
@@ -290,9 +257,15 @@ std::shared_ptr<Executable> Profiler::compile(const std::string& xml_path, const
         if (affinities != nullptr) {
             set_affinities(*model, *affinities);
         }
+        const std::string lane_op = m_lane_profile == nullptr ? "" : name_lane_op(*model, m_lane_ops);
         const auto start = Clock::now();
         ov::CompiledModel compiled = m_core.compile_model(model, device, config_for(device, properties));
-        return std::make_shared<Executable>(*model, std::move(compiled), inputs, seconds_since(start));
+        auto executable =
+            std::make_shared<Executable>(*model, std::move(compiled), inputs, seconds_since(start));
+        if (!lane_op.empty()) {
+            executable->ask_about_lanes(lane_op, m_lane_profile);
+        }
+        return executable;
     });
 }
 

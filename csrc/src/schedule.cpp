@@ -1,6 +1,7 @@
 #include "ov_autoplace/schedule.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <stdexcept>
@@ -28,6 +29,9 @@ void check_sizes(const CostArrays& costs) {
     check_size(costs.transfer_seconds_per_byte.size(), devices * devices, "transfer_seconds_per_byte");
     check_size(costs.launch_seconds.size(), devices, "launch_seconds");
     if (!(costs.mix_seconds >= 0)) throw std::invalid_argument("mix_seconds is negative or not a number");
+    if (!(costs.corun_factor >= 1 && std::isfinite(costs.corun_factor))) {
+        throw std::invalid_argument("corun_factor is below 1 or not finite");
+    }
     check_size(costs.bond_second.size(), costs.bond_first.size(), "bond_second");
     for (const auto* ends : {&costs.bond_first, &costs.bond_second}) {
         for (const std::int32_t node : *ends) {
@@ -61,6 +65,7 @@ struct Simulator::Workspace {
     std::vector<std::int32_t> devices;    // per node of the partition graph
     std::vector<std::int32_t> last_seen;  // per subgraph: the tensor that it received last
     std::vector<std::uint8_t> lost;       // per node: scratch of hands_over_lost_shape
+    std::vector<double> busy;             // per device, under the objective rate
 };
 
 Simulator::Simulator(CostArrays costs) : m_costs(std::move(costs)) {
@@ -126,6 +131,8 @@ double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, 
 
     constexpr std::int32_t unseen = -1;
     std::fill(workspace.last_seen.begin(), workspace.last_seen.end(), unseen);
+    std::vector<double>& busy = workspace.busy;
+    busy.assign(m_costs.devices, 0);
     double transfers = 0;
     for (std::size_t b = 0; b < m_costs.bond_first.size(); ++b) {
         if (root[m_costs.bond_first[b]] != root[m_costs.bond_second[b]]) {
@@ -142,8 +149,10 @@ double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, 
             if (root[consumer] == root[producer] || workspace.last_seen[root[consumer]] == t) continue;
             workspace.last_seen[root[consumer]] = t;
             const std::int32_t pair = device[producer] * m_costs.devices + device[consumer];
-            transfers += m_costs.transfer_latency[pair] +
-                         m_costs.transfer_seconds_per_byte[pair] * m_costs.tensor_bytes[t];
+            const double seconds = m_costs.transfer_latency[pair] +
+                                   m_costs.transfer_seconds_per_byte[pair] * m_costs.tensor_bytes[t];
+            transfers += seconds;
+            busy[device[consumer]] += seconds;
         }
     }
     // From here on last_seen holds the dense number of each subgraph. Subgraphs of constants only are not
@@ -158,6 +167,7 @@ double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, 
         if (first_device == unseen) first_device = device[node];
         mixed = mixed || device[node] != first_device;
         launches += m_costs.launch_seconds[device[node]];
+        busy[device[node]] += m_costs.launch_seconds[device[node]];
         if (breakdown) breakdown->device_seconds[device[node]] += m_costs.launch_seconds[device[node]];
     }
     if (mixed) transfers += m_costs.mix_seconds;
@@ -165,6 +175,7 @@ double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, 
         const double seconds =
             m_costs.op_seconds[static_cast<std::size_t>(g) * m_costs.devices + assignment[g]];
         ops += seconds;
+        busy[assignment[g]] += seconds;
         if (breakdown) {
             breakdown->device_seconds[assignment[g]] += seconds;
             // A group of constants that no subgraph keeps runs nowhere: it gets a number of its own.
@@ -179,7 +190,12 @@ double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, 
         breakdown->launch_seconds = launches;
         breakdown->transfer_seconds = transfers;
     }
-    return ops + launches + transfers;
+    if (!m_costs.rate) return ops + launches + transfers;
+    // What parts a bond or loses a shape cannot run at all.
+    const double factor = std::isinf(transfers) ? transfers : mixed ? m_costs.corun_factor : 1;
+    for (double& seconds : busy) seconds = seconds > 0 ? seconds * factor : 0;
+    if (breakdown) breakdown->device_seconds = busy;
+    return std::max(*std::max_element(busy.begin(), busy.end()), std::isinf(factor) ? factor : 0);
 }
 
 // When each subgraph runs, after seconds(): one after the other, producers first, each after what is sent to

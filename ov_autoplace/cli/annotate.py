@@ -25,7 +25,7 @@ from ov_autoplace.decide.options import PlacerOptions
 __all__ = ["annotate"]
 
 
-@with_placer_options()
+@with_placer_options(executor="HETERO")
 def annotate(
     model: arguments.Model,
     *,
@@ -44,7 +44,11 @@ def annotate(
     trace: TraceFile = None,
     as_json: arguments.Json = False,
 ) -> None:
-    """Decide, and write MODEL.autoplace.xml with its .bin, and MODEL.affinity.json."""
+    """Decide, and write MODEL.autoplace.xml with its .bin, and MODEL.affinity.json.
+
+    With --executor auto or overlap the model may be divided into lanes. Programs then need this package's
+    library to read it (ov-autoplace extension); by default it runs everywhere.
+    """
     check_outputs(page, trace)
     from ov_autoplace.cli.request import decision_of, open_model
     from ov_autoplace.decide.unfolding import unfolded
@@ -74,6 +78,7 @@ def annotate(
         },
         "chosen": decision.chosen,
         "width": None if placement.width is None else str(placement.width),
+        "lanes": None if placement.plan is None else len(placement.plan.lanes),
         "decision": decision.reason,
         "also_proposed_by": {c.name: list(c.also) for c in decision.candidates if c.also},
         "subgraphs": decision.candidate(decision.chosen).subgraphs,
@@ -115,6 +120,11 @@ def _print_summary(report: dict[str, Any], decision: Any) -> None:
         print_sentence(
             f"the affinity file is for {report['model']} as it is, where fewer cuts are possible: "
             f"ops: {_ops(report['affinity_ops_per_device'])}; subgraphs: {report['affinity_subgraphs']}"
+        )
+    if report["lanes"]:
+        print_sentence(
+            f"the annotated model runs on {report['lanes']} lanes: programs need the library that "
+            "`ov-autoplace extension` names to read it"
         )
     print_sentence(f"wrote {report['annotated_model']} and {report['affinity_file']}")
 

@@ -71,6 +71,8 @@ def devices(target: arguments.Target = None, as_json: arguments.Json = False) ->
 
 
 def _description(machine: Machine, device: DeviceProfile) -> dict[str, Any]:
+    from ov_autoplace.devices.names import is_emulated
+
     try:
         capabilities = machine.core.get_property(device.name, "OPTIMIZATION_CAPABILITIES")
     except RuntimeError:
@@ -78,6 +80,7 @@ def _description(machine: Machine, device: DeviceProfile) -> dict[str, Any]:
     return {
         "name": device.name,
         "full_name": device.full_name,
+        "emulated": is_emulated(machine.core, device.name),
         "precisions": [c for c in capabilities if c != "EXPORT_IMPORT"],
         "memory_bytes": device.memory_bytes,
         "widths": [*map(str, machine.widths(device.name)), str(device.threads)] if device.threads else [],

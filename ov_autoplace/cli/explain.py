@@ -17,8 +17,10 @@ from ov_autoplace.cli.console import (
     print_table,
     print_tree,
 )
+from ov_autoplace.cli.lanes import lane_rows, path_rows, print_lanes, print_submodels, stage_rows
 from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
 from ov_autoplace.cli.placer_options import with_placer_options
+from ov_autoplace.cli.rates import print_rates, rates_json
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import OptionError
 
@@ -52,29 +54,29 @@ def explain(
 ) -> None:
     """Show which op went where, and why; an annotated model is explained as it is annotated."""
     check_outputs(report, trace)
-    from ov_autoplace.cli.request import assignment_of, decision_of, open_model
-    from ov_autoplace.explain.explanation import Explanation
-    from ov_autoplace.explain.timeline import timeline_of
+    from ov_autoplace.cli.request import decision_of, open_model
+    from ov_autoplace.explain.predicted import timeline_of
 
     request = open_model(model)
     known = request.given(affinity, devices) if affinity else request.annotated(devices)
     placement = known or request.search(devices, options)
-    table = request.cost_table(placement, devices, options)
-    explanation = Explanation(table, assignment_of(placement, table))
+    explanation = request.explanation(placement, devices, options)
     if op and not explanation.groups_matching(op):
         raise OptionError(f"--op {op!r} matches no op of {model}; patterns are shell-style, like '*/conv*'")
     changes = changes_of(explanation, options)
     decision = decision_of(placement)
+    timeline = timeline_of(explanation)
     if as_json:
-        print_json(_report(model, decision, explanation, changes, op, top))
+        print_json(_report(model, decision, explanation, timeline, changes, op, top))
     else:
         print_sentence(decision.reason)
+        print_rates("Many requests in flight", decision.rates, decision.rate_bound)
         _print_source(decision)
         if op:
             _print_ops(explanation, op)
         else:
-            _print(model, explanation, timeline_of(explanation), changes, top)
-        _print_total(explanation)
+            _print(model, explanation, timeline, changes, top)
+        _print_total(explanation, timeline, changes)
     if report is not None:
         from ov_autoplace.report.contents import placement_contents
 
@@ -86,12 +88,14 @@ def _report(
     model: Path,
     decision: Decision,
     explanation: Explanation,
+    timeline: Timeline,
     changes: list[WhatIf],
     op: str | None,
     top: int,
 ) -> dict[str, Any]:
     schedule = explanation.schedule
     groups = explanation.groups_matching(op) if op else explanation.heaviest_groups(top)
+    placed = stage_rows(timeline)
     return {
         "model": str(model),
         "devices": list(explanation.table.devices),
@@ -101,10 +105,15 @@ def _report(
         "also_proposed_by": [
             name for c in decision.candidates if c.name == decision.chosen for name in c.also
         ],
+        **rates_json(decision),
         "cost_source": explanation.table.source,
         "predicted_ms": schedule.latency_seconds * 1e3,
+        "bound_ms": _bound(changes),
         "transfer_ms": schedule.transfer_seconds * 1e3,
-        "subgraphs": [asdict(subgraph) for subgraph in explanation.subgraphs()],
+        "objective": explanation.objective,
+        "lanes": lane_rows(timeline),
+        "critical_path": path_rows(timeline),
+        "subgraphs": [{**asdict(subgraph), **placed[subgraph.index]} for subgraph in explanation.subgraphs()],
         "groups": [asdict(group) for group in groups],
         "ops": dict(explanation.ops_matching(op)) if op else {},
         "left_on_slower": [asdict(group) for group in explanation.left_on_slower(top)],
@@ -122,7 +131,11 @@ def _print_source(decision: Decision) -> None:
 def _print(
     model: Path, explanation: Explanation, timeline: Timeline, changes: list[WhatIf], top: int
 ) -> None:
-    _print_subgraphs(model, explanation, timeline, top)
+    if explanation.objective == "overlap":
+        print_lanes(model, timeline)
+        print_submodels(explanation, timeline, top)
+    else:
+        _print_subgraphs(model, explanation, timeline, top)
     _print_groups("Heaviest groups of ops", explanation, explanation.heaviest_groups(top))
     slower = explanation.left_on_slower(top)
     if slower:
@@ -173,13 +186,21 @@ def _print_subgraphs(model: Path, explanation: Explanation, timeline: Timeline, 
 
 
 def _print_groups(title: str, explanation: Explanation, groups: list[GroupCost]) -> None:
-    devices = explanation.table.devices
+    columns = explanation.columns
     print_table(
         title,
-        ("group", "type", ">ops", ">subgraph", "device", *(f">{d} ms" for d in devices), "why"),
+        ("group", "type", ">ops", ">subgraph", "device", *(f">{d} ms" for d in columns), "why"),
         [
-            (g.name, g.op_type, g.ops, g.subgraph, g.device, *map(milliseconds, g.seconds.values()), g.reason)
-            for g in groups
+            (
+                group.name,
+                group.op_type,
+                group.ops,
+                None if group.subgraph < 0 else group.subgraph,
+                group.device,
+                *(milliseconds(group.seconds[device]) for device in columns.values()),
+                group.reason,
+            )
+            for group in groups
         ],
     )
 
@@ -222,9 +243,25 @@ def _print_cut_rows(title: str, cuts: list[Cut]) -> None:
     )
 
 
-def _print_total(explanation: Explanation) -> None:
+def _print_total(explanation: Explanation, timeline: Timeline, changes: list[WhatIf]) -> None:
     schedule = explanation.schedule
     total, crossing = milliseconds(schedule.latency_seconds), milliseconds(schedule.transfer_seconds)
+    source = explanation.table.source
+    if explanation.objective != "overlap":
+        print_sentence(f"predicted {total} ms, of which {crossing} ms transfers; costs are {source}")
+        return
+    idle = milliseconds(sum(lane.idle_seconds for lane in timeline.lanes))
+    path = [step for step in timeline.path if step.kind == "subgraph"]
+    bound = _bound(changes)
     print_sentence(
-        f"predicted {total} ms, of which {crossing} ms transfers; costs are {explanation.table.source}"
+        f"predicted {total} ms, decided by {len(path)} of {len(timeline.stages)} submodels; all lanes "
+        f"together are idle for {idle} ms, and {crossing} ms of transfers go on beside the work; "
+        + ("" if bound is None else f"no schedule takes less than {bound:.3f} ms; ")
+        + f"costs are {source}"
     )
+
+
+def _bound(changes: list[WhatIf]) -> float | None:
+    """Milliseconds that no placement beats at the costs as they are."""
+    seconds = changes[0].bound_seconds if changes else None
+    return None if seconds is None else seconds * 1e3

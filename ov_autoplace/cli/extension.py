@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence
-from ov_autoplace.plugin.extension import extension_path
+from ov_autoplace.devices.extension import extension_path
 
 __all__ = ["extension"]
 

@@ -146,6 +146,7 @@ def changes_of(explanation: Explanation, options: PlacerOptions) -> list[WhatIf]
     return what_ifs(
         explanation.table,
         explanation.assignment,
+        objective=explanation.objective,
         memory_limits=options.memory_limits,
         pins=options.pins,
         seed=options.seed,
@@ -174,11 +175,9 @@ def save_placement(
     """
     if report is None and trace is None:
         return
-    from ov_autoplace.cli.request import assignment_of, decision_of
-    from ov_autoplace.explain.explanation import Explanation
+    from ov_autoplace.cli.request import decision_of
 
-    table = request.cost_table(placement, devices, options)
-    explanation = Explanation(table, assignment_of(placement, table))
+    explanation = request.explanation(placement, devices, options)
     title = str(request.path)
     if report is not None:
         from ov_autoplace.report.contents import placement_contents

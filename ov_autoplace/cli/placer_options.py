@@ -25,6 +25,17 @@ class _ModeName(str, Enum):
     tune = "tune"
 
 
+class _ExecutorName(str, Enum):
+    auto = "auto"
+    hetero = "hetero"
+    overlap = "overlap"
+
+
+class _ArrivalsName(str, Enum):
+    any_time = "any"
+    steady = "steady"
+
+
 class _Entry(NamedTuple):
     """An option: its type for typer, and what makes a value for :class:`PlacerOptions` of it."""
 
@@ -129,6 +140,36 @@ _ENTRIES = {
             ),
         ]
     ),
+    "executor": _Entry(
+        Annotated[
+            _ExecutorName | None,
+            typer.Option(
+                show_default="auto",
+                help="hetero: devices take turns; overlap: lanes and devices work at once; auto: the faster.",
+            ),
+        ],
+        lambda executor: executor.value,
+    ),
+    "lanes": _Entry(
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="auto|NxT,...",
+                show_default="auto",
+                help="Into which lanes a CPU may be divided: 2x1 is two lanes of one thread each.",
+            ),
+        ]
+    ),
+    "arrivals": _Entry(
+        Annotated[
+            _ArrivalsName | None,
+            typer.Option(
+                show_default="any",
+                help="any: lanes must also be faster after idle gaps; steady: requests come back to back.",
+            ),
+        ],
+        lambda arrivals: arrivals.value,
+    ),
 }
 _CONFIG = Annotated[
     str | None,
@@ -140,13 +181,14 @@ _CONFIG = Annotated[
 
 
 def with_placer_options(
-    *names: str, purpose: str = "placing"
+    *names: str, purpose: str = "placing", **defaults: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the placer's options in the place of its parameter ``options``, a ``PlacerOptions``.
 
     Args:
         names: Fields of ``PlacerOptions`` that the command has a use for; all when left out.
         purpose: What the command does, for the sentence that refuses the others in ``--config``.
+        **defaults: Fields that the command takes otherwise than ``PlacerOptions`` where they are not given.
     """
     taken = {name: _ENTRIES[name].annotation for name in names or _ENTRIES} | {"config": _CONFIG}
 
@@ -154,7 +196,7 @@ def with_placer_options(
         @wraps(command)
         def run(**given: Any) -> None:
             texts = {name: given.pop(name) for name in taken}
-            command(**given, options=options_of(texts, purpose))
+            command(**given, options=options_of(texts, purpose, defaults))
 
         parameters: list[inspect.Parameter] = []
         for own in inspect.signature(command, eval_str=True).parameters.values():
@@ -172,7 +214,9 @@ def with_placer_options(
     return decorate
 
 
-def options_of(texts: Mapping[str, Any], purpose: str = "placing") -> PlacerOptions:
+def options_of(
+    texts: Mapping[str, Any], purpose: str = "placing", defaults: Mapping[str, Any] | None = None
+) -> PlacerOptions:
     """The placer's options from what was typed.
 
     ``AUTOPLACE_*`` keys in the configuration count as the options of the same name; an option that is
@@ -181,6 +225,7 @@ def options_of(texts: Mapping[str, Any], purpose: str = "placing") -> PlacerOpti
     Args:
         texts: Value by option, ``None`` where it was not given, and ``config``.
         purpose: What they are for.
+        defaults: Value by option, where it is not given.
 
     Raises:
         OptionError: A text that does not parse, or an ``AUTOPLACE_*`` key that does not exist or that the
@@ -193,7 +238,7 @@ def options_of(texts: Mapping[str, Any], purpose: str = "placing") -> PlacerOpti
     explicit = {
         name: entry.read(texts[name]) for name, entry in _ENTRIES.items() if texts.get(name) not in (None, [])
     }
-    return PlacerOptions.from_arguments({**own, **explicit, "properties": properties})
+    return PlacerOptions.from_arguments({**(defaults or {}), **own, **explicit, "properties": properties})
 
 
 def read_config(config: str | None) -> dict[str, Any]:

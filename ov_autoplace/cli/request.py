@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import openvino as ov
@@ -16,11 +17,15 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.models import read_model
 from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
-from ov_autoplace.errors import DeviceError, PlacementError
+from ov_autoplace.errors import DeviceError, ModelError, PlacementError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.scheduled import is_scheduled
+
+if TYPE_CHECKING:
+    from ov_autoplace.explain.explanation import Explanation
 
 __all__ = ["Request", "assignment_of", "candidate_rows", "decision_of", "open_model", "source_of"]
 
@@ -48,7 +53,7 @@ class Request:
 
     def search(self, devices: str | Sequence[str] | None, options: PlacerOptions) -> Placement:
         """Decide, with a progress bar."""
-        from ov_autoplace.decide.placer import place
+        from ov_autoplace.decide.place import place
 
         with progress_bar() as progress:
             return place(self.model, devices, core=self.core, **vars(replace(options, progress=progress)))
@@ -99,6 +104,18 @@ class Request:
             )
         return table
 
+    def explanation(
+        self, placement: Placement, devices: str | Sequence[str] | None, options: PlacerOptions
+    ) -> Explanation:
+        """A placement taken apart: by the costs of its lanes where it has some."""
+        from ov_autoplace.explain.explanation import Explanation
+
+        scheduled = decision_of(placement).scheduled
+        if scheduled is not None:
+            return Explanation(scheduled.table, scheduled.assignment, "overlap")
+        table = self.cost_table(placement, devices, options)
+        return Explanation(table, assignment_of(placement, table))
+
     def _decided(self, placement: Placement, chosen: str, how: str) -> Placement:
         from ov_autoplace.placement.fitting import count_subgraphs
 
@@ -114,11 +131,15 @@ def open_model(path: Path) -> Request:
     """Read a model and make its names unique, saying so.
 
     Raises:
-        ModelError: The file is missing or is not a model.
+        ModelError: The file is missing, is not a model, or is one that was divided into lanes already.
     """
     start = time.perf_counter()
     core = core_with_extra_devices()
     model = read_model(core, path)
+    if is_scheduled(model):
+        raise ModelError(
+            f"{path} is divided into lanes already, and only runs; give the model that it was made from"
+        )
     renamed = make_names_unique(model)
     if renamed:
         note(f"{renamed} ops of {path} shared a name and were renamed: HETERO tells ops apart by name")

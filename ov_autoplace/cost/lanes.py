@@ -15,10 +15,13 @@ from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CostTableError
 
-__all__ = ["CORUN_FACTOR", "HAND_OVER_SECONDS", "with_lanes"]
+__all__ = ["CORUN_FACTOR", "EXECUTOR_SECONDS", "HAND_OVER_SECONDS", "with_lanes"]
 
 HAND_OVER_SECONDS = 8e-6
 """From the end of a submodel to the start of one on another lane that waits for it; two cores, measured."""
+
+EXECUTOR_SECONDS = 4e-6
+"""What an inference costs beside its submodels where the executor runs them; two cores, measured."""
 
 CORUN_FACTOR = 1.03
 """How much longer work takes while another lane computes: 1.00 to 1.06 on two cores, measured."""

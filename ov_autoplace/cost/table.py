@@ -39,8 +39,8 @@ class CostTable:
             transfer between two subgraphs of one device.
         transfer_seconds_per_byte: Seconds per byte of one transfer, ``float64[D, D]``.
         launch_seconds: Fixed seconds per subgraph, ``float64[D]``.
-        mix_seconds: Fixed seconds that a placement on more than one device pays once: a device that idles
-            while another works has to wake up for its next subgraph.
+        mix_seconds: Fixed seconds that a placement on more than one column pays once: a device that idles
+            while another works has to wake up for its next subgraph, and lanes need somebody to lead them.
         lane_devices: Device behind each column, length D, where columns are lanes: several lanes of one
             device share its memory and work at once under the objective ``overlap`` (``cost/lanes.py``).
             ``None`` = each column is a device.

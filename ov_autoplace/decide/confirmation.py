@@ -12,8 +12,9 @@ from ov_autoplace._base.statistics import paired_ratio, was_disturbed
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.widths import Width
-from ov_autoplace.errors import ProfilingError
+from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
+from ov_autoplace.placement.lane_plan import LanePlan
 
 __all__ = ["confirm"]
 
@@ -22,7 +23,11 @@ _SECONDS, _FEWEST_ROUNDS = 0.5, 6
 
 
 def confirm(
-    machine: Machine, model: ov.Model, device_of: Mapping[str, str], width: Width | None = None
+    machine: Machine,
+    model: ov.Model,
+    device_of: Mapping[str, str],
+    width: Width | None = None,
+    plan: LanePlan | None = None,
 ) -> bool | None:
     """Whether a placement is as fast as the fastest of the devices that can run the model alone.
 
@@ -31,6 +36,7 @@ def confirm(
         model: The model whose ops are placed.
         device_of: The placement.
         width: Of its one device.
+        plan: Of its lanes.
 
     Returns:
         ``None`` where that cannot be told, because the machine is still busy; ``True`` where no device may
@@ -40,16 +46,18 @@ def confirm(
     used = set(device_of.values())
     with machine.open(prepare(model, options.shapes)) as session:
         try:
-            if width is None:
-                executables = [session.compile_placement(device_of)]
-            else:
+            if plan is not None:
+                executables = [session.compile_schedule(plan)]
+            elif width is not None:
                 executables = [session.compile_width(next(iter(used)), width)]
-        except ProfilingError as cause:
+            else:
+                executables = [session.compile_placement(device_of)]
+        except (PlacementError, ProfilingError) as cause:
             _log.debug("a stored answer cannot be run: %s", cause)
             return False
         for device in _rivals(machine):
             try:
-                if used != {device} or width is not None:
+                if used != {device} or width is not None or plan is not None:
                     executables.append(session.compile_device(device))
             except ProfilingError:
                 continue  # it cannot run or hold the model alone, so it is no rival

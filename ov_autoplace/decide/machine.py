@@ -60,6 +60,21 @@ class Machine:
 
         return device_settings(self.core, self.devices)
 
+    def remarks(self, left_out: Mapping[str, str]) -> str:
+        """What a decision says of devices besides its reason.
+
+        Args:
+            left_out: Why a device takes no part, by device. A device whose times are made up is named too.
+        """
+        from ov_autoplace.devices.names import EMULATED, is_emulated
+
+        if self.target is not None and self.options.mode == "ZERO_SHOT":
+            found = [d for d in self.devices if EMULATED in self.target.device(d).full_name]
+        else:
+            found = [d for d in self.devices if is_emulated(self.core, d)]
+        text = "".join(f"; {device} is left out: {reason}" for device, reason in left_out.items())
+        return text + "".join(f"; times of {device} are emulated, its outputs undefined" for device in found)
+
     def widths(self, device: str, *, here: bool = False) -> tuple[Width, ...]:
         """On which parts of its threads a CPU may run a model; none where the user chose.
 
@@ -75,6 +90,12 @@ class Machine:
             return () if chooses_threads(settings) else widths_of(self.target.device(device).threads)
         settings = {**device_settings(self.core, (device,))[device], **settings}
         return () if chooses_threads(settings) else widths_here(self.core, device)
+
+    @property
+    def wants_rate(self) -> bool:
+        """Whether the caller asks for many requests a second rather than for a short one."""
+        hint = self.options.properties.get("PERFORMANCE_HINT", "")
+        return str(getattr(hint, "name", hint)).upper() in ("THROUGHPUT", "CUMULATIVE_THROUGHPUT")
 
     def without(self, failures: Mapping[str, Exception]) -> Machine:
         """The same request on the devices that did not fail; says which ones did."""
@@ -93,7 +114,7 @@ class Machine:
         Raises:
             OutputError: The temporary folder cannot be written.
         """
-        from ov_autoplace.measure.session import open_session
+        from ov_autoplace.measure.opening import open_session
 
         options = self.options
         return open_session(

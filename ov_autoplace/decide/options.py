@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import openvino as ov
 
 from ov_autoplace._base.progress import Progress
-from ov_autoplace._base.text import nearest, parse_json
+from ov_autoplace.decide.option_values import ARRIVALS, EXECUTORS, MODES, PARSERS, PREFIX, nearest_of
 from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.card import NO_POLICY
 
 __all__ = [
+    "ARRIVALS",
     "DEFAULT_BUDGET_MS",
     "DEFAULT_SOLVERS",
+    "EXECUTORS",
     "MODES",
     "POLICY_SOLVER",
     "PREFIX",
@@ -27,15 +28,10 @@ __all__ = [
     "split_config",
 ]
 
-PREFIX = "AUTOPLACE_"
-MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
 DEFAULT_SOLVERS = ("auto", "greedy")
 POLICY_SOLVER = "policy"
-_NO_SOLVERS = "none"
-_SWITCH = {"YES": True, "TRUE": True, "NO": False, "FALSE": False}
 DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
 _FORMER_NAMES = {"pin": "pins", "memory_limit": "memory_limits"}  # still understood
-_SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
 
 
 @dataclass(frozen=True)
@@ -82,6 +78,14 @@ class PlacerOptions:
         isolation: Whether models are compiled and run for measuring in a child process (``YES``, the
             default), so that a plugin that crashes, hangs or runs out of memory ends that one: the device or
             the candidate is left out, and ``Placement.decision`` says why. ``NO`` measures in this process.
+        executor: Who runs the answer. ``HETERO``: one device, or HETERO, whose devices take turns.
+            ``OVERLAP``: this package's executor, whose lanes and devices work at once, also where that was
+            not measured faster; a model that it cannot run is run otherwise, and the decision says why.
+            ``AUTO`` (default): whichever is faster.
+        lanes: Into which lanes a CPU may be divided: ``2x1`` is two lanes of one thread each. Several are
+            parted by commas, and ``auto`` (default) is whatever its cores allow.
+        arrivals: When requests arrive. ``ANY`` (default): a schedule on lanes must be faster back to back and
+            when each request follows an idle gap of 3 ms. ``STEADY``: back to back is enough.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
     """
@@ -96,11 +100,14 @@ class PlacerOptions:
     solvers: Sequence[str] = DEFAULT_SOLVERS
     seed: int = 0
     isolation: bool = True
+    executor: str = "AUTO"
+    lanes: Sequence[tuple[int, int]] = ()
+    arrivals: str = "ANY"
     properties: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        for name, parse in _PARSERS.items():
+        for name, parse in PARSERS.items():
             object.__setattr__(self, name, parse(getattr(self, name)))
         if self.policy == NO_POLICY and POLICY_SOLVER in self.solvers:
             raise OptionError(
@@ -126,7 +133,7 @@ class PlacerOptions:
         for said, value in arguments.items():
             name = _FORMER_NAMES.get(said, said)
             if name not in known:
-                raise OptionError(f"there is no option {said!r}{_nearest(said, known)}")
+                raise OptionError(f"there is no option {said!r}{nearest_of(said, known)}")
             if value is None:
                 continue
             if name in given:
@@ -154,7 +161,7 @@ def split_config(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict
             continue
         option = option_of(key)
         if option is None:
-            raise OptionError(f"there is no property {key}{_nearest(key, PROPERTY_NAMES)}")
+            raise OptionError(f"there is no property {key}{nearest_of(key, PROPERTY_NAMES)}")
         if option in own:
             raise OptionError(
                 f"{PREFIX}{option.upper()} is given twice, once by its former name; give it once"
@@ -167,148 +174,8 @@ def option_of(property_name: str) -> str | None:
     """The placer's argument that a property sets, or ``None``: ``"mode"`` of ``"AUTOPLACE_MODE"``."""
     name = property_name.removeprefix(PREFIX).lower()
     name = _FORMER_NAMES.get(name, name)
-    return name if property_name == property_name.upper() and name in _PARSERS else None
+    return name if property_name == property_name.upper() and name in PARSERS else None
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
-    return f"; did you mean {nearest(name, known, cutoff=0.0)}? All: {', '.join(known)}"
-
-
-def _mode(value: Any) -> str:
-    mode = str(value).upper().replace("-", "_")
-    if mode not in MODES:
-        raise OptionError(f"{PREFIX}MODE is {value!r}; it can be {', '.join(MODES)}")
-    return mode
-
-
-def _budget(value: Any) -> float | None:
-    if value is None:
-        return None
-    try:
-        milliseconds = float(value)
-    except (TypeError, ValueError, OverflowError):
-        milliseconds = -1.0
-    if not 0 <= milliseconds < float("inf"):
-        raise OptionError(
-            f"{PREFIX}TIME_BUDGET_MS is {value!r}; it must be a number of milliseconds, 0 or more"
-        )
-    return milliseconds
-
-
-def _mapping(name: str, value: Any) -> Mapping[str, Any]:
-    if isinstance(value, str):
-        try:
-            value = parse_json(value) if value else {}
-        except (ValueError, RecursionError) as cause:
-            raise OptionError(f"{PREFIX}{name} is {value!r}, which is not a JSON object: {cause}") from cause
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise OptionError(f"{PREFIX}{name} is {value!r}; it must map names to values")
-    return dict(value)
-
-
-def _pins(value: Any) -> Mapping[str, str]:
-    pins = _mapping("PINS", value)
-    for pattern, device in pins.items():
-        if not isinstance(device, str) or not device:
-            raise OptionError(f"{PREFIX}PINS maps {pattern!r} to {device!r}; it must be a device name")
-    return pins
-
-
-def _memory_limits(value: Any) -> Mapping[str, float]:
-    return {device: _bytes(device, limit) for device, limit in _mapping("MEMORY_LIMITS", value).items()}
-
-
-def _bytes(device: str, value: Any) -> float:
-    text = str(value).strip().upper()
-    scale = 1.0
-    for suffix in sorted(_SIZE_SUFFIXES, key=len, reverse=True):
-        if text.endswith(suffix):
-            text, scale = text[: -len(suffix)].strip(), float(_SIZE_SUFFIXES[suffix])
-            break
-    try:
-        result = float(text) * scale
-    except ValueError:
-        result = -1.0
-    if not result >= 0:
-        raise OptionError(
-            f"{PREFIX}MEMORY_LIMITS of {device} is {value!r}; write bytes, or like 500MB or 2GiB"
-        )
-    return result
-
-
-def _shapes(value: Any) -> Mapping[str, Sequence[int]]:
-    shapes = _mapping("SHAPES", value)
-    for name, shape in shapes.items():
-        valid = isinstance(shape, (Sequence, ov.Shape)) and not isinstance(shape, str)
-        if not valid or not all(type(d) is int and 0 <= d < 2**63 for d in shape):
-            raise OptionError(
-                f"{PREFIX}SHAPES gives {name!r} the shape {shape!r}; "
-                "it must be a list of sizes like [1, 3, 224, 224]"
-            )
-    return {name: list(shape) for name, shape in shapes.items()}
-
-
-def _seed(value: Any) -> int:
-    try:
-        seed = int(value)
-    except (TypeError, ValueError, OverflowError):
-        seed = -1
-    if not 0 <= seed < 2**63:
-        raise OptionError(f"{PREFIX}SEED is {value!r}; it must be an integer, 0 or more")
-    return seed
-
-
-def _isolation(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    text = str(value).upper()
-    if text not in _SWITCH:
-        raise OptionError(f"{PREFIX}ISOLATION is {value!r}; it can be YES or NO")
-    return _SWITCH[text]
-
-
-def _target(value: Any) -> str | None:
-    return None if value is None or value == "" else str(value)
-
-
-def _policy(value: Any) -> str | None:
-    if value is None or value == "":
-        return None
-    if not isinstance(value, (str, os.PathLike)):
-        raise OptionError(
-            f"{PREFIX}POLICY is {value!r}; it must be the folder of a checkpoint, 'base' or 'none'"
-        )
-    text = os.fsdecode(value)
-    return text.lower() if text.lower() in ("base", NO_POLICY) else text
-
-
-def _solvers(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        text = value.strip()
-        value = () if text.lower() in ("", _NO_SOLVERS) else [name.strip() for name in text.split(",")]
-    if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
-        raise OptionError(f"{PREFIX}SOLVERS is {value!r}; it must be a list of names, like 'auto,greedy'")
-    # Imported here, because solvers know options; a solver that was registered since counts.
-    from ov_autoplace.solvers.registry import SOLVERS
-
-    for name in value:
-        if name not in SOLVERS:
-            raise OptionError(f"{PREFIX}SOLVERS names {name!r}{_nearest(name, list(SOLVERS))}")
-    return tuple(dict.fromkeys(value))
-
-
-_PARSERS: dict[str, Callable[[Any], Any]] = {
-    "mode": _mode,
-    "time_budget_ms": _budget,
-    "pins": _pins,
-    "memory_limits": _memory_limits,
-    "shapes": _shapes,
-    "target": _target,
-    "policy": _policy,
-    "solvers": _solvers,
-    "seed": _seed,
-    "isolation": _isolation,
-}
-
-PROPERTY_NAMES = tuple(PREFIX + name.upper() for name in _PARSERS)
+PROPERTY_NAMES = tuple(PREFIX + name.upper() for name in PARSERS)
 """The properties that ``compile_model`` and ``set_property`` take for AUTOPLACE."""

@@ -9,6 +9,8 @@
    TUNE corrects the table from what it measured, proposes again, and goes on until its budget ends.
 5. Take the winner if it beats the best single device by more than the noise, else that device.
 6. Where fewer of a CPU's threads could be faster than that, race them with it, under the same rule.
+7. Where lanes or devices that work at once could be faster than that, race the best schedules with it, back
+   to back and after idle gaps.
 
 All of it keeps within one budget of wall-clock time. What the budget has no time for is left out, the least
 useful first: probes of what crossings cost in this model, repeated compilations, the race, the profile.
@@ -17,32 +19,27 @@ useful first: probes of what crossings cost in this model, repeated compilations
 from __future__ import annotations
 
 import logging
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.collector import collection_paused
-from ov_autoplace._base.progress import Progress
-from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.decide.costs import CostSource, Measured
+from ov_autoplace.decide.lanes import scheduled
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import Verdict, out_of_time, predicted, proven
 from ov_autoplace.decide.widths import estimated, raced
-from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
-from ov_autoplace.errors import OptionError, ProfilingError
+from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.measure.counting import count_devices
@@ -52,92 +49,16 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.policy.runner import find_policy
 from ov_autoplace.problem.problem import Problem
 
-__all__ = ["Placer", "place"]
+__all__ = ["Placer"]
 
 _log = logging.getLogger("ov_autoplace")
 _PHASES = (
     ("extract", "prepare", "profile", "transfers", "solve", "measure"),
     ("extract", "estimate", "solve"),
 )
-# Where the caller gives no budget, the default one grows with the model: by so many compilations for all
-# devices, and by so many inferences on each, but never to more than twice of what it is then.
+# A default budget grows by so many compilations for all devices and inferences on each, at most to twice.
 _COMPILATIONS, _INFERENCES = 3, 12
-# Compiling the learned policy takes so long.
-_POLICY_SECONDS = 4.0
-
-
-def place(
-    model: ov.Model,
-    devices: str | Sequence[str] | None = None,
-    mode: str = "PROFILE",
-    core: ov.Core | None = None,
-    *,
-    time_budget_ms: float | None = None,
-    pins: Mapping[str, str] | None = None,
-    memory_limits: Mapping[str, float | str] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    target: str | os.PathLike[str] | None = None,
-    policy: str | os.PathLike[str] | None = None,
-    solvers: Sequence[str] | str = DEFAULT_SOLVERS,
-    seed: int = 0,
-    isolation: bool = True,
-    properties: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-    **former: Any,
-) -> Placement:
-    """Decide which device runs each op of ``model``, which is not modified.
-
-    Args:
-        model: Any model; names that occur twice are told apart as ``annotate`` renames them.
-        devices: Real devices, ``"GPU,CPU"`` or a sequence; all of the Core's when ``None``.
-        mode: ``ZERO_SHOT``, ``PROFILE`` or ``TUNE``.
-        core: Where the devices are; ``None`` means a new Core.
-        time_budget_ms: Milliseconds for the whole decision; the mode's default when ``None``. This and what
-            follows is told at length in :class:`~ov_autoplace.decide.options.PlacerOptions`.
-        pins: Device by pattern of op names.
-        memory_limits: Bytes, or a text like ``"2GiB"``, by device.
-        shapes: Shape by input name, for dynamic inputs.
-        target: A target profile: a path, or a name of the catalogue.
-        policy: Checkpoint of the policy that proposes placements, ``"base"`` or ``"none"``.
-        solvers: Who else proposes placements, in this order.
-        seed: Of everything random.
-        isolation: Measure in a child process.
-        properties: OpenVINO properties that the model will be compiled with.
-        progress: Called as the work goes on.
-        **former: ``pin`` and ``memory_limit``, the former names of ``pins`` and ``memory_limits``.
-
-    Returns:
-        A device for every op; ``decision`` says how it was chosen.
-
-    Raises:
-        AutoplaceError: One of its kinds, when the request or the model cannot be met.
-    """
-    settings = PlacerOptions.from_arguments(
-        {
-            "mode": mode,
-            "time_budget_ms": time_budget_ms,
-            "pins": pins,
-            "memory_limits": memory_limits,
-            "shapes": shapes,
-            "target": target,
-            "policy": policy,
-            "solvers": solvers,
-            "seed": seed,
-            "isolation": isolation,
-            "properties": properties,
-            "progress": progress,
-            **former,
-        }
-    )
-    core = core or core_with_extra_devices()
-    if settings.target is not None and settings.mode == "ZERO_SHOT":
-        # The profile of another machine names devices that need not be here.
-        resolved = load_target(settings.target).resolve_devices(devices)
-    else:
-        resolved = resolve_devices(core, devices)
-    if not resolved:
-        raise OptionError("OpenVINO finds no device on this machine; install the driver of one")
-    return Placer(Machine(core, resolved, settings)).place(model)
+_POLICY_SECONDS = 4.0  # compiling the learned policy
 
 
 class Placer:
@@ -203,6 +124,7 @@ class Placer:
                     problem, verdict = self._measure(known, source)
                     with self._phase("measure"):
                         verdict = raced(machine, known, prepared, problem, verdict, self._budget)
+                        verdict = scheduled(machine, known, prepared, problem, verdict, self._budget)
             except ProfilingError as cause:
                 if cause.device is None or len(machine.devices) == 1:
                     return self._single(prepared, session, cause)
@@ -234,7 +156,7 @@ class Placer:
         reason = f"{chosen.name} is {how} that compiles the model; nothing else could be measured: {cause}"
         decision = Decision(
             chosen=chosen.name,
-            reason=reason + self._left_out_text(),
+            reason=reason + self._machine.remarks(self._left_out),
             mode=self._options.mode,
             candidates=candidates,
             seconds=dict(self._seconds),
@@ -246,9 +168,6 @@ class Placer:
         names = (op.get_friendly_name() for op in model.get_ordered_ops())
         placement = Placement.from_dict(dict.fromkeys(names, chosen.name))
         return replace(placement, solver=chosen.name, decision=decision)
-
-    def _left_out_text(self) -> str:
-        return "".join(f"; {device} is left out: {reason}" for device, reason in self._left_out.items())
 
     def _measure(self, known: Measured, source: ProposalSource) -> tuple[Problem, Verdict]:
         """From counted nodes to an answer, with as few further measurements as prove it."""
@@ -316,7 +235,7 @@ class Placer:
         table, winner = problem.table, verdict.winner
         decision = Decision(
             chosen=winner.name,
-            reason=verdict.reason + self._left_out_text(),
+            reason=verdict.reason + self._machine.remarks(self._left_out),
             mode=self._options.mode,
             candidates=tuple(verdict.candidates),
             seconds=dict(self._seconds),
@@ -328,6 +247,7 @@ class Placer:
         placement = replace(
             Placement.of_groups(table, winner.assignment, solver=winner.name),
             width=winner.width,
+            plan=None if winner.scheduled is None else winner.scheduled.plan,
             latency_seconds=winner.predicted_seconds,
             lower_bound_seconds=winner.lower_bound_seconds,
             decision=decision,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.statistics import was_disturbed
+from ov_autoplace._base.statistics import paired_ratio, was_disturbed
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
@@ -22,8 +23,14 @@ from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 
-__all__ = ["Race"]
+__all__ = ["PAUSE_SECONDS", "STEADY", "Race"]
 
+PAUSE_SECONDS = 3e-3
+"""How long the machine idles before each inference where a schedule is tried with pauses."""
+
+STEADY: dict[str, Any] = {"min_sample_seconds": 5e-3}
+"""Of races with schedules: a lane that others' samples let fall asleep wakes up within the first of several
+inferences."""
 
 _FINALISTS = 3
 # A prediction this much above the best single device's is not worth compiling.
@@ -36,6 +43,8 @@ _TRIALS = 8
 # Single devices of which an inference came this close to the best one's median are raced with it, instead of
 # trusting the profile run, which other work may have disturbed.
 _CLOSE = 1.25
+# For how long a schedule is tried with pauses.
+_PAUSED_SECONDS = 0.7
 # Short models compile quickly, so their last contenders do it again several times; see `Workbench.forget`.
 _SHORT, _COMPILATIONS = 5e-3, 3
 
@@ -100,23 +109,75 @@ class Race:
     def challenge(self, verdict: Verdict, challengers: Sequence[Candidate]) -> Verdict:
         """Race more candidates with the winner of a verdict, which they have to beat as a mix has to.
 
+        A schedule has to win after idle gaps too, unless requests come back to back.
+
         Args:
             verdict: What was decided without them.
-            challengers: Widths of single devices.
+            challengers: Widths of single devices, or schedules on lanes.
         """
         reference, field = verdict.winner, [*verdict.candidates, *challengers]
         champion = self._race([reference, *challengers], _FIRST_RACE)
         if champion is None or champion is reference:
             raced = any(len(c.samples) for c in challengers)
-            reason = verdict.reason + ("; on fewer threads it was not measured faster" if raced else "")
+            how = "on fewer threads" if challengers[0].scheduled is None else "on lanes that work at once"
+            reason = verdict.reason + (f"; {how} it was not measured faster" if raced else "")
             return replace(verdict, candidates=field, reason=reason)
+        after_pauses = ""
+        if champion.scheduled is not None and self._options.arrivals != "STEADY":
+            after_pauses, holds = self._after_pauses(champion, reference)
+            if not holds:
+                reason = f"{verdict.reason}; {champion.name} was faster back to back only: {after_pauses}"
+                return replace(verdict, candidates=field, reason=reason)
         contenders = [champion, reference]
         compilations = self._compilations(contenders)
         if not compilations:
             return replace(unconfirmed(field, reference, champion), disturbed=verdict.disturbed)
         self._race_anew(contenders, compilations)
         disturbed = any(was_disturbed(c.samples) for c in contenders)
-        return replace(measured(field, reference, champion), disturbed=disturbed)
+        found = measured(field, reference, champion)
+        if found.winner is champion and after_pauses:
+            found = replace(found, reason=f"{found.reason}; {after_pauses}")
+        return replace(found, disturbed=disturbed)
+
+    def demand(self, verdict: Verdict, schedules: Sequence[Candidate]) -> Verdict:
+        """The fastest of some schedules, which the user wants whatever else is faster.
+
+        Args:
+            verdict: What was decided without them.
+            schedules: On lanes.
+        """
+        field = [*verdict.candidates, *schedules]
+        champion = self._race([*schedules, verdict.winner], _FIRST_RACE)
+        ran = [c for c in schedules if len(c.samples)]
+        if not ran:
+            return replace(verdict, candidates=field, reason=f"{verdict.reason}; no schedule could be run")
+        if champion is None or champion.scheduled is None:
+            champion = min(ran, key=lambda c: c.seconds)
+        reason = f"{champion.name}: the executor was asked for"
+        if len(verdict.winner.samples):
+            ratio = paired_ratio(champion.samples, verdict.winner.samples).median
+            reason += f"; it was measured at {ratio:.3f} of the time of {verdict.winner.name}"
+        return Verdict(champion, reason, field, was_disturbed(champion.samples))
+
+    def _after_pauses(self, champion: Candidate, reference: Candidate) -> tuple[str, bool]:
+        """What two candidates take when inferences follow idle gaps, and whether the first is faster."""
+        seconds = min(_PAUSED_SECONDS, self._budget.left)
+        what = f"after idle gaps of {1e3 * PAUSE_SECONDS:.0f} ms"
+        try:
+            result = self._bench.race(
+                [champion, reference], seconds, min_rounds=CONVINCING_ROUNDS, pause_seconds=PAUSE_SECONDS
+            )
+        except ProfilingError as cause:
+            return f"{what} it cannot be run: {cause}", False
+        entries = result.entries
+        rounds = min(len(entry.samples) for entry in entries)
+        for candidate, entry in zip((champion, reference), entries, strict=True):
+            candidate.paused_samples = entry.samples[:rounds]
+        if rounds < CONVINCING_ROUNDS:
+            return f"the time budget allowed only {rounds} paired runs {what}", False
+        ratio = paired_ratio(champion.paused_samples, reference.paused_samples)
+        took = f"{what} it takes {ratio.median:.3f} of the time of {reference.name}"
+        return f"{took} ({ratio.low:.3f} to {ratio.high:.3f})", ratio.high < 1
 
     def _contenders(self, winner: Candidate, singles: list[Candidate]) -> list[Candidate]:
         """The winner, and the single devices that may be as fast; the best one always."""
@@ -247,6 +308,7 @@ class Race:
                 entered,
                 max(0.0, self._budget.left - end),
                 min_rounds=CONVINCING_ROUNDS,  # also of those that are dropped as hopeless
+                **(STEADY if any(c.scheduled for c in entered) else {}),
             )
         except ProfilingError as cause:
             for candidate in entered:

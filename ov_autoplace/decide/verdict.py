@@ -153,8 +153,6 @@ def measured(
     if reference is None:
         reason = f"{champion.name} was measured fastest; no single device can run the model"
         return Verdict(champion, reason, candidates)
-    ratio = paired_ratio(champion.samples, reference.samples)
-    spread = f"95 % interval {ratio.low:.3f} to {ratio.high:.3f} of its time"
     rounds = min(len(champion.samples), len(reference.samples))
     if rounds < CONVINCING_ROUNDS:
         reason = (
@@ -162,6 +160,8 @@ def measured(
             f"{rounds} paired runs, and fewer than {CONVINCING_ROUNDS} prove nothing"
         )
         return Verdict(reference, reason, candidates)
+    ratio = paired_ratio(champion.samples, reference.samples)
+    spread = f"95 % interval {ratio.low:.3f} to {ratio.high:.3f} of its time"
     if ratio.high < 1 and ratio.median <= 1 - MINIMAL_GAIN:
         gain = 100 * (1 - ratio.median)
         reason = f"{champion.name} was measured {gain:.1f} % faster than {reference.name} ({spread})"

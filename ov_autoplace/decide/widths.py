@@ -38,7 +38,15 @@ from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.problem.problem import Problem
 
-__all__ = ["estimated", "is_worth_measuring", "raced", "width_name", "widths_for"]
+__all__ = [
+    "estimated",
+    "is_worth_measuring",
+    "narrow_seconds",
+    "raced",
+    "width_candidate",
+    "width_name",
+    "widths_for",
+]
 
 # In favour of fewer threads: what a node saves per halving, what an inference does, and how work scales.
 _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING = 5e-6, 10e-6, 0.3
@@ -161,10 +169,10 @@ def _challengers(
         for width in widths_for(machine, device, prepared.model):
             share = cores / width.threads
             if _could_win(seconds, nodes, share, best):
-                guess = _seconds(
+                guess = narrow_seconds(
                     seconds, nodes, share, SYNCHRONISATION_SECONDS, 0.0, THREAD_SCALING, _USUALLY_SAVED
                 )
-                found.append(_candidate(alone, device, width, guess))
+                found.append(width_candidate(alone, device, width, guess))
     return sorted(found, key=lambda candidate: candidate.promised_seconds)
 
 
@@ -192,7 +200,7 @@ def estimated(machine: Machine, table: CostTable, prepared: PreparedModel, verdi
             change = seconds - float(table.op_seconds[:, d].sum())
             # Nothing was compiled, so the setting is the one that compiles nothing otherwise.
             width = replace(width, in_caller=width.threads == 1)
-            found.append(_candidate(alone, device, width, alone.promised_seconds + change))
+            found.append(width_candidate(alone, device, width, alone.promised_seconds + change))
     candidates = [*verdict.candidates, *found]
     best = min(found, key=lambda candidate: candidate.promised_seconds, default=None)
     if best is None or best.promised_seconds > (1 - ESTIMATE_MARGIN) * verdict.winner.promised_seconds:
@@ -211,17 +219,25 @@ def _in_caller(candidate: Candidate) -> Candidate:
     )
 
 
-def _candidate(alone: Candidate, device: str, width: Width, seconds: float) -> Candidate:
+def width_candidate(alone: Candidate, device: str, width: Width, seconds: float) -> Candidate:
+    """A device on a part of its threads, as far as it is known.
+
+    Args:
+        alone: The device as OpenVINO runs it by itself.
+        device: Its name.
+        width: The part.
+        seconds: What it is predicted to take.
+    """
     name = width_name(device, width)
     return Candidate(name, seconds, 1, assignment=alone.assignment, width=width)
 
 
 def _could_win(seconds: float, nodes: int, share: float, best: float) -> bool:
-    least = _seconds(seconds, nodes, share, _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING)
+    least = narrow_seconds(seconds, nodes, share, _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING)
     return least < (1 - MINIMAL_GAIN) * best
 
 
-def _seconds(
+def narrow_seconds(
     seconds: float,
     nodes: int,
     share: float,

@@ -127,16 +127,18 @@ class Workbench:
         if key not in self._executables:
             placement = Placement.of_groups(self.table, candidate.assignment)
             before = self.budget.spent
-            if candidate.width is None:
-                executable = self.session.compile_placement(placement.to_dict())
-            else:
+            if candidate.scheduled is not None:
+                executable = self.session.compile_schedule(candidate.scheduled.plan)
+            elif candidate.width is not None:
                 executable = self.session.compile_width(self._device_of(candidate), candidate.width)
+            else:
+                executable = self.session.compile_placement(placement.to_dict())
+                candidate.subgraphs = executable.subgraphs
             # A device that the session had compiled took no time now, but does when all is compiled anew.
             seconds = max(executable.compile_seconds, self.budget.spent - before)
             self._compile_seconds[key] = seconds
             self._recent.append(seconds)
             self._executables[key] = executable
-            candidate.subgraphs = executable.subgraphs
         return self._executables[key]
 
     def keep_only(self, candidates: Sequence[Candidate]) -> None:

@@ -9,14 +9,14 @@ import openvino as ov
 
 from ov_autoplace.errors import ModelError
 
-__all__ = ["openvino_reason", "read_model"]
+__all__ = ["lacks_library", "openvino_reason", "read_model"]
 
 
 def read_model(core: ov.Core, model: Any, weights: bytes | None = None) -> ov.Model:
     """Read an IR, ONNX or any other file that OpenVINO reads, or an IR in memory.
 
     Args:
-        core: Reads it; the Core's extensions apply.
+        core: Reads it; the Core's extensions apply. For a scheduled model, the package's library becomes one.
         model: A path, or the bytes of an IR's XML or of an ONNX model.
         weights: Bytes of the IR's weights, when ``model`` is not a path.
 
@@ -36,9 +36,27 @@ def read_model(core: ov.Core, model: Any, weights: bytes | None = None) -> ov.Mo
     else:
         raise ModelError(f"a model is an openvino.Model, a path or bytes, not a {type(model).__name__}")
     try:
-        return core.read_model(model, weights) if weights is not None else core.read_model(model)
+        return _read(core, model, weights)
     except (RuntimeError, TypeError, UnicodeError) as cause:
         raise ModelError(f"OpenVINO cannot read {what}: {openvino_reason(cause)}") from cause
+
+
+def _read(core: ov.Core, model: Any, weights: bytes | None) -> ov.Model:
+    read = core.read_model
+    try:
+        return read(model, weights) if weights is not None else read(model)
+    except RuntimeError as cause:
+        if not lacks_library(cause):
+            raise
+        from ov_autoplace.devices.extension import add_extension
+
+        add_extension(core)
+        return read(model, weights) if weights is not None else read(model)
+
+
+def lacks_library(cause: RuntimeError) -> bool:
+    """Whether OpenVINO refused a scheduled model because the package's library was not loaded."""
+    return "from unsupported opset: autoplace" in str(cause)
 
 
 def openvino_reason(cause: BaseException) -> str:

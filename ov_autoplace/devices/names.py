@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     pass
 
 __all__ = [
+    "EMULATED",
     "EXTRA_DEVICES_VARIABLE",
     "VIRTUAL_DEVICES",
     "core_with_extra_devices",
     "device_properties",
     "device_settings",
+    "emulation",
     "fingerprint",
+    "full_device_name",
+    "is_emulated",
     "plugin_library",
     "property_text",
     "register_extra_devices",
@@ -32,6 +36,10 @@ __all__ = [
 ]
 
 EXTRA_DEVICES_VARIABLE = "AUTOPLACE_EXTRA_DEVICES"
+EMULATED = "outputs undefined"
+"""Stands in the full name of a device whose times are made up and which computes nothing, such as the virtual
+GPU of ``tools/virtual_gpu`` when its kernels are paced."""
+
 VIRTUAL_DEVICES = ("AUTO", "AUTOPLACE", "BATCH", "HETERO", "MULTI")
 
 # HETERO gives CPU submodels one shared executor through this internal property, which makes thread
@@ -245,15 +253,31 @@ def _changed_properties(core: ov.Core, fresh: ov.Core, device: str) -> dict[str,
     return {**noted, **changed}
 
 
+def full_device_name(core: ov.Core, device: str) -> str:
+    """The hardware in its maker's words; empty where the plugin does not tell them."""
+    try:
+        return str(core.get_property(device, "FULL_DEVICE_NAME"))
+    except RuntimeError:
+        return ""
+
+
+def is_emulated(core: ov.Core, device: str) -> bool:
+    """Whether a device's times are made up and its outputs are not to be looked at."""
+    return EMULATED in full_device_name(core, device)
+
+
+def emulation(core: ov.Core, devices: Sequence[str]) -> str:
+    """What stands behind the source of numbers: `` (emulated: GPU)``, or nothing if all devices are real."""
+    found = [device for device in devices if is_emulated(core, device)]
+    return f" (emulated: {', '.join(found)})" if found else ""
+
+
 def fingerprint(core: ov.Core, devices: Sequence[str]) -> str:
     """One line that changes when a device, its driver or OpenVINO changes."""
     parts = [ov.get_version()]
     for device in devices:
         version = next(iter(core.get_versions(device.split(".")[0]).values()))
-        try:
-            full_name = core.get_property(device, "FULL_DEVICE_NAME")
-        except RuntimeError:
-            full_name = ""
+        full_name = full_device_name(core, device)
         driver = ""
         for key in ("GPU_DRIVER_VERSION", "NPU_DRIVER_VERSION"):
             try:

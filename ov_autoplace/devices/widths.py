@@ -28,7 +28,16 @@ import openvino as ov
 
 from ov_autoplace.errors import DeviceError
 
-__all__ = ["Cores", "Width", "chooses_threads", "is_cpu", "powers_below", "widths_here", "widths_of"]
+__all__ = [
+    "Cores",
+    "Lanes",
+    "Width",
+    "chooses_threads",
+    "is_cpu",
+    "powers_below",
+    "widths_here",
+    "widths_of",
+]
 
 # What a user sets of these decides how many threads there are, or rests on it.
 _CHOOSES_THREADS = frozenset(
@@ -49,6 +58,8 @@ _CHOOSES_THREADS = frozenset(
 _HINT, _LATENCY = "PERFORMANCE_HINT", ("LATENCY", "", "UNDEFINED")
 _KINDS = {"": "", "P": "P-core ", "E": "E-core "}
 _CORE_TYPE = {"P": "PCORE_ONLY", "E": "ECORE_ONLY"}
+# The networks that people use have few branches that are as long as each other.
+_MOST_LANES = 8
 _TEXT = re.compile(r"([1-9]\d{0,5})([PE]?)(\+caller)?")
 
 
@@ -173,6 +184,30 @@ class Cores:
             # One thread of any kind is one thread: the system puts it where it is fast.
             found += [Width(n, kind) for n in (*powers_below(count), count) if n > 1]
         return tuple(sorted(found, key=lambda width: width.threads))
+
+    @property
+    def lanes(self) -> tuple[Lanes, ...]:
+        """How the cores can be divided into lanes of equal width, at most eight; empty on a single core."""
+        found = ((self.usable // width.threads, width) for width in self.widths if not width.cores)
+        return tuple(Lanes(min(count, _MOST_LANES), width) for count, width in found if count > 1)
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """A CPU in several lanes, each of which runs its own part of a model.
+
+    Attributes:
+        count: How many, 2 or more.
+        width: Of each.
+    """
+
+    count: int
+    width: Width
+
+    @property
+    def label(self) -> str:
+        """For tables and sentences, like ``2 lanes of 1 thread``."""
+        return f"{self.count} lanes of {self.width.label}"
 
 
 def powers_below(count: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -11,7 +11,7 @@ import numpy as np
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Schedule
-from ov_autoplace.placement.simulator import simulate, simulate_batch
+from ov_autoplace.placement.simulator import parts_of, simulate, simulate_batch
 
 __all__ = ["Cut", "Explanation", "GroupCost", "SubgraphCost"]
 
@@ -22,7 +22,7 @@ _BATCH_NUMBERS = 2_000_000  # device indices simulated at once, which bounds the
 
 @dataclass(frozen=True)
 class SubgraphCost:
-    """One submodel of HETERO.
+    """One submodel of HETERO, or of lanes.
 
     Attributes:
         index: Number in order of first appearance.
@@ -48,7 +48,7 @@ class GroupCost:
         name: Its heaviest op.
         op_type: Type of that op, or an empty string.
         ops: Number of ops.
-        subgraph: Number of its subgraph.
+        subgraph: Number of its subgraph; -1 = an input, a constant or an output, which lanes do not run.
         device: Where it runs.
         seconds: Its time on each device; ``inf`` = cannot run there.
         reason: Why it is where it is.
@@ -65,7 +65,7 @@ class GroupCost:
 
 @dataclass(frozen=True)
 class Cut:
-    """One tensor that is transferred to one subgraph."""
+    """One tensor that is transferred to one subgraph; on lanes, to one lane, named by who reads it first."""
 
     producer: str
     source_subgraph: int
@@ -81,14 +81,25 @@ class Explanation:
 
     Args:
         table: The cost table.
-        assignment: Device of each group, ``int32[G]``.
+        assignment: Device, or lane, of each group, ``int32[G]``.
+        objective: ``hetero``, whose devices take turns, or ``overlap``: lanes that work at once.
     """
 
-    def __init__(self, table: CostTable, assignment: IntArray) -> None:
+    def __init__(self, table: CostTable, assignment: IntArray, objective: str = "hetero") -> None:
         self.table = table
         self.assignment = assignment
-        self.schedule: Schedule = simulate(table, assignment)
+        self.objective = objective
+        self.schedule: Schedule = simulate(table, assignment, objective)
         self._own_seconds = table.op_seconds[np.arange(len(table)), assignment]
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What is worth a column of its own: devices by name; of lanes, which are alike, the first."""
+        owners = self.table.lane_devices or self.table.devices
+        columns: dict[str, str] = {}
+        for owner, lane in zip(owners, self.table.devices, strict=True):
+            columns.setdefault(owner, lane)
+        return columns
 
     def subgraphs(self) -> list[SubgraphCost]:
         """All subgraphs in order of first appearance."""
@@ -156,17 +167,10 @@ class Explanation:
         """Every paid transfer, the dearest first."""
         table, subgraph_of = self.table, self.schedule.subgraph_of
         found = []
-        for t in np.flatnonzero(~table.tensor_is_constant).tolist():
-            producer = int(table.tensor_producer[t])
-            readers = table.tensor_consumers[table.tensor_offsets[t] : table.tensor_offsets[t + 1]]
-            # A tensor is transferred once per receiving subgraph, however many groups read it there.
-            receivers = {int(subgraph_of[g]): int(g) for g in readers}
-            receivers.pop(int(subgraph_of[producer]), None)
+        for producer, size, readers in self.messages():
             source = int(self.assignment[producer])
-            for subgraph, reader in receivers.items():
+            for subgraph, reader in self._receivers(producer, readers).items():
                 target = int(self.assignment[reader])
-                per_byte = table.transfer_seconds_per_byte[source, target]
-                size = float(table.tensor_bytes[t])
                 found.append(
                     Cut(
                         producer=table.names[producer],
@@ -175,10 +179,54 @@ class Explanation:
                         target_subgraph=subgraph,
                         target_device=table.devices[target],
                         bytes=size,
-                        seconds=float(table.transfer_latency[source, target] + per_byte * size),
+                        seconds=self.transfer_seconds(source, target, size),
                     )
                 )
         return sorted(found, key=lambda cut: (-cut.seconds, cut.source_subgraph, cut.target_subgraph))
+
+    def messages(self) -> Iterator[tuple[int, float, list[int]]]:
+        """What groups make for others: the group, the bytes, and groups that read it.
+
+        On lanes, of groups that cannot be parted only the first is named.
+        """
+        if self.objective == "overlap":
+            if not len(self.schedule.lane_of):
+                return  # it cannot run, so nothing is exchanged
+            parts = parts_of(self.table)
+            first = np.unique(parts.piece_of, return_index=True)[1].astype(np.int32)
+            producers, sizes = parts.maker, parts.tensor_bytes
+            readers, offsets = first[parts.consumers], parts.offsets
+        else:
+            producers, sizes = self.table.tensor_producer, self.table.tensor_bytes
+            readers, offsets = self.table.tensor_consumers, self.table.tensor_offsets
+        paid = np.ones(len(producers), dtype=np.bool_)
+        if self.objective == "hetero":
+            paid = ~self.table.tensor_is_constant
+        for t in np.flatnonzero(paid).tolist():
+            yield int(producers[t]), float(sizes[t]), readers[offsets[t] : offsets[t + 1]].tolist()
+
+    def transfer_seconds(self, source: int, target: int, size: float) -> float:
+        """What bytes take from one device, or lane, to another."""
+        table = self.table
+        return float(
+            table.transfer_latency[source, target] + table.transfer_seconds_per_byte[source, target] * size
+        )
+
+    def _receivers(self, producer: int, readers: Sequence[int]) -> dict[int, int]:
+        """The subgraphs that a tensor is transferred to, each with a group that reads it there."""
+        subgraph_of = self.schedule.subgraph_of
+        if self.objective == "overlap":
+            # A lane receives a tensor once, for the first submodel that reads it.
+            when, end = self.schedule.start_seconds, self.schedule.finish_seconds
+            by_lane: dict[int, int] = {}
+            for reader in sorted(readers, key=lambda g: (when[subgraph_of[g]], end[subgraph_of[g]])):
+                by_lane.setdefault(int(self.assignment[reader]), reader)
+            by_lane.pop(int(self.assignment[producer]), None)
+            return {int(subgraph_of[reader]): reader for reader in by_lane.values()}
+        # A subgraph does, however many groups read it there.
+        receivers = {int(subgraph_of[g]): int(g) for g in readers}
+        receivers.pop(int(subgraph_of[producer]), None)
+        return receivers
 
     def group_costs(self, groups: Iterable[int]) -> list[GroupCost]:
         """Some groups, by number, each with what moving it alone would change."""
@@ -213,16 +261,19 @@ class Explanation:
             part = np.array(moves[first : first + batch])
             moved = np.repeat(self.assignment[None, :], len(part), axis=0)
             moved[np.arange(len(part)), part[:, 0]] = part[:, 1]
-            changes.append(simulate_batch(table, moved) - self.schedule.latency_seconds)
+            latencies = simulate_batch(table, moved, objective=self.objective)
+            changes.append(latencies - self.schedule.latency_seconds)
         best: dict[int, tuple[float, int]] = {}
         for (g, d), change in zip(moves, np.concatenate(changes).tolist(), strict=True):
             best[g] = min(best.get(g, (np.inf, d)), (change, d))
         return {g: self._reason(g, *best[g]) if g in best else self._only_here(g) for g in groups}
 
     def _reason(self, g: int, change: float, other: int) -> str:
-        seconds = self.table.op_seconds[g]
-        fastest = seconds[int(self.assignment[g])] <= seconds.min()
+        seconds, here = self.table.op_seconds[g], int(self.assignment[g])
+        fastest = seconds[here] <= seconds.min()
         what = "fastest here" if fastest else "stays with its neighbours"
+        if self.table.device_of[other] == self.table.device_of[here]:
+            what = "as fast on all lanes of its device"
         if change < 0:
             what = "predicted to be better elsewhere"
         if not np.isfinite(change):
@@ -237,7 +288,8 @@ class Explanation:
         fastest = int(np.argmin(seconds))
         gain = float(seconds[here] - seconds[fastest])
         if gain <= 0:
-            return "fastest here"
+            lanes = self.table.device_of == self.table.device_of[here]
+            return "as fast on all lanes of its device" if lanes.sum() > 1 else "fastest here"
         return (
             f"stays with its neighbours: {self.table.devices[fastest]} alone would save {gain * 1e3:.3f} ms"
         )

@@ -1,16 +1,22 @@
-"""When each subgraph, group and transfer of a placement runs, as HETERO would run one request."""
+"""One request in time: what runs when, who waits for whom, and what decides how long it takes.
+
+One form for everything that is shown: HETERO's turns and lanes that work at once, predicted and measured.
+"""
 
 from __future__ import annotations
 
-import heapq
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-import numpy as np
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace.explain.explanation import Cut
 
-from ov_autoplace._base.arrays import FloatArray, IntArray, rows_of
-from ov_autoplace.explain.explanation import Cut, Explanation
+__all__ = ["NOBODY", "Idle", "LaneUse", "Stage", "Step", "Timeline", "Transfer", "lane_uses", "with_path"]
 
-__all__ = ["Stage", "Timeline", "Transfer", "timeline_of"]
+NOBODY = -1
+"""In place of a subgraph's number: none."""
+
+_ROUNDING = 1e-9  # of the whole; sums in another order differ by less
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +25,12 @@ class Stage:
 
     Attributes:
         subgraph: Its number.
-        device: Where it runs.
+        device: Where it runs: a device, or a lane.
         start, seconds: From its launch to the end of its last group, transfers left out.
-        groups: Its groups in the order in which they run.
+        groups: Its groups in the order in which they run; empty where that is not known.
         ops: Number of its ops.
+        after: The subgraph whose end it waited for last, :data:`NOBODY` = it waited for none.
+        is_critical: Whether the request would end earlier if it took less time.
     """
 
     subgraph: int
@@ -31,6 +39,8 @@ class Stage:
     seconds: float
     groups: tuple[int, ...]
     ops: int
+    after: int = NOBODY
+    is_critical: bool = False
 
     @property
     def end(self) -> float:
@@ -40,10 +50,14 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A cut in time; it is paid before the receiving subgraph starts."""
+    """A cut in time; the receiving subgraph starts when it has ended.
+
+    Under HETERO nothing else runs meanwhile. Lanes go on working, and one that waits for it is idle.
+    """
 
     cut: Cut
     start: float
+    is_critical: bool = False
 
     @property
     def end(self) -> float:
@@ -51,111 +65,172 @@ class Transfer:
         return self.start + self.cut.seconds
 
 
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A time in which a device or lane runs nothing.
+
+    Attributes:
+        start, seconds: When, and how long.
+        kind: ``wait`` for a subgraph, ``transfer`` of its results, ``start``: nothing is waited for, but
+            nothing is begun either, or ``end``: nothing is left.
+        reason: The same in words, equal for what adds up.
+    """
+
+    start: float
+    seconds: float
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaneUse:
+    """What a device or lane does in one request; busy and idle time add up to the whole.
+
+    Attributes:
+        name: Which one.
+        subgraphs, ops: How many it runs.
+        busy_seconds: Time in which it runs one of them.
+        idle: All other time, in order.
+    """
+
+    name: str
+    subgraphs: int
+    ops: int
+    busy_seconds: float
+    idle: tuple[Idle, ...]
+
+    @property
+    def idle_seconds(self) -> float:
+        """Time in which it runs nothing."""
+        return sum(idle.seconds for idle in self.idle)
+
+    @property
+    def share(self) -> float:
+        """Share of the request in which it works, 0 to 1."""
+        whole = self.busy_seconds + self.idle_seconds
+        return self.busy_seconds / whole if whole > 0 else 0.0
+
+    @property
+    def reasons(self) -> dict[str, float]:
+        """Idle seconds by reason, the longest first."""
+        sums: dict[str, float] = {}
+        for idle in self.idle:
+            sums[idle.reason] = sums.get(idle.reason, 0.0) + idle.seconds
+        return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of the critical path.
+
+    Attributes:
+        kind: ``subgraph``, or what is between two of them: ``start`` or ``transfer``; or ``rest``.
+        text: Which one.
+        start, seconds: When, and how long.
+    """
+
+    kind: str
+    text: str
+    start: float
+    seconds: float
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Timeline:
     """One request, from 0 to ``seconds``.
 
     Attributes:
-        stages: In the order in which they run.
-        transfers: In the order in which they run.
-        group_start: When each group starts, ``float64[G]``.
-        group_seconds: How long it runs, ``float64[G]``.
-        seconds: The predicted latency.
-        unlocated_seconds: What is part of it and belongs to no group: pieces that HETERO cuts off inside
-            groups, with their launches and transfers. They follow the last stage.
+        stages: By start.
+        transfers: By start.
+        lanes: What every device or lane does, in the table's order.
+        group_start: When each group starts, ``float64[G]``; 0 for what is in no subgraph.
+        group_seconds: How long it runs, ``float64[G]``; both are empty where that is not known.
+        seconds: The latency.
+        unlocated_seconds: What is part of it and has no place. Predicted for HETERO: pieces cut off inside
+            groups, with their launches and transfers. Measured: transfers and dispatch. It follows the last
+            stage.
     """
 
     stages: tuple[Stage, ...]
     transfers: tuple[Transfer, ...]
+    lanes: tuple[LaneUse, ...]
     group_start: FloatArray
     group_seconds: FloatArray
     seconds: float
-    unlocated_seconds: float
+    unlocated_seconds: float = 0.0
+
+    @property
+    def has_slack(self) -> bool:
+        """Whether anything runs that does not decide the latency; under HETERO everything does."""
+        return not all(stage.is_critical for stage in self.stages)
+
+    @property
+    def path(self) -> tuple[Step, ...]:
+        """The critical path from 0 to ``seconds``: what has to be shorter for the request to be."""
+        return tuple(self._steps())
+
+    def _steps(self) -> Iterator[Step]:
+        now, sender = 0.0, NOBODY
+        for stage in self.stages:
+            if not stage.is_critical:
+                continue
+            if stage.start - now > _ROUNDING * self.seconds:
+                kind, text = (
+                    ("start", "start") if sender == NOBODY else ("transfer", f"transfer from {sender}")
+                )
+                yield Step(kind, text, now, stage.start - now)
+            yield Step("subgraph", f"{stage.subgraph} on {stage.device}", stage.start, stage.seconds)
+            now, sender = stage.end, stage.subgraph
+        if self.seconds - now > _ROUNDING * self.seconds:
+            yield Step("rest", "what has no place", now, self.seconds - now)
 
 
-def timeline_of(explanation: Explanation) -> Timeline:
-    """The predicted run of a placement: HETERO runs its subgraphs strictly one after another."""
-    table, subgraph_of = explanation.table, explanation.schedule.subgraph_of
-    device_of = explanation.assignment
-    own = table.op_seconds[np.arange(len(table)), device_of]
-    arriving: dict[int, list[Cut]] = {}
-    for cut in explanation.cuts():
-        arriving.setdefault(cut.target_subgraph, []).append(cut)
-    by_subgraph = np.argsort(subgraph_of, kind="stable")
-    bounds = np.searchsorted(subgraph_of[by_subgraph], np.arange(explanation.schedule.subgraphs + 1))
-
-    # What mixing devices costs once has no place of its own in the order: it comes before everything.
-    now = table.mix_seconds if len(np.unique(device_of)) > 1 else 0.0
-    start = np.zeros(len(table))
-    stages: list[Stage] = []
-    transfers: list[Transfer] = []
-    for subgraph in _order(explanation):
-        groups = by_subgraph[bounds[subgraph] : bounds[subgraph + 1]]
-        if not len(groups):
-            continue
-        for cut in arriving.get(subgraph, ()):
-            transfers.append(Transfer(cut, now))
-            now += cut.seconds
-        d = int(device_of[groups[0]])
-        launch = float(table.launch_seconds[d])
-        ends = now + launch + np.cumsum(own[groups])
-        start[groups] = ends - own[groups]
-        stages.append(
-            Stage(
-                subgraph=subgraph,
-                device=table.devices[d],
-                start=now,
-                seconds=float(ends[-1]) - now,
-                groups=tuple(groups.tolist()),
-                ops=sum(explanation.num_ops(g) for g in groups.tolist()),
-            )
-        )
-        now = float(ends[-1])
-    latency = explanation.schedule.latency_seconds
-    return Timeline(
-        stages=tuple(stages),
-        transfers=tuple(transfers),
-        group_start=start,
-        group_seconds=own,
-        seconds=max(latency, now) if np.isfinite(latency) else now,
-        # Sums in another order differ in the last digits, which is no piece.
-        unlocated_seconds=latency - now if latency - now > 1e-9 * latency else 0.0,
-    )
+def with_path(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """The stages by start, with the one that ends last marked, whom it waited for, and so on."""
+    by_number = {stage.subgraph: stage for stage in stages}
+    critical = set()
+    last = max(stages, key=lambda stage: stage.end, default=None)
+    while last is not None and last.subgraph not in critical:
+        critical.add(last.subgraph)
+        last = by_number.get(last.after)
+    ordered = sorted(stages, key=lambda stage: (stage.start, stage.end))
+    return tuple(replace(stage, is_critical=stage.subgraph in critical) for stage in ordered)
 
 
-def _order(explanation: Explanation) -> IntArray:
-    """The subgraphs so that producers run before consumers, the lowest number first.
+def lane_uses(names: Sequence[str], stages: Sequence[Stage], seconds: float) -> tuple[LaneUse, ...]:
+    """What each device or lane does in a request.
 
-    A group that HETERO cuts counts with its first op only, so that subgraphs can seem to wait for each
-    other; the lowest number of those that wait then goes first.
+    Args:
+        names: The devices or lanes.
+        stages: By start; no two of a lane at once.
+        seconds: How long the request takes.
     """
-    table, subgraph_of = explanation.table, explanation.schedule.subgraph_of
-    tensor = rows_of(table.tensor_offsets)
-    links = np.stack(
-        [subgraph_of[table.tensor_producer[tensor]], subgraph_of[table.tensor_consumers]], axis=1
-    )
-    links = links[~table.tensor_is_constant[tensor] & (links[:, 0] != links[:, 1])]
-    links = np.unique(links, axis=0)
-    count = explanation.schedule.subgraphs
-    waits_for = np.bincount(links[:, 1], minlength=count)
-    offsets = np.searchsorted(links[:, 0], np.arange(count + 1))
-    ready = np.flatnonzero(waits_for == 0).tolist()
-    done = np.zeros(count, dtype=np.bool_)
-    order: list[int] = []
-    lowest = 0
-    while len(order) < count:
-        if ready:
-            subgraph = heapq.heappop(ready)
-        else:
-            while done[lowest]:
-                lowest += 1
-            subgraph = lowest
-        if done[subgraph]:
-            continue
-        done[subgraph] = True
-        order.append(subgraph)
-        for successor in links[offsets[subgraph] : offsets[subgraph + 1], 1].tolist():
-            waits_for[successor] -= 1
-            if waits_for[successor] == 0 and not done[successor]:
-                heapq.heappush(ready, successor)
-    return np.array(order, dtype=np.int32)
+    by_number = {stage.subgraph: stage for stage in stages}
+    uses = []
+    for name in names:
+        own = [stage for stage in stages if stage.device == name]
+        idle: list[Idle] = []
+        now = 0.0
+        for stage in own:
+            idle += _before(stage, now, by_number.get(stage.after))
+            now = max(now, stage.end)
+        if seconds > now:
+            idle.append(Idle(now, seconds - now, "end", "nothing left to run" if own else "nothing to run"))
+        # What is shorter than the rounding of a sum is no gap.
+        kept = tuple(gap for gap in idle if gap.seconds > _ROUNDING * seconds)
+        uses.append(LaneUse(name, len(own), sum(s.ops for s in own), sum(s.seconds for s in own), kept))
+    return tuple(uses)
+
+
+def _before(stage: Stage, now: float, sender: Stage | None) -> Iterator[Idle]:
+    """The idle times between the end of a lane's last stage and the start of its next."""
+    if sender is None:
+        yield Idle(now, stage.start - now, "start", "not begun yet")
+        return
+    if sender.device == stage.device:
+        yield Idle(now, stage.start - now, "transfer", "between its subgraphs")
+        return
+    whom = f"{sender.subgraph} on {sender.device}"
+    sent = min(max(now, sender.end), stage.start)
+    yield Idle(now, sent - now, "wait", f"waits for {whom}")
+    yield Idle(sent, stage.start - sent, "transfer", f"transfer from {whom}")

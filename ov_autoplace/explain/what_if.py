@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ov_autoplace._base.arrays import IntArray, frozen_array
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
-from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.solvers import solve
 
 __all__ = ["WhatIf", "what_ifs"]
 
 _LARGE = 10_000  # groups; beyond, solving takes seconds and only the first question is asked
+# On lanes every answer is searched: up to so many groups as a decision does, beyond for so many seconds each.
+_LARGE_ON_LANES, _SECONDS_ON_LANES = 50, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class WhatIf:
         moved_ops: How many ops it runs elsewhere.
         gain: Share of the latency that it saves, 0 to 1.
         proven: Whether no placement is faster under these costs.
+        bound_seconds: No placement is faster than this under them; ``None`` = nothing is proven.
     """
 
     change: str
@@ -40,6 +42,7 @@ class WhatIf:
     moved_ops: int
     gain: float
     proven: bool
+    bound_seconds: float | None = None
 
     @property
     def matters(self) -> bool:
@@ -51,25 +54,37 @@ def what_ifs(
     table: CostTable,
     assignment: IntArray,
     *,
+    objective: str = "hetero",
     memory_limits: Mapping[str, float] | None = None,
     pins: Mapping[str, str] | None = None,
     seed: int = 0,
 ) -> list[WhatIf]:
-    """Solve changed versions of a table exactly as a decision would, and compare with one placement.
+    """Solve changed versions of a table as a decision would, and compare with one placement.
 
-    The first entry is the table as it is.
+    The first entry is the table as it is. Under ``overlap`` the questions are those of lanes: what they hand
+    over, what one of them costs the others, and one lane more.
 
     Args:
         table: Costs of G groups.
         assignment: The placement that is explained, ``int32[G]``.
+        objective: What it was made for, ``hetero`` or ``overlap``.
         memory_limits: Bytes by device, as in the decision.
         pins: Device by op name pattern, as in the decision.
         seed: Of the solver.
     """
-    return [
-        _answer(change, changed, assignment, memory_limits, pins, seed)
-        for change, changed in _changes(table, assignment)
-    ]
+    changes = _changes_of_lanes(table) if objective == "overlap" else _changes(table, assignment)
+    options = _Options(objective, memory_limits, pins, seed)
+    return [_answer(change, changed, assignment, options) for change, changed in changes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """How every question is solved."""
+
+    objective: str
+    memory_limits: Mapping[str, float] | None
+    pins: Mapping[str, str] | None
+    seed: int
 
 
 def _changes(table: CostTable, assignment: IntArray) -> Iterator[tuple[str, CostTable]]:
@@ -87,41 +102,91 @@ def _changes(table: CostTable, assignment: IntArray) -> Iterator[tuple[str, Cost
         "transfers with half the fixed time",
         replace(table, transfer_latency=frozen_array(fixed / 2, np.float64)),
     )
-    yield (
-        "transfers and launches that cost nothing",
-        replace(
-            table,
-            transfer_seconds_per_byte=np.zeros_like(per_byte),
-            transfer_latency=np.zeros_like(fixed),
-            launch_seconds=np.zeros_like(table.launch_seconds),
-            mix_seconds=0.0,
-        ),
-    )
+    yield "transfers and launches that cost nothing", _without_crossing(table)
     for d, device in enumerate(table.devices):
         if (assignment == d).all():
             continue  # a device that has everything keeps it when it becomes faster
-        faster = table.op_seconds.copy()
-        faster[:, d] /= 2
-        yield f"{device} twice as fast", replace(table, op_seconds=frozen_array(faster, np.float64))
+        yield f"{device} twice as fast", _faster(table, np.arange(table.num_devices) == d)
 
 
-def _answer(
-    change: str,
-    table: CostTable,
-    assignment: IntArray,
-    memory_limits: Mapping[str, float] | None,
-    pins: Mapping[str, str] | None,
-    seed: int,
-) -> WhatIf:
-    placed = simulate(table, assignment).latency_seconds
-    best = solve(table, seed=seed, memory_limits=memory_limits, pins=pins)
-    seconds = simulate(table, best.assignment)
+def _changes_of_lanes(table: CostTable) -> Iterator[tuple[str, CostTable]]:
+    yield "costs as they are", table
+    if table.num_devices == 1 or len(table) > _LARGE:
+        return
+    yield "transfers and launches that cost nothing", _without_crossing(table)
+    if table.corun_factor > 1:
+        yield "lanes that do not slow each other down", replace(table, corun_factor=1.0)
+    owners = table.devices if table.lane_devices is None else table.lane_devices
+    for device in dict.fromkeys(owners):
+        own = np.array([owner == device for owner in owners])
+        if own.sum() > 1:
+            yield f"one lane of {device} more", _another_lane(table, own)
+        if not own.all():
+            yield f"{device} twice as fast", _faster(table, own)
+
+
+def _without_crossing(table: CostTable) -> CostTable:
+    return replace(
+        table,
+        transfer_seconds_per_byte=np.zeros_like(table.transfer_seconds_per_byte),
+        transfer_latency=np.zeros_like(table.transfer_latency),
+        launch_seconds=np.zeros_like(table.launch_seconds),
+        mix_seconds=0.0,
+    )
+
+
+def _faster(table: CostTable, columns: BoolArray) -> CostTable:
+    faster = table.op_seconds.copy()
+    faster[:, columns] /= 2
+    return replace(table, op_seconds=frozen_array(faster, np.float64))
+
+
+def _another_lane(table: CostTable, own: BoolArray) -> CostTable:
+    """The table with a copy of a device's first lane as its last column."""
+    first, second = np.flatnonzero(own)[:2].tolist()
+    columns = np.append(np.arange(table.num_devices), first)
+
+    def crossing(matrix: FloatArray) -> FloatArray:
+        wider = matrix[np.ix_(columns, columns)]
+        # To the copy it is as far as to any other lane.
+        wider[first, -1] = wider[-1, first] = matrix[first, second]
+        return frozen_array(wider, np.float64)
+
+    lanes = table.lane_devices or table.devices
+    return replace(
+        table,
+        devices=(*table.devices, f"{lanes[first]}#{int(own.sum())}"),
+        lane_devices=(*lanes, lanes[first]),
+        op_seconds=frozen_array(table.op_seconds[:, columns], np.float64),
+        transfer_latency=crossing(table.transfer_latency),
+        transfer_seconds_per_byte=crossing(table.transfer_seconds_per_byte),
+        launch_seconds=frozen_array(table.launch_seconds[columns], np.float64),
+        memory_capacity=frozen_array(table.memory_capacity[columns], np.float64),
+    )
+
+
+def _answer(change: str, table: CostTable, assignment: IntArray, options: _Options) -> WhatIf:
+    objective = options.objective
+    placed = simulate(table, assignment, objective).latency_seconds
+    is_long = objective == "overlap" and len(table) > _LARGE_ON_LANES
+    best = solve(
+        table,
+        objective=objective,
+        time_limit=_SECONDS_ON_LANES if is_long else None,
+        seed=options.seed,
+        memory_limits=options.memory_limits,
+        pins=options.pins,
+    )
+    seconds = simulate(table, best.assignment, objective)
+    bound = best.lower_bound_seconds
     if seconds.latency_seconds >= placed:
         # The solver knows no better one, and may know the same under another name.
-        return WhatIf(change, placed, placed, "the same placement", 0, 0.0, _is_proven(best, placed))
+        proven = _is_proven(bound, placed)
+        return WhatIf(change, placed, placed, "the same placement", 0, 0.0, proven, bound)
     moved = np.flatnonzero(best.assignment != assignment)
     used = [table.devices[d] for d in np.unique(best.assignment).tolist()]
-    answer = f"{seconds.subgraphs} subgraphs on {', '.join(used)}" if len(used) > 1 else f"all on {used[0]}"
+    what = "submodels" if objective == "overlap" else "subgraphs"
+    answer = f"{seconds.subgraphs} {what} on {', '.join(used)}" if len(used) > 1 else f"all on {used[0]}"
     return WhatIf(
         change=change,
         placed_seconds=placed,
@@ -129,10 +194,10 @@ def _answer(
         answer=answer,
         moved_ops=sum(len(table.members[g]) if table.members is not None else 1 for g in moved.tolist()),
         gain=1.0 - seconds.latency_seconds / placed if np.isfinite(placed) else 1.0,
-        proven=_is_proven(best, seconds.latency_seconds),
+        proven=_is_proven(bound, seconds.latency_seconds),
+        bound_seconds=bound,
     )
 
 
-def _is_proven(best: Placement, seconds: float) -> bool:
-    bound = best.lower_bound_seconds
+def _is_proven(bound: float | None, seconds: float) -> bool:
     return bound is not None and seconds <= bound * (1 + 1e-6)

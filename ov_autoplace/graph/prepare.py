@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 import openvino as ov
 
+from ov_autoplace.errors import ModelError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 
 __all__ = ["PreparedModel", "normalize", "prepare"]
+
+# Version of the ops of the package's native library.
+_OWN_OPS = "autoplace"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +47,13 @@ def prepare(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) 
 
     Raises:
         OptionError: A shape does not fit.
-        ModelError: A dynamic input needs a shape.
+        ModelError: A dynamic input needs a shape, or the model holds the parts of another for lanes.
     """
+    if any(op.get_type_info().version_id == _OWN_OPS for op in model.get_ops()):
+        raise ModelError(
+            "the model has been cut for lanes and holds their plan; compile it as it is, "
+            "or take the model that it was made from"
+        )
     clone = model.clone()
     is_folded = normalize(clone)
     return PreparedModel(model, clone, is_folded, extract(clone, shapes), dict(shapes or {}))

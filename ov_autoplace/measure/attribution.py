@@ -8,14 +8,15 @@ here: the listed ops, and every unlisted op all of whose readers are in one grou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.placement.lane_plan import Form
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import NodeTime
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Attribution", "attribute"]
 
 # Nodes of a compiled model that do no work of an op.
+_AXES = "abcdef"  # as a plugin names the dimensions in the order in which they lie in memory
 _NOT_RUN = frozenset({"Parameter", "Result", "Constant", "Input", "Output", "Const"})
 
 
@@ -35,12 +37,29 @@ class Attribution:
         nodes_run: Number of nodes that were run for each op, ``int32[N]``, at the same place.
         fused: Friendly names of the ops of every group of two and more.
         unassigned_seconds: Time of nodes that could be led back to no op.
+        forms: How the first outputs of ops lie in memory, by friendly name, where that is not as the model
+            has it.
     """
 
     op_seconds: FloatArray
     nodes_run: IntArray
     fused: tuple[tuple[str, ...], ...]
     unassigned_seconds: float
+    forms: Mapping[str, Form] = field(default_factory=dict)
+
+
+def _forms(graph: ComputationGraph, nodes: Sequence[NodeTime]) -> Iterator[tuple[str, Form]]:
+    """Name and form of ops behind nodes that compute in another type or order of dimensions."""
+    for node in nodes:
+        if node.type in _NOT_RUN:
+            continue
+        axes = _AXES[: len(node.layout)]
+        form = Form(
+            channels_last=len(axes) > 2 and node.layout == axes[0] + axes[2:] + axes[1],
+            bf16=node.precision.upper() == "BF16",
+        )
+        if form != Form():
+            yield from ((name, form) for name in _stands_for(node) if name in graph.index)
 
 
 def attribute(graph: ComputationGraph, nodes: Sequence[NodeTime], seconds: FloatArray) -> Attribution:
@@ -88,6 +107,7 @@ def attribute(graph: ComputationGraph, nodes: Sequence[NodeTime], seconds: Float
         nodes_run=frozen_array(nodes_run, np.int32),
         fused=_groups(graph, group_of),
         unassigned_seconds=unassigned,
+        forms=dict(_forms(graph, nodes)),
     )
 
 

@@ -18,7 +18,13 @@ from ov_autoplace._base.progress import Progress
 from ov_autoplace.cost.generic_target import default_precision, memory_of
 from ov_autoplace.cost.target import MEASURED, DeviceProfile, Rate, RateSample, Target
 from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.devices.names import device_properties, device_settings, fingerprint
+from ov_autoplace.devices.names import (
+    device_properties,
+    device_settings,
+    emulation,
+    fingerprint,
+    full_device_name,
+)
 from ov_autoplace.devices.widths import Cores, Width, is_cpu
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.isolation.interface import profiler_for
@@ -73,7 +79,8 @@ def calibrate(
     """
     by_device = device_properties(core, devices, properties)
     profiler = profiler_for(core, devices, by_device, isolation=isolation)
-    bench = _Bench(profiler, seconds=0.015 if quick else 0.06)
+    sources = {device: MEASURED + emulation(core, (device,)) for device in devices}
+    bench = _Bench(profiler, seconds=0.015 if quick else 0.06, sources=sources)
     plan = [
         (d, p) for d in devices for p in reported_precisions(core, d, by_device[d])[: 1 if quick else None]
     ]
@@ -106,16 +113,16 @@ def calibrate(
         transfers = _with_launch(transfers, overheads[devices[0]][0])
     steps.finish()
     return Target(
-        name=" + ".join(_full_name(core, device) for device in devices),
+        name=" + ".join(full_device_name(core, device) or device for device in devices),
         openvino=ov.get_version(),
         created=datetime.date.today().isoformat(),
         fingerprint=hashlib.sha256(fingerprint(core, devices).encode()).hexdigest()[:16],
         devices=tuple(
-            _profile(core, device, rates[device], overheads[device][1], *threads[device])
+            _profile(core, device, rates[device], overheads[device][1], *threads[device], sources[device])
             for device in devices
         ),
         transfers=transfers,
-        transfers_source=MEASURED,
+        transfers_source=MEASURED + emulation(core, devices),
         samples=tuple(bench.samples),
     )
 
@@ -139,9 +146,10 @@ class _Steps:
 class _Bench:
     """Runs micro-benchmarks and keeps their raw samples."""
 
-    def __init__(self, profiler: Profiler, seconds: float) -> None:
+    def __init__(self, profiler: Profiler, seconds: float, sources: Mapping[str, str]) -> None:
         self._profiler = profiler
         self._seconds = seconds
+        self._sources = sources
         self.samples: list[RateSample] = []
 
     def overheads(self, device: str, properties: Mapping[str, str] | None = None) -> tuple[float, float]:
@@ -177,7 +185,7 @@ class _Bench:
         rates = []
         for op_class, points in measured.items():
             sizes, speeds = frozen_array(sorted(points), np.float64).T
-            rates.append(Rate(op_class, precision, sizes, speeds, MEASURED))
+            rates.append(Rate(op_class, precision, sizes, speeds, self._sources[device]))
         return rates
 
     def _run(self, model: ov.Model, device: str, properties: dict[str, str]) -> FloatArray:
@@ -225,30 +233,24 @@ def _profile(
     op_overhead: float,
     threads: int,
     synchronisation: float,
+    source: str,
 ) -> DeviceProfile:
     memory, memory_source = memory_of(core, device)
     return DeviceProfile(
         name=device,
-        full_name=_full_name(core, device),
+        full_name=full_device_name(core, device) or device,
         precision=rates[0].precision,
         rates=tuple(rates),
         op_overhead_seconds=op_overhead,
         memory_bytes=memory,
         sources={
-            "op_overhead_seconds": MEASURED,
+            "op_overhead_seconds": source,
             "memory_bytes": memory_source,
-            **({"synchronisation_seconds": MEASURED} if threads else {}),
+            **({"synchronisation_seconds": source} if threads else {}),
         },
         threads=threads,
         synchronisation_seconds=synchronisation,
     )
-
-
-def _full_name(core: ov.Core, device: str) -> str:
-    try:
-        return str(core.get_property(device, "FULL_DEVICE_NAME"))
-    except RuntimeError:
-        return device  # this plugin does not report it
 
 
 def _with_launch(transfers: TransferFit, launch_seconds: float) -> TransferFit:

@@ -59,7 +59,7 @@ def corrected_table(table: CostTable, observations: Sequence[Observation]) -> Co
         mix_seconds=float(table.mix_seconds * factors[D + 1]),
         transfer_latency=frozen_array(table.transfer_latency * factors[D + 1], np.float64),
         transfer_seconds_per_byte=frozen_array(table.transfer_seconds_per_byte * factors[D + 1], np.float64),
-        source="measured",
+        source=" ".join(["measured", *table.source.split(" ")[1:]]),  # what is emulated stays so
     )
 
 

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace._base.budget import Budget
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.measure.attribution import Attribution, attribute
 from ov_autoplace.measure.node_counts import NodeCount, count_nodes
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import FEWEST_RUNS, MOST_RUNS, SECONDS
+from ov_autoplace.placement.lane_plan import Form
 
-__all__ = ["Column", "CountedDevices", "count_devices"]
+if TYPE_CHECKING:
+    from ov_autoplace.measure.isolation.interface import Executable
+
+__all__ = ["Column", "CountedDevices", "count_devices", "count_width"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -71,6 +78,7 @@ class CountedDevices:
         compile_seconds: Of all compilations.
         disturbance: Mean over median latency, on the device where it is largest; see ``NodeCount``.
         capacity: Bytes that each device may hold, ``float64[D]``; ``inf`` where it can hold the whole model.
+        emulation: Which devices' times are made up, as :func:`ov_autoplace.devices.names.emulation` says it.
     """
 
     columns: tuple[Column, ...]
@@ -78,6 +86,7 @@ class CountedDevices:
     compile_seconds: float
     disturbance: float
     capacity: FloatArray
+    emulation: str = ""
 
     @property
     def was_disturbed(self) -> bool:
@@ -138,7 +147,44 @@ def count_devices(
         compile_seconds += sum(piece.compile_seconds for piece in pieces)
         disturbance = max(disturbance, *(piece.count.disturbance for piece in pieces))
     completed = _completed(columns, np.stack(measured, axis=1), supported)
-    return CountedDevices(completed, samples, compile_seconds, disturbance, room.capacity)
+    return CountedDevices(completed, samples, compile_seconds, disturbance, room.capacity, session.emulation)
+
+
+def count_width(
+    session: ProfilingSession,
+    counted: CountedDevices,
+    device: str,
+    width: Width,
+    budget: Budget | None = None,
+) -> CountedDevices:
+    """What a model takes where one of the devices, a CPU, runs it on a part of its threads.
+
+    Args:
+        session: The model and its devices.
+        counted: What they take as OpenVINO runs them by itself.
+        device: The CPU, which can run and hold the whole model.
+        width: The part.
+        budget: How long counts that were disturbed may be repeated.
+
+    Raises:
+        ProfilingError: The model cannot be timed so.
+    """
+    graph, d = session.room.graph, session.devices.index(device)
+    everything = np.ones(len(graph), dtype=np.bool_)
+    piece = _count_piece(
+        lambda: session.compile_width(device, width, count_nodes=True),
+        everything,
+        f"{device} on {width.label}",
+        budget,
+    )
+    columns = [_column(graph, [piece]) if c == d else column for c, column in enumerate(counted.columns)]
+    return replace(
+        counted,
+        columns=tuple(columns),
+        samples={**counted.samples, device: frozen_array(piece.count.latencies, np.float64)},
+        compile_seconds=piece.compile_seconds,
+        disturbance=piece.count.disturbance,
+    )
 
 
 def _count_pieces(
@@ -165,7 +211,8 @@ def _count_pieces(
             name: session.devices[c] for name, c in zip(graph.names, assignment.tolist(), strict=True)
         }
         try:
-            pieces.append(_count_piece(session, device_of, assignment == d, device, budget))
+            compile_it = partial(session.compile_placement, device_of, count_nodes=True)
+            pieces.append(_count_piece(compile_it, assignment == d, device, budget))
         except ProfilingError as cause:
             # Where other devices help out, it is this one's turn all the same.
             failure = ProfilingError(str(cause), device)
@@ -177,19 +224,15 @@ def _count_pieces(
 
 
 def _count_piece(
-    session: ProfilingSession,
-    device_of: Mapping[str, str],
-    here: BoolArray,
-    device: str,
-    budget: Budget | None,
+    compile_it: Callable[[], Executable], here: BoolArray, device: str, budget: Budget | None
 ) -> _Piece:
-    """Count one placement, again where other work disturbed it."""
+    """Count one compilation, again where other work disturbed it."""
     tries: list[_Piece] = []
     while not tries or (tries[-1].count.disturbance > _QUIET and len(tries) < _TRIES):
         if tries and budget is not None and not budget.allows(tries[-1].compile_seconds + SECONDS):
             break
         try:
-            tries.append(_counted_once(session, device_of, here))
+            tries.append(_counted_once(compile_it, here))
         except ProfilingError:
             if not tries:
                 raise
@@ -205,13 +248,13 @@ def _count_piece(
     return best
 
 
-def _counted_once(session: ProfilingSession, device_of: Mapping[str, str], here: BoolArray) -> _Piece:
+def _counted_once(compile_it: Callable[[], Executable], here: BoolArray) -> _Piece:
     """Compile and count; plugins never forget what they counted, so each try is compiled anew.
 
     What was compiled is dropped on return: a device may have room for one piece at a time.
     """
     started = time.perf_counter()
-    executable = session.compile_placement(device_of, count_nodes=True)
+    executable = compile_it()
     compile_seconds = time.perf_counter() - started
     count = count_nodes(executable, SECONDS, FEWEST_RUNS, MOST_RUNS)
     return _Piece(here, count, executable.subgraphs, compile_seconds)
@@ -222,6 +265,7 @@ def _column(graph: ComputationGraph, pieces: Sequence[_Piece]) -> Column:
     N = len(graph)
     op_seconds, nodes_run = np.zeros(N), np.zeros(N, dtype=np.int32)
     fused: list[tuple[str, ...]] = []
+    forms: dict[str, Form] = {}
     done = np.zeros(N, dtype=np.bool_)
     unassigned = counted = told = 0.0
     nodes = 0
@@ -231,13 +275,18 @@ def _column(graph: ComputationGraph, pieces: Sequence[_Piece]) -> Column:
         op_seconds[fresh], nodes_run[fresh] = found.op_seconds[fresh], found.nodes_run[fresh]
         parts = (tuple(name for name in group if fresh[graph.index[name]]) for group in found.fused)
         fused += [part for part in parts if len(part) > 1]
+        forms |= found.forms
         done |= fresh
         unassigned += found.unassigned_seconds
         counted += float(np.mean(piece.count.latencies))
         told += float(found.op_seconds.sum()) + found.unassigned_seconds
         nodes += int(found.nodes_run.sum())
     attribution = Attribution(
-        frozen_array(op_seconds, np.float64), frozen_array(nodes_run, np.int32), tuple(fused), unassigned
+        frozen_array(op_seconds, np.float64),
+        frozen_array(nodes_run, np.int32),
+        tuple(fused),
+        unassigned,
+        forms,
     )
     return Column(
         attribution,

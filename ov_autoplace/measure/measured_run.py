@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ov_autoplace.measure.model_file import reported_failure
 from ov_autoplace.measure.node_counts import count_nodes
 
 if TYPE_CHECKING:
     from ov_autoplace.devices.widths import Width
     from ov_autoplace.measure.session import ProfilingSession
+    from ov_autoplace.placement.lane_plan import LanePlan
 
-__all__ = ["MeasuredNode", "MeasuredRun", "MeasuredStage", "measure_run"]
+__all__ = ["MeasuredNode", "MeasuredRun", "MeasuredStage", "measure_run", "measure_schedule"]
 
 _FEWEST, _MOST, _SECONDS = 3, 200, 1.0
+_WARMUP = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +43,28 @@ class MeasuredNode:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredStage:
-    """One submodel and its nodes, those left out that took no time."""
+    """One submodel and its nodes, those left out that took no time.
+
+    Attributes:
+        subgraph: Its number.
+        device: Where it ran: a device, or a lane.
+        nodes: In the order in which they run, as far as the device tells.
+        start, finish: When it ran, in seconds from the start of the first one; ``None`` where the device
+            says how long nodes took, but not when.
+    """
 
     subgraph: int
     device: str
     nodes: tuple[MeasuredNode, ...]
+    start: float | None = None
+    finish: float | None = None
 
     @property
     def seconds(self) -> float:
-        """Time of all its nodes."""
-        return sum(node.seconds for node in self.nodes)
+        """How long it ran, or the time of all its nodes where that is all that is known."""
+        if self.start is None or self.finish is None:
+            return sum(node.seconds for node in self.nodes)
+        return self.finish - self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +72,7 @@ class MeasuredRun:
     """Where the time of a request went.
 
     Attributes:
-        stages: The submodels in the order in which HETERO runs them.
+        stages: The submodels in the order in which HETERO runs them, or by start.
         seconds: Median latency of the same runs, transfers and dispatch included.
         runs: Number of runs.
     """
@@ -95,6 +111,45 @@ def measure_run(
         for subgraph in sorted(found)
     )
     return MeasuredRun(stages, float(np.median(count.latencies)), len(count.latencies))
+
+
+def measure_schedule(session: ProfilingSession, plan: LanePlan, names: Sequence[str]) -> MeasuredRun:
+    """Run a plan for lanes with profiling on, and keep the run that took the median time.
+
+    Args:
+        session: The model on its devices.
+        plan: What runs where.
+        names: What the lanes are called.
+
+    Returns:
+        Subgraphs have the plan's numbers, and the lane that ran them, which is another one of equal ones
+        where that was free first. The executor's times begin with the first submodel.
+
+    Raises:
+        PlacementError: The executor cannot run the model so.
+        ProfilingError: The model cannot be run so.
+    """
+    executable, numbers = session.compile_counted_schedule(plan)
+    with reported_failure("the model fails when it is run"):
+        once = float(executable.run(_WARMUP).min())
+        count = int(np.clip(_SECONDS / once, _FEWEST, _MOST))
+        runs = [(float(executable.run(1, warmup=0)[0]), executable.lane_profile()) for _ in range(count)]
+    seconds, profile = sorted(runs)[len(runs) // 2]
+    stages = [
+        _stage(entry, number, names)
+        for entry, number in zip(json.loads(profile)["submodels"], numbers, strict=True)
+    ]
+    return MeasuredRun(tuple(sorted(stages, key=lambda s: (s.start, s.finish))), seconds, len(runs))
+
+
+def _stage(entry: Mapping[str, Any], number: int, names: Sequence[str]) -> MeasuredStage:
+    nodes = tuple(
+        MeasuredNode(node["name"], node["type"], node["exec_type"], (), node["real_us"] * 1e-6)
+        for node in entry["nodes"]
+        if node["real_us"] > 0
+    )
+    start, finish = entry["start_us"] * 1e-6, entry["finish_us"] * 1e-6
+    return MeasuredStage(number, names[entry["lane"]], nodes, start, finish)
 
 
 def _device(nodes: Sequence[MeasuredNode], device_of: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
-from ov_autoplace.measure.session import reported_failure
+from ov_autoplace.measure.model_file import reported_failure
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, NodeTime

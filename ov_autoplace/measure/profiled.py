@@ -22,8 +22,9 @@ from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import Column, CountedDevices, count_devices
 from ov_autoplace.measure.crossings import PROBES, probe_assignments, with_crossing_costs
+from ov_autoplace.measure.opening import open_session
 from ov_autoplace.measure.room import Room
-from ov_autoplace.measure.session import ProfilingSession, open_session
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import mood_of, time_in_turns
 from ov_autoplace.measure.transfers import measure_transfers
 
@@ -163,7 +164,12 @@ def profile_session(
 
 
 def counted_profile(
-    room: Room, counted: CountedDevices, pins: Mapping[str, str] | None, transfers: TransferFit
+    room: Room,
+    counted: CountedDevices,
+    pins: Mapping[str, str] | None,
+    transfers: TransferFit,
+    *,
+    separable: bool = False,
 ) -> Profile:
     """The profile as far as it follows from the counted nodes, without another compilation or inference.
 
@@ -172,8 +178,12 @@ def counted_profile(
         counted: What :func:`~ov_autoplace.measure.counting.count_devices` gave for these devices.
         pins: Device by pattern of op names.
         transfers: Costs of launches and transfers.
+        separable: Every op that runs is a group, for lanes of one device, on which all ops take equally long.
     """
-    coarse = _groups(room.graph, room.supported, counted, pins, transfers)
+    if separable:
+        coarse = coarsen(room.graph, fused=_fused(counted), pins=pins, light_ops=False)
+    else:
+        coarse = _groups(room.graph, room.supported, counted, pins, transfers)
     table = _table(coarse, room.devices, room.supported, counted, counted.samples, transfers)
     return Profile(table, coarse, counted.samples)
 
@@ -186,11 +196,16 @@ def _groups(
     transfers: TransferFit,
 ) -> CoarseGraph:
     """The groups that may be placed: what a device fuses, and what could pay for a transfer, stays apart."""
-    fused = [group for column in counted.columns for group in column.attribution.fused]
+    fused = _fused(counted)
     op_seconds = [column.attribution.op_seconds for column in counted.columns]
     fine = coarsen(graph, fused=fused, pins=pins, light_ops=False)
     moves = _worth_moving(_group_seconds(fine, supported, op_seconds), transfers)
     return coarsen(graph, fused=fused, pins=pins, heavy=moves[fine.group_of])
+
+
+def _fused(counted: CountedDevices) -> list[tuple[str, ...]]:
+    """Ops that some device runs as one kernel."""
+    return [group for column in counted.columns for group in column.attribution.fused]
 
 
 def _table(
@@ -215,7 +230,9 @@ def _table(
         else:
             calibrated.append(_dispatched(column, crossing))
     seconds = _group_seconds(coarse, supported, calibrated)
-    table = assemble_table(coarse, devices, seconds, transfers, counted.capacity, "profiled")
+    table = assemble_table(
+        coarse, devices, seconds, transfers, counted.capacity, "profiled" + counted.emulation
+    )
     # These groups may seem to need less at once than those by which devices were found to be too small.
     whole = held_bytes(table, np.zeros(len(table), dtype=np.int32))[0] * _LESS
     capacity = np.where(np.isinf(counted.capacity), np.inf, np.minimum(counted.capacity, whole))

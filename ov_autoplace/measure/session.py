@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -14,73 +14,31 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.files import temporary_folder
-from ov_autoplace.cost.target import Target
-from ov_autoplace.devices.models import openvino_reason
-from ov_autoplace.devices.names import device_properties
-from ov_autoplace.devices.support import supported_ops
+from ov_autoplace.devices.extension import extension_path
+from ov_autoplace.devices.names import core_with_extra_devices, emulation
 from ov_autoplace.devices.widths import Width
-from ov_autoplace.errors import OutputError, ProfilingError
+from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
-from ov_autoplace.graph.prepare import PreparedModel, normalize
+from ov_autoplace.graph.prepare import normalize
 from ov_autoplace.graph.shapes import with_static_shapes
-from ov_autoplace.measure.room import Room, memory_capacity
+from ov_autoplace.measure.model_file import failing_on, reported_failure, save_ir
+from ov_autoplace.measure.room import Room
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.scheduled import (
+    SCHEDULE_DEVICE,
+    SCHEDULE_PROPERTIES,
+    plan_of,
+    scheduled_model,
+)
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, Profiler, RaceResult
 
-__all__ = [
-    "ProfilingSession",
-    "failing_on",
-    "open_session",
-    "reported_failure",
-    "save_ir",
-]
+__all__ = ["ProfilingSession"]
 
 _ALONE_RUNS = 10
-
-
-@contextmanager
-def reported_failure(what: str, device: str | None = None) -> Iterator[None]:
-    """Turn what a device throws while it compiles or runs into one sentence.
-
-    Args:
-        what: What failed, the sentence's beginning.
-        device: Whose failure it is.
-
-    Raises:
-        ProfilingError: Instead of the profiler's own error.
-    """
-    from ov_autoplace._core import ProfilerError
-
-    try:
-        yield
-    except ProfilerError as cause:
-        raise ProfilingError(f"{what}: {openvino_reason(cause)}", device) from cause
-
-
-def save_ir(model: ov.Model, folder: Path) -> Path:
-    """Write ``model`` into ``folder`` with its weights as they are, for a Core of another library to read.
-
-    Raises:
-        OutputError: The folder cannot be written or is full.
-    """
-    path = folder / "model.xml"
-    try:
-        ov.save_model(model, path, compress_to_fp16=False)
-    except (RuntimeError, OSError) as cause:
-        # A stream that cannot be written reports no more than that; the folder is what can be mended.
-        raise OutputError(
-            f"cannot write the model to {folder}: {openvino_reason(cause)}; "
-            "make room there or set TMPDIR to another folder"
-        ) from cause
-    return path
-
-
-def failing_on(device: str) -> AbstractContextManager[None]:
-    """:func:`reported_failure` for a model that is compiled or run on one device or on HETERO."""
-    return reported_failure(f"the model cannot be timed on {device}", None if ":" in device else device)
 
 
 class ProfilingSession:
@@ -116,10 +74,13 @@ class ProfilingSession:
         isolation: bool = True,
         room: Room | None = None,
     ) -> None:
-        from ov_autoplace.measure.isolation.interface import profiler_for
+        from ov_autoplace.measure.isolation.interface import measured_settings, profiler_for
         from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 
+        core = core or core_with_extra_devices()
         self.devices = tuple(devices)
+        self._settings = measured_settings(core, devices, properties)
+        self.emulation = emulation(core, self.devices)
         self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
         self.model, _ = with_static_shapes(model, shapes)
         normalize(self.model)  # what static shapes alone make known is folded
@@ -239,6 +200,68 @@ class ProfilingSession:
             raise ProfilingError(reason)
         return self._compile(device, None, count_nodes, width.properties)
 
+    def compile_schedule(self, plan: LanePlan) -> Executable:
+        """The model on lanes and devices that work at once; each call compiles.
+
+        Args:
+            plan: What runs where. What is set of a device holds for its lanes too, where the plan does not
+                say otherwise.
+
+        Raises:
+            PlacementError: The executor cannot run the model so.
+            ProfilingError: The model cannot be timed so.
+        """
+        return self._compile_schedule(plan, {})[0]
+
+    def compile_counted_schedule(self, plan: LanePlan) -> tuple[Executable, tuple[int, ...]]:
+        """The same, with :meth:`Executable.lane_profile` listing nodes, which slows every node a little.
+
+        Returns:
+            The model, and the plan's number of each submodel that the profile lists.
+        """
+        executable, model = self._compile_schedule(plan, {"PERF_COUNT": "YES"})
+        listed = plan_of(model)
+        assert listed is not None
+        return executable, tuple(plan.submodel_of[ops[0]] for ops in listed.ops)
+
+    def _compile_schedule(self, plan: LanePlan, counting: Mapping[str, str]) -> tuple[Executable, ov.Model]:
+        lanes = tuple(
+            Lane.of(lane.device, {**self._settings.get(lane.device, {}), **dict(lane.properties), **counting})
+            for lane in plan.lanes
+        )
+        folder = self._ir.parent / f"schedule{len(list(self._ir.parent.iterdir()))}"
+        folder.mkdir()
+        model = scheduled_model(self.model, replace(plan, lanes=lanes))
+        path = save_ir(model, folder)
+        with failing_on("lanes of " + ", ".join(dict.fromkeys(lane.device for lane in lanes))):
+            executable = self.profiler.compile(
+                str(path),
+                SCHEDULE_DEVICE,
+                SCHEDULE_PROPERTIES,
+                None,
+                self._input_high,
+                self.seed,
+                extension_path(),
+            )
+        return executable, model
+
+    def compile_with(
+        self, device: str, properties: Mapping[str, str], device_of: Mapping[str, str] | None = None
+    ) -> Executable:
+        """The whole model on a device, also a virtual one, with more properties; each call compiles.
+
+        Args:
+            device: Like ``CPU``, ``AUTO:GPU,CPU``, or ``HETERO:GPU,CPU``.
+            properties: They win over those of the session.
+            device_of: The device of every op, for HETERO.
+
+        Raises:
+            ProfilingError: The model cannot be timed so.
+        """
+        if device_of is None and self._room is not None and (reason := self._room.refusal(device)):
+            raise ProfilingError(reason)
+        return self._compile(device, device_of, False, properties)
+
     def compile_placement(self, device_of: Mapping[str, str], *, count_nodes: bool = False) -> Executable:
         """The model as HETERO runs it with the device of every op given, or a plain device when it is one.
 
@@ -296,35 +319,3 @@ class ProfilingSession:
                 self._input_high,
                 self.seed,
             )
-
-
-def open_session(
-    core: ov.Core,
-    prepared: PreparedModel,
-    devices: Sequence[str],
-    *,
-    properties: Mapping[str, Any] | None = None,
-    memory_limits: Mapping[str, float] | None = None,
-    target: Target | None = None,
-    seed: int = 0,
-    isolation: bool = True,
-) -> ProfilingSession:
-    """A session of a prepared model that knows what the devices support and can hold of it.
-
-    Args:
-        core: Where the devices are.
-        prepared: The model.
-        devices: Device names.
-        properties: OpenVINO properties, as for ``compile_model``.
-        memory_limits: Bytes by device, where that is less than it has.
-        target: A profile that says how much memory the devices have; else they are asked.
-        seed: Of the input data.
-        isolation: Compile and run in a child process.
-    """
-    own = device_properties(core, devices, properties)
-    supported = supported_ops(core, prepared.model, prepared.graph.names, devices, own)
-    memory = memory_capacity(core, devices, memory_limits or {}, target)
-    room = Room(tuple(devices), prepared.graph, supported, memory)
-    return ProfilingSession(
-        core, prepared.model, devices, own, prepared.shapes, seed, isolation=isolation, room=room
-    )

@@ -11,7 +11,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, frozen_array
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.measure.session import failing_on
+from ov_autoplace.measure.model_file import failing_on
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable

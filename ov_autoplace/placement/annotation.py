@@ -9,7 +9,7 @@ says how many.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import openvino as ov
@@ -23,7 +23,15 @@ from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.fitting import check_complete, fit, remember_folded
 from ov_autoplace.placement.placement import Placement
 
-__all__ = ["AFFINITY_KEY", "OP_KEY", "annotate", "annotated_placement", "completed", "set_affinities"]
+__all__ = [
+    "AFFINITY_KEY",
+    "OP_KEY",
+    "annotate",
+    "annotated_placement",
+    "completed",
+    "set_affinities",
+    "summarize",
+]
 
 AFFINITY_KEY = "affinity"
 OP_KEY = "user_data:autoplace"
@@ -42,8 +50,6 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
         PlacementError: An op without a device, a device for an op that the model does not have, or a
             placement that HETERO cannot run.
     """
-    from ov_autoplace._version import __version__
-
     placement = placement if isinstance(placement, Placement) else Placement.from_dict(placement)
     make_names_unique(model)
     fitted = fit(model, placement)
@@ -52,8 +58,20 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
         if fitted.folded:
             remember_folded(model, fitted.folded)
     device_of = open_bounded_crossings(model, fitted.device_of)
-    devices = set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY))
-    count = Counter(devices)
+    summarize(model, placement, set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY)))
+
+
+def summarize(model: ov.Model, placement: Placement, devices: Sequence[str] | None = None) -> None:
+    """Say at model level what was decided.
+
+    Args:
+        model: Gets the texts.
+        placement: What was decided.
+        devices: Device of every op; those of ``placement`` when ``None``.
+    """
+    from ov_autoplace._version import __version__
+
+    count = Counter(placement.decided().values() if devices is None else devices)
     summary = {
         "version": __version__,
         "devices": ",".join(d for d in placement.devices if count[d]),

@@ -13,8 +13,24 @@ from ov_autoplace.devices.widths import Width
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
+    from ov_autoplace.placement.lane_plan import LanePlan
 
-__all__ = ["Candidate", "Decision"]
+__all__ = ["Candidate", "Decision", "RateRow", "Scheduled"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scheduled:
+    """A placement on lanes and devices that work at once.
+
+    Attributes:
+        plan: What the executor runs.
+        table: Costs of its G groups on the lanes, which are finer than those of other candidates.
+        assignment: Lane of each group, ``int32[G]``.
+    """
+
+    plan: LanePlan
+    table: CostTable = field(repr=False)
+    assignment: IntArray = field(repr=False)
 
 
 @dataclass(eq=False)
@@ -32,6 +48,9 @@ class Candidate:
         assignment: Device of each group of the cost table, ``int32[G]``; empty without a table.
         lower_bound_seconds: Proven bound below the latency of all placements, when its source proved one.
         width: On how many threads of its one device, a CPU, it runs; ``None`` = as OpenVINO does by itself.
+        scheduled: How its lanes work at once; ``None`` = one device, or HETERO's turns. ``assignment`` then
+            has the device that runs most of each group, and ``subgraphs`` counts submodels.
+        paused_samples: Measured like ``samples``, each after an idle gap; empty where only that was not run.
     """
 
     name: str
@@ -43,6 +62,8 @@ class Candidate:
     assignment: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int32), repr=False)
     lower_bound_seconds: float | None = None
     width: Width | None = None
+    scheduled: Scheduled | None = None
+    paused_samples: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @property
     def measured_seconds(self) -> float | None:
@@ -62,7 +83,9 @@ class Candidate:
 
     @property
     def key(self) -> bytes:
-        """Equal for equal placements of one table on equally many threads."""
+        """Equal for equal placements of one table on equally many threads, or by equal plans."""
+        if self.scheduled is not None:
+            return repr(self.scheduled.plan.to_dict()).encode()
         return self.assignment.tobytes() + str(self.width or "").encode()
 
     @property
@@ -73,7 +96,28 @@ class Candidate:
     @property
     def is_default(self) -> bool:
         """Whether it is one device as OpenVINO runs it by itself, which an answer must be faster than."""
-        return self.is_single and self.width is None
+        return self.is_single and self.width is None and self.scheduled is None
+
+
+@dataclass(frozen=True)
+class RateRow:
+    """One way to run many requests, in requests per second.
+
+    Attributes:
+        name: What it is.
+        requests: How many were in flight.
+        predicted: By the cost table; ``None`` where there is none for it.
+        synchronous: Measured with a thread per request that calls ``infer()``; ``None`` when it was not run.
+        asynchronous: Measured with one thread that starts whichever request is idle.
+        dropped: Why it was not run to the end, or an empty string.
+    """
+
+    name: str
+    requests: int
+    predicted: float | None
+    synchronous: float | None
+    asynchronous: float | None
+    dropped: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +133,8 @@ class Decision:
         table: The cost table that the predictions rest on, or ``None`` when none was made.
         left_out: Why a device took no part, by device.
         disturbed: Other work kept the devices busy while they were measured, so the answer may be wrong.
+        rates: Where a rate was asked for: all ways to run many requests that were considered.
+        rate_bound: Requests per second that no mixture of placements exceeds, by the cost table.
     """
 
     chosen: str
@@ -99,6 +145,8 @@ class Decision:
     table: CostTable | None = field(default=None, repr=False)
     left_out: Mapping[str, str] = field(default_factory=dict)
     disturbed: bool = False
+    rates: tuple[RateRow, ...] = ()
+    rate_bound: float | None = None
 
     def __str__(self) -> str:
         return self.reason
@@ -107,6 +155,11 @@ class Decision:
     def width(self) -> Width | None:
         """On how many threads of its one device the answer runs; ``None`` = as OpenVINO does by itself."""
         return next((c.width for c in self.candidates if c.name == self.chosen), None)
+
+    @property
+    def scheduled(self) -> Scheduled | None:
+        """How the lanes of the answer work at once; ``None`` = one device, or HETERO's turns."""
+        return next((c.scheduled for c in self.candidates if c.name == self.chosen), None)
 
     def candidate(self, name: str) -> Candidate:
         """The candidate of that name.

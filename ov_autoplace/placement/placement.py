@@ -19,6 +19,8 @@ from ov_autoplace.errors import PlacementError
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
     from ov_autoplace.placement.decision import Decision
+    from ov_autoplace.placement.lane_plan import LanePlan
+    from ov_autoplace.placement.rate_plan import RatePlan
 
 __all__ = ["Placement", "Schedule"]
 
@@ -42,6 +44,9 @@ class Placement:
             :meth:`to_dict` and :meth:`save` speak of the model as it was given.
         width: On how many threads of a CPU it runs, where that is its one device; ``None`` = as OpenVINO
             does by itself.
+        plan: How its ops run on lanes and devices that work at once, which needs the package's executor;
+            ``None`` = on one device, or in HETERO's turns. Devices are then those that HETERO would use.
+        rate: How it is compiled for many requests in flight, where a rate was asked for.
     """
 
     devices: tuple[str, ...]
@@ -54,6 +59,8 @@ class Placement:
     decision: Decision | None = field(default=None, repr=False)
     given: Mapping[str, str] | None = field(default=None, repr=False)
     width: Width | None = None
+    plan: LanePlan | None = None
+    rate: RatePlan | None = None
 
     def to_dict(self) -> dict[str, str]:
         """Device of every op by friendly name."""
@@ -153,9 +160,12 @@ class Schedule:
     """What a placement costs on a cost table: S subgraphs (on lanes: submodels), and when they run.
 
     Attributes:
-        latency_seconds: Time of one inference.
+        latency_seconds: Time of one inference that has the devices for itself.
+        seconds_per_request: What the objective makes short: the latency, or under ``rate``, where many
+            requests are in flight, the time in which the busiest device does its part of one.
         subgraphs: Number of subgraphs that HETERO would compile, or of submodels, S.
-        device_seconds: Busy time of each device or lane, in order of the table's devices.
+        device_seconds: Busy time of each device or lane, in order of the table's devices; under ``rate`` with
+            the transfers that it receives.
         memory_bytes: The most bytes that each device or lane holds at once: weights, and results that live
             together.
         transfer_seconds: Time spent in transfers, whoever else works meanwhile.
@@ -169,6 +179,7 @@ class Schedule:
     """
 
     latency_seconds: float
+    seconds_per_request: float
     subgraphs: int
     device_seconds: tuple[float, ...]
     memory_bytes: tuple[float, ...]
@@ -177,3 +188,8 @@ class Schedule:
     lane_of: IntArray
     start_seconds: FloatArray
     finish_seconds: FloatArray
+
+    @property
+    def rate_per_second(self) -> float:
+        """How many requests in a second, one after the other, or under ``rate`` side by side."""
+        return 1.0 / self.seconds_per_request if self.seconds_per_request > 0 else float("inf")

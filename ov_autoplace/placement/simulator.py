@@ -1,4 +1,4 @@
-"""What a placement costs, by one of two objectives, evaluated by the C++ core.
+"""What a placement costs, by one of three objectives, evaluated by the C++ core.
 
 ``hetero``: HETERO runs the subgraphs of one request strictly one after another, so
 
@@ -19,12 +19,21 @@ A lane that is free takes, of its submodels whose inputs have arrived, the one w
 of the model (Graham 1969; the way is the upward rank of Topcuoglu et al. 2002). A tensor that another lane
 reads arrives there, once, a transfer after its submodel has finished; on its own lane it is there at once.
 While two lanes compute, work takes ``corun_factor`` as long; ``mix_seconds`` pass before a placement on more
-than one device begins.
+than one lane begins.
 
 Two groups of a lane share a submodel if the same groups of other lanes wait for them and they wait for the
 same groups of other lanes: a finer cut is worth nothing. Of these submodels, neighbours on a lane become one
 where nobody starts later for it, and if still coarser ones (as many transfers on the longest way to them, and
 as many on the longest way from them) are faster, these are taken.
+
+``rate``: so many requests are in flight that every device always has work, and
+
+    seconds per request = seconds that the busiest device works for one request
+
+A device works for the ops of its subgraphs, their launches and the transfers that these wait for: a transfer
+keeps the device busy that receives it. Subgraphs are HETERO's, because that is what runs. All devices work at
+once, so work takes ``corun_factor`` as long if a placement uses several; none idles, so ``mix_seconds`` are
+not paid.
 """
 
 from __future__ import annotations
@@ -49,8 +58,9 @@ __all__ = ["OBJECTIVES", "parts_of", "simulate", "simulate_batch", "simulator_of
 
 _MOST_THREADS = 1_000  # the core takes one per processor core at most
 
-OBJECTIVES = ("hetero", "overlap")
-"""What a latency can be of: HETERO's turns, or lanes and devices that work at once."""
+OBJECTIVES = ("hetero", "overlap", "rate")
+"""What can be made short: a request in HETERO's turns, one on lanes and devices that work at once, or the
+time per request of many."""
 
 _Simulator: TypeAlias = _core.Simulator | _core.OverlapSimulator
 
@@ -80,7 +90,7 @@ def simulator_of(table: CostTable, objective: str = "hetero") -> _Simulator:
     simulator = _simulators[objective].get(table)
     if simulator is None:
         try:
-            simulator = _overlapping(table) if objective == "overlap" else _in_turns(table)
+            simulator = _overlapping(table) if objective == "overlap" else _in_turns(table, objective)
         except (TypeError, ValueError) as cause:
             raise CostTableError(f"the cost table is not consistent: {cause}") from cause
         _simulators[objective][table] = simulator
@@ -94,7 +104,7 @@ def parts_of(table: CostTable) -> SubmodelParts:
     return _parts[table]
 
 
-def _in_turns(table: CostTable) -> _core.Simulator:
+def _in_turns(table: CostTable, objective: str) -> _core.Simulator:
     wiring = table.wiring or wiring_of_groups(table)
     return _core.Simulator(
         table.op_seconds,
@@ -111,6 +121,8 @@ def _in_turns(table: CostTable) -> _core.Simulator:
         table.transfer_seconds_per_byte,
         table.launch_seconds,
         table.mix_seconds,
+        objective == "rate",
+        table.corun_factor,
     )
 
 
@@ -141,11 +153,12 @@ def simulate(table: CostTable, placement: Placement | ArrayLike, objective: str 
     Args:
         table: Costs of G groups on D devices.
         placement: A placement of the table's groups or of their ops, or a device index per group, ``int[G]``.
-        objective: ``hetero`` or ``overlap``, see :mod:`ov_autoplace.placement.simulator`.
+        objective: One of :data:`OBJECTIVES`, see :mod:`ov_autoplace.placement.simulator`.
 
     Returns:
-        The schedule; its latency is ``inf`` when a group is placed where it cannot run, or when HETERO would
-        cut, or the placement parts, what must stay in one subgraph (:attr:`Wiring.bonds`).
+        The schedule; under ``rate``, ``start_seconds`` and the like are of one request alone. Its latency is
+        ``inf`` when a group is placed where it cannot run, or when HETERO would cut, or the placement parts,
+        what must stay in one subgraph (:attr:`Wiring.bonds`).
 
     Raises:
         OptionError: There is no such objective.
@@ -155,8 +168,12 @@ def simulate(table: CostTable, placement: Placement | ArrayLike, objective: str 
     assignment = _assignment_of(table, placement)
     parts = simulator_of(table, objective).breakdown(assignment)
     memory = held_bytes(table, assignment)
+    per_request = parts.latency_seconds
+    if objective == "rate" and np.isfinite(per_request):
+        per_request = float(parts.device_seconds.max())
     return Schedule(
         latency_seconds=parts.latency_seconds,
+        seconds_per_request=per_request,
         subgraphs=parts.subgraphs,
         device_seconds=tuple(parts.device_seconds.tolist()),
         memory_bytes=tuple(memory.tolist()),
@@ -183,11 +200,11 @@ def simulate_batch(
         threads: Number of threads; 0 takes one per core, which is also the most.
         limit_seconds: Placements that are slower than this are of no interest: their subgraphs are cut only
             until that is proven.
-        objective: ``hetero`` or ``overlap``.
+        objective: One of :data:`OBJECTIVES`.
 
     Returns:
-        Seconds of one inference of each placement, ``float64[B]``; ``inf`` = cannot run. A value above
-        ``limit_seconds`` may be a lower bound.
+        ``Schedule.seconds_per_request`` of each placement, ``float64[B]``, which is its latency but under
+        ``rate``; ``inf`` = cannot run. A value above ``limit_seconds`` may be a lower bound.
 
     Raises:
         OptionError: ``threads`` is negative, or there is no such objective.

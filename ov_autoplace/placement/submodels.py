@@ -28,6 +28,7 @@ class SubmodelParts:
     Attributes:
         piece_of: Piece of each group, ``int32[G]``: groups that must share a submodel, and all between them.
         runs: Which pieces are in a submodel at all, ``bool[P]``.
+        maker: Group that makes each tensor, ``int32[T]``.
         producer: Piece that makes each tensor, ``int32[T]``.
         tensor_bytes: ``float64[T]``.
         offsets, consumers: CSR of the pieces that wait for each tensor, ``int32[T + 1]``, ``int32[E]``, each
@@ -36,6 +37,7 @@ class SubmodelParts:
 
     piece_of: IntArray
     runs: BoolArray
+    maker: IntArray
     producer: IntArray
     tensor_bytes: FloatArray
     offsets: IntArray
@@ -67,10 +69,12 @@ def submodel_parts(table: CostTable, wiring: Wiring) -> SubmodelParts:
     key = np.unique(tensor[crosses] * P + piece_of[target[crosses]])
     tensor, consumers = key // max(1, P), key % max(1, P)
     sent, lengths = np.unique(tensor, return_counts=True)
+    makers = group[wiring.tensor_producer[sent]]
     return SubmodelParts(
         piece_of=piece_of,
         runs=frozen_array(np.bincount(piece_of, group_runs, P) > 0, np.bool_),
-        producer=frozen_array(piece_of[group[wiring.tensor_producer[sent]]], np.int32),
+        maker=frozen_array(makers, np.int32),
+        producer=frozen_array(piece_of[makers], np.int32),
         tensor_bytes=frozen_array(wiring.tensor_bytes[sent], np.float64),
         offsets=frozen_array(offsets_of(lengths), np.int32),
         consumers=frozen_array(consumers, np.int32),

@@ -15,8 +15,9 @@ from ov_autoplace._base.files import staged_folder
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import OutputError
 from ov_autoplace.graph.names import unique_names
-from ov_autoplace.placement.annotation import annotate
+from ov_autoplace.placement.annotation import annotate, summarize
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.scheduled import scheduled_model
 
 __all__ = ["AnnotatedFiles", "save_annotated"]
 
@@ -36,6 +37,9 @@ class AnnotatedFiles(NamedTuple):
 
 def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, stem: str) -> AnnotatedFiles:
     """Write ``stem.autoplace.xml`` with its ``.bin``, and ``stem.affinity.json``.
+
+    A placement with a plan for lanes becomes a model with the plan in it; see
+    :mod:`ov_autoplace.placement.scheduled`.
 
     The affinity file is for ``model`` as it is given, as programs read it that set the affinities
     themselves. The annotated model may have its shape computations folded, and then be cut otherwise.
@@ -58,8 +62,12 @@ def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, st
         names = unique_names(op.get_friendly_name() for op in model.get_ordered_ops())
         if placement.given is None or set(placement.given) != set(names):
             placement = unfolded(model, placement)
-        clone = model.clone()
-        annotate(clone, placement)
+        if placement.plan is not None:
+            clone = scheduled_model(model, placement.plan)
+            summarize(clone, placement)
+        else:
+            clone = model.clone()
+            annotate(clone, placement)
     xml, weights, affinities = (f"{stem}.autoplace.xml", f"{stem}.autoplace.bin", f"{stem}.affinity.json")
     with staged_folder(folder) as stage:
         try:

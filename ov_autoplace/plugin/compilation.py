@@ -6,15 +6,13 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import openvino as ov
 
-from ov_autoplace._base.locks import locked
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties, property_text, single_device_config
@@ -25,8 +23,11 @@ from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
+from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plugin.blob_lock import cache_lock, writing_blobs
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision, cache_folder
+from ov_autoplace.plugin.rate import compile_for_rate
 
 __all__ = ["compile_placed"]
 
@@ -34,8 +35,6 @@ _log = logging.getLogger("ov_autoplace")
 
 # The name under which the Core knows the HETERO plugin a second time; see `device.py`.
 _NATIVE_NAME = "AUTOPLACE"
-# In ``CACHE_DIR``: the lock of whoever compiles there, and how long to wait for it and for a decision.
-_BLOB_LOCK, _PATIENCE = "autoplace.lock", 300.0
 _CHECKED = {True: "it holds", False: "it does not hold", None: "the machine is still busy"}
 _PRECISION = ("INFERENCE_PRECISION_HINT", "EXECUTION_MODE_HINT")
 
@@ -50,12 +49,10 @@ def _search(machine: Machine, model: ov.Model) -> Placement:
     return Placer(machine).place(model)
 
 
-def _confirm(
-    machine: Machine, model: ov.Model, device_of: Mapping[str, str], width: Width | None
-) -> bool | None:
+def _confirm(machine: Machine, model: ov.Model, stored: StoredDecision) -> bool | None:
     from ov_autoplace.decide.confirmation import confirm
 
-    return confirm(machine, model, device_of, width)
+    return confirm(machine, model, stored.device_of, stored.width, stored.plan)
 
 
 def compile_placed(
@@ -64,7 +61,7 @@ def compile_placed(
     compile_native: Native,
     explicit: bool = True,
     search: Callable[[Machine, ov.Model], Placement] = _search,
-    confirm: Callable[[Machine, ov.Model, Mapping[str, str], Width | None], bool | None] = _confirm,
+    confirm: Callable[[Machine, ov.Model, StoredDecision], bool | None] = _confirm,
 ) -> ov.CompiledModel:
     """Place ``model`` on the devices of a machine and compile it.
 
@@ -84,44 +81,49 @@ def compile_placed(
                 f"the model does not fit into the {limit:.0f} bytes that {devices[0]} may hold; "
                 "raise the limit or add a device"
             )
-        if not machine.widths(devices[0]):
+        if not machine.widths(devices[0]) and not machine.wants_rate:
             return _compile_on(machine, model, devices[0], compile_native)
     make_names_unique(model)
     annotated = _annotation(model, devices, explicit)
     if annotated is not None:
         return _compile_for(machine, model, annotated.to_dict(), compile_native, annotated.width)
     fold_static_shapes(model)
+    if machine.wants_rate:
+        return compile_for_rate(machine, model, compile_native)
     cache = DecisionCache.of(core, model, devices, options)
     if cache is None:
         # What is compiled here has its shapes folded, so it takes the decision as it was made.
-        placement = _found(machine, model, search)
-        return _compile_for(machine, model, placement.decided(), compile_native, placement.width)
-    with _lock(cache.lock):
+        return _compile_answer(machine, model, _found(machine, model, search), compile_native)
+    with cache_lock(cache.lock):
         # Who waited for another process to decide finds its decision here.
         stored = _stored(cache, machine, model, confirm)
         if stored is not None:
             try:
-                compiled = _compile_for(machine, model, stored.device_of, compile_native, stored.width)
+                compiled = _compile_for(
+                    machine, model, stored.device_of, compile_native, stored.width, stored.plan
+                )
                 compiled.create_infer_request()  # where HETERO finds out that submodels do not fit
                 return compiled
             except RuntimeError as cause:
                 cache.drop(f"its placement cannot be run: {openvino_reason(cause)}")
         placement = _found(machine, model, search)
         cache.store(placement)
-        return _compile_for(machine, model, placement.decided(), compile_native, placement.width)
+        return _compile_answer(machine, model, placement, compile_native)
 
 
-def _may_gain_by_width(machine: Machine, model: ov.Model) -> bool:
-    """Whether the only device of a request may be faster on fewer threads than it has.
+def _may_gain(machine: Machine, model: ov.Model) -> bool:
+    """Whether the only device of a request may be faster on fewer threads than it has, or in lanes.
 
     That is seen without compiling anything, so that a model that is too large to gain by it compiles as fast
     as on the device itself.
     """
+    from ov_autoplace.decide.divisions import is_worth_dividing
     from ov_autoplace.decide.widths import is_worth_measuring
 
     if machine.options.time_budget_ms == 0:
         return False
-    return is_worth_measuring(machine, machine.devices[0], model)
+    device = machine.devices[0]
+    return is_worth_measuring(machine, device, model) or is_worth_dividing(machine, device, model)
 
 
 def _found(machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Model], Placement]) -> Placement:
@@ -129,12 +131,19 @@ def _found(machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Mode
     if len(machine.devices) > 1:
         return search(machine, model)
     try:
-        if _may_gain_by_width(machine, model):
+        if _may_gain(machine, model):
             return search(machine, model)
     except AutoplaceError as cause:
-        _log.warning("%s is not tried on fewer threads: %s", machine.devices[0], cause)
+        _log.warning("%s is not tried on fewer threads or in lanes: %s", machine.devices[0], cause)
     names = (op.get_friendly_name() for op in model.get_ordered_ops())
     return Placement.from_dict(dict.fromkeys(names, machine.devices[0]))
+
+
+def _compile_answer(
+    machine: Machine, model: ov.Model, placement: Placement, compile_native: Native
+) -> ov.CompiledModel:
+    """Compile for what was decided about this very model."""
+    return _compile_for(machine, model, placement.decided(), compile_native, placement.width, placement.plan)
 
 
 def _compile_for(
@@ -143,9 +152,15 @@ def _compile_for(
     device_of: Mapping[str, str],
     compile_native: Native,
     width: Width | None = None,
+    plan: LanePlan | None = None,
 ) -> ov.CompiledModel:
-    """Compile with the device of every op, and the width of the only one."""
+    """Compile with the device of every op, and the width of the only one; or by a plan of lanes."""
     core, config = machine.core, machine.options.properties
+    if plan is not None:
+        from ov_autoplace.placement.scheduled import scheduled_model
+        from ov_autoplace.plugin.scheduled import compile_scheduled
+
+        return compile_scheduled(core, scheduled_model(model, plan), config, compile_native)
     used = [d for d in dict.fromkeys([*machine.devices, *device_of.values()]) if d in set(device_of.values())]
     if len(used) == 1:
         # Through HETERO it would be the same kernels behind one more layer.
@@ -160,7 +175,7 @@ def _compile_for(
         return _compile_on(machine, model, device, compile_native)
     if cache_folder(core, config):
         _tell_blobs_apart(core, model, used, config)
-    with _writing_blobs(core, hetero_config(core, used, config)) as native:
+    with writing_blobs(core, hetero_config(core, used, config)) as native:
         return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", native)
 
 
@@ -188,7 +203,7 @@ def _compile_on(
     """Compile for one device, on as many threads as OpenVINO takes or as a width says."""
     config = single_device_config(device, machine.options.properties)
     threads = _thread_properties(machine, model, device, width)
-    with _writing_blobs(machine.core, config) as native:
+    with writing_blobs(machine.core, config) as native:
         return compile_native(model, device, {**native, **threads})
 
 
@@ -204,31 +219,6 @@ def _thread_properties(machine: Machine, model: ov.Model, device: str, width: Wi
     if width.threads == 1 and not width.in_caller and can_fail(model):
         width = replace(width, in_caller=True)
     return width.properties
-
-
-@contextmanager
-def _writing_blobs(core: ov.Core, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Lets one process at a time compile with a ``CACHE_DIR``; yields the configuration to compile with.
-
-    Processes of OpenVINO 2026.4.1 that write and read the same blob at once can die of it.
-    """
-    folder = cache_folder(core, config)
-    if not folder:
-        yield config
-        return
-    with _lock(Path(folder) / _BLOB_LOCK) as is_locked:
-        if not is_locked:
-            _log.debug("compiled without the cache in %s, because other processes are using it", folder)
-        yield config if is_locked else {**config, "CACHE_DIR": ""}
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[bool]:
-    """A lock in ``CACHE_DIR``, which is made where it is missing; yields whether it was got in time."""
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(path, _PATIENCE) as is_locked:
-        yield is_locked
 
 
 def _tell_blobs_apart(
@@ -281,13 +271,13 @@ def _stored(
     cache: DecisionCache,
     machine: Machine,
     model: ov.Model,
-    confirm: Callable[[Machine, ov.Model, Mapping[str, str], Width | None], bool | None],
+    confirm: Callable[[Machine, ov.Model, StoredDecision], bool | None],
 ) -> StoredDecision | None:
     """The decision in the cache; one that was found on a busy machine has to win a short race first."""
     stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
     if stored is None or not stored.disturbed:
         return stored
-    answer = confirm(machine, model, stored.device_of, stored.width)
+    answer = confirm(machine, model, stored)
     _log.info("a decision that was found on a busy machine was checked: %s", _CHECKED[answer])
     if answer is False:
         return None

@@ -21,6 +21,7 @@ from ov_autoplace.devices.conditions import measuring_conditions
 from ov_autoplace.devices.names import device_properties, property_text
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import AutoplaceError, OutputError
+from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.model_hash import model_hash
 from ov_autoplace.policy.card import checkpoint_key
@@ -28,7 +29,7 @@ from ov_autoplace.policy.card import checkpoint_key
 __all__ = ["DecisionCache", "StoredDecision", "cache_folder", "model_hash"]
 
 _log = logging.getLogger("ov_autoplace")
-_SCHEMA = 3
+_SCHEMA = 4
 
 
 def cache_folder(core: ov.Core, properties: Mapping[str, Any]) -> str:
@@ -44,11 +45,13 @@ class StoredDecision:
         device_of: The device of every op.
         disturbed: It was found while other work kept the devices busy, and wants to be checked.
         width: On how many threads of its one device it runs; ``None`` = as OpenVINO does by itself.
+        plan: How its ops run on lanes that work at once; ``None`` = on one device, or in HETERO's turns.
     """
 
     device_of: dict[str, str]
     disturbed: bool
     width: Width | None = None
+    plan: LanePlan | None = None
 
 
 @dataclass(frozen=True)
@@ -125,13 +128,16 @@ class DecisionCache:
         width = None if data.get("width") is None else Width.parse(str(data["width"]))
         if width is not None and len(set(device_of.values())) != 1:
             raise AutoplaceError(f"it gives {len(set(device_of.values()))} devices the width {width}")
+        plan = None if data.get("plan") is None else LanePlan.from_dict(data["plan"])
+        if plan is not None and (unknown := set(plan.submodel_of).difference(ops)):
+            raise AutoplaceError(f"its plan is for other ops, such as {min(unknown)!r}")
         for op, device in device_of.items():
             if device not in self.devices:
                 raise AutoplaceError(f"it places {op!r} on {device!r}, not on {', '.join(self.devices)}")
         strange = set(ops).symmetric_difference(device_of)
         if strange:
             raise AutoplaceError(f"it is for other ops, such as {min(strange)!r}")
-        return StoredDecision(device_of, disturbed, width)
+        return StoredDecision(device_of, disturbed, width, plan)
 
     def drop(self, reason: str) -> None:
         """Remove the entry, which is of no use."""
@@ -142,8 +148,9 @@ class DecisionCache:
     def store(self, placement: Placement) -> None:
         """Keep a decision; a folder that cannot be written costs a warning, not the compile."""
         decision = placement.decision
+        disturbed = decision.disturbed if decision else False
         self.write(
-            StoredDecision(placement.decided(), decision.disturbed if decision else False, placement.width),
+            StoredDecision(placement.decided(), disturbed, placement.width, placement.plan),
             chosen=decision.chosen if decision else placement.solver,
             reason=str(decision or ""),
         )
@@ -156,6 +163,7 @@ class DecisionCache:
             "decision": reason,
             "disturbed": stored.disturbed,
             "width": None if stored.width is None else str(stored.width),
+            "plan": None if stored.plan is None else stored.plan.to_dict(),
             "placement": stored.device_of,
         }
         try:

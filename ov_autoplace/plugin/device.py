@@ -18,11 +18,15 @@ import openvino as ov
 
 from ov_autoplace.decide.options import PREFIX, PROPERTY_NAMES, PlacerOptions, option_of, split_config
 from ov_autoplace.devices.names import remember_properties
-from ov_autoplace.errors import DeviceError, ModelError
+from ov_autoplace.errors import DeviceError, ModelError, OptionError
 
 __all__ = ["DEVICE_NAME", "register", "unregister"]
 
 DEVICE_NAME = "AUTOPLACE"
+
+# What ``core.set_property("AUTOPLACE", ...)`` takes of OpenVINO's own: HETERO would refuse it, and AUTOPLACE
+# decides by it.
+_HINT, _HINTS = "PERFORMANCE_HINT", ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT")
 
 # Attribute of a Core: the options set with core.set_property("AUTOPLACE", ...). Its presence also says
 # that the plugin is registered there.
@@ -92,20 +96,31 @@ def _compile_model(
         return original(self, model, device_name, config, weights=weights)
     from ov_autoplace.decide.machine import Machine
     from ov_autoplace.devices.names import resolve_devices
+    from ov_autoplace.placement.schedulable import is_scheduled
     from ov_autoplace.plugin.compilation import compile_placed
 
     own, properties = split_config(config)
-    options = PlacerOptions.from_arguments({**_state(self), **own, "properties": properties})
-    compiled: ov.CompiledModel = compile_placed(
-        Machine(self, resolve_devices(self, devices), options),
-        _own_model(self, model, weights),
-        functools.partial(original, self),
-        explicit=bool(devices),
-    )
-    # OpenVINO 2026.4.1 crashes when a model compiled for HETERO is exported after its Core is gone.
-    compiled._autoplace_core = self
+    options = PlacerOptions.from_arguments(_arguments(self, own, properties))
+    machine = Machine(self, resolve_devices(self, devices), options)
+    own_model, native = _own_model(self, model, weights), functools.partial(original, self)
+    compiled: ov.CompiledModel
+    if is_scheduled(own_model):
+        from ov_autoplace.plugin.scheduled import compile_scheduled
+
+        compiled = compile_scheduled(self, own_model, properties, native)
+    else:
+        compiled = compile_placed(machine, own_model, native, explicit=bool(devices))
     if weights is not None:
         compiled._autoplace_weights = weights  # the constants point into the caller's buffer
+    return _kept(self, compiled)
+
+
+def _kept(core: ov.Core, compiled: ov.CompiledModel) -> ov.CompiledModel:
+    """A compiled model that keeps its Core.
+
+    OpenVINO 2026.4.1 crashes when one that was compiled for HETERO is exported after its Core is gone.
+    """
+    compiled._autoplace_core = core
     return compiled
 
 
@@ -131,11 +146,28 @@ def _query_model(
     if devices is None:
         answer: dict[str, str] = _originals["query_model"](self, model, device_name, config)
         return answer
-    from ov_autoplace.decide.placer import place
+    from ov_autoplace.decide.place import place
 
     own, properties = split_config(config)
-    options = {**_state(self), **own, "properties": properties}
-    return place(model, devices or None, core=self, **options).to_dict()
+    return place(model, devices or None, core=self, **_arguments(self, own, properties)).to_dict()
+
+
+def _arguments(core: ov.Core, own: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The placer's arguments of a call: its own, over those that were set on the Core."""
+    state = _state(core)
+    return {**state, **own, "properties": {**state.get("properties", {}), **properties}}
+
+
+def _hint_of(value: Any) -> str:
+    """A performance hint as text.
+
+    Raises:
+        OptionError: It is none.
+    """
+    text = str(getattr(value, "name", value)).upper()
+    if text not in _HINTS:
+        raise OptionError(f"{_HINT} of {DEVICE_NAME} is {value!r}; it can be {', '.join(_HINTS)}")
+    return text
 
 
 def _import_model(
@@ -151,9 +183,13 @@ def _import_model(
     _, properties = split_config(config)
     resolved = resolve_devices(self, devices)
     if b"<hetero " in _head(model_stream):
-        imported = original(self, model_stream, f"{DEVICE_NAME}:{','.join(resolved)}", properties)
-        imported._autoplace_core = self  # see _compile_model
-        return imported
+        return _kept(self, original(self, model_stream, f"{DEVICE_NAME}:{','.join(resolved)}", properties))
+    from ov_autoplace.devices.models import lacks_library
+    from ov_autoplace.plugin.scheduled import ExportNote, import_scheduled, note_behind
+
+    note, native = note_behind(model_stream), functools.partial(original, self)
+    if note is not None:
+        return _kept(self, import_scheduled(self, model_stream, note, properties, native))
     # A model that AUTOPLACE put on one device was exported by that device's own plugin.
     from ov_autoplace.devices.names import single_device_config
 
@@ -164,6 +200,9 @@ def _import_model(
                 model_stream.seek(0)
             return original(self, model_stream, device, single_device_config(device, properties))
         except RuntimeError as cause:
+            if lacks_library(cause):  # it was exported by another program
+                foreign = ExportNote(tuple(self.available_devices), cache="")
+                return _kept(self, import_scheduled(self, model_stream, foreign, properties, native))
             failures.append(f"{device}: {str(cause).strip().splitlines()[-1]}")
     raise ModelError(f"none of {', '.join(resolved)} can import this model ({'; '.join(failures)})")
 
@@ -186,6 +225,8 @@ def _get_property(self: ov.Core, *args: Any, **kwargs: Any) -> Any:
     name = kwargs.get("property") or kwargs.get("name") or (args[1] if len(args) > 1 else "")
     name = name() if callable(name) else name
     resolved = resolve_devices(self, devices)
+    if name == _HINT:
+        return state.get("properties", {}).get(_HINT, _HINTS[0])
     if isinstance(name, str) and name.startswith(PREFIX) and (option := option_of(name)) is not None:
         return getattr(PlacerOptions.from_arguments(state), option)
     if name == "MULTI_DEVICE_PRIORITIES":
@@ -194,7 +235,7 @@ def _get_property(self: ov.Core, *args: Any, **kwargs: Any) -> Any:
         return f"{DEVICE_NAME}:{','.join(resolved)}"
     value = original(self, f"{DEVICE_NAME}:{','.join(resolved)}", name)
     if name == "SUPPORTED_PROPERTIES":
-        value = {**value, **dict.fromkeys(PROPERTY_NAMES, "RW")}
+        value = {**value, **dict.fromkeys((_HINT, *PROPERTY_NAMES), "RW")}
     return value
 
 
@@ -211,6 +252,8 @@ def _set_property(self: ov.Core, *args: Any, **kwargs: Any) -> None:
         return
     own, rest = split_config(properties)
     state = _state(self)
+    if _HINT in rest:
+        own["properties"] = {**state.get("properties", {}), _HINT: _hint_of(rest.pop(_HINT))}
     PlacerOptions.from_arguments({**state, **own})  # refuse bad values now, not at the next compile
     if rest:
         original(self, DEVICE_NAME, rest)

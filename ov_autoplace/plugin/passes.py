@@ -8,7 +8,7 @@ from typing import Any
 import openvino as ov
 from openvino.passes import ModelPass
 
-from ov_autoplace.decide.placer import place
+from ov_autoplace.decide.place import place
 from ov_autoplace.placement.annotation import annotate
 
 __all__ = ["AutoplacePass"]

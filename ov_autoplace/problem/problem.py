@@ -49,7 +49,7 @@ class Problem:
             table: The cost table.
             memory_limits: Bytes by device name.
             pins: Device by name pattern (``fnmatch``).
-            objective: ``hetero`` or ``overlap``.
+            objective: ``hetero``, ``overlap`` or ``rate``.
 
         Raises:
             OptionError: A limit or a pin cannot be understood, or there is no such objective.

@@ -91,7 +91,7 @@ def latency_chart(latencies: Sequence[Latency]) -> figure | None:
         # Not Bokeh's whiskers, which the range of the axis leaves out.
         chart.segment("low", "y", "high", "y", source=dots, line_color=colour, line_width=2)
         drawn = chart.scatter(
-            "x", "y", source=dots, size=9, color=colour, legend_label="measured median, 95 % interval"
+            "x", "y", source=dots, size=9, color=colour, legend_label="median, 95 % interval"
         )
         chart.add_tools(
             HoverTool(

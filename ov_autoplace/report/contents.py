@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import median_interval
 from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.explain.what_if import WhatIf
 from ov_autoplace.measure.measured_run import MeasuredRun
 
@@ -34,6 +37,7 @@ class Latency:
         predicted: Simulated latency, or ``None``.
         median, low, high: Measured latency with its 95 % interval, or ``None``.
         samples: How many inferences that is.
+        paused: Median latency after idle gaps, or ``None``.
         subgraphs: HETERO's subgraphs, or ``None``.
         note: Anything else.
         chosen: Whether it is the answer.
@@ -45,6 +49,7 @@ class Latency:
     low: float | None = None
     high: float | None = None
     samples: int = 0
+    paused: float | None = None
     subgraphs: int | None = None
     note: str = ""
     chosen: bool = False
@@ -105,6 +110,7 @@ def placement_contents(
             ("mode", decision.mode.lower().replace("_", "-")),
             *_chosen(decision),
             *placement_facts(explanation),
+            *_bound(changes),
             *facts,
         ),
         latencies=tuple(_candidate(c, c.name == decision.chosen) for c in decision.candidates),
@@ -133,6 +139,7 @@ def bench_contents(
                 low=_seconds(low),
                 high=_seconds(high),
                 samples=row["samples"],
+                paused=_seconds(row["paused_median_ms"]),
                 subgraphs=row["subgraphs"],
                 note=row["note"],
                 chosen=row["name"] == "AUTOPLACE",
@@ -141,7 +148,7 @@ def bench_contents(
     return Contents(
         title=title,
         answer=decision.reason,
-        facts=(*_chosen(decision), *placement_facts(explanation)),
+        facts=(*_chosen(decision), *placement_facts(explanation), *_bound(changes)),
         latencies=tuple(latencies),
         explanation=explanation,
         changes=tuple(changes),
@@ -152,14 +159,36 @@ def bench_contents(
 def placement_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
     """What the head of the page says about a placement."""
     schedule = explanation.schedule
+    at_once = explanation.objective == "overlap"
+    crossing = f"{schedule.transfer_seconds * 1e3:.3f} ms"
     return (
-        ("devices", ", ".join(explanation.table.devices)),
+        ("lanes" if at_once else "devices", ", ".join(explanation.table.devices)),
         ("costs", explanation.table.source),
         ("ops", f"{sum(map(len, explanation.members())):,} in {len(explanation.table):,} groups"),
-        ("subgraphs", f"{schedule.subgraphs:,}"),
+        ("submodels" if at_once else "subgraphs", f"{schedule.subgraphs:,}"),
         ("predicted", f"{schedule.latency_seconds * 1e3:.3f} ms"),
-        ("of which transfers", f"{schedule.transfer_seconds * 1e3:.3f} ms"),
+        ("transfers beside the work" if at_once else "of which transfers", crossing),
+        *(_lane_facts(explanation) if at_once else ()),
     )
+
+
+def _lane_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
+    """How well lanes are used, and what decides how long the request takes."""
+    timeline = timeline_of(explanation)
+    idle = sum(lane.idle_seconds for lane in timeline.lanes)
+    whole = timeline.seconds * len(timeline.lanes)
+    share = 100 * idle / whole if whole > 0 else 0.0
+    path = sum(stage.is_critical for stage in timeline.stages)
+    return (
+        ("idle, all lanes", f"{idle * 1e3:.3f} ms, {share:.0f} %"),
+        ("critical path", f"{path} of {len(timeline.stages)} submodels"),
+    )
+
+
+def _bound(changes: Sequence[WhatIf]) -> tuple[tuple[str, str], ...]:
+    """What no placement beats at the costs as they are, where something is proven."""
+    seconds = changes[0].bound_seconds if changes else None
+    return () if seconds is None else (("no placement takes less than", f"{seconds * 1e3:.3f} ms"),)
 
 
 def _chosen(decision: Decision) -> list[tuple[str, str]]:
@@ -179,6 +208,7 @@ def _candidate(candidate: Candidate, chosen: bool) -> Latency:
         low=low,
         high=high,
         samples=len(candidate.samples),
+        paused=float(np.median(candidate.paused_samples)) if len(candidate.paused_samples) else None,
         subgraphs=candidate.subgraphs,
         note="; ".join(filter(None, (also, candidate.dropped))),
         chosen=chosen,

@@ -112,8 +112,8 @@ def _columns(explanation: Explanation, drawn: DrawnGraph, groups: Sequence[Group
             group = groups[members[0]]
             titles.append(group.name)
             texts.append(
-                f"{group.op_type or 'group'} of {group.ops} ops on {group.device}, "
-                f"subgraph {group.subgraph}\n"
+                f"{group.op_type or 'group'} of {group.ops} ops on {group.device}"
+                f"{f', subgraph {group.subgraph}' if group.subgraph >= 0 else ''}\n"
                 f"{costs_text(table.devices, table.op_seconds[members[0]])}\n{group.reason}"
             )
             continue

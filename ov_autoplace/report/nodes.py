@@ -66,14 +66,16 @@ def drawn_graph(explanation: Explanation) -> DrawnGraph:
     node_of = np.arange(count, dtype=np.int32)
     is_collapsed = count > _MOST_GROUPS
     if is_collapsed:
-        node_of = _stretches(subgraph_of, explanation.assignment, layer)
+        # What is in no subgraph stays with what is on the same device.
+        owner = np.where(subgraph_of < 0, -1 - explanation.assignment, subgraph_of)
+        node_of = _stretches(owner, explanation.assignment, layer)
     nodes = int(node_of.max(initial=-1)) + 1
     first = np.full(nodes, count, dtype=np.int32)
     np.minimum.at(first, node_of, np.arange(count, dtype=np.int32))
     node_layer = np.full(nodes, np.iinfo(np.int32).max, dtype=np.int32)
     np.minimum.at(node_layer, node_of, layer)
     seconds = table.op_seconds[np.arange(count), explanation.assignment]
-    edges, is_cut = _edges(node_of[links], subgraph_of[links[:, 0]] != subgraph_of[links[:, 1]])
+    edges, is_cut = _edges(node_of[links], _crosses(explanation, links))
     subgraph = subgraph_of[first]
     mixed = np.zeros(nodes, dtype=np.bool_)
     mixed[node_of[subgraph[node_of] != subgraph_of]] = True
@@ -97,6 +99,16 @@ def drawn_graph(explanation: Explanation) -> DrawnGraph:
         is_cut=is_cut,
         is_collapsed=is_collapsed,
     )
+
+
+def _crosses(explanation: Explanation, links: IntArray) -> BoolArray:
+    """Whether each link between groups is a transfer, ``bool[E]``."""
+    start, end = links[:, 0], links[:, 1]
+    subgraph_of, lane = explanation.schedule.subgraph_of, explanation.assignment
+    crosses: BoolArray = subgraph_of[start] != subgraph_of[end]
+    if explanation.objective == "overlap":
+        crosses = (lane[start] != lane[end]) & (subgraph_of[start] >= 0) & (subgraph_of[end] >= 0)
+    return crosses
 
 
 def _stretches(subgraph_of: IntArray, device: IntArray, layer: IntArray) -> IntArray:

@@ -5,6 +5,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const MOST_RESULTS = 60, MOST_GROUPS = 40, ROOM = 25;
+  const NARROW = 600, LETTER = 6.4;  // pixels
 
   function model(name) {
     for (const drawing of Bokeh.documents) {
@@ -26,14 +27,16 @@
             major_tick_line_color: line,
           });
         } else if (part.type === "Legend") {
-          part.setv({label_text_color: ink});
+          part.setv({label_text_color: ink, orientation: innerWidth < NARROW ? "vertical" : "horizontal"});
         } else if (part.type === "Grid" && part.grid_line_color !== null) {
           part.setv({grid_line_color: line, grid_line_alpha: 0.7});
         }
       }
     }
-    const chosen = model("chosen");
-    if (chosen !== null && chosen.glyph !== undefined) chosen.glyph.setv({line_color: ink});
+    for (const name of ["chosen", "critical", "critical-path"]) {
+      const drawn = model(name);
+      if (drawn !== null && drawn.glyph !== undefined) drawn.glyph.setv({line_color: ink});
+    }
   }
 
   function element(tag, text, parent, className) {
@@ -143,7 +146,8 @@
       }
       if (g === undefined) g = groupsOf.get(node)[0];
       element("h3", graph.names[g], details);
-      element("p", `${graph.types[g]} on ${graph.devices[graph.device[g]]}, subgraph ${graph.subgraph[g]}`, details);
+      const inside = graph.subgraph[g] < 0 ? "" : `, subgraph ${graph.subgraph[g]}`;
+      element("p", `${graph.types[g]} on ${graph.devices[graph.device[g]]}${inside}`, details);
       costs(g);
       element("p", graph.reasons[g], details);
       if (graph.members[g].length > 0) {
@@ -180,6 +184,29 @@
     search();
   }
 
+  // Bars are named where the name has room; zooming in makes some.
+  function labelled(chart) {
+    const drawn = model("labels");
+    if (drawn === null) return;
+    const texts = drawn.data_source, view = chart.x_range;
+    function fit() {
+      const perUnit = (chart.inner_width || 1000) / (view.end - view.start);
+      const {left, right, whole} = texts.data;
+      const label = Array.from(whole, (text, i) => {
+        return (right[i] - left[i]) * perUnit >= LETTER * (text.length + 1) ? text : "";
+      });
+      texts.data = {...texts.data, label};
+    }
+    let waiting = 0;
+    for (const property of [view.properties.start, view.properties.end, chart.properties.inner_width]) {
+      property.change.connect(() => {
+        clearTimeout(waiting);
+        waiting = setTimeout(fit, 80);
+      });
+    }
+    fit();
+  }
+
   function source(chart, ...columns) {
     for (const renderer of model(chart).renderers) {
       const candidate = renderer.data_source;
@@ -191,6 +218,7 @@
   async function start() {
     for (const {item, target} of data.charts) await Bokeh.embed.embed_item(item, target);
     style();
+    if (model("schedule") !== null) labelled(model("schedule"));
     dark.addEventListener("change", style);
     if (data.graph !== undefined) searchable(data.graph);
     document.documentElement.dataset.state = "ready";

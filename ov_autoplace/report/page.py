@@ -21,7 +21,8 @@ from bokeh.plotting import figure
 from bokeh.resources import Resources
 
 from ov_autoplace._version import __version__
-from ov_autoplace.explain.timeline import timeline_of
+from ov_autoplace.explain.measured import measured_timeline
+from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.report.charts import curve_chart, latency_chart
 from ov_autoplace.report.contents import Contents
 from ov_autoplace.report.graph import graph_chart, graph_facts
@@ -56,6 +57,8 @@ def page(contents: Contents) -> str:
     explanation = contents.explanation
     if explanation is not None and math.isfinite(explanation.schedule.latency_seconds):
         timeline = timeline_of(explanation)
+        measured = measured_timeline(explanation, contents.measured) if contents.measured else None
+        at_once = explanation.objective == "overlap"
         groups = explanation.all_groups()
         graph = drawn_graph(explanation)
         data["graph"] = graph_facts(explanation, graph, groups)
@@ -63,12 +66,12 @@ def page(contents: Contents) -> str:
             _section(
                 "Schedule",
                 _note(
-                    _SCHEDULE,
+                    _LANES if at_once else _SCHEDULE,
                     _PARTS if draws_groups(explanation) else "",
-                    _MEASURED if contents.measured is not None else "",
+                    (_MEASURED_LANES if at_once else _MEASURED) if measured is not None else "",
                 ),
                 _chart(charts, schedule_chart(explanation, timeline, contents.measured)),
-                devices_table(explanation),
+                devices_table(explanation, timeline, measured),
             ),
             _section(
                 "Placement",
@@ -84,7 +87,7 @@ def page(contents: Contents) -> str:
             _section("What would change the answer", changes_table(contents.changes)),
             _section("Left on a slower device", slower_table(explanation)),
             _section("Dearest transfers", cuts_table(explanation)),
-            _section("Subgraphs", subgraphs_table(explanation, timeline)),
+            _section("Submodels" if at_once else "Subgraphs", subgraphs_table(explanation, timeline)),
         ]
     curve = curve_chart(contents.curves)
     if curve is not None:
@@ -105,11 +108,20 @@ _SCHEDULE = (
     "HETERO runs the subgraphs of one request one after another. Transfers are orange links, and bars for "
     "the time that they take. Drag or zoom to look closer."
 )
+_LANES = (
+    "Lanes work at once. Hatched is idle time; the pointer tells what is waited for. Frames and thick lines "
+    "are the critical path, which decides how long the request takes; orange lines are transfers. Drag or "
+    "zoom to look closer."
+)
 _PARTS = "Upper bars are subgraphs, lower bars the groups of ops inside."
 _ROWS = "The graph is long, and is read like lines of text."
 _MEASURED = (
-    "The measured lanes put the devices' own times of their nodes end to end; what they leave out are "
+    "The measured rows put the devices' own times of their nodes end to end; what they leave out are "
     "transfers and dispatch."
+)
+_MEASURED_LANES = (
+    "Above each predicted row is the measured one, of the run of median latency; a lane that is free may "
+    "take over what was meant for another one."
 )
 _GRAPH = (
     "A node is a group of ops that stay together, larger when it takes more time; orange edges are "

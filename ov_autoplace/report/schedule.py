@@ -1,87 +1,67 @@
-"""The schedule: a lane per device, subgraphs and their groups as bars, transfers as links."""
+"""The schedule: a row per device or lane, measured above predicted; what runs, what waits, what decides."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d
+from bokeh.models import FixedTicker, Range1d
 from bokeh.plotting import figure
 
 from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.explain.timeline import Timeline
+from ov_autoplace.explain.measured import measured_timeline
+from ov_autoplace.explain.timeline import Stage, Timeline
 from ov_autoplace.measure.measured_run import MeasuredRun
-from ov_autoplace.report.charts import TOOLTIP, plain
-from ov_autoplace.report.palette import CUT, device_styles
+from ov_autoplace.report.bars import (
+    HALF,
+    Bars,
+    draw_bars,
+    draw_gaps,
+    draw_labels,
+    draw_lines,
+    draw_outlines,
+)
+from ov_autoplace.report.charts import MUTED, plain
+from ov_autoplace.report.palette import CUT, DeviceStyle, device_styles
 
 __all__ = ["costs_text", "draws_groups", "schedule_chart"]
 
 _MOST_BARS = 8000
 """With more groups, only their subgraphs are drawn."""
 
-_LABEL_SHARE = 0.08
-"""A bar that takes this share of the time is wide enough for a text."""
-
-_HALF = 0.4  # of a lane's height
-
-
-@dataclass(slots=True)
-class _Bars:
-    """Columns of one kind of bar."""
-
-    columns: dict[str, list[Any]] = field(
-        default_factory=lambda: {
-            name: []
-            for name in ("left", "right", "bottom", "top", "colour", "alpha", "ink", "label", "title", "text")
-        }
-    )
-
-    def add(self, left: float, seconds: float, bottom: float, top: float, **style: Any) -> None:
-        """One bar; times are in seconds."""
-        row = {"left": left * 1e3, "right": (left + seconds) * 1e3, "bottom": bottom, "top": top}
-        for name, value in {"alpha": 1.0, "ink": "", "label": "", **row, **style}.items():
-            self.columns[name].append(value)
-
-    def __len__(self) -> int:
-        return len(self.columns["left"])
+_FEW_ROWS = 6  # up to so many are high
+_LINES = ("x0", "y0", "x1", "y1", "title", "text")
 
 
 def schedule_chart(
     explanation: Explanation, timeline: Timeline, measured: MeasuredRun | None = None
 ) -> figure:
-    """The predicted run, and below it the measured one when there is one."""
-    devices = list(explanation.table.devices)
-    lanes = [*devices, *(f"{device}, measured" for device in devices if measured is not None)]
-    total = max(timeline.seconds, measured.seconds if measured is not None else 0.0)
+    """The predicted run, and above it the measured one when there is one."""
+    drawing = _Drawing(explanation)
+    runs = [(timeline, False)]
+    if measured is not None:
+        runs.insert(0, (measured_timeline(explanation, measured), True))
+    rows = _Rows(runs)
+    drawing.add_predicted(timeline, rows)
+    if measured is not None:
+        drawing.add_measured(runs[0][0], measured, rows)
+    total = max(run.seconds for run, _ in runs)
     chart = figure(
         name="schedule",
-        height=90 + 76 * len(lanes),
+        height=90 + (76 if len(rows.labels) <= _FEW_ROWS else 58) * len(rows.labels),
         sizing_mode="stretch_width",
         tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
         active_scroll=None,
         toolbar_location="above",
         x_range=Range1d(-0.005 * total * 1e3, 1.01 * total * 1e3),
-        y_range=Range1d(-len(lanes) + 0.4, 0.6),
+        y_range=Range1d(-len(rows.labels) + 0.4, 0.6),
         x_axis_label="ms",
     )
-    subgraphs, parts, arrivals = _Bars(), _Bars(), _Bars()
-    _add_predicted(explanation, timeline, subgraphs, parts)
-    if measured is not None:
-        _add_measured(measured, devices, subgraphs, parts)
-    links = _links(timeline, devices, arrivals)
-    for bars in (arrivals, parts, subgraphs):
-        _draw(chart, bars)
-    _draw_labels(chart, subgraphs, total)
-    if links["x0"]:
-        drawn = chart.segment(
-            "x0", "y0", "x1", "y1", source=ColumnDataSource(links), color=CUT, line_width=1.5, line_alpha=0.9
-        )
-        _hover(chart, drawn)
-    chart.yaxis.ticker = FixedTicker(ticks=[-float(i) for i in range(len(lanes))])
+    drawing.draw(chart)
+    chart.yaxis.ticker = FixedTicker(ticks=[-float(i) for i in range(len(rows.labels))])
     # Whole numbers are looked up without a point.
-    chart.yaxis.major_label_overrides = {-i: lane for i, lane in enumerate(lanes)}
+    chart.yaxis.major_label_overrides = {-i: label for i, label in enumerate(rows.labels)}
     chart.ygrid.grid_line_color = None
     plain(chart)
     chart.yaxis.axis_line_color = chart.yaxis.major_tick_line_color = None
@@ -94,144 +74,187 @@ def draws_groups(explanation: Explanation) -> bool:
     return len(explanation.table) <= _MOST_BARS
 
 
-def _add_predicted(explanation: Explanation, timeline: Timeline, subgraphs: _Bars, parts: _Bars) -> None:
-    table = explanation.table
-    position = {device: d for d, device in enumerate(table.devices)}
-    styles = device_styles(len(position))
-    split = draws_groups(explanation)
-    for stage in timeline.stages:
-        d = position[stage.device]
-        style, lane = styles[d], -d
-        subgraphs.add(
+class _Rows:
+    """Where the rows of devices and lanes are, from 0 downwards, and what they are called."""
+
+    def __init__(self, runs: Sequence[tuple[Timeline, bool]]) -> None:
+        self.labels: list[str] = []
+        self._place: dict[tuple[str, bool], int] = {}
+        uses = {(lane.name, is_measured): lane for run, is_measured in runs for lane in run.lanes}
+        names = dict.fromkeys(lane.name for run, _ in runs for lane in run.lanes)
+        for name in names:
+            for _, is_measured in runs:
+                lane = uses.get((name, is_measured))
+                if lane is None:
+                    continue
+                self._place[name, is_measured] = -len(self.labels)
+                title = f"{name}, measured" if is_measured else name
+                self.labels.append(f"{title}\nidle {100 * (1 - lane.share):.0f} %")
+
+    def place(self, name: str, is_measured: bool) -> int:
+        """The middle of a row."""
+        return self._place[name, is_measured]
+
+
+class _Drawing:
+    """All that is drawn on the time axis of one placement."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self._explanation = explanation
+        self._table = explanation.table
+        styles = device_styles(self._table.num_devices)
+        self._style: dict[str, DeviceStyle] = dict(zip(self._table.devices, styles, strict=True))
+        self._other = styles[0]
+        self._at_once = explanation.objective == "overlap"
+        self._stages, self._parts, self._arrivals = Bars(), Bars(), Bars()
+        self._gaps, self._outlines = Bars(), Bars()
+        self._links: dict[str, list[Any]] = {name: [] for name in _LINES}
+        self._path: dict[str, list[Any]] = {name: [] for name in _LINES}
+
+    def draw(self, chart: figure) -> None:
+        """Everything, what matters most on top."""
+        draw_gaps(chart, self._gaps)
+        for bars in (self._arrivals, self._parts, self._stages):
+            draw_bars(chart, bars)
+        draw_labels(chart, self._stages)
+        draw_lines(chart, self._links, CUT)
+        draw_outlines(chart, self._outlines, "critical")
+        draw_lines(chart, self._path, MUTED, "critical-path")
+
+    def add_predicted(self, timeline: Timeline, rows: _Rows) -> None:
+        """Subgraphs with their groups, and transfers."""
+        table, split = self._table, draws_groups(self._explanation)
+        what = "submodel" if self._at_once else "subgraph"
+        for stage in timeline.stages:
+            row = rows.place(stage.device, False)
+            text = (
+                f"{stage.ops} ops in {len(stage.groups)} groups\n"
+                f"from {table.names[stage.groups[0]]}\nto {table.names[stage.groups[-1]]}"
+            )
+            self._add_stage(stage, row, split, f"{what} {stage.subgraph} on {stage.device}", text)
+            for i, g in enumerate(stage.groups if split else ()):
+                kind = table.op_types[g] if table.op_types is not None else "group"
+                self._parts.add(
+                    float(timeline.group_start[g]),
+                    float(timeline.group_seconds[g]),
+                    row - HALF,
+                    row - 0.04,
+                    colour=self._style[stage.device].colour,
+                    alpha=0.75 if i % 2 else 0.5,
+                    title=table.names[g],
+                    text=f"{kind}, {timeline.group_seconds[g] * 1e3:.4f} ms\n"
+                    f"{costs_text(table.devices, table.op_seconds[g])}",
+                )
+        self._add_transfers(timeline, rows)
+        self._add_waits(timeline, rows, False)
+
+    def add_measured(self, timeline: Timeline, run: MeasuredRun, rows: _Rows) -> None:
+        """Submodels with their nodes."""
+        nodes = {stage.subgraph: stage.nodes for stage in run.stages}
+        for stage in timeline.stages:
+            row = rows.place(stage.device, True)
+            own = nodes[stage.subgraph]
+            title = f"submodel {stage.subgraph} on {stage.device}, measured"
+            self._add_stage(stage, row, bool(own), title, f"{len(own)} nodes")
+            # Nodes take whole microseconds, which can be more than their submodel took.
+            spent = sum(node.seconds for node in own)
+            scale = min(1.0, stage.seconds / spent) if spent > 0 else 1.0
+            now = stage.start
+            for i, node in enumerate(own):
+                self._parts.add(
+                    now,
+                    scale * node.seconds,
+                    row - HALF,
+                    row - 0.04,
+                    colour=self._style.get(stage.device, self._other).colour,
+                    alpha=0.75 if i % 2 else 0.5,
+                    title=node.name,
+                    text=f"{node.kind}, {node.kernel}\n{node.seconds * 1e3:.4f} ms measured",
+                )
+                now += scale * node.seconds
+        self._add_waits(timeline, rows, True)
+
+    def _add_stage(self, stage: Stage, row: int, split: bool, title: str, text: str) -> None:
+        style = self._style.get(stage.device, self._other)
+        after = f"\nafter {stage.after}" if stage.after >= 0 and self._at_once else ""
+        critical = "\non the critical path" if stage.is_critical and self._at_once else ""
+        self._stages.add(
             stage.start,
             stage.seconds,
-            lane if split else lane - _HALF,
-            lane + _HALF,
+            row if split else row - HALF,
+            row + HALF,
             colour=style.colour,
             ink=style.on_colour,
             label=f"{stage.subgraph}: {stage.seconds * 1e3:.3f} ms",
-            title=f"subgraph {stage.subgraph} on {stage.device}",
-            text=f"{stage.seconds * 1e3:.4f} ms from {stage.start * 1e3:.4f} ms on\n"
-            f"{stage.ops} ops in {len(stage.groups)} groups\n"
-            f"from {table.names[stage.groups[0]]}\nto {table.names[stage.groups[-1]]}",
+            title=title,
+            text=f"{stage.seconds * 1e3:.4f} ms from {stage.start * 1e3:.4f} ms on{after}{critical}\n{text}",
         )
-        for i, g in enumerate(stage.groups if split else ()):
-            parts.add(
-                float(timeline.group_start[g]),
-                float(timeline.group_seconds[g]),
-                lane - _HALF,
-                lane - 0.04,
-                colour=style.colour,
-                alpha=0.75 if i % 2 else 0.5,
-                title=table.names[g],
-                text=f"{table.op_types[g] if table.op_types is not None else 'group'}, "
-                f"{timeline.group_seconds[g] * 1e3:.4f} ms\n{costs_text(table.devices, table.op_seconds[g])}",
+
+    def _add_waits(self, timeline: Timeline, rows: _Rows, is_measured: bool) -> None:
+        """Idle times, and the critical path where anything runs beside it."""
+        for lane in timeline.lanes:
+            row = rows.place(lane.name, is_measured)
+            for idle in lane.idle:
+                self._gaps.add(
+                    idle.start,
+                    idle.seconds,
+                    row - HALF,
+                    row + HALF,
+                    title=f"{lane.name} is idle{', measured' if is_measured else ''}",
+                    text=f"{idle.seconds * 1e3:.4f} ms: {idle.reason}",
+                )
+        if not timeline.has_slack:
+            return
+        before: Stage | None = None
+        for stage in timeline.stages:
+            if not stage.is_critical:
+                continue
+            row = rows.place(stage.device, is_measured)
+            self._outlines.add(stage.start, stage.seconds, row - HALF, row + HALF, title="", text="")
+            if before is not None and before.device != stage.device:
+                _add_line(self._path, before, rows.place(before.device, is_measured), stage.start, row)
+            before = stage
+
+    def _add_transfers(self, timeline: Timeline, rows: _Rows) -> None:
+        """Lines from the sender's row to the receiver's; in turns, the time that they take is a bar there."""
+        for transfer in timeline.transfers:
+            cut = transfer.cut
+            source, target = rows.place(cut.source_device, False), rows.place(cut.target_device, False)
+            title = f"transfer of {cut.producer}"
+            text = (
+                f"subgraph {cut.source_subgraph} on {cut.source_device} to "
+                f"subgraph {cut.target_subgraph} on {cut.target_device}\n"
+                f"{cut.bytes:,.0f} bytes, {cut.seconds * 1e3:.4f} ms"
             )
-
-
-def _add_measured(run: MeasuredRun, devices: Sequence[str], subgraphs: _Bars, parts: _Bars) -> None:
-    """The measured submodels end to end: devices say how long their nodes took, not when."""
-    styles = device_styles(len(devices))
-    now = 0.0
-    for stage in run.stages:
-        d = devices.index(stage.device) if stage.device in devices else 0
-        style, lane = styles[d], -(len(devices) + d)
-        subgraphs.add(
-            now,
-            stage.seconds,
-            lane,
-            lane + _HALF,
-            colour=style.colour,
-            ink=style.on_colour,
-            label=f"{stage.subgraph}: {stage.seconds * 1e3:.3f} ms",
-            title=f"submodel {stage.subgraph} on {stage.device}, measured",
-            text=f"{stage.seconds * 1e3:.4f} ms in {len(stage.nodes)} nodes",
-        )
-        for i, node in enumerate(stage.nodes):
-            parts.add(
-                now,
-                node.seconds,
-                lane - _HALF,
-                lane - 0.04,
-                colour=style.colour,
-                alpha=0.75 if i % 2 else 0.5,
-                title=node.name,
-                text=f"{node.kind}, {node.kernel}\n{node.seconds * 1e3:.4f} ms measured",
+            if not self._at_once:
+                self._arrivals.add(
+                    transfer.start,
+                    cut.seconds,
+                    target - HALF,
+                    target + HALF,
+                    colour=CUT,
+                    title=title,
+                    text=text,
+                )
+            up = source > target
+            row = (
+                transfer.start * 1e3,
+                source + (-HALF if up else HALF),
+                transfer.end * 1e3,
+                target + (HALF if up else -HALF),
+                title,
+                text,
             )
-            now += node.seconds
+            for name, value in zip(_LINES, row, strict=True):
+                self._links[name].append(value)
 
 
-def _links(timeline: Timeline, devices: Sequence[str], arrivals: _Bars) -> dict[str, list[Any]]:
-    """Lines from the sender's lane to the receiver's; the time that they take is a bar in the latter."""
-    links: dict[str, list[Any]] = {name: [] for name in ("x0", "y0", "x1", "y1", "title", "text")}
-    for transfer in timeline.transfers:
-        cut = transfer.cut
-        source, target = -devices.index(cut.source_device), -devices.index(cut.target_device)
-        title = f"transfer of {cut.producer}"
-        text = (
-            f"subgraph {cut.source_subgraph} on {cut.source_device} to "
-            f"subgraph {cut.target_subgraph} on {cut.target_device}\n"
-            f"{cut.bytes:,.0f} bytes, {cut.seconds * 1e3:.4f} ms"
-        )
-        arrivals.add(
-            transfer.start, cut.seconds, target - _HALF, target + _HALF, colour=CUT, title=title, text=text
-        )
-        up = source > target
-        row = (
-            transfer.start * 1e3,
-            source + (-_HALF if up else _HALF),
-            transfer.end * 1e3,
-            target + (_HALF if up else -_HALF),
-            title,
-            text,
-        )
-        for name, value in zip(links, row, strict=True):
-            links[name].append(value)
-    return links
-
-
-def _draw(chart: figure, bars: _Bars) -> None:
-    if len(bars):
-        drawn = chart.quad(
-            "left",
-            "right",
-            "top",
-            "bottom",
-            source=ColumnDataSource(bars.columns),
-            fill_color="colour",
-            fill_alpha="alpha",
-            line_color=None,
-        )
-        _hover(chart, drawn)
-
-
-def _draw_labels(chart: figure, bars: _Bars, total: float) -> None:
-    wide = [
-        i
-        for i, (left, right) in enumerate(zip(bars.columns["left"], bars.columns["right"], strict=True))
-        if right - left >= _LABEL_SHARE * total * 1e3
-    ]
-    if wide:
-        columns = {name: [values[i] for i in wide] for name, values in bars.columns.items()}
-        columns["x"] = [(a + b) / 2 for a, b in zip(columns["left"], columns["right"], strict=True)]
-        columns["y"] = [(a + b) / 2 for a, b in zip(columns["bottom"], columns["top"], strict=True)]
-        chart.text(
-            "x",
-            "y",
-            "label",
-            source=ColumnDataSource(columns),
-            text_color="ink",
-            text_align="center",
-            text_baseline="middle",
-            text_font={"value": "system-ui, sans-serif"},
-            text_font_size="12px",
-        )
-
-
-def _hover(chart: figure, drawn: Any) -> None:
-    chart.add_tools(
-        HoverTool(renderers=[drawn], tooltips=f"{TOOLTIP}<b>@title</b>\n@text</div>", visible=False, limit=1)
-    )
+def _add_line(lines: dict[str, list[Any]], sender: Stage, source: int, end: float, target: int) -> None:
+    """From the end of a stage to the next one on the critical path, in another row."""
+    up = source > target
+    ends = (sender.end * 1e3, source + (-HALF if up else HALF), end * 1e3, target + (HALF if up else -HALF))
+    for name, value in zip(_LINES, (*ends, "", ""), strict=True):
+        lines[name].append(value)
 
 
 def costs_text(devices: Sequence[str], seconds: Any) -> str:

@@ -24,7 +24,7 @@ from ov_autoplace.solvers.pooling import without_copies
 from ov_autoplace.solvers.rounding import rounded_proposals
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["solve_auto"]
+__all__ = ["allowed_assignments", "enumerated", "solve_auto"]
 
 _ENUMERATED_PLACEMENTS = 4096
 _STARTS = 3
@@ -46,7 +46,7 @@ def solve_auto(problem: Problem, options: SolverOptions) -> Placement:
     table, units, evaluator = problem.table, problem.units, problem.evaluator
     choices = np.isfinite(units.op_seconds).sum(axis=1)
     if np.log(choices).sum() <= log(_ENUMERATED_PLACEMENTS) + 1e-9:
-        best = _enumerate(table, evaluator)
+        best = enumerated(table, evaluator)
         return evaluator.answer(best, float(evaluator.latencies([best])[0]))
     if not units.has_memory_limits:
         units = without_copies(units)
@@ -91,8 +91,17 @@ def _limited(
     return refine(evaluator, [improved, *proposals], bound, options)
 
 
-def _enumerate(table: CostTable, evaluator: Evaluator) -> IntArray:
+def enumerated(table: CostTable, evaluator: Evaluator) -> IntArray:
     """The optimum, by trying every allowed placement."""
+    return evaluator.best(allowed_assignments(table, evaluator))
+
+
+def allowed_assignments(table: CostTable, evaluator: Evaluator) -> IntArray:
+    """Every allowed assignment of units, single devices first, ``int32[B, U]``: few enough to be listed.
+
+    Raises:
+        PlacementError: None fits into memory.
+    """
     units = evaluator.units
     options = [np.flatnonzero(np.isfinite(row)) for row in units.op_seconds]
     count = prod(len(o) for o in options)
@@ -105,4 +114,4 @@ def _enumerate(table: CostTable, evaluator: Evaluator) -> IntArray:
         devices = devices[[units.fits(d) for d in devices]]
         if not len(devices):
             first_fit(table, units)  # which says what would fit
-    return evaluator.best(np.concatenate([*(s[None] for s in evaluator.singles().values()), devices]))
+    return np.concatenate([*(s[None] for s in evaluator.singles().values()), devices])

@@ -23,6 +23,7 @@ from ov_autoplace.solvers.milp import solve_milp
 from ov_autoplace.solvers.mincut import solve_mincut
 from ov_autoplace.solvers.overlap import solve_lanes_locally, solve_overlap
 from ov_autoplace.solvers.policy import solve_policy
+from ov_autoplace.solvers.rate import solve_rate, solve_rate_locally
 from ov_autoplace.solvers.single import solve_single
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
@@ -51,8 +52,14 @@ SOLVERS_OF: dict[str, dict[str, Solver]] = {
         "exact": solve_exact,
         "auto": solve_overlap,
     },
+    "rate": {
+        "single": solve_single,
+        "local": solve_rate_locally,
+        "auto": solve_rate,
+    },
 }
-"""The solvers of each objective by name. Cuts, programs and the policy know HETERO's costs alone."""
+"""The solvers of each objective by name. Cuts, programs and the policy know HETERO's costs alone; under
+``rate``, cuts at prices look for mixtures (:func:`~ov_autoplace.solvers.mixture.solve_mixture`)."""
 
 
 def solve(
@@ -71,8 +78,10 @@ def solve(
     Args:
         table: What everything costs.
         solver: A name of ``SOLVERS_OF[objective]``.
-        objective: What to make short: ``hetero``, one request on HETERO, whose devices take turns, or
-            ``overlap``, one request on lanes and devices that work at once.
+        objective: What to make short: ``hetero``, one request on HETERO, whose devices take turns;
+            ``overlap``, one request on lanes and devices that work at once; or ``rate``, the time per request
+            of many that run by one placement. :func:`~ov_autoplace.solvers.mixture.solve_mixture` lets them
+            run by several.
         time_limit: Seconds after which to stop searching; the search then goes on for longer than it
             would without one if the limit allows. ``None``: an effort that depends on the table alone, so
             that the answer can be repeated; where memory limits bind, the clock ends it after 20 seconds.
@@ -82,8 +91,8 @@ def solve(
         policy: With ``solver="policy"``: folder of the checkpoint; ``"base"`` or ``None`` is the shipped one.
 
     Returns:
-        A placement with ``latency_seconds`` (simulated), ``lower_bound_seconds`` (proven below every
-        allowed placement, or ``None``) and ``solver``.
+        A placement with ``latency_seconds`` (simulated; under ``rate`` the seconds per request),
+        ``lower_bound_seconds`` (proven below every allowed placement, or ``None``) and ``solver``.
 
     Raises:
         OptionError: An argument has a bad value.
@@ -109,7 +118,7 @@ def solve(
 def solve_problem(problem: Problem, solver: str, options: SolverOptions) -> Placement:
     """The answer of a solver of :data:`SOLVERS_OF` the problem's objective, simulated; see :func:`solve`."""
     answer = SOLVERS_OF[problem.objective][solver](problem, options)
-    latency = simulate(problem.table, answer.assignment, problem.objective).latency_seconds
+    latency = simulate(problem.table, answer.assignment, problem.objective).seconds_per_request
     bound = answer.lower_bound_seconds
     # Sums in another order may differ in the last digits; a bound above an answer is no more than that.
     return replace(

@@ -151,3 +151,10 @@ def test_a_whole_run_has_the_sections_that_are_accepted():
 def test_a_look_at_single_sections_leaves_the_published_files_alone(sections_answer, tmp_path, look):
     suite.main(look)
     assert list(written(tmp_path / "cache" / "results")["sections"]) == [look[-1]]
+
+
+def test_no_section_measures_a_paced_gpu_by_accident(monkeypatch, tmp_path):
+    monkeypatch.setenv("VIRTUAL_GPU_PACED", "factor:2")
+    found = environment.gpu_variables(tmp_path / "env")
+    assert isinstance(found, Failure)
+    assert "VIRTUAL_GPU_PACED is set" in found.reason

@@ -21,6 +21,9 @@ def test_the_properties_are_the_documented_ones():
         "AUTOPLACE_SOLVERS",
         "AUTOPLACE_SEED",
         "AUTOPLACE_ISOLATION",
+        "AUTOPLACE_EXECUTOR",
+        "AUTOPLACE_LANES",
+        "AUTOPLACE_ARRIVALS",
     }
 
 
@@ -57,6 +60,11 @@ def test_an_unknown_argument_is_refused_with_the_nearest_valid_name():
         ("solvers", 3, "list of names"),
         ("solvers", ["auto", 3], "list of names"),
         ("solvers", "auto,,greedy", "names ''"),
+        ("executor", "lanes", "AUTO, HETERO, OVERLAP"),
+        ("lanes", "2 by 1", "like 2x1"),
+        ("lanes", "0x4", "like 2x1"),
+        ("lanes", "2x1,", "like 2x1"),
+        ("arrivals", "often", "ANY, STEADY"),
         ("seed", -1, "0 or more"),
         ("seed", "x", "integer"),
     ],

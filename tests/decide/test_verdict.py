@@ -94,3 +94,11 @@ def test_how_far_the_policy_is_behind_is_told_in_percent_of_the_fastest():
     verdict = predicted([Candidate("auto", 2.0, 1, assignment=np.array([1, 0], dtype=np.int32)), policy])
     assert verdict.winner.name == "policy"
     assert "5.0 % slower than auto by estimated costs" in verdict.reason
+
+
+def test_a_champion_that_failed_when_it_was_compiled_anew_does_not_win():
+    reference, champion = Candidate("CPU", 1.0, 1, np.full(9, 1.0)), Candidate("mix", 0.5, 2)
+    champion.assignment = np.array([0, 1], dtype=np.int32)
+    verdict = measured([reference, champion], reference, champion)
+    assert verdict.winner is reference
+    assert "0 paired runs" in verdict.reason

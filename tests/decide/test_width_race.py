@@ -262,6 +262,6 @@ def test_the_bound_never_excludes_what_the_prediction_calls_faster():
     for _ in range(500):
         seconds, nodes = 10 ** random.uniform(-5, -1), int(random.integers(1, 300))
         share = float(2 ** random.integers(1, 7))
-        guess = widths._seconds(seconds, nodes, share, 2.6e-6, 0.0, 0.7, 0.6)
+        guess = widths.narrow_seconds(seconds, nodes, share, 2.6e-6, 0.0, 0.7, 0.6)
         if guess < 0.98 * seconds:
             assert widths._could_win(seconds, nodes, share, seconds)

@@ -7,6 +7,9 @@ from ov_autoplace.devices.names import (
     core_with_extra_devices,
     device_properties,
     device_settings,
+    emulation,
+    full_device_name,
+    is_emulated,
     plugin_library,
     property_text,
     resolve_devices,
@@ -105,3 +108,23 @@ def test_properties_that_a_plugin_never_tells_again_are_copied_too(unequal_pair)
         "SNIPPETS_MODE": "DISABLE",
     }
     assert settings["CPU"]["NUM_STREAMS"] == "1"
+
+
+class NamedDevices:
+    """A Core whose devices have these full names; one without a name does not tell it."""
+
+    def __init__(self, **names: str) -> None:
+        self.names = names
+
+    def get_property(self, device: str, key: str) -> str:
+        if key != "FULL_DEVICE_NAME" or not self.names[device]:
+            raise RuntimeError("no such property")
+        return self.names[device]
+
+
+def test_devices_that_say_so_are_emulated_and_numbers_name_them():
+    core = NamedDevices(CPU="A processor", GPU="A GPU (paced, outputs undefined; factor 2)", NPU="")
+    assert [device for device in core.names if is_emulated(core, device)] == ["GPU"]
+    assert full_device_name(core, "NPU") == ""
+    assert emulation(core, ("CPU", "NPU")) == ""
+    assert emulation(core, ("GPU", "CPU")) == " (emulated: GPU)"

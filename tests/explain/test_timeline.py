@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.explain.timeline import timeline_of
+from ov_autoplace.explain.predicted import timeline_of
 from report_tables import diamond, layered_table, pieces
 
 

@@ -125,7 +125,8 @@ def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject)
     ]
     if data.draw(st.booleans()):
         arguments[data.draw(st.integers(0, 12))] = wild[0]
-    simulator = attempt(_core.Simulator, *arguments)
+    factor = data.draw(st.one_of(st.just(1.0), reals))
+    simulator = attempt(_core.Simulator, *arguments, rate=data.draw(st.booleans()), corun_factor=factor)
     if not isinstance(simulator, _core.Simulator):
         return
     _simulate(simulator, wild, groups, devices, data)
@@ -246,6 +247,12 @@ def executable() -> None:
             attempt(model.run_bytes, *arguments)
         if not (isinstance(sample_seconds, (int, float)) and 0.01 < sample_seconds <= 60):
             attempt(_core.Profiler.race, [model, model], 0.0, max_rounds=6, min_sample_seconds=sample_seconds)
+            how = (*arguments, 1, True)[:2]
+            attempt(_core.load_seconds, [model, model], *how, sample_seconds)
+            attempt(_core.load_seconds, arguments, *how, sample_seconds)
+            loads = [([model], *how), ([model, model], 2, False)]
+            attempt(_core.race_loads, loads, 0.0, max_rounds=6, sample_seconds=sample_seconds)
+            attempt(_core.race_loads, [arguments], 0.0, max_rounds=6, sample_seconds=sample_seconds)
 
         def progress(*_: object) -> None:
             raise KeyError("from a callback")
@@ -259,6 +266,8 @@ def executable() -> None:
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(attempt, model.run, 200, 1, bool(i % 2), 3) for i in range(4)]
         calls += [pool.submit(attempt, model.node_times) for _ in range(4)]
+        calls += [pool.submit(attempt, model.lane_profile) for _ in range(4)]
+        calls += [pool.submit(attempt, _core.load_seconds, [model], 3, bool(i % 2), 0.01) for i in range(4)]
         assert [len(call.result()) for call in calls[:4]] == [200] * 4
 
 

@@ -24,8 +24,9 @@ from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.measure.crossings import PROBES
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
+from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.profiled import profile
-from ov_autoplace.measure.session import ProfilingSession, save_ir
+from ov_autoplace.measure.session import ProfilingSession
 
 PAIR = ["XCPU", "CPU"]
 

@@ -14,4 +14,5 @@ class Node:
     consumers: list[str] = field(default_factory=list)
     type: str = "Some"
     layout: str = "abcd"
+    precision: str = "FP32"
     status: str = "EXECUTED"

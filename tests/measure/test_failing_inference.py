@@ -12,7 +12,7 @@ import pytest
 
 from command_line import Command
 from measuring_faults import Inject
-from ov_autoplace.decide.placer import place
+from ov_autoplace.decide.place import place
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.node_counts import count_nodes
 from ov_autoplace.measure.session import ProfilingSession

@@ -18,7 +18,8 @@ from ov_autoplace import _core
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import OutputError, ProfilingError
 from ov_autoplace.measure.isolation.interface import profiler_for
-from ov_autoplace.measure.session import ProfilingSession, save_ir
+from ov_autoplace.measure.model_file import save_ir
+from ov_autoplace.measure.session import ProfilingSession
 
 PAIR = ("XCPU", "CPU")
 DTYPES = [

@@ -15,7 +15,7 @@ from openvino import opset13 as opset
 
 import ov_autoplace
 from measuring_faults import Compilations, Inject
-from ov_autoplace.cli.bench import _measure
+from ov_autoplace.cli.bench import _measure, _recipes
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.target_json import save_target
@@ -300,7 +300,8 @@ def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
     limited = room((5.5 * LAYER, np.inf))
     with ProfilingSession(unequal_pair, layers(), PAIR, room=limited) as session:
         placement = ov_autoplace.place(layers(), PAIR, "ZERO_SHOT", core=unequal_pair, policy="none")
-        rows = {row["name"]: row for row in _measure(session, PAIR, {}, placement, device_of, 0.1)}
+        recipes = _recipes(session, PAIR, {}, placement, device_of)
+        rows = {row["name"]: row for row in _measure(session, recipes, placement, 0.1)}
     assert "XCPU may hold" in rows["XCPU"]["note"]
     assert "XCPU may hold" in rows["HETERO"]["note"]
     assert rows["AUTOPLACE"]["samples"] > 0

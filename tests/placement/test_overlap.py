@@ -171,9 +171,10 @@ def test_the_longest_way_to_the_end_goes_first() -> None:
     assert schedule.start_seconds.tolist() == [3.0, 0.0, 4.0]
 
 
-def test_devices_wake_up_once_and_lanes_of_one_device_do_not() -> None:
+def test_lanes_and_devices_that_work_at_once_wake_up_once() -> None:
     table = replace(with_lanes(make_table([[3.0, 1.0], [3.0, 1.0]]), "DEV0", 2), mix_seconds=5.0)
-    assert simulate(table, [0, 1], "overlap").latency_seconds == pytest.approx(3.0 * table.corun_factor)
+    assert simulate(table, [0, 0], "overlap").start_seconds.tolist() == [0.0]
+    assert simulate(table, [0, 1], "overlap").start_seconds.tolist() == [5.0, 5.0]
     assert simulate(table, [0, 2], "overlap").start_seconds.tolist() == [5.0, 5.0]
 
 

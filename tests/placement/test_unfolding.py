@@ -14,7 +14,7 @@ import transformers_models
 from command_line import Command
 from conftest import CPU_PLUGIN
 from model_checks import open_shapes, outputs_of, random_inputs, random_regions, relative_error
-from ov_autoplace.decide.placer import place
+from ov_autoplace.decide.place import place
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.placement.annotation import annotate

@@ -309,7 +309,7 @@ def test_a_device_that_cannot_be_measured_is_taken_as_it_is(caplog):
     machine = Machine(core, ("CPU",), PlacerOptions())
     compiled = compile_placed(machine, zoo.build("lstm_lm", "small"), core.compile_model, search=search)
     assert compiled.get_property("EXECUTION_DEVICES") == ["CPU"]
-    assert "CPU is not tried on fewer threads: nothing can be measured" in caplog.text
+    assert "CPU is not tried on fewer threads or in lanes: nothing can be measured" in caplog.text
 
 
 def test_narrow_models_are_not_bound_to_a_core():

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
+from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.report.contents import Contents, Curve, Latency, placement_contents
 from report_tables import HOSTILE, layered_table, pieces
 
-__all__ = ["contents_of", "every_part", "placement_page"]
+__all__ = ["contents_of", "every_part", "lanes_page", "placement_page"]
 
 
 def placement_page(groups: int, subgraphs: int) -> Contents:
@@ -57,3 +61,24 @@ def every_part() -> Contents:
             Curve(HOSTILE[0], np.arange(1.0, 9.0), np.array([1.3, 1.0, np.inf, 1.1, 0.95, 1.2, 0.9, 0.97])),
         ),
     )
+
+
+def lanes_page(groups: int = 60) -> Contents:
+    """A schedule on a device and two lanes beside a run that was measured; names are hostile."""
+    table = with_lanes(layered_table(groups, seed=3, names=HOSTILE, members=2), "CPU", 2)
+    assignment = (np.arange(groups) * 20 // groups % 3).astype(np.int32)
+    explanation = Explanation(table, assignment, "overlap")
+    node = MeasuredNode(HOSTILE[0], HOSTILE[1], HOSTILE[2], (), 1e-6)
+    predicted = timeline_of(explanation)
+    stages = tuple(
+        MeasuredStage(s.subgraph, s.device, (node,), 1.1 * s.start, 1.1 * s.end) for s in predicted.stages
+    )
+    latency = predicted.seconds
+    candidates = tuple(
+        Candidate(name, factor * latency, 1, np.full(9, factor * latency), paused_samples=np.full(9, latency))
+        for name, factor in (("GPU", 1.5), ("CPU (2 lanes of 1 thread) + GPU", 1.1))
+    )
+    decision = Decision(candidates[1].name, "lanes were faster", "PROFILE", candidates, {}, table)
+    changes = what_ifs(table, assignment, objective="overlap")
+    page = placement_contents("lanes", decision, explanation, changes)
+    return replace(page, measured=MeasuredRun(stages, 1.2 * latency, 9))

@@ -22,6 +22,7 @@ __all__ = ["EXAMPLES", "attribute_descriptions", "command_line_markdown", "optio
 
 _TYPES = {
     "str": "text",
+    "Sequence[tuple[int, int]]": "list of lanes and the threads of each",
     "str | None": "text",
     "int": "integer",
     "bool": "`YES` or `NO`",
@@ -35,6 +36,9 @@ _TYPES = {
 
 EXAMPLES = {
     "mode": "TUNE",
+    "executor": "HETERO",
+    "lanes": "2x1,4x2",
+    "arrivals": "STEADY",
     "time_budget_ms": "5000",
     "pins": '{"*/softmax*": "CPU"}',
     "memory_limits": '{"GPU": "2GiB"}',
@@ -84,7 +88,7 @@ def _default(field: Field[Any]) -> str:
     if field.default_factory is not MISSING:
         return "empty"
     if isinstance(field.default, tuple):
-        return f"`{','.join(field.default)}`"
+        return f"`{','.join(field.default)}`" if field.default else "empty"
     if isinstance(field.default, bool):
         return "`YES`" if field.default else "`NO`"
     return "none given" if field.default is None else f"`{field.default}`"

@@ -18,7 +18,9 @@ from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.trace import trace_events
 from ov_autoplace.placement.annotation import OP_KEY, annotate, annotated_placement
 from ov_autoplace.placement.decision import Decision
+from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.scheduled import plan_of, scheduled_model
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.solvers import solve
@@ -27,6 +29,7 @@ __all__ = [
     "AFFINITY",
     "DECISION",
     "DNN_GRAPH",
+    "LANE_PLAN",
     "NOTES",
     "affinity",
     "annotated_model",
@@ -34,6 +37,7 @@ __all__ = [
     "cost_table_seeds",
     "decision",
     "dnn_partitioning",
+    "lane_plan",
     "model",
     "placed_table",
     "report",
@@ -61,6 +65,17 @@ DNN_GRAPH = {
         {"id": 9, "cpuLatency": 1.0, "fpgaLatency": 0.5, "size": 1.0, "colorClass": 4, "supportedOnFpga": 0},
     ],
     "edges": [{"sourceId": 7, "destId": 3, "cost": 0.1}, {"sourceId": 7, "destId": 9, "cost": 0.1}],
+}
+
+LANE_PLAN = {
+    "schema": "ov_autoplace.lane_plan",
+    "version": 1,
+    "lanes": [{"device": "CPU", "properties": {"NUM_STREAMS": "0"}}, {"device": "GPU.1", "properties": {}}],
+    "submodels": [
+        {"lane": 0, "rank": 3, "ops": ["product"]},
+        {"lane": 1, "rank": 1, "ops": ["relu"]},
+    ],
+    "forms": {"product": "bf16"},
 }
 
 
@@ -220,3 +235,15 @@ def decision(data: bytes, folder: Path) -> None:
     """An entry of the decision cache: whatever is not one counts as none."""
     found = DecisionCache(stored(data, folder, "autoplace-0.json"), ("CPU", "GPU")).load(AFFINITY)
     assert found is None or found.device_of.keys() == AFFINITY.keys()
+
+
+def lane_plan(data: bytes, folder: Path) -> bool:
+    """A plan for lanes, applied to a model and read back from it."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    found = plan_of(scheduled_model(model(), LanePlan.from_dict(value)))
+    assert found is not None
+    assert set(found.submodel_of) == {"product", "relu"}
+    return True

@@ -65,6 +65,7 @@ READERS: tuple[Reader, ...] = (
     Reader("report", files.report, files.cost_table_seeds, (AutoplaceError,), 0.03),
     Reader("target", files.target, files.target_seeds, (TargetError,), 1.5),
     Reader("dnn-partitioning", files.dnn_partitioning, _json(files.DNN_GRAPH), (CostTableError,), 5),
+    Reader("lane-plan", files.lane_plan, _json(files.LANE_PLAN), (PlacementError,), 1),
     Reader("decision-cache", files.decision, _json(files.DECISION), (), 6),
     Reader("workload", training_files.workload, training_files.workload_seeds, (TrainingError,), 2),
     Reader(

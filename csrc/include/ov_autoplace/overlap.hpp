@@ -27,7 +27,7 @@ struct LaneCosts {
     std::vector<std::int32_t> piece_of;     // [G]: groups that share a submodel wherever they are
     PieceGraph pieces;                      // `seconds` is filled from the groups
     std::vector<std::int32_t> lane_device;  // [L]: lanes of one device have one number
-    double mix_seconds = 0;                 // before everything, where more than one device works
+    double mix_seconds = 0;                 // before everything, where more than one lane works
     double corun_factor = 1;
     std::vector<std::int32_t> node_group;  // [N]: what the links speak of
     std::vector<ShapeLink> links;          // see shape_links.hpp

@@ -34,9 +34,35 @@ struct NodeTime {
     double seconds = 0;  // mean over every inference of the compiled model, cold ones included
 };
 
-// A compiled model with one infer request and valid inputs, ready to be timed.
+// A compiled model with infer requests that have valid inputs, ready to be timed.
 class Executable {
 public:
+    // One of its requests: what has to be done for one inference.
+    class Request {
+    public:
+        Request(ov::InferRequest request, bool has_state)
+            : m_request(std::move(request)), m_has_state(has_state) {}
+
+        void infer() {
+            forget();
+            m_request.infer();
+        }
+        void start() {
+            forget();
+            m_request.start_async();
+        }
+        ov::InferRequest& request() { return m_request; }
+
+    private:
+        // A cache of keys and values would grow from run to run, and the work with it.
+        void forget() {
+            if (m_has_state) m_request.reset_state();
+        }
+
+        ov::InferRequest m_request;
+        bool m_has_state;
+    };
+
     struct Inputs {
         // Exclusive upper bound of integer inputs by Parameter name; others take kDefaultInputHigh.
         std::map<std::string, std::int64_t> high;
@@ -54,39 +80,71 @@ public:
     std::vector<double> run(std::size_t samples, std::size_t warmup, bool asynchronous,
                             std::size_t inferences, const Checkpoint& checkpoint);
 
+    // Seconds per inference, the mean of `inferences` of them; the machine idles for so long before each, so
+    // that threads have gone to sleep and caches are cold, as they are where requests arrive now and then.
+    double sample_after_pauses(std::size_t inferences, double pause_seconds);
+
     // Per-node times; all zero unless compiled with PERF_COUNT.
     std::vector<NodeTime> node_times();
+
+    // When each submodel of the last inference ran, and on which lane, as JSON; see schedule_api.h of the
+    // extension. Throws ProfilerError where the model does not run on lanes.
+    std::string lane_profile() const;
+
+    // What asks the extension about an op, by its friendly name.
+    using LaneProfile = std::size_t (*)(const char* op, char* buffer, std::size_t size);
+    void ask_about_lanes(std::string op, LaneProfile profile);
 
     // Number of submodels that HETERO made; 1 on a plain device.
     std::size_t subgraphs() const { return m_subgraphs; }
     double compile_seconds() const { return m_compile_seconds; }
     const std::vector<std::string>& execution_devices() const { return m_execution_devices; }
+    // How many requests the device wants to be in flight for its best rate, 1 where it does not say.
+    std::size_t optimal_requests() const { return m_optimal_requests; }
+
+    // Held by whoever uses requests of this executable: one user at a time.
+    std::unique_lock<std::mutex> lock() const { return std::unique_lock(*m_mutex); }
+    // Its i-th request, made with a copy of the first one's inputs where there is none yet; under lock().
+    Request request(std::size_t i);
 
 private:
     double sample(std::size_t inferences, bool asynchronous);
 
     ov::CompiledModel m_compiled;
     ov::InferRequest m_request;
-    std::unique_ptr<std::mutex> m_mutex =
-        std::make_unique<std::mutex>();  // one user of the request at a time
+    std::vector<ov::InferRequest> m_more_requests;
+    std::unique_ptr<std::mutex> m_mutex = std::make_unique<std::mutex>();
     bool m_has_state = false;
     double m_compile_seconds;
     std::size_t m_subgraphs = 1;
+    std::size_t m_optimal_requests = 1;
     bool m_is_hetero = false;
     std::set<std::string> m_names_with_commas;
     std::vector<std::string> m_execution_devices;
+    std::string m_lane_op;
+    LaneProfile m_lane_profile = nullptr;
 };
 
 // After a switch the processor's caches hold the data of another candidate. With samples of 0.2 ms, six
 // copies of one model of 0.04 ms on one device differed by up to 12 %; with 1 ms and with 5 ms by 1 to 3 %.
 inline constexpr double kMinSampleSeconds = 1e-3;
 
-// Races executables: each is warmed up, then sampled in turns. A sample of a short one is the mean of as many
-// inferences as fill `min_sample_seconds`, so that the clock and the switch between candidates stay small
-// beside it. Each candidate's index is written to `current`, if there is one, before it runs: where that is
-// memory of another process too, it tells who was running when this one died.
+// Inferences of a sample with pauses: what waking a thread takes varies by more than the clock costs.
+inline constexpr std::size_t kPausedInferences = 2;
+
+struct SampleOptions {
+    // A sample of a short model is the mean of as many inferences as fill this, so that the clock and the
+    // switch between candidates stay small beside it.
+    double min_seconds = kMinSampleSeconds;
+    // Before every inference; with pauses, a sample is the mean of kPausedInferences.
+    double pause_seconds = 0.0;
+};
+
+// Races executables: each is warmed up, then sampled in turns. Each candidate's index is written to
+// `current`, if there is one, before it runs: where that is memory of another process too, it tells who was
+// running when this one died.
 RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
-                double min_sample_seconds, const RaceCheckpoint& checkpoint,
+                const SampleOptions& sampling, const RaceCheckpoint& checkpoint,
                 volatile std::int64_t* current = nullptr);
 
 // Owner of an ov::Core that has the same devices and settings as the caller's.
@@ -96,6 +154,10 @@ public:
     // `device_properties` holds the settings of each device.
     Profiler(const std::vector<std::pair<std::string, std::string>>& plugins,
              const std::map<std::string, StringMap>& device_properties);
+
+    // Lets the Core read models with the ops of a library; a second call with the same path does nothing. The
+    // package's own library is told of the plugins that this Core knows.
+    void add_extension(const std::string& path);
 
     // Reads the IR at `xml_path` and compiles it for `device`. With `affinities`, which must name every
     // top-level op, `device` is HETERO with or without a list. Throws ProfilerError.
@@ -107,6 +169,10 @@ private:
     ov::AnyMap config_for(const std::string& device, const StringMap& properties) const;
 
     ov::Core m_core;
+    std::vector<std::pair<std::string, std::string>> m_plugins;
+    std::set<std::string> m_extensions;
+    Executable::LaneProfile m_lane_profile = nullptr;
+    std::size_t m_lane_ops = 0;  // so many were given names
     std::map<std::string, ov::AnyMap> m_device_properties;
 };
 

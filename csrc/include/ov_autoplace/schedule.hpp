@@ -3,6 +3,9 @@
 //   latency = sum of op seconds + launch seconds of every subgraph
 //           + for every tensor and every other subgraph that reads it:
 //                 transfer latency + bytes * transfer seconds per byte
+//
+// Under the objective rate, of many requests in flight, what counts is how long the busiest device works for
+// one of them: its ops, the launches of its subgraphs and the transfers that these wait for.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +42,11 @@ struct CostArrays {
     std::vector<double> launch_seconds;             // [D]
     // Paid once by a placement that runs subgraphs on more than one device.
     double mix_seconds = 0;
+    // The objective is rate: a placement's seconds are those of its busiest device. While several devices
+    // work, which is all the time then, everything takes `corun_factor` as long; nothing idles, so that
+    // mix_seconds are not paid.
+    bool rate = false;
+    double corun_factor = 1;
 };
 
 struct Breakdown {
@@ -47,7 +55,8 @@ struct Breakdown {
     double launch_seconds = 0;
     double transfer_seconds = 0;  // of all transfers, and what mixing devices costs once
     std::int32_t subgraphs = 0;
-    std::vector<double> device_seconds;     // how long each device is busy
+    // How long each device is busy; under the objective rate with the transfers that it receives.
+    std::vector<double> device_seconds;
     std::vector<std::int32_t> subgraph_of;  // per group, in order of first appearance
     // Of each subgraph: where it runs and when.
     std::vector<std::int32_t> lane_of;

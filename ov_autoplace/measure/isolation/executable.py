@@ -48,6 +48,7 @@ class IsolatedExecutable:
         subgraphs: Number of submodels that HETERO made, else 1.
         compile_seconds: How long the last compilation took.
         execution_devices: As the device tells them.
+        optimal_requests: How many requests in flight the device wants for its best rate.
     """
 
     def __init__(self, child: Child, recipe: Mapping[str, Any]) -> None:
@@ -60,6 +61,7 @@ class IsolatedExecutable:
         self.subgraphs = 1
         self.compile_seconds = 0.0
         self.execution_devices: list[str] = []
+        self.optimal_requests = 1
 
     def __del__(self) -> None:
         self._child.forget(self._process, self.number)
@@ -87,6 +89,15 @@ class IsolatedExecutable:
         answer, _ = self._use(self._child.silence, call="node_times")
         return [IsolatedNodeTime(*node) for node in answer["nodes"]]
 
+    def lane_profile(self) -> str:
+        """When the submodels of the last inference ran, as JSON; see ``_core.Executable.lane_profile``.
+
+        Raises:
+            ProfilerError: The model does not run on lanes, or the child dies or hangs.
+        """
+        answer, _ = self._use(self._child.silence, call="lane_profile")
+        return str(answer["profile"])
+
     def ensure_compiled(self) -> None:
         """Compile the model, unless the present child holds it.
 
@@ -108,6 +119,7 @@ class IsolatedExecutable:
             self.subgraphs = answer["subgraphs"]
             self.compile_seconds = answer["compile_seconds"]
             self.execution_devices = answer["execution_devices"]
+            self.optimal_requests = answer["optimal_requests"]
             child.longest_compilation = max(child.longest_compilation, self.compile_seconds)
         if self._failure:
             raise ProfilerError(self._failure)

@@ -16,7 +16,7 @@ from ov_autoplace.measure.isolation.executable import IsolatedExecutable, Isolat
 from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 
-__all__ = ["Executable", "NodeTime", "Profiler", "RaceResult", "profiler_for"]
+__all__ = ["Executable", "NodeTime", "Profiler", "RaceResult", "measured_settings", "profiler_for"]
 
 Executable: TypeAlias = _core.Executable | IsolatedExecutable
 NodeTime: TypeAlias = _core.NodeTime | IsolatedNodeTime
@@ -51,13 +51,20 @@ def profiler_for(
     known = {d.split(".")[0] for d in ov.Core().available_devices}
     bases = dict.fromkeys(device.split(".")[0] for device in devices)
     plugins = [(base, str(plugin_library(core, base))) for base in bases if base not in known]
-    settings = {
-        device: {key: value for key, value in own.items() if key not in _CACHE_PROPERTIES}
-        for device, own in device_settings(core, devices, properties).items()
-    }
+    settings = measured_settings(core, devices, properties)
     if isolation and (profiler := _isolated_profiler(plugins, settings)) is not None:
         return profiler
     return _core.Profiler(plugins, settings)
+
+
+def measured_settings(
+    core: ov.Core, devices: Sequence[str], properties: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, dict[str, str]]:
+    """What is set of each device when it is measured: what the Core and the caller say, but for caches."""
+    return {
+        device: {key: value for key, value in own.items() if key not in _CACHE_PROPERTIES}
+        for device, own in device_settings(core, devices, properties).items()
+    }
 
 
 def _isolated_profiler(

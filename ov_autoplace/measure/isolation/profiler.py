@@ -58,6 +58,7 @@ class IsolatedProfiler:
         affinities: Mapping[str, str] | None = None,
         input_high: Mapping[str, int] | None = None,
         seed: int = 0,
+        extension: str = "",
     ) -> IsolatedExecutable:
         """See ``_core.Profiler.compile``. The file must stay as long as the executable is used.
 
@@ -73,6 +74,7 @@ class IsolatedProfiler:
                 "affinities": None if affinities is None else dict(affinities),
                 "input_high": dict(input_high or {}),
                 "seed": seed,
+                "extension": extension,
             },
         )
         with self._child.lock:
@@ -96,20 +98,58 @@ class IsolatedProfiler:
         Raises:
             ProfilerError: None of them can be run.
         """
+
+        def request(racing: Sequence[int]) -> dict[str, Any]:
+            return {"call": "race", "numbers": [executables[i].number for i in racing], **options}
+
+        return self._race([[e] for e in executables], request, budget_seconds, progress, names)
+
+    def race_loads(
+        self,
+        loads: Sequence[tuple[Sequence[IsolatedExecutable], int, bool]],
+        budget_seconds: float,
+        *,
+        progress: Callable[[int, int, float], None] | None = None,
+        names: Sequence[str] = (),
+        **options: Any,
+    ) -> IsolatedRaceResult:
+        """See ``_core.race_loads``; failures are as in :meth:`race`."""
+
+        def request(racing: Sequence[int]) -> dict[str, Any]:
+            asked = [([member.number for member in loads[i][0]], loads[i][1], loads[i][2]) for i in racing]
+            return {"call": "race_loads", "loads": asked, **options}
+
+        return self._race([members for members, _, _ in loads], request, budget_seconds, progress, names)
+
+    def _race(
+        self,
+        candidates: Sequence[Sequence[IsolatedExecutable]],
+        request_of: Callable[[Sequence[int]], dict[str, Any]],
+        budget_seconds: float,
+        progress: Callable[[int, int, float], None] | None,
+        names: Sequence[str],
+    ) -> IsolatedRaceResult:
+        """A race of candidates, each of which is made of some executables.
+
+        Args:
+            candidates: The executables of each.
+            request_of: What the child is asked for with those that are left, by their indices.
+            budget_seconds: When to stop.
+            progress: See :meth:`race`.
+            names: Of the candidates, or none.
+        """
         failed: dict[int, str] = {}
         start = time.perf_counter()
         with self._child.lock:
             while True:
-                racing = self._compiled(executables, failed)
+                racing = self._compiled(candidates, failed)
                 if not racing:
                     raise ProfilerError(next(reversed(failed.values()), "there is no candidate"))
-                slowest = max(executables[i].slowest for i in racing)
+                slowest = max(member.slowest for i in racing for member in candidates[i])
                 request = {
-                    "call": "race",
-                    "numbers": [executables[i].number for i in racing],
+                    **request_of(racing),
                     "budget_seconds": max(budget_seconds - (time.perf_counter() - start), budget_seconds / 2),
                     "names": [names[i] for i in racing] if names else [],
-                    **options,
                 }
                 process = self._child.running()
                 process.candidate = -1
@@ -120,9 +160,10 @@ class IsolatedProfiler:
                 except ProcessEndedError as cause:
                     if not cause.was_idle:
                         culprit = racing[max(process.candidate, 0)]
-                        failed[culprit] = executables[culprit].blame("ran", cause)
+                        for member in candidates[culprit]:
+                            failed[culprit] = member.blame("ran", cause)
                     continue
-                return _race_result(answer, payload, len(executables), racing, failed)
+                return _race_result(answer, payload, len(candidates), racing, failed)
 
     @property
     def pid(self) -> int:
@@ -147,18 +188,21 @@ class IsolatedProfiler:
         with self._child.lock:
             self._child.close()
 
-    def _compiled(self, executables: Sequence[IsolatedExecutable], failed: dict[int, str]) -> list[int]:
+    def _compiled(
+        self, candidates: Sequence[Sequence[IsolatedExecutable]], failed: dict[int, str]
+    ) -> list[int]:
         """Indices of those that the child holds, compiled where necessary; others go to ``failed``."""
         while True:
             process = self._child.running()
-            for i, executable in enumerate(executables):
+            for i, members in enumerate(candidates):
                 if i not in failed:
                     try:
-                        executable.ensure_compiled()
+                        for executable in members:
+                            executable.ensure_compiled()
                     except ProfilerError as cause:
                         failed[i] = str(cause)
             if self._child.is_still(process):
-                return [i for i in range(len(executables)) if i not in failed]
+                return [i for i in range(len(candidates)) if i not in failed]
 
 
 def _race_result(

@@ -79,6 +79,7 @@ class Worker:
             "subgraphs": executable.subgraphs,
             "compile_seconds": executable.compile_seconds,
             "execution_devices": executable.execution_devices,
+            "optimal_requests": executable.optimal_requests,
         }, b""
 
     def do_run(self, number: int, **how: Any) -> Answer:
@@ -90,14 +91,27 @@ class Worker:
         nodes = self.executables[number].node_times()
         return {"nodes": [[getattr(node, field) for field in _NODE_FIELDS] for node in nodes]}, b""
 
+    def do_lane_profile(self, number: int) -> Answer:
+        """Tell when the submodels of a model on lanes ran."""
+        return {"profile": self.executables[number].lane_profile()}, b""
+
     def do_race(self, numbers: list[int], **options: Any) -> Answer:
         """Race models."""
+        return self._raced(self.profiler.race, [self.executables[number] for number in numbers], options)
 
+    def do_race_loads(self, loads: list[list[Any]], **options: Any) -> Answer:
+        """Race loads of many requests."""
+        made = [
+            ([self.executables[number] for number in numbers], requests, asynchronous)
+            for numbers, requests, asynchronous in loads
+        ]
+        return self._raced(self.core.race_loads, made, options)
+
+    def _raced(self, race: Callable[..., Any], candidates: list[Any], options: dict[str, Any]) -> Answer:
         def progress(rounds: int, running: int, seconds: float) -> None:
             self.send({"progress": [rounds, running, seconds]})
 
-        executables = [self.executables[number] for number in numbers]
-        result = self.profiler.race(executables, progress=progress, current=self.board[:1], **options)
+        result = race(candidates, progress=progress, current=self.board[:1], **options)
         parts = [entry.sample_bytes for entry in result.entries]
         entries = [[len(part), entry.dropped] for part, entry in zip(parts, result.entries, strict=True)]
         answer = {name: getattr(result, name) for name in ("best", "rounds", "seconds", "stopped")}

@@ -14,7 +14,8 @@ from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, Verdict, measured
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.measure.session import ProfilingSession, reported_failure
+from ov_autoplace.measure.model_file import reported_failure
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.training.finetuning.budget import TuningBudget
 

@@ -41,6 +41,10 @@ _NO_GPU = (
     "there is no GPU here, and no virtual one: run tools/virtual_gpu/install.py with this Python, "
     "or give its file of variables with --virtual-gpu"
 )
+_PACED = (
+    "VIRTUAL_GPU_PACED is set, so that a virtual GPU would compute nothing and take made-up times; unset it "
+    "(the section paced sets it itself)"
+)
 
 
 def core_of(pair: str) -> ov.Core:
@@ -94,6 +98,8 @@ def gpu_variables(file: Path | None) -> dict[str, str] | Failure:
     Args:
         file: Written by ``tools/virtual_gpu/install.py``; the one of this environment when ``None``.
     """
+    if "VIRTUAL_GPU_PACED" in os.environ:
+        return Failure(_PACED)
     if file is None and has_gpu():
         return {}
     file = file or Path(sys.prefix) / "virtual_gpu" / "env"

@@ -31,7 +31,7 @@ from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.measure.isolation.interface import profiler_for
-from ov_autoplace.measure.session import save_ir
+from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.transfers import measure_transfers
 from ov_autoplace.placement.placement import Placement
 

@@ -49,8 +49,9 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
+from ov_autoplace.measure.opening import open_session
 from ov_autoplace.measure.profiled import profile_session
-from ov_autoplace.measure.session import ProfilingSession, open_session
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.transfers import measure_transfers
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate

@@ -16,7 +16,7 @@ from harness.result import Table
 from ov_autoplace._base.statistics import paired_ratio
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table
-from ov_autoplace.decide.placer import place
+from ov_autoplace.decide.place import place
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.session import ProfilingSession

@@ -33,7 +33,7 @@ from harness.process import Pieces
 from harness.result import Case, Ratio, Result, Table, bar, interval_cell, measured_ratio, milliseconds
 from ov_autoplace._base.statistics import Interval, median_interval, paired_ratio
 from ov_autoplace.measure.isolation.interface import profiler_for
-from ov_autoplace.measure.session import save_ir
+from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.placement.annotation import completed
 
 __all__ = ["import_seconds", "profiler_seconds", "run", "second_compilations"]

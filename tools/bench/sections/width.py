@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from problems.models import MODELS
 __all__ = ["compare", "run"]
 
 PLAIN, OURS = "CPU", "AUTOPLACE:CPU"
-_PAUSE, _PAUSES = 3e-3, 40
+_PAUSE = 3e-3
 _COPIES, _SECONDS, _TIMEOUT = 3, 1.5, 180.0
 _MOST = 1.02  # slower than this is a loss that counts
 # Seconds below which a network belongs to a band, its name, and what its geometric mean is wanted to be.
@@ -97,32 +98,16 @@ def compare(name: str, folder: str, seed: int) -> dict[str, Any]:
             executables[who].append(profiler.compile(str(path), "CPU", threads[who]))
     failures: dict[str, str] = {}
     copies = race_copies(executables, _SECONDS, seed, failures)
+    paused = race_copies(executables, _SECONDS, seed, failures, partial(Profiler.race, pause_seconds=_PAUSE))
     if failures:
         raise AutoplaceError("; ".join(f"{who} failed: {why}" for who, why in failures.items()))
-    paused = _after_pauses(executables, seed)
     return {
         "width": str(placement.width or ""),
         "reason": str(placement.decision),
         "decision_seconds": decision_seconds,
         "back_to_back": {who: samples.tolist() for who, samples in copies.samples.items()},
-        "after_pauses": {who: samples.tolist() for who, samples in paused.items()},
+        "after_pauses": {who: samples.tolist() for who, samples in paused.samples.items()},
     }
-
-
-def _after_pauses(executables: Mapping[str, Sequence[Any]], seed: int) -> dict[str, np.ndarray]:
-    """Seconds of single inferences, each after a pause, means over the copies of each round."""
-    random = np.random.default_rng(seed)
-    entrants = [(who, copy) for who, copies in executables.items() for copy in range(len(copies))]
-    rounds: dict[str, list[float]] = {who: [] for who in executables}
-    for _ in range(_PAUSES):
-        spent: dict[str, list[float]] = {who: [] for who in executables}
-        for entrant in random.permutation(len(entrants)).tolist():
-            who, copy = entrants[entrant]
-            time.sleep(_PAUSE)
-            spent[who].append(float(executables[who][copy].run(1, warmup=0)[0]))
-        for who, seconds in spent.items():
-            rounds[who].append(float(np.mean(seconds)))
-    return {who: np.array(seconds) for who, seconds in rounds.items()}
 
 
 def _result(found: Mapping[str, Mapping[str, Any]], seed: int, failures: Sequence[str]) -> Result:

@@ -10,9 +10,8 @@
 #include <utility>
 
 namespace virtual_gpu {
-namespace {
 
-// FNV-1a: the same in every process and with every standard library.
+// FNV-1a.
 std::string hash_of(const std::string& text) {
     std::uint64_t hash = 0xcbf29ce484222325;
     for (const char c : text) {
@@ -22,8 +21,6 @@ std::string hash_of(const std::string& text) {
     std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
     return digits;
 }
-
-}  // namespace
 
 CacheEntry::CacheEntry(const std::string& folder, std::string key) : key_(std::move(key)) {
     if (!folder.empty()) {

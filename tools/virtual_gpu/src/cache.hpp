@@ -6,6 +6,9 @@
 
 namespace virtual_gpu {
 
+// Of a text, in hexadecimal: the same in every process and with every standard library.
+std::string hash_of(const std::string& text);
+
 // Where what is built from one source with the same options is kept. A file starts with the whole key, so
 // that neither two keys with one hash nor a file that was cut off is taken for it.
 class CacheEntry {

@@ -7,6 +7,7 @@
 #include "answer.hpp"
 #include "driver.hpp"
 #include "options.hpp"
+#include "pace.hpp"
 
 namespace virtual_gpu {
 namespace {
@@ -85,7 +86,8 @@ VIRTUAL_GPU_EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_uint query, st
         return answer(&number->second.value, number->second.bytes, room, out, needed);
     }
     if (query == CL_DEVICE_NAME) {
-        return answer(options().name.c_str(), options().name.size() + 1, room, out, needed);
+        const std::string name = options().name + pacing_mark();
+        return answer(name.c_str(), name.size() + 1, room, out, needed);
     }
     if (query == CL_DEVICE_MAX_WORK_ITEM_SIZES) {
         const std::size_t sizes[] = {256, 256, 256};

@@ -7,6 +7,7 @@
 
 #include "forward.hpp"
 #include "options.hpp"
+#include "pace.hpp"
 
 namespace virtual_gpu {
 namespace {
@@ -40,11 +41,16 @@ bool find_all() {
            find("clGetKernelSubGroupInfo", entries.get_kernel_sub_group_info) &
            find("clSetKernelArg", entries.set_kernel_arg) &
            find("clSetKernelArgMemPointerINTEL", entries.set_kernel_arg_pointer) &
-           find("clEnqueueNDRangeKernel", entries.enqueue_kernel) &
+           find("clEnqueueNDRangeKernel", entries.enqueue_kernel) & find("clFinish", entries.finish) &
+           find("clGetCommandQueueInfo", entries.get_queue_info) &
            find("clGetExtensionFunctionAddressForPlatform", entries.extension_address);
 }
 
 bool load() {
+    if (!pacing_fault().empty()) {
+        std::fprintf(stderr, "virtual GPU: %s\n", pacing_fault().c_str());
+        return false;
+    }
     const char* path = options().driver.c_str();
     // Local: the runtime's own names must not meet ours, which are the same.
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -28,6 +28,8 @@ struct Driver {
     cl_int (*set_kernel_arg_pointer)(cl_kernel, cl_uint, const void*);  // clSetKernelArgMemPointerINTEL
     cl_int (*enqueue_kernel)(cl_command_queue, cl_kernel, cl_uint, const std::size_t*, const std::size_t*,
                              const std::size_t*, cl_uint, const cl_event*, cl_event*);
+    cl_int (*finish)(cl_command_queue);
+    cl_int (*get_queue_info)(cl_command_queue, cl_uint, std::size_t, void*, std::size_t*);
     void* (*extension_address)(cl_platform_id, const char*);
 };
 

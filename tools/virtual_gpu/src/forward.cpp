@@ -5,9 +5,11 @@
 #include <iterator>
 
 #include "driver.hpp"
+#include "pace.hpp"
+#include "paced_calls.hpp"
 
-// Every call that OpenVINO's GPU plugin is linked to and that the shim does not answer itself, with its
-// place in the table. No signature is needed: a jump leaves the arguments where they are.
+// Every call that OpenVINO's GPU plugin is linked to and that the shim does not answer itself, unless kernels
+// are paced, with its place in the table. No signature is needed: a jump leaves the arguments where they are.
 #define FORWARDED_CALLS(X)                   \
     X(0, clCreateBuffer)                     \
     X(1, clCreateCommandQueueWithProperties) \
@@ -91,7 +93,10 @@ namespace virtual_gpu {
 
 bool fill_forward_table() {
     for (std::size_t i = 0; i < std::size(kNames); ++i) {
-        void* entry = driver_entry(kNames[i]);
+        void* entry = is_paced() ? paced_entry(kNames[i]) : nullptr;
+        if (!entry) {
+            entry = driver_entry(kNames[i]);
+        }
         if (!entry) {
             std::fprintf(stderr, "virtual GPU: the OpenCL runtime has no %s\n", kNames[i]);
             return false;

@@ -13,6 +13,8 @@
 
 #include "driver.hpp"
 #include "options.hpp"
+#include "pace.hpp"
+#include "paced_calls.hpp"
 #include "programs.hpp"
 #include "variants.hpp"
 
@@ -135,7 +137,7 @@ std::shared_ptr<Program> shared_program(cl_program handle) {
 void add(cl_kernel handle, cl_program program) {
     const Shape shape = compiled_shape(handle, program_device(program));
     auto kernel = std::make_unique<Kernel>(handle, shared_program(program), shape.sub_group);
-    if (shape.is_turned()) {
+    if (shape.is_turned() && pacing() != Pacing::kTable) {
         kernel->variant(shape.local);  // while the model is compiled, not in its first inference
     }
     const std::lock_guard<std::mutex> guard(registry().mutex);
@@ -197,6 +199,28 @@ void report_launch(cl_kernel kernel, bool turned, cl_uint dimensions, const std:
         std::fprintf(stderr, " %zu/%zu", global[i], local ? local[i] : 0);
     }
     std::fprintf(stderr, " -> %d\n", error);
+}
+
+struct Range {
+    cl_uint dimensions;
+    const std::size_t* offset;
+    const std::size_t* global;
+    const std::size_t* local;
+};
+
+cl_int launch(cl_command_queue queue, cl_kernel kernel, const Range& range, cl_uint count,
+              const cl_event* events, cl_event* event) {
+    const auto& [dimensions, offset, global, local] = range;
+    const Turned turned = turned_launch(kernel, dimensions, offset, global, local);
+    const cl_int error =
+        turned.kernel
+            ? driver().enqueue_kernel(queue, turned.kernel, 3, nullptr, turned.global.data(),
+                                      turned.local.data(), count, events, event)
+            : driver().enqueue_kernel(queue, kernel, dimensions, offset, global, local, count, events, event);
+    if ((error && options().debug) || options().debug >= 3) {
+        report_launch(kernel, turned.kernel != nullptr, dimensions, global, local, error);
+    }
+    return error;
 }
 
 // What the plugin gets for clSetKernelArgMemPointerINTEL.
@@ -287,21 +311,21 @@ VIRTUAL_GPU_EXPORT cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kern
                                                  const std::size_t* offset, const std::size_t* global,
                                                  const std::size_t* local, cl_uint count,
                                                  const cl_event* events, cl_event* event) {
-    const Turned turned = turned_launch(kernel, dimensions, offset, global, local);
-    const cl_int error =
-        turned.kernel
-            ? driver().enqueue_kernel(queue, turned.kernel, 3, nullptr, turned.global.data(),
-                                      turned.local.data(), count, events, event)
-            : driver().enqueue_kernel(queue, kernel, dimensions, offset, global, local, count, events, event);
-    if ((error && options().debug) || options().debug >= 3) {
-        report_launch(kernel, turned.kernel != nullptr, dimensions, global, local, error);
+    const Range range = {dimensions, offset, global, local};
+    if (is_paced()) {
+        return launch_paced(queue, kernel, count, events, event,
+                            [&] { return launch(queue, kernel, range, 0, nullptr, nullptr); });
     }
-    return error;
+    if (pacing() == Pacing::kRecord) {
+        return launch_recorded(queue, kernel,
+                               [&] { return launch(queue, kernel, range, count, events, event); });
+    }
+    return launch(queue, kernel, range, count, events, event);
 }
 
 VIRTUAL_GPU_EXPORT void* clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char* name) {
     if (std::strcmp(name, "clSetKernelArgMemPointerINTEL") == 0) {
         return reinterpret_cast<void*>(set_pointer);
     }
-    return driver().extension_address(platform, name);
+    return is_paced() ? paced_extension(platform, name) : driver().extension_address(platform, name);
 }

@@ -58,6 +58,7 @@ Options read() {
     result.debug = number("VIRTUAL_GPU_DEBUG", 0);
     result.dump = variable("VIRTUAL_GPU_DUMP", "");
     result.cache = variable("VIRTUAL_GPU_CACHE", "");
+    result.paced = variable("VIRTUAL_GPU_PACED", "");
     result.answers = answers();
     return result;
 }

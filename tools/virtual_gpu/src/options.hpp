@@ -22,6 +22,7 @@ struct Options {
     int debug = 0;      // VIRTUAL_GPU_DEBUG: 1 failed calls, 2 also builds, 3 also launches
     std::string dump;   // VIRTUAL_GPU_DUMP: folder for the sources of programs that do not build
     std::string cache;  // VIRTUAL_GPU_CACHE: folder that keeps built programs
+    std::string paced;  // VIRTUAL_GPU_PACED: whether kernels take a given time instead of running
     std::map<cl_uint, cl_ulong> answers;  // VIRTUAL_GPU_SET: numbers by device query
 };
 

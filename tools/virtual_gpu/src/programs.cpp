@@ -15,6 +15,7 @@
 #include "cache.hpp"
 #include "driver.hpp"
 #include "options.hpp"
+#include "pace.hpp"
 #include "sources.hpp"
 #include "variants.hpp"
 
@@ -253,7 +254,9 @@ VIRTUAL_GPU_EXPORT cl_int clBuildProgram(cl_program program, cl_uint count, cons
         set_options(program, origin.options);
     }
     const cl_device_id device = count ? devices[0] : nullptr;
-    const bool optimise = options().optimise != Optimise::kNever;
+    // Of kernels that never run only names, arguments and attributes are wanted, which take a tenth of the
+    // time.
+    const bool optimise = options().optimise != Optimise::kNever && pacing() != Pacing::kTable;
     // Kernels that will all run as variants need no good code here, only their attributes.
     const bool sketch = optimise && may_all_be_turned(program_source(program));
     cl_int error = build(program, device, origin.options, optimise && !sketch);

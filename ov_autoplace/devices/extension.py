@@ -5,11 +5,16 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
+import openvino as ov
+
 from ov_autoplace.errors import VersionMismatchError
 
-__all__ = ["extension_path"]
+__all__ = ["add_extension", "extension_path"]
 
 _NAME = "libov_autoplace_extension.so"
+
+# Attribute of a Core that has the library.
+_ADDED = "_autoplace_extension"
 
 
 def extension_path() -> str:
@@ -30,3 +35,10 @@ def extension_path() -> str:
             "in the source folder"
         )
     return str(path)
+
+
+def add_extension(core: ov.Core) -> None:
+    """Load the library into a Core, once."""
+    if _ADDED not in core.__dict__:
+        core.add_extension(extension_path())
+        setattr(core, _ADDED, True)

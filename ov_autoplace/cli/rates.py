@@ -1,0 +1,95 @@
+"""What the commands show of an answer for many requests: rates, predicted and measured, and the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ov_autoplace.cli.console import print_json, print_sentence, print_table, progress_bar
+
+if TYPE_CHECKING:
+    from ov_autoplace.cli.request import Request
+    from ov_autoplace.decide.options import PlacerOptions
+    from ov_autoplace.placement.decision import Decision, RateRow
+    from ov_autoplace.placement.placement import Placement
+
+__all__ = ["bench_rate", "print_rates", "rates_json"]
+
+
+def print_rates(title: str, rows: Sequence[RateRow], bound: float | None) -> None:
+    """A table of rates; nothing where there are none."""
+    if not rows:
+        return
+    print_table(
+        title,
+        ("requests a second of", ">in flight", ">predicted", ">waiting threads", ">queue", "note"),
+        [
+            (
+                row.name,
+                row.requests,
+                _rate(row.predicted),
+                _rate(row.synchronous),
+                _rate(row.asynchronous),
+                row.dropped,
+            )
+            for row in rows
+        ],
+    )
+    if bound is not None:
+        print_sentence(f"No mixture of placements is predicted to exceed {bound:.0f} requests a second.")
+
+
+def rates_json(decision: Decision) -> dict[str, Any]:
+    """The same for programs; empty where no rate was asked for."""
+    if not decision.rates:
+        return {}
+    return {"rates": [asdict(row) for row in decision.rates], "rate_bound_per_second": decision.rate_bound}
+
+
+def bench_rate(
+    request: Request,
+    devices: Sequence[str],
+    placement: Placement,
+    options: PlacerOptions,
+    seconds: float,
+    as_json: bool,
+) -> None:
+    """Run the answer against what OpenVINO offers for a rate, in turns and called in both ways.
+
+    Args:
+        request: The model.
+        devices: Their names.
+        placement: The answer, with a plan for a rate.
+        options: As they were given.
+        seconds: For all measuring.
+        as_json: For programs.
+    """
+    from ov_autoplace.cli.request import decision_of
+    from ov_autoplace.decide.machine import Machine
+    from ov_autoplace.decide.rate_again import run_again
+    from ov_autoplace.graph.prepare import prepare
+
+    assert placement.rate is not None
+    decision = decision_of(placement)
+    with progress_bar() as progress:
+        progress(0, 1, "measure rates")
+        machine = Machine(request.core, tuple(devices), options)
+        rows = run_again(machine, prepare(request.model, options.shapes), placement.rate, seconds)
+    if as_json:
+        print_json(
+            {
+                "model": str(request.path),
+                "devices": list(devices),
+                "decision": decision.reason,
+                "rows": [asdict(row) for row in rows],
+                **rates_json(decision),
+            }
+        )
+        return
+    print_rates(f"{request.path} on {', '.join(devices)}, run in turns", rows, decision.rate_bound)
+    print_sentence(f"AUTOPLACE: {decision.reason}")
+
+
+def _rate(value: float | None) -> str | None:
+    return None if value is None else f"{value:.0f}"

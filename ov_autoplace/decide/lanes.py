@@ -1,0 +1,262 @@
+"""Lanes and devices that work at once: who could win is simulated, who wins is measured.
+
+A CPU is divided into lanes of equal width, and devices are lanes too. A schedule gives each op to one of
+them; its cost is simulated from what the ops take on the width of a lane (the objective ``overlap``), and the
+best schedules are raced with the answer so far. Whether a model has branches that are worth dividing is
+seen from what is known of it already, so that a chain of ops pays nothing for the question.
+
+Waking a lane takes longer than many an op, so what wins back to back may lose where requests arrive now and
+then. Unless the caller says otherwise, a schedule has to win both ways.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._base.arrays import IntArray, frozen_array
+from ov_autoplace._base.budget import Budget
+from ov_autoplace.cost.lanes import EXECUTOR_SECONDS, with_lanes
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace.decide.costs import Measured
+from ov_autoplace.decide.divisions import (
+    Division,
+    could_win,
+    divisions,
+    lanes_for,
+    listed_seconds,
+    total_seconds,
+)
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.proposals import ProposalSource
+from ov_autoplace.decide.race import Race
+from ov_autoplace.decide.verdict import Verdict
+from ov_autoplace.decide.widths import width_candidate, width_name
+from ov_autoplace.devices.widths import Width
+from ov_autoplace.errors import PlacementError, ProfilingError
+from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.measure.counting import CountedDevices, count_width
+from ov_autoplace.measure.profiled import counted_profile
+from ov_autoplace.placement.decision import Candidate, Scheduled
+from ov_autoplace.placement.lane_plan import Form, Lane, LanePlan
+from ov_autoplace.placement.planning import lane_plan
+from ov_autoplace.placement.scheduled import reason_not_schedulable
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers.registry import solve_problem
+from ov_autoplace.solvers.solver import SolverOptions
+
+__all__ = ["scheduled"]
+
+_log = logging.getLogger("ov_autoplace")
+
+# Schedules that are compiled and raced, the most promising ones.
+_RACED = 2
+# Racing a schedule with the answer so far, back to back and with pauses, besides compiling it; and counting
+# on a lane's threads and searching, for each way to divide a CPU.
+_RACE_SECONDS, _SEARCH_SECONDS = 1.5, 0.8
+
+
+def scheduled(
+    machine: Machine,
+    known: Measured,
+    prepared: PreparedModel,
+    problem: Problem,
+    verdict: Verdict,
+    budget: Budget,
+) -> Verdict:
+    """The verdict after a race of its winner with schedules on lanes, where those could win.
+
+    Args:
+        machine: The devices.
+        known: What was measured of the model on each of them.
+        prepared: The model.
+        problem: Its costs.
+        verdict: The answer so far.
+        budget: Grows by what this takes, unless the user gave it.
+    """
+    options = machine.options
+    if options.executor == "HETERO":
+        return verdict
+    is_demanded = options.executor == "OVERLAP"
+    reason = _obstacle(machine, prepared)
+    search = _Search(machine, known, problem, verdict, budget)
+    if reason is None:
+        search.run(prepared.model, is_demanded)
+        reason = "no schedule on its lanes can be run"
+    race = Race(known.session, problem, known.counted.samples, ProposalSource(()), options, budget)
+    if search.widths:
+        search.allow(_RACE_SECONDS, 2)
+        verdict = race.challenge(verdict, search.widths)
+    if not search.schedules:
+        if is_demanded:
+            return replace(verdict, reason=f"{verdict.reason}; the executor cannot run the model: {reason}")
+        return verdict
+    search.allow(_RACE_SECONDS, 3 * len(search.schedules) + 2)
+    if is_demanded:
+        return race.demand(verdict, search.schedules)
+    return race.challenge(verdict, search.schedules)
+
+
+def _obstacle(machine: Machine, prepared: PreparedModel) -> str | None:
+    """Why the executor cannot run a model on this machine, if so."""
+    if len(machine.devices) == 1 and not lanes_for(machine, machine.devices[0], prepared.model):
+        return f"{machine.devices[0]} cannot be divided into lanes"
+    return reason_not_schedulable(prepared.model)
+
+
+class _Search:
+    """Looks for schedules that could win.
+
+    Args:
+        machine: The devices.
+        known: What was measured of the model on each of them.
+        problem: Its costs.
+        verdict: The answer so far.
+        budget: The time that it may take.
+
+    Attributes:
+        schedules: Those found, the most promising first.
+        widths: Widths of lanes on which the whole model was faster than the answer so far, and that nobody
+            has raced yet.
+    """
+
+    def __init__(
+        self, machine: Machine, known: Measured, problem: Problem, verdict: Verdict, budget: Budget
+    ) -> None:
+        self.schedules: list[Candidate] = []
+        self.widths: list[Candidate] = []
+        self._machine, self._known, self._problem, self._budget = machine, known, problem, budget
+        self._verdict = verdict
+        self._best = min([verdict.winner.seconds, *(c.seconds for c in verdict.candidates)])
+
+    def allow(self, seconds: float, compilations: int) -> None:
+        """Let the decision take longer by this, unless the user gave the budget."""
+        if self._machine.options.time_budget_ms is None:
+            once = self._known.counted.compile_seconds / len(self._machine.devices)
+            self._budget.seconds += seconds + compilations * once
+
+    def run(self, model: ov.Model, is_demanded: bool) -> None:
+        """Find schedules that are predicted to win, or the best ones where some are demanded."""
+        devices = self._machine.devices
+        for division in divisions(self._machine, model):
+            if not is_demanded and not self._may_win(division):
+                continue
+            self.allow(_SEARCH_SECONDS, 1)
+            try:
+                candidate = self._candidate(division)
+            except (PlacementError, ProfilingError) as cause:
+                _log.info("%s is left out: %s", division.name(devices), cause)
+                continue
+            if candidate is not None and (is_demanded or candidate.promised_seconds < self._best):
+                self.schedules.append(candidate)
+        self.schedules.sort(key=lambda candidate: candidate.promised_seconds)
+        del self.schedules[_RACED:]
+
+    def _may_win(self, division: Division) -> bool:
+        """Whether a division could beat the best so far, by what is known without another measurement."""
+        counted = self._known.counted
+        table = self._table(counted)
+        if division.lanes is None or division.device is None:
+            return listed_seconds(table) < (1 - MINIMAL_GAIN) * self._best
+        column = counted.columns[table.devices.index(division.device)]
+        nodes = int(column.attribution.nodes_run.sum()) + column.other_nodes
+        whole = total_seconds(table, division.device)
+        raced = self._raced(division.device, division.lanes.width)
+        factor = raced.seconds / whole if raced is not None and len(raced.samples) and whole > 0 else None
+        return could_win(table, division, nodes, self._best, factor)
+
+    def _candidate(self, division: Division) -> Candidate | None:
+        """The best schedule of a division, by the times of its lanes; ``None`` where one lane is best.
+
+        Raises:
+            ProfilingError: The model cannot be run on the width of a lane.
+            PlacementError: No schedule fits into memory, or the executor cannot run it.
+        """
+        counted = self._known.counted
+        if division.lanes is not None and division.device is not None:
+            counted = self._counted(division.device, division.lanes.width)
+        table = self._table(counted)
+        if division.lanes is not None and division.device is not None:
+            table = with_lanes(table, division.device, division.lanes.count)
+        options = self._machine.options
+        question = Problem.of(table, options.memory_limits, options.pins, "overlap")
+        answer = solve_problem(question, "auto", SolverOptions(seed=options.seed))
+        if len(np.unique(answer.assignment)) < 2:
+            return None
+        forms = _forms(counted) if division.lanes is not None else {}
+        plan = lane_plan(table, answer.assignment, _lanes_of(table, division), forms)
+        return Candidate(
+            name=division.name(list(dict.fromkeys(lane.device for lane in plan.lanes))),
+            predicted_seconds=answer.latency_seconds,
+            subgraphs=len(plan.lane_of),
+            assignment=_devices_of(plan, self._problem.table),
+            lower_bound_seconds=answer.lower_bound_seconds,
+            scheduled=Scheduled(plan, table, answer.assignment),
+        )
+
+    def _counted(self, device: str, width: Width) -> CountedDevices:
+        """What the model takes on the width of a lane; a width that proves fast is remembered."""
+        counted = count_width(self._known.session, self._known.counted, device, width, self._budget)
+        raced = self._raced(device, width)
+        if raced is not None:
+            # While nodes are counted, all of them take a little longer.
+            samples = raced.samples if len(raced.samples) else counted.samples[device]
+            return replace(counted, samples={**counted.samples, device: samples})
+        seconds = float(np.median(counted.samples[device]))
+        alone = next((c for c in self._verdict.candidates if c.is_default and c.name == device), None)
+        if alone is not None and seconds < (1 - MINIMAL_GAIN) * self._best:
+            self.widths.append(width_candidate(alone, device, width, seconds))
+        return counted
+
+    def _raced(self, device: str, width: Width) -> Candidate | None:
+        """The candidate of a width, where there was one."""
+        name = width_name(device, width)
+        return next((c for c in self._verdict.candidates if c.name == name), None)
+
+    def _table(self, counted: CountedDevices) -> CostTable:
+        """Costs of single ops, and of the executor, whose submodels start like any inference.
+
+        Transfers and launches are those that the costs so far rest on.
+        """
+        costs = self._problem.table
+        transfers = TransferFit(
+            costs.devices, costs.transfer_latency, costs.transfer_seconds_per_byte, costs.launch_seconds
+        )
+        room, pins = self._known.session.room, self._machine.options.pins
+        table = counted_profile(room, counted, pins, transfers, separable=True).table
+        return replace(table, mix_seconds=EXECUTOR_SECONDS)
+
+
+def _forms(counted: CountedDevices) -> dict[str, Form]:
+    """How tensors lie in memory, where that is the same on all devices."""
+    first, *others = (column.attribution.forms for column in counted.columns)
+    return {name: form for name, form in first.items() if all(form == o.get(name) for o in others)}
+
+
+def _lanes_of(table: CostTable, division: Division) -> list[Lane]:
+    """The lane behind each column of a table."""
+    owners = table.devices if table.lane_devices is None else table.lane_devices
+    return [
+        Lane.of(owner, division.lanes.width.properties if division.lanes and owner == division.device else {})
+        for owner in owners
+    ]
+
+
+def _devices_of(plan: LanePlan, table: CostTable) -> IntArray:
+    """The device that runs most ops of each group of a table, ``int32[G]``."""
+    position = {device: d for d, device in enumerate(table.devices)}
+    result = np.zeros(len(table), dtype=np.int32)
+    members = table.members if table.members is not None else tuple((name,) for name in table.names)
+    for g, ops in enumerate(members):
+        ran = [
+            position[plan.lanes[plan.lane_of[plan.submodel_of[op]]].device]
+            for op in ops
+            if op in plan.submodel_of
+        ]
+        result[g] = np.bincount(ran).argmax() if ran else 0
+    return frozen_array(result, np.int32)

@@ -1,0 +1,189 @@
+"""What the options of a placement may be: one function per option, which reads its value or refuses it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import openvino as ov
+
+from ov_autoplace._base.text import nearest, parse_json
+from ov_autoplace.errors import OptionError
+from ov_autoplace.policy.card import NO_POLICY
+
+__all__ = ["ARRIVALS", "EXECUTORS", "MODES", "PARSERS", "PREFIX", "nearest_of"]
+
+PREFIX = "AUTOPLACE_"
+MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
+EXECUTORS = ("AUTO", "HETERO", "OVERLAP")
+ARRIVALS = ("ANY", "STEADY")
+_NO_SOLVERS = "none"
+_SWITCH = {"YES": True, "TRUE": True, "NO": False, "FALSE": False}
+_LANES = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
+_SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
+
+
+def nearest_of(name: str, known: Sequence[str]) -> str:
+    """The end of a sentence about a name that does not exist."""
+    return f"; did you mean {nearest(name, known, cutoff=0.0)}? All: {', '.join(known)}"
+
+
+def _one_of(name: str, known: Sequence[str]) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        text = str(value).upper().replace("-", "_")
+        if text not in known:
+            raise OptionError(f"{PREFIX}{name} is {value!r}; it can be {', '.join(known)}")
+        return text
+
+    return parse
+
+
+def _lanes(value: Any) -> tuple[tuple[int, int], ...]:
+    if not isinstance(value, str):
+        # A tuple of pairs, as this function makes one.
+        value = ",".join(f"{count}x{threads}" for count, threads in value)
+    text = value.strip().lower()
+    if text in ("", "auto"):
+        return ()
+    found = [_LANES.fullmatch(part.strip()) for part in text.split(",")]
+    if None in found:
+        raise OptionError(
+            f"{PREFIX}LANES is {value!r}; write auto, or lanes and their threads like 2x1 or 4x2,8x1"
+        )
+    return tuple(dict.fromkeys((int(match[1]), int(match[2])) for match in found if match))
+
+
+def _budget(value: Any) -> float | None:
+    if value is None:
+        return None
+    try:
+        milliseconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        milliseconds = -1.0
+    if not 0 <= milliseconds < float("inf"):
+        raise OptionError(
+            f"{PREFIX}TIME_BUDGET_MS is {value!r}; it must be a number of milliseconds, 0 or more"
+        )
+    return milliseconds
+
+
+def _mapping(name: str, value: Any) -> Mapping[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = parse_json(value) if value else {}
+        except (ValueError, RecursionError) as cause:
+            raise OptionError(f"{PREFIX}{name} is {value!r}, which is not a JSON object: {cause}") from cause
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise OptionError(f"{PREFIX}{name} is {value!r}; it must map names to values")
+    return dict(value)
+
+
+def _pins(value: Any) -> Mapping[str, str]:
+    pins = _mapping("PINS", value)
+    for pattern, device in pins.items():
+        if not isinstance(device, str) or not device:
+            raise OptionError(f"{PREFIX}PINS maps {pattern!r} to {device!r}; it must be a device name")
+    return pins
+
+
+def _memory_limits(value: Any) -> Mapping[str, float]:
+    return {device: _bytes(device, limit) for device, limit in _mapping("MEMORY_LIMITS", value).items()}
+
+
+def _bytes(device: str, value: Any) -> float:
+    text = str(value).strip().upper()
+    scale = 1.0
+    for suffix in sorted(_SIZE_SUFFIXES, key=len, reverse=True):
+        if text.endswith(suffix):
+            text, scale = text[: -len(suffix)].strip(), float(_SIZE_SUFFIXES[suffix])
+            break
+    try:
+        result = float(text) * scale
+    except ValueError:
+        result = -1.0
+    if not result >= 0:
+        raise OptionError(
+            f"{PREFIX}MEMORY_LIMITS of {device} is {value!r}; write bytes, or like 500MB or 2GiB"
+        )
+    return result
+
+
+def _shapes(value: Any) -> Mapping[str, Sequence[int]]:
+    shapes = _mapping("SHAPES", value)
+    for name, shape in shapes.items():
+        valid = isinstance(shape, (Sequence, ov.Shape)) and not isinstance(shape, str)
+        if not valid or not all(type(d) is int and 0 <= d < 2**63 for d in shape):
+            raise OptionError(
+                f"{PREFIX}SHAPES gives {name!r} the shape {shape!r}; "
+                "it must be a list of sizes like [1, 3, 224, 224]"
+            )
+    return {name: list(shape) for name, shape in shapes.items()}
+
+
+def _seed(value: Any) -> int:
+    try:
+        seed = int(value)
+    except (TypeError, ValueError, OverflowError):
+        seed = -1
+    if not 0 <= seed < 2**63:
+        raise OptionError(f"{PREFIX}SEED is {value!r}; it must be an integer, 0 or more")
+    return seed
+
+
+def _isolation(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).upper()
+    if text not in _SWITCH:
+        raise OptionError(f"{PREFIX}ISOLATION is {value!r}; it can be YES or NO")
+    return _SWITCH[text]
+
+
+def _target(value: Any) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+def _policy(value: Any) -> str | None:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, (str, os.PathLike)):
+        raise OptionError(
+            f"{PREFIX}POLICY is {value!r}; it must be the folder of a checkpoint, 'base' or 'none'"
+        )
+    text = os.fsdecode(value)
+    return text.lower() if text.lower() in ("base", NO_POLICY) else text
+
+
+def _solvers(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        text = value.strip()
+        value = () if text.lower() in ("", _NO_SOLVERS) else [name.strip() for name in text.split(",")]
+    if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
+        raise OptionError(f"{PREFIX}SOLVERS is {value!r}; it must be a list of names, like 'auto,greedy'")
+    # Imported here, because solvers know options; a solver that was registered since counts.
+    from ov_autoplace.solvers.registry import SOLVERS
+
+    for name in value:
+        if name not in SOLVERS:
+            raise OptionError(f"{PREFIX}SOLVERS names {name!r}{nearest_of(name, list(SOLVERS))}")
+    return tuple(dict.fromkeys(value))
+
+
+PARSERS: dict[str, Callable[[Any], Any]] = {
+    "mode": _one_of("MODE", MODES),
+    "time_budget_ms": _budget,
+    "pins": _pins,
+    "memory_limits": _memory_limits,
+    "shapes": _shapes,
+    "target": _target,
+    "policy": _policy,
+    "solvers": _solvers,
+    "seed": _seed,
+    "isolation": _isolation,
+    "executor": _one_of("EXECUTOR", EXECUTORS),
+    "lanes": _lanes,
+    "arrivals": _one_of("ARRIVALS", ARRIVALS),
+}
+"""By field of ``PlacerOptions``."""

@@ -1,0 +1,105 @@
+"""``ov_autoplace.place``: the placer with all its options as arguments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import openvino as ov
+
+from ov_autoplace._base.progress import Progress
+from ov_autoplace.cost.target_json import load_target
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions
+from ov_autoplace.decide.placer import Placer
+from ov_autoplace.decide.rate import place_for_rate
+from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
+from ov_autoplace.errors import OptionError
+from ov_autoplace.placement.placement import Placement
+
+__all__ = ["place"]
+
+
+def place(
+    model: ov.Model,
+    devices: str | Sequence[str] | None = None,
+    mode: str = "PROFILE",
+    core: ov.Core | None = None,
+    *,
+    time_budget_ms: float | None = None,
+    pins: Mapping[str, str] | None = None,
+    memory_limits: Mapping[str, float | str] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    target: str | os.PathLike[str] | None = None,
+    policy: str | os.PathLike[str] | None = None,
+    solvers: Sequence[str] | str = DEFAULT_SOLVERS,
+    seed: int = 0,
+    isolation: bool = True,
+    executor: str = "AUTO",
+    lanes: str | Sequence[tuple[int, int]] = (),
+    arrivals: str = "ANY",
+    properties: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    **former: Any,
+) -> Placement:
+    """Decide which device runs each op of ``model``, which is not modified.
+
+    Args:
+        model: Any model; names that occur twice are told apart as ``annotate`` renames them.
+        devices: Real devices, ``"GPU,CPU"`` or a sequence; all of the Core's when ``None``.
+        mode: ``ZERO_SHOT``, ``PROFILE`` or ``TUNE``.
+        core: Where the devices are; ``None`` means a new Core.
+        time_budget_ms: Milliseconds for the whole decision; the mode's default when ``None``. This and what
+            follows is told at length in :class:`~ov_autoplace.decide.options.PlacerOptions`.
+        pins: Device by pattern of op names.
+        memory_limits: Bytes, or a text like ``"2GiB"``, by device.
+        shapes: Shape by input name, for dynamic inputs.
+        target: A target profile: a path, or a name of the catalogue.
+        policy: Checkpoint of the policy that proposes placements, ``"base"`` or ``"none"``.
+        solvers: Who else proposes placements, in this order.
+        seed: Of everything random.
+        isolation: Measure in a child process.
+        executor: ``HETERO``, ``OVERLAP`` or ``AUTO``: who runs the answer.
+        lanes: Into which lanes a CPU may be divided, like ``"2x1"``.
+        arrivals: ``ANY``, or ``STEADY`` where requests come back to back.
+        properties: OpenVINO properties that the model will be compiled with.
+        progress: Called as the work goes on.
+        **former: ``pin`` and ``memory_limit``, the former names of ``pins`` and ``memory_limits``.
+
+    Returns:
+        A device for every op; ``decision`` says how it was chosen.
+
+    Raises:
+        AutoplaceError: One of its kinds, when the request or the model cannot be met.
+    """
+    settings = PlacerOptions.from_arguments(
+        {
+            "mode": mode,
+            "time_budget_ms": time_budget_ms,
+            "pins": pins,
+            "memory_limits": memory_limits,
+            "shapes": shapes,
+            "target": target,
+            "policy": policy,
+            "solvers": solvers,
+            "seed": seed,
+            "isolation": isolation,
+            "executor": executor,
+            "lanes": lanes,
+            "arrivals": arrivals,
+            "properties": properties,
+            "progress": progress,
+            **former,
+        }
+    )
+    core = core or core_with_extra_devices()
+    if settings.target is not None and settings.mode == "ZERO_SHOT":
+        # The profile of another machine names devices that need not be here.
+        resolved = load_target(settings.target).resolve_devices(devices)
+    else:
+        resolved = resolve_devices(core, devices)
+    if not resolved:
+        raise OptionError("OpenVINO finds no device on this machine; install the driver of one")
+    machine = Machine(core, resolved, settings)
+    return place_for_rate(machine, model) if machine.wants_rate else Placer(machine).place(model)

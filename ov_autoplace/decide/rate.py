@@ -1,0 +1,322 @@
+"""Deciding for many requests a second, as the hints THROUGHPUT and CUMULATIVE_THROUGHPUT ask for.
+
+1. What OpenVINO offers is compiled: each device under its own hint, and all of them side by side.
+2. A model that takes long gains nothing by how it is called, so on one device its hint is the answer.
+3. On several devices the model is profiled, and its costs tell the best pipeline and the best mixture of
+   placements.
+4. These, copies of a narrow model and single ones in the calling thread are run against what OpenVINO offers,
+   in turns, with waiting callers and with asynchronous requests (``decide/rate_race.py``).
+5. Who is better in the mean and not worse in either way has to win once more, compiled anew; else OpenVINO's
+   best is the answer.
+
+Placements run on HETERO here, several requests of which overlap over the devices. Lanes inside a request are
+the executor's; a compiled model of it would be one more
+:class:`~ov_autoplace.placement.rate_plan.RateMember`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._base.budget import Budget
+from ov_autoplace._base.collector import collection_paused
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.decide.costs import CostSource, Measured
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.rate_candidates import (
+    Entrant,
+    able_devices,
+    copies,
+    hinted,
+    mixed,
+    other_bases,
+    without_hint,
+)
+from ov_autoplace.decide.rate_race import (
+    Pair,
+    best_hint,
+    chosen,
+    compile_entrant,
+    confirmed,
+    finalists,
+    measure,
+    rows_of,
+)
+from ov_autoplace.decide.unfolding import unfolded
+from ov_autoplace.decide.verdict import ESTIMATE_MARGIN
+from ov_autoplace.decide.widths import is_worth_measuring
+from ov_autoplace.devices.names import property_text
+from ov_autoplace.errors import AutoplaceError, PlacementError, ProfilingError
+from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.prepare import PreparedModel, prepare
+from ov_autoplace.measure.counting import count_devices
+from ov_autoplace.measure.model_file import failing_on
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.decision import Candidate, Decision, RateRow
+from ov_autoplace.placement.mixture import Mixture
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.rate_plan import RatePlan
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers.mixture import mixture_of
+from ov_autoplace.solvers.rate import solve_rate
+from ov_autoplace.solvers.solver import SolverOptions
+
+__all__ = ["place_for_rate"]
+
+_log = logging.getLogger("ov_autoplace")
+
+_RACE_SECONDS = 3.0
+# Beyond, waking a thread for a request is a small part of it.
+_LONG_SECONDS = 2e-3
+_TRIALS = 5
+_LEAST_FIRST = 0.5  # share of the time for races that the first one may take
+
+
+def place_for_rate(machine: Machine, model: ov.Model) -> Placement:
+    """How to run many requests of ``model``, which is not modified.
+
+    Args:
+        machine: Its options carry the hint.
+        model: Any model.
+
+    Returns:
+        A placement with :attr:`~ov_autoplace.placement.placement.Placement.rate`; its ops are where the base
+        has them.
+
+    Raises:
+        AutoplaceError: One of its kinds, when the request or the model cannot be met.
+    """
+    return _Decider(machine).place(model)
+
+
+class _Decider:
+    def __init__(self, machine: Machine) -> None:
+        self._machine = without_hint(machine)
+        self._options = machine.options
+        self._budget = Budget(machine.options.budget_seconds)
+        self._costs = CostSource(self._machine, self._budget)
+        self._seconds: dict[str, float] = {}
+        self._entrants: list[Entrant] = []
+        self._bound: float | None = None
+        self._singles: dict[str, float] = {}  # requests per second of each device, by a cost table
+
+    def place(self, model: ov.Model) -> Placement:
+        machine, options = self._machine, self._options
+        with collection_paused():
+            prepared = prepare(model, options.shapes)
+        if options.mode == "ZERO_SHOT":
+            return self._estimated(prepared)
+        if options.time_budget_ms == 0 and len(machine.devices) > 1:
+            return self._estimated(prepared)
+        with machine.open(prepared) as session:
+            devices = able_devices(machine, session)
+            self._enter(session, hinted(devices))
+            settled = self._settled(prepared, devices)
+            if settled is not None:
+                reason = f"{settled.base.name}: the model takes too long to gain by how it is called"
+                return self._answer(prepared, settled, reason)
+            if len(machine.devices) > 1:
+                self._enter(session, self._profiled(session))
+            if devices:
+                self._enter(session, other_bases(machine, devices, prepared))
+                self._enter(session, copies(machine, devices, prepared, self._room(session, devices)))
+            return self._raced(session, prepared)
+
+    def _enter(self, session: ProfilingSession, entrants: Sequence[Entrant]) -> None:
+        """Compile entrants; those that cannot be are marked, and those that the time is too short for."""
+        start = time.perf_counter()
+        for entrant in entrants:
+            self._entrants.append(entrant)
+            if not entrant.is_hint and self._budget.left <= 0:
+                entrant.dropped = "the time budget ended before it could be compiled"
+                continue
+            try:
+                compile_entrant(session, entrant)
+            except ProfilingError as cause:
+                entrant.dropped = f"cannot be run: {cause}"
+        taken = time.perf_counter() - start
+        if self._options.time_budget_ms is None:
+            self._budget.seconds += taken  # a budget that nobody gave grows with what compiling takes
+        self._seconds["compile"] = self._seconds.get("compile", 0.0) + taken
+
+    def _settled(self, prepared: PreparedModel, devices: Sequence[str]) -> Pair | None:
+        """The hint of the only device, where nothing else is worth measuring."""
+        hint = next((e for e in self._entrants if e.is_hint and not e.dropped), None)
+        if len(self._machine.devices) > 1 or not devices or hint is None:
+            return None
+        only = Pair(hint, hint)
+        if self._budget.left <= 0:
+            return only
+        try:
+            if not is_worth_measuring(self._machine, devices[0], prepared.model):
+                return only
+        except AutoplaceError as cause:
+            _log.debug("whether copies are worth measuring is not known: %s", cause)
+        try:
+            with failing_on(hint.name):
+                # Other work makes many an inference long, and none short.
+                seconds = float(np.min(hint.executables[0].run(_TRIALS)))
+        except ProfilingError as cause:
+            hint.dropped = f"cannot be run: {cause}"
+            return None
+        return only if seconds > _LONG_SECONDS else None
+
+    def _room(self, session: ProfilingSession, devices: Sequence[str]) -> dict[str, float]:
+        """How many copies of the model each device has memory for, beside one model more."""
+        weights = max(float(session.room.graph.weight_bytes.sum()), 1.0)
+        room = {}
+        for device in devices:
+            memory = float(session.room.memory[session.devices.index(device)])
+            room[device] = memory / weights - 1
+        return room
+
+    def _profiled(self, session: ProfilingSession) -> list[Entrant]:
+        """The best pipeline and the best mixture by the costs of the model on all devices."""
+        start = time.perf_counter()
+        try:
+            is_firm = self._options.time_budget_ms is not None
+            counted = count_devices(session, self._budget, is_firm=is_firm)
+            if counted is None:
+                return []
+            known = Measured(session, counted)
+            transfers, _ = self._costs.transfers(session, thorough=False)
+            table = self._costs.counted(known, transfers).table
+            mixture, whole = self._solved(table)
+        except (ProfilingError, PlacementError) as cause:
+            _log.info("pipelines and mixtures are left out: %s", cause)
+            return []
+        finally:
+            taken = time.perf_counter() - start
+            if self._options.time_budget_ms is None:
+                self._budget.seconds += taken
+            self._seconds["profile"] = taken
+        self._predict(table.devices)
+        properties = {
+            device: {key: property_text(value) for key, value in own.items()}
+            for device, own in session.properties.items()
+        }
+        return mixed(mixture, whole, properties)
+
+    def _solved(self, table: CostTable) -> tuple[Mixture, Placement]:
+        """The best mixture and the best placement for all requests."""
+        problem = Problem.of(table, self._options.memory_limits, self._options.pins, "rate")
+        options = SolverOptions(seed=self._options.seed)
+        mixture, whole = mixture_of(problem, options), solve_rate(problem, options)
+        self._bound = mixture.bound_per_second
+        self._singles = {
+            table.devices[d]: 1 / float(problem.evaluator.latencies([a])[0])
+            for d, a in problem.evaluator.singles().items()
+        }
+        return mixture, whole
+
+    def _predict(self, devices: Sequence[str]) -> None:
+        """What the table says of the entrants that are there already."""
+        for entrant in self._entrants:
+            device = entrant.members[0].device
+            if device in self._singles:
+                entrant.predicted = self._singles[device]
+            elif device.startswith("AUTO:"):
+                entrant.predicted = sum(self._singles.get(d, 0.0) for d in devices)
+
+    def _raced(self, session: ProfilingSession, prepared: PreparedModel) -> Placement:
+        start = time.perf_counter()
+        if self._options.time_budget_ms is None:
+            self._budget.seconds = max(self._budget.seconds, self._budget.spent + 2 * _RACE_SECONDS)
+        if all(e.dropped for e in self._entrants):
+            reason = self._entrants[0].dropped if self._entrants else "no device may run all of it"
+            raise ProfilingError(f"the model cannot be run for a rate of requests: {reason}")
+        measure(session, self._entrants, _LEAST_FIRST * self._budget.left, self._options.seed)
+        winner, reference = chosen(self._entrants), best_hint(self._entrants)
+        if winner is None:
+            raise ProfilingError("the model cannot be run for a rate of requests: nobody could be measured")
+        rows = rows_of(self._entrants)
+        if reference is None:
+            reason = f"{_name(winner)} has the highest rate; no device can run the model under its own hint"
+        else:
+            winner, reason = self._confirmed(session, reference)
+        self._seconds["measure"] = time.perf_counter() - start
+        return self._answer(prepared, winner, reason, rows)
+
+    def _confirmed(self, session: ProfilingSession, reference: Pair) -> tuple[Pair, str]:
+        """The best of the finalists, if it beats OpenVINO's best compiled anew; else that. And why."""
+        own = reference.base.name
+        contenders = finalists(self._entrants)
+        if all(e.is_hint for e in contenders):
+            return (
+                reference,
+                f"{own} has the highest rate of what OpenVINO offers, and nothing else was better",
+            )
+        session.forget()
+        for entrant in self._entrants:
+            entrant.executables = ()
+        for entrant in contenders:
+            try:
+                compile_entrant(session, entrant)
+            except ProfilingError as cause:
+                entrant.dropped = f"cannot be run again: {cause}"
+        winner, shown = confirmed(session, contenders, self._budget, self._options.seed + 1)
+        if winner is not None:
+            return winner, f"{_name(winner)} was measured faster than {own}: {shown}"
+        best = best_hint(contenders) or reference
+        return (
+            best,
+            f"{best.base.name} has the highest rate of what OpenVINO offers, and nothing else was better",
+        )
+
+    def _estimated(self, prepared: PreparedModel) -> Placement:
+        """Without running anything: all devices side by side if that promises more, else the best one."""
+        table = self._costs.estimate(prepared)
+        self._solved(table)
+        if not self._singles:
+            raise PlacementError("no single device can run the whole model; use the mode PROFILE for a rate")
+        devices = sorted(self._singles, key=lambda d: -self._singles[d])
+        self._entrants = hinted([d for d in table.devices if d in self._singles])
+        self._predict(table.devices)
+        best = max(self._entrants, key=lambda e: e.predicted or 0.0)
+        alone = next(e for e in self._entrants if e.members[0].device == devices[0])
+        if (best.predicted or 0.0) < (1 + ESTIMATE_MARGIN) * (alone.predicted or 0.0):
+            best = alone
+        reason = (
+            f"{best.name} is predicted to have the highest rate of what OpenVINO offers; nothing was measured"
+        )
+        return self._answer(prepared, Pair(best, best), reason)
+
+    def _answer(
+        self, prepared: PreparedModel, answer: Pair, reason: str, rows: tuple[RateRow, ...] = ()
+    ) -> Placement:
+        base, dealt = answer.base, answer.dealt
+        members = () if answer.is_one else dealt.members
+        turns = () if answer.is_one or dealt.turns == tuple(range(len(members))) else dealt.turns
+        name = _name(answer)
+        plan = RatePlan(name, base.members[0], members, dealt.requests, turns)
+        decision = Decision(
+            chosen=name,
+            reason=reason,
+            mode=self._options.mode,
+            candidates=(Candidate(name, None, 1),),
+            seconds=dict(self._seconds),
+            rates=rows or rows_of(self._entrants),
+            rate_bound=self._bound,
+        )
+        _log.info("%s", decision)
+        placement = self._placed(prepared, base)
+        return replace(placement, solver=name, rate=plan, decision=decision)
+
+    def _placed(self, prepared: PreparedModel, base: Entrant) -> Placement:
+        """Where the base has the ops."""
+        if base.placement is not None:
+            return unfolded(prepared.given, replace(base.placement, given={}), shapes=prepared.shapes)
+        model = prepared.given.clone()
+        make_names_unique(model)
+        device = base.members[0].device.removeprefix("AUTO:").split(",")[0]
+        return Placement.from_dict({op.get_friendly_name(): device for op in model.get_ordered_ops()})
+
+
+def _name(pair: Pair) -> str:
+    return pair.base.name if pair.is_one else f"{pair.dealt.name}, queue on {pair.base.name}"

@@ -1,0 +1,199 @@
+"""Who may run many requests: devices under their own hint, all side by side, copies, pipelines, mixtures.
+
+Measured on OpenVINO 2026.4.1 (docs/rate.md): a synchronous inference of a CPU model with several streams is
+handed to the thread of a stream, and one in the calling thread holds the model's only graph, so that callers
+of one model wait for a thread or for each other. N models of one thread, one per caller, do neither. Below
+some hundred microseconds a single model in the calling thread is also the fastest to be called
+asynchronously, because no thread is woken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.devices.names import single_device_config
+from ov_autoplace.devices.widths import Cores, Width, chooses_threads, is_cpu
+from ov_autoplace.graph.failing import can_fail
+from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.measure.isolation.interface import Executable
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.mixture import Mixture
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.rate_plan import HINT, RateMember
+
+__all__ = ["Entrant", "able_devices", "copies", "hinted", "mixed", "other_bases", "without_hint"]
+
+_TURNS = 8  # of a mixture's requests: fractions are rounded to so many parts
+_MOST_COPIES = 64
+
+
+@dataclass(eq=False)
+class Entrant:
+    """One way to run many requests; it fills up on its way through the race.
+
+    Attributes:
+        name: For tables and sentences.
+        members: What is compiled.
+        turns: Whose turn it is with each request, as indices into ``members``.
+        is_hint: It is what OpenVINO offers by itself, which an answer must not be slower than.
+        predicted: Requests per second by a cost table, where one knows it.
+        placement: Of its first member, where that is a mix of devices.
+        executables: The compiled members.
+        requests: How many are in flight.
+        synchronous, asynchronous: Measured seconds per request, ``float64[n]``, empty when it was not run.
+        dropped: Why it takes no part, or an empty string.
+    """
+
+    name: str
+    members: tuple[RateMember, ...]
+    turns: tuple[int, ...] = (0,)
+    is_hint: bool = False
+    predicted: float | None = None
+    placement: Placement | None = None
+    executables: tuple[Executable, ...] = ()
+    requests: int = 1
+    synchronous: FloatArray = field(default_factory=lambda: np.empty(0))
+    asynchronous: FloatArray = field(default_factory=lambda: np.empty(0))
+    dropped: str = ""
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it is one compiled model."""
+        return len(self.members) == 1
+
+
+def without_hint(machine: Machine) -> Machine:
+    """The same request, with no hint in the properties of the devices: every entrant brings its own."""
+    properties = {key: value for key, value in machine.options.properties.items() if key != HINT}
+    return replace(machine, options=replace(machine.options, properties=properties))
+
+
+def able_devices(machine: Machine, session: ProfilingSession) -> list[str]:
+    """The devices that may run and hold the whole model, pins included."""
+    pinned = set(machine.options.pins.values())
+    room = session.room
+    return [d for d in session.devices if room.supports_all(d) and room.holds_all(d) and pinned <= {d}]
+
+
+def hinted(devices: Sequence[str]) -> list[Entrant]:
+    """What OpenVINO offers: each device under THROUGHPUT, and AUTO over all of them.
+
+    Args:
+        devices: Those that can run and hold the whole model.
+    """
+    found = [
+        Entrant(f"{d} THROUGHPUT", (RateMember(d, {HINT: "THROUGHPUT"}),), is_hint=True) for d in devices
+    ]
+    if len(devices) > 1:
+        # AUTO would run on the CPU until the others are compiled.
+        settings = {HINT: "CUMULATIVE_THROUGHPUT", "ENABLE_STARTUP_FALLBACK": "NO"}
+        member = RateMember("AUTO:" + ",".join(devices), settings)
+        found.append(Entrant("AUTO CUMULATIVE_THROUGHPUT", (member,), is_hint=True))
+    return found
+
+
+def other_bases(machine: Machine, devices: Sequence[str], prepared: PreparedModel) -> list[Entrant]:
+    """Single compiled models beside the hinted ones: a device for itself, and a CPU in the calling thread.
+
+    Args:
+        machine: Without the hint.
+        devices: Those that can run and hold the whole model.
+        prepared: The model.
+    """
+    found = []
+    for device in devices:
+        if not _may_choose(machine, device, prepared):
+            continue
+        found.append(Entrant(f"{device} LATENCY", (RateMember(device, {HINT: "LATENCY"}),)))
+        caller = Width(1, in_caller=True).properties
+        found.append(Entrant(f"{device} in the calling thread", (RateMember(device, caller),)))
+    return found
+
+
+def copies(
+    machine: Machine, devices: Sequence[str], prepared: PreparedModel, room: Mapping[str, float]
+) -> list[Entrant]:
+    """N models of a part of a CPU's threads each, which together have all of them.
+
+    Args:
+        machine: Without the hint.
+        devices: Those that can run and hold the whole model.
+        prepared: The model.
+        room: How many models each device has memory for, one more than what else is compiled.
+    """
+    found = []
+    cores = Cores.of_this_process().usable
+    for device in devices:
+        if not _may_choose(machine, device, prepared):
+            continue
+        widths = [Width(1, in_caller=True)]
+        widths += [] if can_fail(prepared.model) else [Width(1)]
+        widths += [width for width in machine.widths(device) if width.threads > 1 and not width.cores]
+        for width in widths:
+            count = min(cores // width.threads, _MOST_COPIES)
+            if 2 <= count <= room[device]:
+                member = RateMember(device, width.properties)
+                name = f"{count} x {device} ({width.label})"
+                found.append(Entrant(name, (member,) * count, tuple(range(count))))
+    return found
+
+
+def mixed(
+    mixture: Mixture | None, whole: Placement | None, properties: Mapping[str, Mapping[str, str]]
+) -> list[Entrant]:
+    """The best pipeline and the best mixture of placements, where they are more than one device.
+
+    Args:
+        mixture: Of placements on the devices, by a cost table.
+        whole: The best placement that all requests share.
+        properties: Of each device, as text.
+    """
+    found = []
+    if whole is not None and whole.latency_seconds and len(set(whole.assignment.tolist())) > 1:
+        member = member_of(whole, properties)
+        found.append(Entrant("pipeline", (member,), predicted=1 / whole.latency_seconds, placement=whole))
+    if mixture is not None and len(mixture.placements) > 1:
+        members = tuple(member_of(placement, properties) for placement in mixture.placements)
+        counts = np.maximum(1, np.round(mixture.fractions * _TURNS)).astype(int)
+        turns = np.repeat(np.arange(len(members)), counts)
+        # Spread out, so that the first few requests already have about the right shares.
+        order = np.argsort(np.concatenate([(np.arange(c) + 0.5) / c for c in counts]), kind="stable")
+        found.append(
+            Entrant(
+                "mixture of " + ", ".join(member.device for member in members),
+                members,
+                tuple(turns[order].tolist()),
+                predicted=mixture.rate_per_second,
+                placement=mixture.placements[0],
+            )
+        )
+    return found
+
+
+def member_of(placement: Placement, properties: Mapping[str, Mapping[str, str]]) -> RateMember:
+    """A placement, compiled so that HETERO gives its submodels no queue that all of them share."""
+    used = [placement.devices[d] for d in sorted(set(placement.assignment.tolist()))]
+    if len(used) == 1:
+        return RateMember(used[0], {HINT: "THROUGHPUT"})
+    own = ",".join(
+        f"{device}:{{{','.join(f'{key}:{value}' for key, value in _settings(properties[device]).items())}}}"
+        for device in used
+    )
+    return RateMember("HETERO:" + ",".join(used), {"DEVICE_PROPERTIES": f"{{{own}}}"}, placement.decided())
+
+
+def _settings(properties: Mapping[str, str]) -> dict[str, str]:
+    return {**properties, HINT: "THROUGHPUT"}
+
+
+def _may_choose(machine: Machine, device: str, prepared: PreparedModel) -> bool:
+    """Whether the threads of a CPU are ours to choose; what is best for one shape may not be for another."""
+    settings = {**machine.device_settings[device], **single_device_config(device, machine.options.properties)}
+    is_dynamic = any(value.get_partial_shape().is_dynamic for value in prepared.model.inputs)
+    known = not is_dynamic or bool(machine.options.shapes)
+    return known and is_cpu(machine.core, device) and not chooses_threads(settings)

@@ -1,0 +1,228 @@
+"""Running the ways to serve many requests against each other, called as programs do: waiting, and queued.
+
+An answer is a compiled model (the base), which ``AsyncInferQueue`` and OpenVINO's own code see, and, where
+that is worth it, further ones from which requests are dealt to whoever calls ``create_infer_request``. Nobody
+knows how a program will call, so an answer must be as good as the best of OpenVINO's own in both ways, and
+better in the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.budget import Budget
+from ov_autoplace._base.statistics import paired_ratio
+from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace.decide.rate_candidates import Entrant
+from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
+from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.loads import Load, race_loads
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.decision import RateRow
+
+__all__ = [
+    "Pair",
+    "best_hint",
+    "chosen",
+    "compile_entrant",
+    "confirmed",
+    "finalists",
+    "measure",
+    "ranked",
+    "rows_of",
+]
+
+_SAMPLE_SECONDS = 0.015
+_ROUNDS = 24
+# An answer may be this much slower than the best of OpenVINO's own in one way of calling, which is noise.
+_NEVER_BELOW = 0.98
+_FIRST_FLOOR, _FINALISTS = 0.9, 4  # of the first race, whose best answers run again
+_WAYS = ("synchronous", "asynchronous")
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """An answer: a base, and what is dealt to who asks it for requests (itself, or something else)."""
+
+    base: Entrant
+    dealt: Entrant
+
+    @property
+    def is_one(self) -> bool:
+        """Whether one compiled model is all of it."""
+        return self.base is self.dealt
+
+    @property
+    def synchronous(self) -> float:
+        """Seconds per request of a thread per request, ``inf`` where that was not measured."""
+        return _median(self.dealt.synchronous)
+
+    @property
+    def asynchronous(self) -> float:
+        """Seconds per request of a queue, which has the base."""
+        return _median(self.base.asynchronous)
+
+    @property
+    def slowest_asynchronous(self) -> float:
+        """Of a queue, or of dealt requests that a program starts by itself."""
+        return max(self.asynchronous, _median(self.dealt.asynchronous))
+
+    @property
+    def mean(self) -> float:
+        """Geometric mean of both ways."""
+        return float(np.sqrt(self.synchronous * self.asynchronous))
+
+
+def compile_entrant(session: ProfilingSession, entrant: Entrant) -> None:
+    """Compile an entrant's members, each anew, and ask how many requests they want.
+
+    Raises:
+        ProfilingError: One of them cannot be compiled.
+    """
+    entrant.executables = tuple(
+        session.compile_with(member.device, member.properties, member.device_of or None)
+        for member in entrant.members
+    )
+    wanted = sum(executable.optimal_requests for executable in entrant.executables)
+    # A request of a pipeline is on one device at a time.
+    fewest = len(set(entrant.members[0].device_of.values())) if entrant.is_base else len(entrant.turns)
+    entrant.requests = max(wanted, fewest)
+
+
+def rows_of(entrants: Sequence[Entrant]) -> tuple[RateRow, ...]:
+    """What is known of entrants, in requests per second."""
+
+    def rate(samples: FloatArray) -> float | None:
+        return 1 / float(np.median(samples)) if len(samples) else None
+
+    return tuple(
+        RateRow(e.name, e.requests, e.predicted, rate(e.synchronous), rate(e.asynchronous), e.dropped)
+        for e in entrants
+    )
+
+
+def measure(
+    session: ProfilingSession,
+    entrants: Sequence[Entrant],
+    seconds: float,
+    seed: int,
+    *,
+    keep_all: bool = False,
+) -> None:
+    """Run entrants in turns, first with waiting callers, then asynchronously, and keep the samples.
+
+    Args:
+        session: Has compiled them.
+        entrants: Whom to run; those that fail are marked.
+        seconds: For all of it.
+        seed: Of the order in each round.
+        keep_all: Nobody leaves for being slower.
+    """
+    for is_asynchronous in (False, True):
+        running = [e for e in entrants if not e.dropped]
+        if not running:
+            return
+        loads = []
+        for entrant in running:
+            members = tuple(entrant.executables[turn] for turn in entrant.turns)
+            loads.append(Load(members, entrant.requests, is_asynchronous))
+        try:
+            result = race_loads(
+                session,
+                loads,
+                seconds / 2,
+                seed=seed,
+                min_rounds=_ROUNDS if keep_all else CONVINCING_ROUNDS,
+                max_rounds=_ROUNDS,
+                sample_seconds=_SAMPLE_SECONDS,
+                names=[entrant.name for entrant in running],
+            )
+        except ProfilingError as cause:
+            for entrant in running:
+                entrant.dropped = str(cause)
+            return
+        for entrant, entry in zip(running, result.entries, strict=True):
+            if is_asynchronous:
+                entrant.asynchronous = entry.samples
+            else:
+                entrant.synchronous = entry.samples
+            if entry.dropped.startswith("failed"):
+                entrant.dropped = entry.dropped
+
+
+def best_hint(entrants: Sequence[Entrant]) -> Pair | None:
+    """The best of what OpenVINO offers by itself; ``None`` where none of it runs."""
+    pairs = [Pair(e, e) for e in entrants if e.is_hint and not e.dropped]
+    return min(pairs, key=lambda pair: pair.mean, default=None)
+
+
+def chosen(entrants: Sequence[Entrant]) -> Pair | None:
+    """The best answer that is not below OpenVINO's own in either way; ``None`` where nothing could be run."""
+    reference = best_hint(entrants)
+    best = next(iter(ranked(entrants, _NEVER_BELOW)), None)
+    if best is None or (reference is not None and best.mean > (1 - MINIMAL_GAIN) * reference.mean):
+        return reference or best
+    return best
+
+
+def ranked(entrants: Sequence[Entrant], floor: float) -> list[Pair]:
+    """All answers that have at least ``floor`` of the best hint's rate in each way, the best mean first."""
+    able = [e for e in entrants if not e.dropped]
+    hints = [e for e in able if e.is_hint]
+    most = {
+        limited: min((_median(getattr(e, way)) for e in hints), default=np.inf) / floor
+        for limited, way in (("synchronous", "synchronous"), ("slowest_asynchronous", "asynchronous"))
+    }
+    pairs = [Pair(base, dealt) for base, dealt in product([e for e in able if e.is_base], able)]
+    pairs = [
+        pair
+        for pair in pairs
+        if np.isfinite(pair.mean) and all(getattr(pair, name) <= limit for name, limit in most.items())
+    ]
+    # Two compiled models have to be worth it, too.
+    return sorted(pairs, key=lambda p: p.mean * (1 if p.is_one else 1 + MINIMAL_GAIN))
+
+
+def finalists(entrants: Sequence[Entrant]) -> list[Entrant]:
+    """Who is compiled and run again: hints that are best in one way, and the parts of the best answers."""
+    able = [e for e in entrants if not e.dropped]
+    hints = [e for e in able if e.is_hint]
+    best = []
+    for way in _WAYS if hints else ():
+        medians = [_median(getattr(hint, way)) for hint in hints]
+        best.append(hints[int(np.argmin(medians))])
+    pairs = ranked(entrants, _FIRST_FLOOR)[:_FINALISTS]
+    return list(dict.fromkeys([*best, *(e for pair in pairs for e in (pair.base, pair.dealt))]))
+
+
+def confirmed(
+    session: ProfilingSession, contenders: Sequence[Entrant], budget: Budget, seed: int
+) -> tuple[Pair | None, str]:
+    """Race finalists again, that were compiled anew; what was measured before chose them and counts no more.
+
+    Returns:
+        The winner, if there is one: in the mean of both ways better than the best hint by what counts, the
+        95 % interval of one of them included, in neither below the noise. And its rates over that hint's.
+    """
+    for entrant in contenders:
+        entrant.synchronous = entrant.asynchronous = np.empty(0)
+    measure(session, contenders, budget.left, seed, keep_all=True)
+    winner, reference = chosen(contenders), best_hint(contenders)
+    if winner is None or reference is None or winner.base is reference.base is winner.dealt:
+        return None, ""
+    own = reference.base
+    waiting = paired_ratio(winner.dealt.synchronous, own.synchronous)
+    queued = paired_ratio(winner.base.asynchronous, own.asynchronous)
+    shown = (
+        f"{1 / waiting.median:.2f} times its rate with waiting callers, {1 / queued.median:.2f} with a queue"
+    )
+    return (winner if min(waiting.high, queued.high) < 1 else None), shown
+
+
+def _median(samples: FloatArray) -> float:
+    return float(np.median(samples)) if len(samples) else np.inf

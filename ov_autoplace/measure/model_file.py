@@ -1,0 +1,56 @@
+"""The file through which a model gets into the process that measures it, and what is said when that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import openvino as ov
+
+from ov_autoplace.devices.models import openvino_reason
+from ov_autoplace.errors import OutputError, ProfilingError
+
+__all__ = ["failing_on", "reported_failure", "save_ir"]
+
+
+@contextmanager
+def reported_failure(what: str, device: str | None = None) -> Iterator[None]:
+    """Turn what a device throws while it compiles or runs into one sentence.
+
+    Args:
+        what: What failed, the sentence's beginning.
+        device: Whose failure it is.
+
+    Raises:
+        ProfilingError: Instead of the profiler's own error.
+    """
+    from ov_autoplace._core import ProfilerError
+
+    try:
+        yield
+    except ProfilerError as cause:
+        raise ProfilingError(f"{what}: {openvino_reason(cause)}", device) from cause
+
+
+def save_ir(model: ov.Model, folder: Path) -> Path:
+    """Write ``model`` into ``folder`` with its weights as they are, for a Core of another library to read.
+
+    Raises:
+        OutputError: The folder cannot be written or is full.
+    """
+    path = folder / "model.xml"
+    try:
+        ov.save_model(model, path, compress_to_fp16=False)
+    except (RuntimeError, OSError) as cause:
+        # A stream that cannot be written reports no more than that; the folder is what can be mended.
+        raise OutputError(
+            f"cannot write the model to {folder}: {openvino_reason(cause)}; "
+            "make room there or set TMPDIR to another folder"
+        ) from cause
+    return path
+
+
+def failing_on(device: str) -> AbstractContextManager[None]:
+    """:func:`reported_failure` for a model that is compiled or run on one device or on HETERO."""
+    return reported_failure(f"the model cannot be timed on {device}", None if ":" in device else device)

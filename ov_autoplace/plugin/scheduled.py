@@ -1,0 +1,254 @@
+"""Compiling, importing and profiling models whose submodels run on lanes.
+
+The surrounding model is compiled for the CPU by OpenVINO itself and holds one op, in which the native library
+runs the submodels. The library compiles them in a Core of its own, with the properties that the op carries.
+
+With ``CACHE_DIR`` the submodels are cached, each with its weights. The surrounding model is not: its blob
+would hold the weights of all of them a second time, and compiling it takes some milliseconds.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+import openvino as ov
+
+from ov_autoplace._base.json_fields import Record
+from ov_autoplace._base.text import parse_json
+from ov_autoplace.devices.extension import add_extension
+from ov_autoplace.devices.names import device_settings, single_device_config
+from ov_autoplace.errors import ModelError
+from ov_autoplace.placement.schedulable import schedule_ops
+from ov_autoplace.placement.scheduled import (
+    SCHEDULE_DEVICE,
+    SCHEDULE_PROPERTIES,
+    lanes_of,
+    with_properties,
+)
+from ov_autoplace.plugin.blob_lock import writing_blobs
+from ov_autoplace.plugin.decision_cache import cache_folder
+from ov_autoplace.plugin.native_library import last_run, tell_plugins
+
+__all__ = [
+    "ExportNote",
+    "ScheduledModel",
+    "ScheduledRequest",
+    "compile_scheduled",
+    "import_scheduled",
+    "note_behind",
+]
+
+Native: TypeAlias = Callable[[Any, str, Mapping[str, Any]], ov.CompiledModel]
+"""``openvino.Core.compile_model`` or ``import_model`` without its AUTOPLACE part, bound to a Core."""
+
+# What makes of a cached blob what the user wants; it cannot be handed to the library's Core.
+_CALLBACKS = "CACHE_ENCRYPTION_CALLBACKS"
+# Of the user's properties, those that the surrounding model obeys.
+_OUTER = ("PERF_COUNT", "LOG_LEVEL")
+_OP_NAME = "autoplace/schedule"
+# Behind an exported model: a JSON text, its length, and this. OpenVINO does not look there, and the model
+# itself cannot be looked into, because the CPU plugin writes it in a form of its own.
+_NOTE, _MARK = struct.Struct("<Q16s"), b"autoplace lanes\n"
+
+
+@dataclass(frozen=True)
+class ExportNote:
+    """What has to be known of an exported model before it is imported.
+
+    Attributes:
+        devices: Those of its lanes.
+        cache: The ``CACHE_DIR`` of its submodels; empty where there is none.
+    """
+
+    devices: tuple[str, ...]
+    cache: str
+
+
+class ScheduledRequest(ov.InferRequest):  # type: ignore[misc]  # the bindings' base class is untyped
+    """A request whose profile lists the nodes of the submodels.
+
+    Args:
+        request: The request of the surrounding model.
+        ops: Names of the ops in it that run submodels.
+    """
+
+    def __init__(self, request: ov.InferRequest, ops: frozenset[str]) -> None:
+        super().__init__(request)
+        self._ops = ops
+
+    @property
+    def profiling_info(self) -> list[ov.ProfilingInfo]:
+        """What each node took; those of submodels are called ``CPU#1 submodel: node``, by lane.
+
+        Their times are of the last run of any request of the compiled model.
+        """
+        nodes: list[ov.ProfilingInfo] = []
+        for info in super().profiling_info:
+            inner = _inner_nodes(info.node_name) if info.node_name in self._ops else []
+            nodes += inner or [info]
+        return nodes
+
+    def get_profiling_info(self) -> list[ov.ProfilingInfo]:
+        """The same."""
+        return self.profiling_info
+
+
+class ScheduledModel(ov.CompiledModel):  # type: ignore[misc]  # the bindings' base class is untyped
+    """A compiled model like any other, whose requests profile submodels too.
+
+    Args:
+        compiled: The surrounding model.
+        note: What an export of it needs to say.
+    """
+
+    def __init__(self, compiled: ov.CompiledModel, note: ExportNote) -> None:
+        super().__init__(compiled)
+        self._note = note
+        self._ops = _op_names(compiled)
+
+    def export_model(self, model_stream: io.BytesIO | None = None) -> io.BytesIO | None:
+        """Export it for ``import_model`` on AUTOPLACE, and, with the library loaded, on CPU.
+
+        Args:
+            model_stream: Where to; ``None`` = a new stream, which is returned.
+        """
+        stream = io.BytesIO() if model_stream is None else model_stream
+        super().export_model(stream)
+        note = json.dumps(asdict(self._note)).encode()
+        stream.seek(0, io.SEEK_END)
+        stream.write(note + _NOTE.pack(len(note), _MARK))
+        if model_stream is not None:
+            return None
+        stream.seek(0)
+        return stream
+
+    def create_infer_request(self) -> ScheduledRequest:
+        """A request."""
+        return ScheduledRequest(super().create_infer_request(), self._ops)
+
+
+def compile_scheduled(
+    core: ov.Core, model: ov.Model, properties: Mapping[str, Any], compile_native: Native | None = None
+) -> ov.CompiledModel:
+    """Compile a scheduled model.
+
+    Args:
+        core: The Core whose devices and settings the lanes have, as far as the plan does not set them itself.
+        model: A model of :func:`~ov_autoplace.placement.scheduled.scheduled_model`, or one that was read from
+            a file; it is not modified.
+        properties: What the user asks of OpenVINO. It goes to the lanes.
+        compile_native: Compiles; ``None`` takes the Core's own method.
+
+    Raises:
+        DeviceError: A lane is on a device that the library cannot use.
+        RuntimeError: OpenVINO's, where a submodel cannot be compiled.
+    """
+    add_extension(core)
+    model = model.clone()
+    devices = list(dict.fromkeys(lane.device for op in schedule_ops(model) for lane in lanes_of(op)))
+    tell_plugins(core, devices)
+    with writing_blobs(core, dict(properties)) as native:
+        settings = {device: _settings(core, device, native) for device in devices}
+        for op in schedule_ops(model):
+            with_properties(op, settings).set_friendly_name(f"{_OP_NAME}-{uuid4().hex[:12]}")
+        compile_native = compile_native or core.compile_model
+        note = ExportNote(tuple(devices), cache_folder(core, native))
+        return ScheduledModel(compile_native(model, SCHEDULE_DEVICE, _outer(properties)), note)
+
+
+def import_scheduled(
+    core: ov.Core, stream: Any, note: ExportNote, properties: Mapping[str, Any], import_native: Native
+) -> ov.CompiledModel:
+    """Import a scheduled model, whose lanes have the properties with which it was compiled.
+
+    Args:
+        core: Knows the devices of its lanes.
+        stream: What ``export_model`` made, in any form that OpenVINO takes.
+        note: What is known of it.
+        properties: What the user asks of OpenVINO.
+        import_native: ``openvino.Core.import_model`` without its AUTOPLACE part, bound to ``core``.
+
+    Raises:
+        DeviceError: A lane is on a device that the library cannot use, or that the Core does not know.
+        RuntimeError: OpenVINO's.
+    """
+    add_extension(core)
+    tell_plugins(core, note.devices)
+    if isinstance(stream, io.BytesIO):
+        stream.seek(0)
+    with writing_blobs(core, {"CACHE_DIR": note.cache}):
+        return ScheduledModel(import_native(stream, SCHEDULE_DEVICE, _outer(properties)), note)
+
+
+def note_behind(stream: Any) -> ExportNote | None:
+    """What a :class:`ScheduledModel` noted behind what it exported; ``None`` for any other model.
+
+    Raises:
+        ModelError: The note is damaged.
+    """
+    content = stream.getbuffer() if isinstance(stream, io.BytesIO) else stream
+    content = memoryview(content.data if isinstance(content, ov.Tensor) else content)
+    size, mark = _NOTE.unpack(content[-_NOTE.size :]) if len(content) >= _NOTE.size else (0, b"")
+    if mark != _MARK:
+        return None
+    end = len(content) - _NOTE.size
+    try:
+        told = parse_json(bytes(content[max(0, end - size) : end]).decode())
+    except (ValueError, RecursionError) as cause:
+        raise ModelError(f"the exported model is damaged: {cause}; export it anew") from cause
+    note = Record.of(told, "the exported model", ModelError)
+    return ExportNote(note.texts("devices"), note.text("cache"))
+
+
+def _settings(core: ov.Core, device: str, properties: Mapping[str, Any]) -> dict[str, str]:
+    """What the submodels on a device are compiled with."""
+    own = single_device_config(device, properties)
+    folder = cache_folder(core, own)
+    if folder and _CALLBACKS not in own:
+        own["CACHE_DIR"] = folder
+    elif folder:
+        # What was to be encrypted is not written at all.
+        own["CACHE_DIR"] = ""
+    own.pop(_CALLBACKS, None)
+    return device_settings(core, [device], {device: own})[device]
+
+
+def _outer(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """What the surrounding model is compiled with."""
+    kept = {key: properties[key] for key in _OUTER if key in properties}
+    return {**SCHEDULE_PROPERTIES, **kept, "CACHE_DIR": ""}
+
+
+def _op_names(compiled: ov.CompiledModel) -> frozenset[str]:
+    """The ops of a compiled model that run submodels."""
+    names = (op.get_friendly_name() for op in compiled.get_runtime_model().get_ops())
+    return frozenset(name for name in names if name.startswith(_OP_NAME))
+
+
+def _inner_nodes(op: str) -> list[ov.ProfilingInfo]:
+    """The nodes of an op's submodels, with times of its last run."""
+    told = last_run(op)
+    if told is None:
+        return []
+    return [
+        _node(f"{submodel['device']}#{submodel['lane']} {submodel['name']}: ", node)
+        for submodel in json.loads(told)["submodels"]
+        for node in submodel["nodes"]
+    ]
+
+
+def _node(prefix: str, told: Mapping[str, Any]) -> ov.ProfilingInfo:
+    info = ov.ProfilingInfo()
+    info.node_name = prefix + told["name"]
+    info.node_type, info.exec_type = told["type"], told["exec_type"]
+    info.status = getattr(ov.ProfilingInfo.Status, told["status"])
+    info.real_time = timedelta(microseconds=told["real_us"])
+    info.cpu_time = timedelta(microseconds=told["cpu_us"])
+    return info

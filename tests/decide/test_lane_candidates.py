@@ -1,0 +1,217 @@
+"""Lanes in a decision: which models are divided at all, who wins, and what the user may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+import ov_autoplace
+from ov_autoplace._base.budget import Budget
+from ov_autoplace.cost.lanes import with_lanes
+from ov_autoplace.decide.divisions import is_worth_dividing, lanes_for
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.proposals import ProposalSource
+from ov_autoplace.decide.race import Race
+from ov_autoplace.decide.verdict import Verdict
+from ov_autoplace.devices.widths import Cores, Lanes, Width
+from ov_autoplace.errors import ProfilingError
+from ov_autoplace.placement.decision import Candidate, Scheduled
+from ov_autoplace.placement.lane_plan import Lane
+from ov_autoplace.placement.planning import lane_plan
+from ov_autoplace.problem.problem import Problem
+from random_tables import random_table
+
+NOISE = np.random.default_rng(11).lognormal(sigma=0.05, size=60)
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process on two cores, whatever machine this is."""
+    monkeypatch.setattr(Cores, "all", 2)
+    monkeypatch.setattr(Cores, "of_kind", {})
+    monkeypatch.setattr(Cores, "usable", 2)
+
+
+def stack(x: ov.Node, layers: int, width: int, random: np.random.Generator) -> ov.Node:
+    for _ in range(layers):
+        weights = random.standard_normal((width, width), np.float32) / np.float32(width**0.5)
+        x = ops.relu(ops.matmul(x, ops.constant(weights), False, False))
+    return x
+
+
+def towers(count: int, layers: int = 6, width: int = 512) -> ov.Model:
+    random = np.random.default_rng(0)
+    inputs = [ops.parameter([4, width], np.float32, name=f"x{n}") for n in range(count)]
+    ends = [stack(x, layers, width, random) for x in inputs]
+    return ov.Model([ops.result(ops.concat(ends, 1) if count > 1 else ends[0])], inputs, "towers")
+
+
+def machine(**options: object) -> Machine:
+    return Machine(ov.Core(), ("CPU",), PlacerOptions.from_arguments(options))
+
+
+# ---- how a CPU is divided ---------------------------------------------------------------------------------
+
+
+def test_cores_are_divided_into_equal_lanes(monkeypatch):
+    for usable, expected in ((1, []), (2, ["2x1"]), (4, ["4x1", "2x2"]), (6, ["6x1", "3x2"])):
+        monkeypatch.setattr(Cores, "all", usable)
+        monkeypatch.setattr(Cores, "of_kind", {})
+        monkeypatch.setattr(Cores, "usable", usable)
+        found = [f"{lanes.count}x{lanes.width.threads}" for lanes in Cores.of_this_process().lanes]
+        assert found == expected
+
+
+def test_a_large_machine_has_at_most_eight_lanes(monkeypatch):
+    monkeypatch.setattr(Cores, "all", 64)
+    monkeypatch.setattr(Cores, "of_kind", {})
+    monkeypatch.setattr(Cores, "usable", 64)
+    lanes = Cores.of_this_process().lanes
+    assert max(found.count for found in lanes) == 8
+    assert Lanes(2, Width(32)) in lanes
+
+
+def test_lanes_that_the_user_asks_for_are_the_only_ones(two_cores):
+    model = towers(2)
+    assert [found.count for found in lanes_for(machine(), "CPU", model)] == [2]
+    assert [found.count for found in lanes_for(machine(lanes="3x1"), "CPU", model)] == [3]
+    assert lanes_for(machine(lanes="2x8"), "CPU", model) == ()
+
+
+def test_a_cpu_whose_threads_the_user_chose_is_not_divided(two_cores):
+    assert lanes_for(machine(properties={"INFERENCE_NUM_THREADS": 2}), "CPU", towers(2)) == ()
+
+
+def test_only_a_model_with_branches_is_worth_dividing(two_cores):
+    assert is_worth_dividing(machine(), "CPU", towers(2))
+    assert not is_worth_dividing(machine(), "CPU", towers(1, layers=12))
+    assert not is_worth_dividing(machine(executor="HETERO"), "CPU", towers(2))
+    assert is_worth_dividing(machine(executor="OVERLAP"), "CPU", towers(1))
+
+
+# ---- who wins ---------------------------------------------------------------------------------------------
+
+
+class ScriptedSession:
+    """Compiles everything; a race finds what back to back, or after pauses, is told to take."""
+
+    def __init__(self, steady: dict[str, float], paused: dict[str, float]) -> None:
+        self.seconds = {False: steady, True: paused}
+        self.races: list[bool] = []
+
+    def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
+        return SimpleNamespace(name="device", compile_seconds=0.01, subgraphs=1)
+
+    def compile_schedule(self, plan: object) -> SimpleNamespace:
+        if "lanes" not in self.seconds[False]:
+            raise ProfilingError("the lanes cannot be compiled")
+        return SimpleNamespace(name="lanes", compile_seconds=0.01, subgraphs=1)
+
+    def has_compiled(self, device: str) -> bool:
+        return False
+
+    def forget(self) -> None:
+        pass
+
+    def race(
+        self, executables: Sequence[SimpleNamespace], budget: float, pause_seconds: float = 0.0, **_: object
+    ) -> SimpleNamespace:
+        self.races.append(pause_seconds > 0)
+        told = self.seconds[pause_seconds > 0]
+        found = [1e-4 * told[executable.name] * NOISE for executable in executables]
+        entries = [SimpleNamespace(samples=samples, dropped="") for samples in found]
+        return SimpleNamespace(entries=entries, best=int(np.argmin([np.median(f) for f in found])))
+
+
+def decided(session: ScriptedSession, call: str = "challenge", **options: object) -> Verdict:
+    """The verdict for a device after a race with a schedule on two lanes of it."""
+    table = random_table(np.random.default_rng(5), 6, 1)
+    table = replace(table, wiring=None, memory_capacity=np.array([np.inf]))
+    lanes = with_lanes(table, table.devices[0], 2)
+    assignment = np.arange(len(lanes), dtype=np.int32) % 2
+    plan = lane_plan(lanes, assignment, [Lane.of(table.devices[0], {})] * 2)
+    everywhere = np.zeros(len(table), dtype=np.int32)
+    alone = Candidate("device", 1e-4, 1, 1e-4 * NOISE, assignment=everywhere)
+    scheduled = Scheduled(plan, lanes, assignment)
+    schedule = Candidate("lanes", 5e-5, len(plan.lane_of), assignment=everywhere, scheduled=scheduled)
+    settings = PlacerOptions.from_arguments(options)
+    race = Race(session, Problem.of(table), {}, ProposalSource(()), settings, Budget(1e6))
+    verdict = Verdict(alone, "it is the fastest device", [alone])
+    return getattr(race, call)(verdict, [schedule])
+
+
+def test_lanes_that_win_back_to_back_and_after_pauses_win():
+    session = ScriptedSession({"device": 1.0, "lanes": 0.6}, {"device": 1.5, "lanes": 1.2})
+    verdict = decided(session)
+    assert verdict.winner.name == "lanes"
+    assert "40.0 % faster than device" in verdict.reason
+    assert "after idle gaps of 3 ms it takes 0.800 of the time of device" in verdict.reason
+    assert True in session.races
+
+
+def test_lanes_that_lose_after_pauses_lose():
+    verdict = decided(ScriptedSession({"device": 1.0, "lanes": 0.6}, {"device": 1.0, "lanes": 1.1}))
+    assert verdict.winner.name == "device"
+    assert "faster back to back only" in verdict.reason
+    assert verdict.candidates[-1].paused_samples.size
+
+
+def test_steady_arrivals_take_what_wins_back_to_back():
+    session = ScriptedSession({"device": 1.0, "lanes": 0.6}, {"device": 1.0, "lanes": 1.1})
+    assert decided(session, arrivals="STEADY").winner.name == "lanes"
+    assert True not in session.races
+
+
+def test_lanes_that_lose_back_to_back_are_not_tried_with_pauses():
+    session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {"device": 1.0, "lanes": 0.5})
+    verdict = decided(session)
+    assert verdict.winner.name == "device"
+    assert "on lanes that work at once it was not measured faster" in verdict.reason
+    assert True not in session.races
+
+
+def test_lanes_that_are_demanded_are_taken_and_the_decision_says_what_they_cost():
+    session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {})
+    verdict = decided(session, "demand", executor="OVERLAP")
+    assert verdict.winner.name == "lanes"
+    assert "1.300 of the time of device" in verdict.reason
+
+
+def test_demanded_lanes_that_cannot_be_compiled_leave_the_answer_and_say_so():
+    verdict = decided(ScriptedSession({"device": 1.0}, {}), "demand", executor="OVERLAP")
+    assert verdict.winner.name == "device"
+    assert "no schedule could be run" in verdict.reason
+    assert "cannot be compiled" in verdict.candidates[-1].dropped
+
+
+# ---- from end to end --------------------------------------------------------------------------------------
+
+
+def test_a_demanded_schedule_computes_what_the_device_computes(two_cores):
+    model = towers(2)
+    placement = ov_autoplace.place(model, "CPU", executor="OVERLAP")
+    assert placement.plan is not None
+    assert len(set(placement.plan.lane_of)) == 2
+    assert set(placement.to_dict().values()) == {"CPU"}
+    compiled = ov.Core().compile_model(model, "AUTOPLACE:CPU", {"AUTOPLACE_EXECUTOR": "OVERLAP"})
+    inputs = [np.random.default_rng(n).standard_normal((4, 512), np.float32) for n in range(2)]
+    expected = ov.Core().compile_model(model, "CPU")(inputs)[0]
+    np.testing.assert_allclose(compiled(inputs)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_chain_on_lanes_is_answered_with_the_device_and_a_reason(two_cores):
+    decision = ov_autoplace.place(towers(1), "CPU", executor="OVERLAP").decision
+    assert decision.scheduled is None
+    assert "the executor cannot run the model" in decision.reason
+
+
+def test_without_the_executor_nothing_is_divided(two_cores):
+    decision = ov_autoplace.place(towers(2), "CPU", executor="HETERO").decision
+    assert all(candidate.scheduled is None for candidate in decision.candidates)

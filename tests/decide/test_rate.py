@@ -1,0 +1,265 @@
+"""Deciding for a rate of requests: who is considered, who wins, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+import ov_autoplace
+from command_line import Command
+from ov_autoplace._base.budget import Budget
+from ov_autoplace.decide import rate, rate_race
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.rate_again import run_again
+from ov_autoplace.decide.rate_candidates import Entrant, copies, hinted, mixed, other_bases, without_hint
+from ov_autoplace.decide.rate_race import best_hint, chosen, confirmed, finalists, ranked
+from ov_autoplace.devices.names import plugin_library
+from ov_autoplace.devices.widths import Cores
+from ov_autoplace.errors import ProfilingError
+from ov_autoplace.graph.prepare import prepare
+from ov_autoplace.placement.rate_plan import RateMember, RatePlan
+from ov_autoplace.solvers import solve, solve_mixture
+from random_tables import make_table
+
+HINT = {"PERFORMANCE_HINT": "THROUGHPUT"}
+
+
+def small(layers: int = 3, width: int = 32) -> ov.Model:
+    x = y = ops.parameter([1, width], np.float32, name="x")
+    weights = ops.constant(np.eye(width, dtype=np.float32))
+    for _ in range(layers):
+        y = ops.relu(ops.matmul(y, weights, False, False))
+    return ov.Model([ops.result(y)], [x])
+
+
+def two_devices() -> ov.Core:
+    core = ov.Core()
+    core.register_plugin(str(plugin_library(core, "CPU")), "XCPU")
+    return core
+
+
+def entrant(name: str, waiting: float, queued: float, *, hint: bool = False, models: int = 1) -> Entrant:
+    members = (RateMember("CPU", {"NAME": name}),) * models
+    found = Entrant(name, members, tuple(range(models)), is_hint=hint)
+    found.synchronous, found.asynchronous = np.full(12, waiting), np.full(12, queued)
+    return found
+
+
+def test_copies_win_with_a_base_that_is_as_good_asynchronously() -> None:
+    hint = entrant("hint", 2.0, 4.0, hint=True)
+    caller = entrant("caller", 5.0, 2.0)
+    dealt = entrant("copies", 1.0, 2.1, models=2)
+    pair = chosen([hint, caller, dealt])
+    assert (pair.base, pair.dealt) == (caller, dealt)
+    assert pair.synchronous == 1.0
+    assert pair.asynchronous == 2.0  # of a queue
+    assert pair.slowest_asynchronous == 2.1  # of requests that a program starts itself
+    assert best_hint([hint, caller, dealt]).base is hint
+
+
+def test_nobody_wins_who_is_worse_in_one_way_of_calling() -> None:
+    hint = entrant("hint", 2.0, 2.0, hint=True)
+    # Five times as fast for waiting callers, and 3 % slower for who starts such requests.
+    dealt = entrant("copies", 0.4, 2.06, models=2)
+    assert chosen([hint, dealt]).is_one
+    # A queue may have another model than the callers.
+    caller = entrant("caller", 9.0, 1.0)
+    pair = chosen([hint, caller, dealt])
+    assert (pair.base, pair.dealt) == (caller, hint)
+    almost = entrant("copies", 0.4, 2.03, models=2)
+    pair = chosen([hint, entrant("caller", 9.0, 1.0), almost])
+    assert pair.dealt is almost
+
+
+def test_the_best_of_several_hints_is_the_floor_in_each_way() -> None:
+    waiting = entrant("AUTO", 1.0, 3.0, hint=True)
+    queued = entrant("GPU", 3.0, 1.0, hint=True)
+    middling = entrant("middling", 1.5, 1.5)
+    # Better than either in the mean, but worse than the better one in both ways.
+    assert chosen([waiting, queued, middling]).base in (waiting, queued)
+    pair = chosen([waiting, queued, middling, entrant("good", 0.9, 0.9)])
+    assert pair.base.name == "good"
+
+
+def test_a_gain_that_does_not_count_leaves_the_hint() -> None:
+    hint = entrant("hint", 1.0, 1.0, hint=True)
+    assert chosen([hint, entrant("other", 0.99, 0.99)]).base is hint
+    assert chosen([hint, entrant("other", 0.97, 0.97)]).base.name == "other"
+
+
+def test_who_failed_takes_no_part() -> None:
+    hint, good = entrant("hint", 1.0, 1.0, hint=True), entrant("good", 0.1, 0.1)
+    good.dropped = "failed"
+    assert chosen([hint, good]).base is hint
+    hint.dropped = "failed"
+    assert chosen([hint, good]) is None
+
+
+@pytest.mark.parametrize(
+    ("waiting", "queued", "wins"),
+    [(0.7, 0.9, True), (0.7, 1.1, False), (0.99, 0.99, False), (1.0, 0.5, True)],
+)
+def test_the_winner_has_to_win_again(waiting: float, queued: float, wins: bool, monkeypatch) -> None:
+    hint, winner = entrant("hint", 1.0, 1.0, hint=True), entrant("winner", 0.1, 0.1)
+
+    def measured(session, entrants, seconds, seed, *, keep_all):
+        assert all(not len(e.synchronous) for e in entrants)  # what chose it counts no more
+        for e in entrants:
+            e.synchronous = np.full(12, waiting if e is winner else 1.0)
+            e.asynchronous = np.full(12, queued if e is winner else 1.0)
+
+    monkeypatch.setattr(rate_race, "measure", measured)
+    won, shown = confirmed(None, finalists([hint, winner]), Budget(1.0), 0)
+    assert (won is not None and won.is_one and won.base is winner) is wins
+    if wins:
+        assert f"{1 / waiting:.2f} times" in shown
+
+
+def test_answers_that_are_near_run_again() -> None:
+    hint, other = entrant("hint", 1.0, 2.0, hint=True), entrant("other hint", 2.0, 1.0, hint=True)
+    # Below the floor by what noise can be, and by more.
+    near, far = entrant("near", 0.1, 1.08), entrant("far", 0.05, 1.5)
+    assert finalists([hint, other, near, far]) == [hint, other, near]
+    assert [pair.base.name for pair in ranked([hint, other, near, far], 0.98)] == []
+
+
+def test_who_is_considered_on_one_cpu() -> None:
+    machine = without_hint(Machine(ov.Core(), ("CPU",), PlacerOptions(properties=HINT)))
+    assert "PERFORMANCE_HINT" not in machine.options.properties
+    prepared = prepare(small())
+    assert [e.name for e in hinted(["CPU"])] == ["CPU THROUGHPUT"]
+    assert [e.name for e in other_bases(machine, ["CPU"], prepared)] == [
+        "CPU LATENCY",
+        "CPU in the calling thread",
+    ]
+    cores = Cores.of_this_process().usable
+    found = copies(machine, ["CPU"], prepared, {"CPU": 1e9})
+    if cores > 1:
+        assert found[0].name == f"{cores} x CPU (1 thread, the caller's)"
+        assert len(found[0].members) == cores
+        assert all(
+            len(e.members) * int(e.members[0].properties["INFERENCE_NUM_THREADS"]) <= cores for e in found
+        )
+    assert copies(machine, ["CPU"], prepared, {"CPU": 1.5}) == []  # no memory for two
+    chosen_by_user = Machine(ov.Core(), ("CPU",), PlacerOptions(properties={"NUM_STREAMS": "2"}))
+    assert other_bases(chosen_by_user, ["CPU"], prepared) == []
+    assert copies(chosen_by_user, ["CPU"], prepared, {"CPU": 1e9}) == []
+
+
+def test_a_model_of_unknown_shapes_gets_no_copies() -> None:
+    model = small()
+    model.reshape([-1, 32])
+    machine = Machine(ov.Core(), ("CPU",))
+    assert copies(machine, ["CPU"], prepare(model, {"x": [1, 32]}), {"CPU": 1e9}) == []
+    known = Machine(ov.Core(), ("CPU",), PlacerOptions(shapes={"x": [1, 32]}))
+    assert bool(copies(known, ["CPU"], prepare(model, {"x": [1, 32]}), {"CPU": 1e9})) is (
+        Cores.of_this_process().usable > 1
+    )
+
+
+def test_mixtures_and_pipelines_become_compiled_models() -> None:
+    table = make_table(
+        [[1.0, 8.0], [8.0, 1.0], [1.0, 1.5]], [(0, 0.1, [1]), (1, 0.1, [2])], devices=("XCPU", "CPU"),
+        names=("a", "b", "c"), transfer_latency=np.full((2, 2), 0.01),
+    )  # fmt: skip
+    mixture, whole = solve_mixture(table), solve(table, objective="rate")
+    found = mixed(mixture, whole, {"XCPU": {"EXCLUSIVE_ASYNC_REQUESTS": "NO"}, "CPU": {}})
+    pipeline = found[0]
+    assert pipeline.name == "pipeline"
+    assert pipeline.members[0].device == "HETERO:XCPU,CPU"
+    assert pipeline.members[0].device_of == {"a": "XCPU", "b": "CPU", "c": whole.to_dict()["c"]}
+    text = (
+        "{XCPU:{EXCLUSIVE_ASYNC_REQUESTS:NO,PERFORMANCE_HINT:THROUGHPUT},CPU:{PERFORMANCE_HINT:THROUGHPUT}}"
+    )
+    assert pipeline.members[0].properties == {"DEVICE_PROPERTIES": text}
+    if len(mixture.placements) > 1:
+        shares = np.bincount(found[1].turns) / len(found[1].turns)
+        assert shares == pytest.approx(mixture.fractions, abs=0.15)
+
+
+def test_an_answer_on_this_machine() -> None:
+    placement = ov_autoplace.place(small(), "CPU", properties=HINT)
+    decision, plan = placement.decision, placement.rate
+    assert plan is not None
+    assert decision.chosen == plan.name
+    assert set(placement.to_dict().values()) == {"CPU"}
+    by_name = {row.name: row for row in decision.rates}
+    assert by_name["CPU THROUGHPUT"].synchronous > 0
+    assert by_name["CPU THROUGHPUT"].asynchronous > 0
+    assert ov_autoplace.place(small(), "CPU", time_budget_ms=0).rate is None  # nobody asked
+
+
+def test_a_large_model_is_settled_by_its_size(monkeypatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("a race was run")
+
+    monkeypatch.setattr(rate, "measure", never)
+    placement = ov_autoplace.place(small(20, 2048), "CPU", properties=HINT)
+    assert placement.rate == RatePlan(
+        "CPU THROUGHPUT", RateMember("CPU", HINT), requests=placement.rate.requests
+    )
+    assert "takes too long" in placement.decision.reason
+
+
+def test_two_devices_are_profiled_and_run() -> None:
+    core = two_devices()
+    placement = ov_autoplace.place(
+        small(6, 64), "XCPU,CPU", core=core, properties={"PERFORMANCE_HINT": "CUMULATIVE_THROUGHPUT"}
+    )
+    rows = {row.name: row for row in placement.decision.rates}
+    assert {"XCPU THROUGHPUT", "CPU THROUGHPUT", "AUTO CUMULATIVE_THROUGHPUT"} <= set(rows)
+    assert placement.decision.rate_bound > 0
+    both = rows["XCPU THROUGHPUT"].predicted + rows["CPU THROUGHPUT"].predicted
+    assert rows["AUTO CUMULATIVE_THROUGHPUT"].predicted == pytest.approx(both)
+    assert placement.decision.rate_bound >= both * (1 - 1e-6)
+
+
+def test_estimates_of_another_machine_choose_all_its_devices() -> None:
+    placement = ov_autoplace.place(
+        small(20, 512), "GPU,CPU", "ZERO_SHOT", target="core-ultra-7-155h", properties=HINT
+    )
+    assert "nothing was measured" in placement.decision.reason
+    assert placement.rate.base.device in ("AUTO:GPU,CPU", "GPU", "CPU")
+    rows = {row.name: row.predicted for row in placement.decision.rates}
+    assert rows["AUTO CUMULATIVE_THROUGHPUT"] == pytest.approx(
+        rows["GPU THROUGHPUT"] + rows["CPU THROUGHPUT"]
+    )
+
+
+def test_a_model_that_no_device_compiles_is_an_error(monkeypatch) -> None:
+    def refuse(session, entrant):
+        raise ProfilingError("not today")
+
+    monkeypatch.setattr(rate, "compile_entrant", refuse)
+    with pytest.raises(ProfilingError, match="not today"):
+        ov_autoplace.place(small(), "CPU", properties=HINT)
+
+
+def test_the_answer_is_run_again_for_bench() -> None:
+    machine = Machine(ov.Core(), ("CPU",), PlacerOptions(properties=HINT))
+    caller = RateMember("CPU", {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"})
+    rows = run_again(machine, prepare(small()), RatePlan("2 x", caller, (caller, caller), 2), 1.0)
+    assert [row.name for row in rows] == [
+        "CPU THROUGHPUT",
+        "AUTOPLACE (queue)",
+        "AUTOPLACE (waiting threads)",
+    ]
+    assert all(row.synchronous > 0 and row.asynchronous > 0 for row in rows)
+
+
+def test_commands_show_rates(cli: Command, tmp_path) -> None:
+    path = tmp_path / "small.xml"
+    ov.save_model(small(), path)
+    request = (str(path), "-d", "CPU", "--config", json.dumps(HINT))
+    assert cli("explain", *request, "--json").json()["rates"][0]["name"] == "CPU THROUGHPUT"
+    shown = cli("bench", *request, "--seconds", "1")
+    assert shown.code == 0, shown.err
+    assert "CPU THROUGHPUT" in shown.out
+    assert "waiting threads" in shown.out
+    rows = cli("bench", *request, "--seconds", "1", "--json").json()["rows"]
+    assert all(row["synchronous"] > 0 for row in rows)

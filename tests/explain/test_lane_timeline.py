@@ -1,0 +1,159 @@
+"""Lanes that work at once in time: against the simulator, and what holds for every timeline."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from lane_tables import on_lanes, random_lanes
+
+from ov_autoplace.cost.lanes import with_lanes
+from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.predicted import timeline_of, waits_of
+from ov_autoplace.explain.timeline import NOBODY, Timeline
+from random_tables import make_table
+from report_tables import layered_table
+
+
+def check(timeline: Timeline) -> None:
+    """What holds for every timeline, on lanes and in turns."""
+    for lane in timeline.lanes:
+        assert lane.busy_seconds + lane.idle_seconds == pytest.approx(timeline.seconds)
+        assert sum(lane.reasons.values()) == pytest.approx(lane.idle_seconds)
+        own = [(s.start, s.end) for s in timeline.stages if s.device == lane.name]
+        assert lane.subgraphs == len(own)
+        parts = sorted([*own, *((gap.start, gap.start + gap.seconds) for gap in lane.idle)])
+        for (_, end), (start, _) in itertools.pairwise(parts):
+            assert start == pytest.approx(end, abs=1e-7 * timeline.seconds)
+    path = timeline.path
+    assert sum(step.seconds for step in path) == pytest.approx(timeline.seconds)
+    for step, following in itertools.pairwise(path):
+        assert step.start + step.seconds == pytest.approx(following.start)
+    critical = [stage for stage in timeline.stages if stage.is_critical]
+    assert [step.text for step in path if step.kind == "subgraph"] == [
+        f"{stage.subgraph} on {stage.device}" for stage in critical
+    ]
+    for sender, stage in itertools.pairwise(critical):
+        assert stage.after == sender.subgraph
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_a_timeline_is_the_simulators_and_adds_up(seed: int) -> None:
+    explanation = on_lanes(seed)
+    schedule = explanation.schedule
+
+    timeline = timeline_of(explanation)
+
+    check(timeline)
+    assert timeline.seconds == schedule.latency_seconds
+    stages = {stage.subgraph: stage for stage in timeline.stages}
+    assert [stages[s].start for s in range(schedule.subgraphs)] == schedule.start_seconds.tolist()
+    assert [stages[s].end for s in range(schedule.subgraphs)] == pytest.approx(schedule.finish_seconds)
+    for lane, busy in zip(timeline.lanes, schedule.device_seconds, strict=True):
+        assert lane.busy_seconds == pytest.approx(busy)
+    assert sum(t.cut.seconds for t in timeline.transfers) == pytest.approx(schedule.transfer_seconds)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_who_is_waited_for_decides_when_a_submodel_starts(seed: int) -> None:
+    explanation = on_lanes(seed + 500)
+    timeline = timeline_of(explanation)
+    stages = {stage.subgraph: stage for stage in timeline.stages}
+    way = {(source, target): seconds for source, target, seconds in waits_of(explanation)}
+
+    for (source, target), seconds in way.items():
+        assert stages[target].start >= stages[source].end + seconds - 1e-9
+    for stage in timeline.stages:
+        if stage.after == NOBODY:
+            # The first one of a request, after what mixing devices costs.
+            assert stage.start in (0.0, explanation.table.mix_seconds)
+            continue
+        sender = stages[stage.after]
+        took = 0.0 if sender.device == stage.device else way[stage.after, stage.subgraph]
+        assert stage.start == pytest.approx(sender.end + took)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_critical_transfer_fills_the_gap_that_it_makes(seed: int) -> None:
+    timeline = timeline_of(on_lanes(seed + 900))
+    critical = {(t.start, t.end, t.cut.target_device) for t in timeline.transfers if t.is_critical}
+    hops = [step for step in timeline.path if step.kind == "transfer"]
+
+    for hop in hops:
+        assert any(start == pytest.approx(hop.start) for start, _, _ in critical)
+        assert any(end == pytest.approx(hop.start + hop.seconds) for _, end, _ in critical)
+    gaps = [gap for lane in timeline.lanes for gap in lane.idle if gap.kind == "transfer"]
+    for hop in hops:
+        ends = [gap.start + gap.seconds for gap in gaps]
+        assert any(end == pytest.approx(hop.start + hop.seconds) for end in ends)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_groups_lie_inside_their_submodel_one_after_another(seed: int) -> None:
+    explanation = on_lanes(seed + 1300)
+    timeline = timeline_of(explanation)
+
+    placed = [g for stage in timeline.stages for g in stage.groups]
+    assert sorted(placed) == np.flatnonzero(explanation.schedule.subgraph_of >= 0).tolist()
+    for stage in timeline.stages:
+        starts = timeline.group_start[list(stage.groups)]
+        ends = starts + timeline.group_seconds[list(stage.groups)]
+        assert starts[0] >= stage.start - 1e-9
+        assert ends[-1] == pytest.approx(stage.end)
+        assert ends[:-1] == pytest.approx(starts[1:])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_turns_add_up_in_the_same_way(seed: int) -> None:
+    table = replace(layered_table(60, seed=seed), mix_seconds=1e-5 * (seed % 2))
+    assignment = np.random.default_rng(seed).integers(0, 2, 60).astype(np.int32)
+
+    timeline = timeline_of(Explanation(table, assignment))
+
+    check(timeline)
+    assert not timeline.has_slack
+    assert all(transfer.is_critical for transfer in timeline.transfers)
+    # What nobody runs, somebody else does, or it is a transfer.
+    busy = sum(lane.busy_seconds for lane in timeline.lanes)
+    moved = sum(transfer.cut.seconds for transfer in timeline.transfers)
+    assert busy + moved + table.mix_seconds == pytest.approx(timeline.seconds)
+
+
+def test_two_towers_and_their_joint_by_hand() -> None:
+    # left (3 s) and right (5 s) on two lanes, the joint (1 s) on the left one; a hand-over takes 0.5 s.
+    table = make_table([[3.0], [5.0], [1.0]], [(0, 8.0, [2]), (1, 8.0, [2])])
+    table = with_lanes(table, "DEV0", 2, hand_over_seconds=0.5, corun_factor=1.0)
+    timeline = timeline_of(Explanation(table, np.array([0, 1, 0], dtype=np.int32), "overlap"))
+
+    left, right = timeline.lanes
+    assert [(s.device, s.start, s.end, s.is_critical) for s in timeline.stages] == [
+        ("DEV0#0", 0.0, 3.0, False),
+        ("DEV0#1", 0.0, 5.0, True),
+        ("DEV0#0", 5.5, 6.5, True),
+    ]
+    assert (timeline.seconds, timeline.has_slack) == (6.5, True)
+    assert (left.busy_seconds, right.busy_seconds) == (4.0, 5.0)
+    assert left.reasons == {"waits for 1 on DEV0#1": 2.0, "transfer from 1 on DEV0#1": 0.5}
+    assert right.reasons == {"nothing left to run": 1.5}
+    assert [(step.kind, step.seconds) for step in timeline.path] == [
+        ("subgraph", 5.0),
+        ("transfer", 0.5),
+        ("subgraph", 1.0),
+    ]
+    (cut,) = Explanation(table, np.array([0, 1, 0], dtype=np.int32), "overlap").cuts()
+    assert (cut.source_device, cut.target_device, cut.seconds) == ("DEV0#1", "DEV0#0", 0.5)
+
+
+def test_a_placement_that_cannot_run_has_an_empty_timeline() -> None:
+    table = random_lanes(3, groups=6)
+    seconds = table.op_seconds.copy()
+    seconds[2] = [1.0] + [np.inf] * (table.num_devices - 1)
+    table = replace(table, op_seconds=seconds)
+    assignment = np.full(6, table.num_devices - 1, dtype=np.int32)
+
+    timeline = timeline_of(Explanation(table, assignment, "overlap"))
+
+    assert (timeline.stages, timeline.transfers, timeline.seconds, timeline.path) == ((), (), 0.0, ())
+    assert all(lane.idle == () for lane in timeline.lanes)

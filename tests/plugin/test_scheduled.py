@@ -1,0 +1,261 @@
+"""Models on lanes as compiled models: answers, types, state, errors, requests, files, caches, profiles."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+
+from lane_models import F32, NARROW, adding, by_name, on_cpu, on_lanes, ramps, sizes_that_clash, towers, typed
+from ov_autoplace import place
+from ov_autoplace.errors import ModelError
+from ov_autoplace.placement.lane_plan import Lane
+from ov_autoplace.placement.schedulable import schedule_ops
+from ov_autoplace.placement.scheduled import lanes_of, scheduled_model
+from ov_autoplace.plugin.scheduled import compile_scheduled
+
+X = ramps()
+
+
+@pytest.fixture
+def core() -> ov.Core:
+    return ov.Core()
+
+
+def test_it_is_a_compiled_model_that_answers_as_on_one_device(core) -> None:
+    model = towers()
+    compiled = on_lanes(core, model, by_name(model, (0, 1, 0)))
+    assert isinstance(compiled, ov.CompiledModel)
+    np.testing.assert_allclose(compiled(X)["total"], on_cpu(core, model, X)[0], rtol=1e-5)
+    assert compiled.inputs[1].any_name == "x1"
+
+
+def half_of_f32(values: np.ndarray) -> np.ndarray:
+    """Numbers as bf16, in the bytes of ``uint16``."""
+    return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+@pytest.mark.parametrize(
+    "element",
+    ["f32", "bf16", "f16", "f64", "i64", "u64", "i32", "u32", "i16", "u16", "i8", "u8", "boolean"],
+)
+def test_every_type_crosses_the_boundary_as_on_one_device(core, element: str) -> None:
+    element_type = getattr(ov.Type, element)
+    model = typed(element_type)
+    low = -100 if element_type.is_real() or element_type.is_signed() else 0
+    low, high = (0, 2) if element == "boolean" else (low, 120)
+    random = np.random.default_rng(8)
+    inputs = [random.integers(low, high, [2, 3]) for _ in range(2)]
+    if element == "bf16":
+        inputs = [ov.Tensor(half_of_f32(values), [2, 3], element_type) for values in inputs]
+    else:
+        inputs = [values.astype(element_type.to_dtype()) for values in inputs]
+
+    compiled = on_lanes(core, model, by_name(model, (0, 1)))
+    expected = core.compile_model(model, "CPU", F32)(inputs)
+    answer = compiled(inputs)
+
+    for i in range(2):
+        assert compiled.outputs[i].element_type == element_type
+        np.testing.assert_array_equal(answer[i], expected[i])
+    assert np.unique(answer[0]).size > 1
+
+
+def test_state_goes_on_for_200_steps_and_is_reset(core) -> None:
+    model = adding()
+    request = on_lanes(core, model, by_name(model, (0, 1))).create_infer_request()
+    plain = core.compile_model(model, "CPU", F32).create_infer_request()
+    random = np.random.default_rng(3)
+    for step in range(200):
+        if step == 120:
+            for each in (request, plain):
+                each.reset_state()
+        x = random.standard_normal((1, 4)).astype(np.float32)
+        np.testing.assert_allclose(request.infer([x])[0], plain.infer([x])[0], rtol=1e-4, atol=1e-5)
+    (state,), (expected,) = request.query_state(), plain.query_state()
+    assert state.name == expected.name
+    np.testing.assert_allclose(state.state.data, expected.state.data, rtol=1e-4)
+    state.state = ov.Tensor(np.full((1, 4), 7, np.float32))
+    np.testing.assert_allclose(request.infer([np.zeros((1, 4), np.float32)])[0], np.full((1, 4), 70))
+
+
+def test_requests_keep_their_own_states(core) -> None:
+    model = adding()
+    compiled = on_lanes(core, model, by_name(model, (0, 1)))
+    requests = [compiled.create_infer_request() for _ in range(2)]
+    one = np.ones((1, 4), np.float32)
+    totals = [[float(r.infer([one * (i + 1)])[0][0, 0]) for _ in range(3)] for i, r in enumerate(requests)]
+    assert totals == [[30.0, 40.0, 50.0], [60.0, 80.0, 100.0]]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_error_reaches_the_caller_with_its_submodel_and_the_request_stays_usable(
+    core, asynchronous: bool
+) -> None:
+    model = sizes_that_clash()
+    request = on_lanes(core, model, by_name(model, (0, 1, 0))).create_infer_request()
+    three, two = np.ones(3, np.float32), np.ones(2, np.float32)
+
+    def run(inputs: list[np.ndarray]) -> None:
+        if asynchronous:
+            request.start_async(inputs)
+            request.wait()
+        else:
+            request.infer(inputs)
+
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="submodel '2/add' on CPU"):
+            run([three, two])
+        run([three, three])
+        np.testing.assert_allclose(request.get_output_tensor().data, 1 + np.tanh(three), rtol=1e-5)
+        run([two, two])
+        assert request.get_output_tensor().shape == [2]
+
+
+ON_ONE_CORE = """
+import os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+sys.path[:0] = sys.argv[1:]
+import numpy as np, openvino as ov
+from lane_models import F32, NARROW, adding, by_name, on_cpu, on_lanes, ramps, sizes_that_clash, towers, typed
+from ov_autoplace.placement.scheduled import scheduled_model
+from ov_autoplace.plugin.scheduled import compile_scheduled
+model = sizes_that_clash()
+request = compile_scheduled(
+    ov.Core(), scheduled_model(model, by_name(model, (0, 1, 0))), {}
+).create_infer_request()
+for _ in range(3):
+    try:
+        request.infer([np.ones(3, np.float32), np.ones(2, np.float32)])
+    except RuntimeError as cause:
+        print("submodel '2/add' on CPU" in str(cause))
+"""
+
+
+def test_errors_are_kept_on_one_core_too() -> None:
+    tests = str(Path(__file__).resolve().parent.parent)
+    told = subprocess.run(
+        [sys.executable, "-c", ON_ONE_CORE, tests], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert told.stdout.split() == ["True"] * 3
+
+
+def test_a_submodel_that_cannot_be_compiled_is_named(core) -> None:
+    model = towers()
+    with pytest.raises(RuntimeError, match=r"submodel '0/product0 \.\. 0/relu3' on CPU cannot be compiled"):
+        on_lanes(core, model, by_name(model, (0, 1, 0), {"NUM_STREAMS": "many"}))
+
+
+def test_ten_thousand_requests_of_eight_threads(core) -> None:
+    model = towers()
+    compiled = on_lanes(core, model, by_name(model, (0, 1, 0)))
+    plain = core.compile_model(model, "CPU", F32)
+    scales = range(1, 9)
+    expected = [plain([scale * x for x in X])[0].copy() for scale in scales]
+    wrong: list[str] = []
+
+    def work(number: int) -> None:
+        request = compiled.create_infer_request()
+        for run in range(1_250):
+            which = (number + run) % len(expected)
+            answer = request.infer([scales[which] * x for x in X])[0]
+            if not np.allclose(answer, expected[which], rtol=1e-4):
+                wrong.append(f"thread {number}, run {run}")
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_queue_of_asynchronous_requests(core) -> None:
+    model = towers()
+    compiled = on_lanes(core, model, by_name(model, (0, 1, 0)))
+    plain = core.compile_model(model, "CPU", F32)
+    answers: dict[int, np.ndarray] = {}
+    queue = ov.AsyncInferQueue(compiled, 3)
+    queue.set_callback(
+        lambda request, number: answers.update({number: request.get_output_tensor().data.copy()})
+    )
+    for number in range(60):
+        queue.start_async([number * x for x in X], number)
+    queue.wait_all()
+    assert len(answers) == 60
+    for number in (0, 31, 59):
+        np.testing.assert_allclose(answers[number], plain([number * x for x in X])[0], rtol=1e-4)
+
+
+def test_the_profile_lists_the_nodes_of_the_submodels_with_their_lanes(core) -> None:
+    model = towers(layers=3, width=256)
+    compiled = on_lanes(core, model, by_name(model, (0, 1, 0)), PERF_COUNT=True)
+    request = compiled.create_infer_request()
+    x = [np.ones((1, 256), np.float32)] * 2
+    for _ in range(3):
+        request.infer(x)
+
+    for nodes in (request.profiling_info, request.get_profiling_info()):
+        inner = [node for node in nodes if ": " in node.node_name]
+        assert {node.node_name.split(": ")[0].split(" ", 1)[1] for node in inner} == {
+            "0/product0 .. 0/relu2",
+            "1/product0 .. 1/relu2",
+            "2/sum",
+        }
+        assert {node.node_name.split(" ")[0] for node in inner} <= {"CPU#0", "CPU#1"}
+        run = [node for node in inner if node.status == ov.ProfilingInfo.Status.EXECUTED]
+        assert sum(node.real_time.total_seconds() for node in run) > 0
+        assert all(node.exec_type for node in run)
+        assert not any(node.node_type == "Schedule" for node in nodes)
+
+
+def test_properties_of_the_core_and_of_the_user_reach_the_lanes(core) -> None:
+    core.set_property("CPU", {"PERF_COUNT": True})
+    properties = {
+        "DEVICE_PROPERTIES": {"CPU": {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 7}}
+    }
+    compiled_with: list[Lane] = []
+
+    def compile_native(model: ov.Model, device: str, config: dict[str, object]) -> ov.CompiledModel:
+        (op,) = schedule_ops(model)
+        compiled_with.extend(lanes_of(op))
+        return core.compile_model(model, device, config)
+
+    model = towers()
+    compile_scheduled(core, scheduled_model(model, by_name(model, (0, 1, 0))), properties, compile_native)
+
+    assert len(compiled_with) == 2
+    for lane in compiled_with:
+        told = dict(lane.properties)
+        assert told["PERF_COUNT"] == "YES"
+        assert told["INFERENCE_PRECISION_HINT"] == "f32"
+        assert told["INFERENCE_NUM_THREADS"] == NARROW["INFERENCE_NUM_THREADS"]
+
+
+def test_a_model_on_lanes_is_not_placed_again(core) -> None:
+    model = towers()
+    scheduled = scheduled_model(model, by_name(model, (0, 1, 0)))
+    with pytest.raises(ModelError, match="cut for lanes and holds their plan; compile it as it is"):
+        place(scheduled, "CPU", core=core)
+
+
+def test_preprocessing_is_added_around_it(core) -> None:
+    model = towers()
+    processor = ov.preprocess.PrePostProcessor(scheduled_model(model, by_name(model, (0, 1, 0))))
+    processor.input(0).tensor().set_element_type(ov.Type.u8)
+    compiled = core.compile_model(processor.build(), "AUTOPLACE:CPU", F32)
+    bytes_, ones = np.full((1, 16), 3, np.uint8), np.ones((1, 16), np.float32)
+    expected = on_cpu(core, model, [bytes_.astype(np.float32), ones])[0]
+    np.testing.assert_allclose(compiled([bytes_, ones])[0], expected, rtol=1e-5)
+
+
+def test_another_shape_is_refused_in_one_sentence(core) -> None:
+    model = towers()
+    scheduled = scheduled_model(model, by_name(model, (0, 1, 0)))
+    with pytest.raises(RuntimeError, match=r"cannot run \[2,16\]; compile the original model"):
+        scheduled.reshape({0: [2, 16], 1: [2, 16]})

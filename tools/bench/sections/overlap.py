@@ -1,0 +1,188 @@
+"""Lanes that work at once over the best width: networks that branch, and networks where lanes lose.
+
+Each network is placed in a process of its own, once by default (what a user gets) and once with the executor
+demanded (the best schedule, whether or not it wins). That schedule, the widths of the CPU and the answer are
+compiled several times each and run in turns: back to back, and once after each pause of 3 ms, when lanes
+and threads have gone to sleep. The best width is the one with the lowest median back to back; an answer that
+is a width is measured like any other, so that its ratio shows the noise.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import openvino as ov
+
+import ov_autoplace
+from harness.copies import race_copies
+from harness.process import Pieces
+from harness.result import Case, Result, Table, bar, interval_cell, measured_ratio
+from ov_autoplace._base.statistics import paired_ratio
+from ov_autoplace._core import Profiler
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.widths import width_name, widths_for
+from ov_autoplace.errors import AutoplaceError
+from ov_autoplace.measure.session import ProfilingSession
+from problems import branching
+
+__all__ = ["compare", "run"]
+
+_DEVICE, _LANES, _ANSWER = "CPU", "lanes", "answer"
+_PAUSE, _COPIES, _SECONDS, _TIMEOUT = 3e-3, 2, 2.0, 240.0
+# A lane that others' samples let fall asleep wakes up within the first of several inferences.
+_SAMPLE = 5e-3
+_WANTED, _WANTED_NETWORKS, _WANTED_KINDS = 0.85, 12, 6
+_MOST = 1.02  # slower than this is a loss that counts
+_TOWERS = {f"two towers/{layers}x{width}": (layers, width) for layers, width in ((16, 128), (16, 512))}
+_QUICK = ("two towers/16x512", "siamese/105", "bidirectional LSTM/64", "speech decoder/1 token")
+
+
+def run(quick: bool, seed: int, models: tuple[str, ...] = (), groups: int = 0, group: int = 0) -> Result:
+    """One row per network: lanes and the answer over the best width.
+
+    Args:
+        quick: Four networks.
+        seed: Of inputs and orders.
+        models: Parts of names; those that have one of them in theirs. All when empty.
+        groups: Into how many parts the networks are divided, for a machine that is idle for short times only.
+        group: Which of the parts to run, from 0.
+    """
+    pieces = Pieces(timeout=_TIMEOUT)
+    every = (*_TOWERS, *branching.NETWORKS, *branching.LOSING)
+    names = [
+        name for name in (_QUICK if quick else every) if not models or any(part in name for part in models)
+    ]
+    names = names[group::groups] if groups else names
+    found: dict[str, Mapping[str, Any]] = {}
+    for name in names:
+        outcome = pieces(name, compare, name=name, seed=seed)
+        if outcome is not None:
+            found[name] = outcome
+    return _result(found, seed, pieces.remarks)
+
+
+def compare(name: str, seed: int) -> dict[str, Any]:
+    """Place one network both ways and race lanes, widths and answer.
+
+    Args:
+        name: Of the network.
+        seed: Of inputs and orders.
+
+    Returns:
+        ``predicted``: seconds of the schedule; ``submodels``; ``chosen`` and ``reason`` of the answer;
+        ``decision_seconds``; ``back_to_back`` and ``after_pauses``: seconds of everybody in the same rounds.
+    """
+    model = branching.two_towers(*_TOWERS[name]) if name in _TOWERS else branching.build(name)
+    start = time.perf_counter()
+    answer = ov_autoplace.place(model, _DEVICE, seed=seed)
+    decision_seconds = time.perf_counter() - start
+    demanded = ov_autoplace.place(model, _DEVICE, seed=seed, executor="OVERLAP")
+    if answer.decision is None or demanded.decision is None:
+        raise AutoplaceError(f"{name} was placed without a decision")
+    schedule = demanded.decision.scheduled
+    machine = Machine(ov.Core(), (_DEVICE,))
+    with ProfilingSession(machine.core, model, (_DEVICE,), seed=seed, isolation=False) as session:
+        calls = {_DEVICE: lambda: session.compile_device(_DEVICE, count_nodes=False)}
+        for width in widths_for(machine, _DEVICE, session.model):
+            calls[width_name(_DEVICE, width)] = partial(session.compile_width, _DEVICE, width)
+        if schedule is not None:
+            calls[_LANES] = partial(session.compile_schedule, schedule.plan)
+        chosen = answer.decision.chosen
+        if answer.plan is not None:
+            calls[_ANSWER] = partial(session.compile_schedule, answer.plan)
+        else:
+            calls[_ANSWER] = calls[chosen]
+        executables: dict[str, list[Any]] = {who: [] for who in calls}
+        for copy in range(_COPIES):
+            # Where a copy lies in memory depends on those before it, so they take turns.
+            for who in list(calls)[:: 1 if copy % 2 else -1]:
+                executables[who].append(calls[who]())
+                session.forget()
+        failures: dict[str, str] = {}
+        steady = race_copies(
+            executables, _SECONDS, seed, failures, partial(Profiler.race, min_sample_seconds=_SAMPLE)
+        )
+        paused = race_copies(
+            executables, _SECONDS, seed, failures, partial(Profiler.race, pause_seconds=_PAUSE)
+        )
+    if failures:
+        raise AutoplaceError("; ".join(f"{who} failed: {why}" for who, why in failures.items()))
+    return {
+        "predicted": demanded.latency_seconds if schedule is not None else None,
+        "submodels": len(schedule.plan.lane_of) if schedule is not None else None,
+        "chosen": chosen,
+        "reason": answer.decision.reason,
+        "decision_seconds": decision_seconds,
+        "back_to_back": {who: samples.tolist() for who, samples in steady.samples.items()},
+        "after_pauses": {who: samples.tolist() for who, samples in paused.samples.items()},
+    }
+
+
+def _result(found: Mapping[str, Mapping[str, Any]], seed: int, failures: Sequence[str]) -> Result:
+    rows, cases, ratios, remarks = [], [], [], list(failures)
+    winning: list[str] = []
+    losing: list[str] = []
+    errors: list[float] = []
+    for name, outcome in found.items():
+        steady, paused = outcome["back_to_back"], outcome["after_pauses"]
+        widths = [who for who in steady if who not in (_LANES, _ANSWER)]
+        best = min(widths, key=lambda who: float(np.median(steady[who])))
+        cells = [name, f"{1e6 * float(np.median(steady[best])):.0f}", best.removeprefix(f"{_DEVICE} ")]
+        for who in (_LANES, _ANSWER):
+            for what, samples in (("back to back", steady), ("after pauses", paused)):
+                if who not in samples:
+                    cells.append("-")
+                    continue
+                ratio = paired_ratio(np.array(samples[who]), np.array(samples[best]))
+                cells.append(interval_cell(ratio))
+                cases.append(Case(name, best, ratio.median, f"{who}, {what}"))
+                if who == _ANSWER and ratio.low > 1 and ratio.median > _MOST:
+                    losing.append(f"{name} {what} {ratio.median:.3f}")
+                if who == _LANES and what == "back to back":
+                    ratios.append(measured_ratio(f"overlap: {name}", ratio, len(samples[who])))
+                    if ratio.median <= _WANTED:
+                        winning.append(name)
+        predicted = outcome["predicted"]
+        if predicted is not None:
+            error = predicted / float(np.median(steady[_LANES])) - 1
+            errors.append(abs(error))
+            cells.append(f"{100 * error:+.0f} %")
+        else:
+            cells.append("-")
+        rows.append(
+            (*cells, outcome["submodels"] or "-", outcome["chosen"], f"{outcome['decision_seconds']:.1f}")
+        )
+    kinds = {branching.kind_of(name) for name in winning}
+    remarks.append(
+        f"lanes at most {_WANTED} of the best width: {len(winning)} networks of {len(kinds)} kinds "
+        f"(wanted {_WANTED_NETWORKS} of {_WANTED_KINDS}): {', '.join(winning) or 'none'}"
+    )
+    remarks.append(f"answers slower than {_MOST} of the best width: {', '.join(losing) or 'none'}")
+    if errors:
+        remarks.append(bar("median error of the prediction, back to back", 0.10, float(np.median(errors))))
+    columns = (
+        "network",
+        "best width us",
+        "which",
+        "lanes",
+        "lanes, 3 ms",
+        "answer",
+        "answer, 3 ms",
+        "predicted",
+        "submodels",
+        "chosen",
+        "decision s",
+    )
+    title = "Over the best width, medians of paired rounds (lower is better)"
+    return Result(
+        "Lanes, measured",
+        (Table(title, columns, rows),),
+        tuple(ratios),
+        tuple(cases),
+        tuple(remarks),
+        {"seed": seed, "networks": dict(found)},
+    )

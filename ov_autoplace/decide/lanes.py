@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import openvino as ov
@@ -159,8 +160,7 @@ class _Search:
 
     def _may_win(self, division: Division) -> bool:
         """Whether a division could beat the best so far, by what is known without another measurement."""
-        counted = self._known.counted
-        table = self._table(counted)
+        counted, table = self._known.counted, self._known_table
         if division.lanes is None or division.device is None:
             return listed_seconds(table) < (1 - MINIMAL_GAIN) * self._best
         column = counted.columns[table.devices.index(division.device)]
@@ -169,6 +169,11 @@ class _Search:
         raced = self._raced(division.device, division.lanes.width)
         factor = raced.seconds / whole if raced is not None and len(raced.samples) and whole > 0 else None
         return could_win(table, division, nodes, self._best, factor)
+
+    @cached_property
+    def _known_table(self) -> CostTable:
+        """What single ops take on whole devices."""
+        return self._table(self._known.counted)
 
     def _candidate(self, division: Division) -> Candidate | None:
         """The best schedule of a division, by the times of its lanes; ``None`` where one lane is best.

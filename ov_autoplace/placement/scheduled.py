@@ -37,6 +37,7 @@ from ov_autoplace.placement.schedulable import (
 from ov_autoplace.placement.stored_submodels import store
 
 __all__ = [
+    "OP_NAME",
     "SCHEDULE_DEVICE",
     "SCHEDULE_PROPERTIES",
     "is_scheduled",
@@ -66,7 +67,8 @@ SCHEDULE_PROPERTIES: Mapping[str, str] = {
 _FORMAT = 1
 # Where the model says which of its former ops is in which submodel.
 _PLAN_KEY = ["autoplace", "schedule"]
-_OP_NAME = "autoplace/schedule"
+OP_NAME = "autoplace/schedule"
+"""Of the op; where it is compiled, something unique follows."""
 
 
 def scheduled_model(model: ov.Model, plan: LanePlan) -> ov.Model:
@@ -217,7 +219,7 @@ def _schedule_op(
         "output_shapes": _flat_shapes(results),
     }
     op: ov.Node = _factory().create(SCHEDULE[0], [*data, *stored], attributes)
-    op.set_friendly_name(_OP_NAME)
+    op.set_friendly_name(OP_NAME)
     return op
 
 

@@ -6,11 +6,11 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import openvino as ov
 
@@ -30,6 +30,7 @@ __all__ = ["DecisionCache", "StoredDecision", "cache_folder", "model_hash"]
 
 _log = logging.getLogger("ov_autoplace")
 _SCHEMA = 4
+_Stored = TypeVar("_Stored")
 
 
 def cache_folder(core: ov.Core, properties: Mapping[str, Any]) -> str:
@@ -107,10 +108,21 @@ class DecisionCache:
         Args:
             ops: Friendly names of all ops of the model.
         """
+        return self.read(lambda data: self._stored(data, ops))
+
+    def read(self, parse: Callable[[Mapping[str, Any]], _Stored]) -> _Stored | None:
+        """What is kept, or ``None``; an entry that does not fit is dropped with a warning.
+
+        Args:
+            parse: Makes something of the entry, or raises an ``AutoplaceError`` that says what is wrong.
+        """
         if not self.path.exists():
             return None
         try:
-            stored = self._read(ops)
+            data = read_json(self.path, AutoplaceError, "a stored decision")
+            if not isinstance(data, dict):
+                raise AutoplaceError("it has another schema")
+            stored = parse(data)
         except AutoplaceError as cause:
             self.drop(str(cause))
             return None
@@ -118,9 +130,8 @@ class DecisionCache:
             os.utime(self.path)  # what was used last goes last
         return stored
 
-    def _read(self, ops: Collection[str]) -> StoredDecision:
-        data = read_json(self.path, AutoplaceError, "a stored decision")
-        if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
+    def _stored(self, data: Mapping[str, Any], ops: Collection[str]) -> StoredDecision:
+        if data.get("schema") != _SCHEMA:
             raise AutoplaceError("it has another schema")
         device_of, disturbed = data.get("placement"), data.get("disturbed")
         if not isinstance(device_of, dict) or not isinstance(disturbed, bool):
@@ -166,6 +177,10 @@ class DecisionCache:
             "plan": None if stored.plan is None else stored.plan.to_dict(),
             "placement": stored.device_of,
         }
+        self.keep(data)
+
+    def keep(self, data: Mapping[str, Any]) -> None:
+        """Write the entry; a folder that cannot be written costs a warning, not the compile."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_text_atomically(self.path, json.dumps(data, ensure_ascii=False))

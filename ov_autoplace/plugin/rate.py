@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
 import openvino as ov
 
-from ov_autoplace._base.files import read_json, write_text_atomically
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import single_device_config
-from ov_autoplace.errors import AutoplaceError, OutputError, PlacementError
+from ov_autoplace.errors import AutoplaceError, PlacementError
 from ov_autoplace.placement.annotation import set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.placement import Placement
@@ -24,8 +21,6 @@ from ov_autoplace.plugin.dealing import DealingModel
 from ov_autoplace.plugin.decision_cache import DecisionCache
 
 __all__ = ["compile_for_rate"]
-
-_log = logging.getLogger("ov_autoplace")
 
 _SCHEMA = 1
 
@@ -67,7 +62,14 @@ def compile_for_rate(
         if placement.rate is None:
             raise PlacementError("the placement was not made for a rate of requests")
         if cache is not None:
-            _store(cache, placement, placement.rate)
+            cache.keep(
+                {
+                    "rate_schema": _SCHEMA,
+                    "chosen": placement.rate.name,
+                    "decision": str(placement.decision or ""),
+                    "plan": placement.rate.to_json(),
+                }
+            )
         return _compiled(machine, model, placement.rate, compile_native)
 
 
@@ -101,18 +103,15 @@ def _compile_member(
 
 def _load(cache: DecisionCache, model: ov.Model) -> RatePlan | None:
     """The plan that is stored, or ``None``; one that does not fit is dropped with a warning."""
-    if not cache.path.exists():
-        return None
-    try:
-        data = read_json(cache.path, AutoplaceError, "a stored decision")
-        if not isinstance(data, dict) or data.get("rate_schema") != _SCHEMA:
+
+    def parse(data: Mapping[str, Any]) -> RatePlan:
+        if data.get("rate_schema") != _SCHEMA:
             raise AutoplaceError("it has another schema")
         plan = RatePlan.from_json(data.get("plan"))
         _check(plan, cache, model)
-    except AutoplaceError as cause:
-        cache.drop(str(cause))
-        return None
-    return plan
+        return plan
+
+    return cache.read(parse)
 
 
 def _check(plan: RatePlan, cache: DecisionCache, model: ov.Model) -> None:
@@ -129,18 +128,3 @@ def _check(plan: RatePlan, cache: DecisionCache, model: ov.Model) -> None:
                 raise PlacementError(f"it runs on {device!r}, not on {', '.join(cache.devices)}")
         if member.device_of and set(member.device_of) != ops:
             raise PlacementError("it is for other ops")
-
-
-def _store(cache: DecisionCache, placement: Placement, plan: RatePlan) -> None:
-    """Keep a plan; a folder that cannot be written costs a warning, not the compile."""
-    data = {
-        "rate_schema": _SCHEMA,
-        "chosen": plan.name,
-        "decision": str(placement.decision or ""),
-        "plan": plan.to_json(),
-    }
-    try:
-        cache.path.parent.mkdir(parents=True, exist_ok=True)
-        write_text_atomically(cache.path, json.dumps(data, ensure_ascii=False))
-    except (OutputError, OSError, UnicodeError) as cause:
-        _log.warning("the decision is not kept: %s", cause)

@@ -27,6 +27,7 @@ from ov_autoplace.devices.names import device_settings, single_device_config
 from ov_autoplace.errors import ModelError
 from ov_autoplace.placement.schedulable import schedule_ops
 from ov_autoplace.placement.scheduled import (
+    OP_NAME,
     SCHEDULE_DEVICE,
     SCHEDULE_PROPERTIES,
     lanes_of,
@@ -52,7 +53,6 @@ Native: TypeAlias = Callable[[Any, str, Mapping[str, Any]], ov.CompiledModel]
 _CALLBACKS = "CACHE_ENCRYPTION_CALLBACKS"
 # Of the user's properties, those that the surrounding model obeys.
 _OUTER = ("PERF_COUNT", "LOG_LEVEL")
-_OP_NAME = "autoplace/schedule"
 # Behind an exported model: a JSON text, its length, and this. OpenVINO does not look there, and the model
 # itself cannot be looked into, because the CPU plugin writes it in a form of its own.
 _NOTE, _MARK = struct.Struct("<Q16s"), b"autoplace lanes\n"
@@ -157,7 +157,7 @@ def compile_scheduled(
     with writing_blobs(core, dict(properties)) as native:
         settings = {device: _settings(core, device, native) for device in devices}
         for op in schedule_ops(model):
-            with_properties(op, settings).set_friendly_name(f"{_OP_NAME}-{uuid4().hex[:12]}")
+            with_properties(op, settings).set_friendly_name(f"{OP_NAME}-{uuid4().hex[:12]}")
         compile_native = compile_native or core.compile_model
         note = ExportNote(tuple(devices), cache_folder(core, native))
         return ScheduledModel(compile_native(model, SCHEDULE_DEVICE, _outer(properties)), note)
@@ -229,7 +229,7 @@ def _outer(properties: Mapping[str, Any]) -> dict[str, Any]:
 def _op_names(compiled: ov.CompiledModel) -> frozenset[str]:
     """The ops of a compiled model that run submodels."""
     names = (op.get_friendly_name() for op in compiled.get_runtime_model().get_ops())
-    return frozenset(name for name in names if name.startswith(_OP_NAME))
+    return frozenset(name for name in names if name.startswith(OP_NAME))
 
 
 def _inner_nodes(op: str) -> list[ov.ProfilingInfo]:

@@ -21,6 +21,13 @@ void use_process_affinity() {
     if (process_mask.known) sched_setaffinity(0, sizeof(cpu_set_t), &process_mask.processors);
 }
 
+void keep_off(pthread_t thread, int processor) {
+    if (!process_mask.known || processor < 0 || processor >= CPU_SETSIZE) return;
+    cpu_set_t others = process_mask.processors;
+    CPU_CLR(static_cast<size_t>(processor), &others);
+    if (CPU_COUNT(&others) > 0) pthread_setaffinity_np(thread, sizeof(others), &others);
+}
+
 ProcessAffinity::ProcessAffinity() : m_known(sched_getaffinity(0, sizeof(m_before), &m_before) == 0) {
     use_process_affinity();
 }

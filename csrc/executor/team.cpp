@@ -49,7 +49,10 @@ void Team::run(const ov::TensorVector& inputs, ov::TensorVector& outputs) {
     m_wanting.fetch_add(context.wants_help);
     context.dispatch.start();
     // Also for what is ready later: by then the threads are awake.
-    if (context.wants_help) call(m_order.threads() - 1);
+    if (context.wants_help) {
+        make_way();
+        call(m_order.threads() - 1);
+    }
     attend(context);
     m_wanting.fetch_sub(context.wants_help);
     m_running.fetch_sub(1);
@@ -65,6 +68,15 @@ bool Team::is_wanted() {
     if (m_order.threads() == 1) return false;
     const Clock::time_point last_end(Clock::duration(m_last_end.load(std::memory_order_relaxed)));
     return Clock::now() - last_end < patience_between_runs || m_forecast.pays(m_order.threads());
+}
+
+// Workers leave the processor of this thread, on which they would wait until it sleeps.
+void Team::make_way() {
+    const int here = sched_getcpu();
+    if (here == m_kept_off.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(m_mutex);
+    m_kept_off.store(here, std::memory_order_relaxed);
+    for (auto& worker : m_workers) keep_off(worker.native_handle(), here);
 }
 
 Context& Team::add_context() {
@@ -213,7 +225,11 @@ void Team::park() {
 }
 
 void Team::work(size_t home) {
-    use_process_affinity();
+    {
+        const std::lock_guard lock(m_mutex);
+        use_process_affinity();
+        keep_off(pthread_self(), m_kept_off.load(std::memory_order_relaxed));
+    }
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);

@@ -54,6 +54,7 @@ private:
     void put_back(Context& context);
 
     bool is_wanted();
+    void make_way();
     void attend(Context& context);
     size_t do_all(Context& context, size_t home, bool insist = false);
     Step do_one(Context& context, size_t submodel, size_t home);
@@ -79,6 +80,8 @@ private:
     // woken, and all that there are.
     std::atomic<size_t> m_running{0}, m_wanting{0}, m_looking{0}, m_parked{0}, m_hired{0};
     std::atomic<Clock::rep> m_last_end, m_last_wake{0};
+    // The processor that workers keep off: where the caller of the newest run that shall be helped is.
+    std::atomic<int> m_kept_off{-1};
     Forecast m_forecast;
     std::atomic<bool> m_stopping{false};
     Seat m_bench;

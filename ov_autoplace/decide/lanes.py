@@ -26,6 +26,7 @@ from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.costs import Measured
 from ov_autoplace.decide.divisions import (
+    HOPED,
     Division,
     could_win,
     divisions,
@@ -153,10 +154,17 @@ class _Search:
             except (PlacementError, ProfilingError) as cause:
                 _log.info("%s is left out: %s", division.name(devices), cause)
                 continue
-            if candidate is not None and (is_demanded or candidate.promised_seconds < self._best):
+            if candidate is not None and (is_demanded or self._hopes(candidate)):
                 self.schedules.append(candidate)
         self.schedules.sort(key=lambda candidate: candidate.promised_seconds)
         del self.schedules[_RACED:]
+
+    def _hopes(self, candidate: Candidate) -> bool:
+        """Whether a schedule is worth a race."""
+        seconds = candidate.promised_seconds
+        # What devices take is known of themselves, what ops take beside others on lanes is not.
+        is_divided = candidate.scheduled is not None and candidate.scheduled.table.lane_devices is not None
+        return (HOPED if is_divided else 1.0) * seconds < self._best
 
     def _may_win(self, division: Division) -> bool:
         """Whether a division could beat the best so far, by what is known without another measurement."""

@@ -1,13 +1,13 @@
 """Networks that people use and that branch: what can run side by side in them is their structure's doing.
 
-Thirteen kinds in one or two sizes each, with random weights, in the shape of what is published: dual encoders
-(A. Radford et al., CLIP, 2021), Siamese networks (G. Koch et al., 2015; L. Bertinetto et al., 2016),
-recommender towers (P. Covington et al., 2016; X. Yi et al., 2019), bidirectional LSTMs (Z. Huang et al.,
-2015), ensembles, multi-task experts (J. Ma et al., MMoE, 2018), detection heads (T.-Y. Lin et al., RetinaNet,
-2017), two-stream action recognition (K. Simonyan and A. Zisserman, 2014), SlowFast pathways (C. Feichtenhofer
-et al., 2019), stereo matching (J. Zbontar and Y. LeCun, 2016), multi-scale discriminators (K. Kumar et al.,
-MelGAN, 2019), actor and critics (S. Fujimoto et al., TD3, 2018), and audio-visual fusion (T. Afouras et al.,
-2018).
+Seventeen kinds in one or two sizes each, with random weights, in the shape of what is published: dual
+encoders (A. Radford et al., CLIP, 2021), Siamese networks (G. Koch et al., 2015; L. Bertinetto et al., 2016),
+recommender towers (P. Covington et al., 2016; X. Yi et al., 2019), recurrent networks
+(:mod:`problems.recurrent`), ensembles, multi-task experts (J. Ma et al., MMoE, 2018), detection heads (T.-Y.
+Lin et al., RetinaNet, 2017), two-stream action recognition (K. Simonyan and A. Zisserman, 2014), SlowFast
+pathways (C. Feichtenhofer et al., 2019), stereo matching (J. Zbontar and Y. LeCun, 2016), multi-scale
+discriminators (K. Kumar et al., MelGAN, 2019), actor and critics (S. Fujimoto et al., TD3, 2018), and
+audio-visual fusion (T. Afouras et al., 2018).
 
 Three more are those where lanes lost when they were made by hand: HRNet's exchange of resolutions (K. Sun et
 al., 2019), a speech decoder's cross-attention, and multi-task experts for one row.
@@ -23,6 +23,7 @@ import openvino as ov
 from openvino import opset15 as ops
 
 from networks.builder import NetworkBuilder, Node
+from problems.recurrent import RECURRENT
 
 __all__ = ["LOSING", "NETWORKS", "build", "kind_of", "two_towers"]
 
@@ -126,28 +127,6 @@ def _recommender(b: NetworkBuilder, batch: int, widths: Sequence[int]) -> ov.Mod
         ops.reduce_sum(b.named(ops.multiply(*ends), "product"), b.constant("axis", [1]), True), "score"
     )
     return b.model("recommender", {"rating": score})
-
-
-def _bidirectional_lstm(b: NetworkBuilder, tokens: int, width: int) -> ov.Model:
-    x: Node = b.embedding(b.input("tokens", [1, tokens], np.int64), 2, width)
-    lengths = b.constant("lengths", [tokens])
-    directions = []
-    for direction in ("forward", "reverse"):
-        with b.scope(direction):
-            y = x
-            for layer in range(2):
-                state = [b.zeros(f"{what}{layer}", [1, 1, width]) for what in ("hidden", "cell")]
-                weights = [
-                    b.normal(f"w{layer}", [1, 4 * width, width], width**-0.5),
-                    b.normal(f"r{layer}", [1, 4 * width, width], width**-0.5),
-                    b.normal(f"b{layer}", [1, 4 * width], 0.01),
-                ]
-                lstm = b.named(
-                    ops.lstm_sequence(y, *state, lengths, *weights, width, direction), f"lstm{layer}"
-                )
-                y = b.reshape(lstm.output(0), [1, tokens, width], f"flat{layer}")
-            directions.append(y)
-    return b.model("bidirectional_lstm", {"tags": b.dense(_concat(b, directions, 2), 17)})
 
 
 def _ensemble(
@@ -313,8 +292,7 @@ NETWORKS: Mapping[str, Callable[[NetworkBuilder], ov.Model]] = {
     "siamese/105": partial(_siamese, size=105, channels=(32, 64, 128)),
     "recommender towers/64 rows": partial(_recommender, batch=64, widths=(512, 256, 128)),
     "recommender towers/1 row": partial(_recommender, batch=1, widths=(1024, 1024, 512)),
-    "bidirectional LSTM/16": partial(_bidirectional_lstm, tokens=16, width=128),
-    "bidirectional LSTM/64": partial(_bidirectional_lstm, tokens=64, width=128),
+    **RECURRENT,
     "ensemble/MLPs": _ensemble_of_mlps,
     "ensemble/CNNs": _ensemble_of_cnns,
     "experts/64 rows": partial(_experts, batch=64, width=256),
@@ -327,7 +305,7 @@ NETWORKS: Mapping[str, Callable[[NetworkBuilder], ov.Model]] = {
     "actor and critics/64 rows": partial(_actor_and_critics, batch=64, width=256),
     "audio and video/small": _audio_visual,
 }
-"""By kind and size: 13 kinds."""
+"""By kind and size: 17 kinds."""
 
 LOSING: Mapping[str, Callable[[NetworkBuilder], ov.Model]] = {
     "exchanged resolutions/64": _exchanged_resolutions,

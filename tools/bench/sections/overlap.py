@@ -27,6 +27,11 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.widths import width_name, widths_for
 from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.decision import Scheduled
+from ov_autoplace.placement.planning import lane_plan
+from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers.tasks import task_graphs
 from problems import branching
 
 __all__ = ["compare", "run"]
@@ -41,7 +46,14 @@ _TOWERS = {f"two towers/{layers}x{width}": (layers, width) for layers, width in 
 _QUICK = ("two towers/16x512", "siamese/105", "bidirectional LSTM/64", "speech decoder/1 token")
 
 
-def run(quick: bool, seed: int, models: tuple[str, ...] = (), groups: int = 0, group: int = 0) -> Result:
+def run(
+    quick: bool,
+    seed: int,
+    models: tuple[str, ...] = (),
+    groups: int = 0,
+    group: int = 0,
+    schedules: int = 0,
+) -> Result:
     """One row per network: lanes and the answer over the best width.
 
     Args:
@@ -50,6 +62,7 @@ def run(quick: bool, seed: int, models: tuple[str, ...] = (), groups: int = 0, g
         models: Parts of names; those that have one of them in theirs. All when empty.
         groups: Into how many parts the networks are divided, for a machine that is idle for short times only.
         group: Which of the parts to run, from 0.
+        schedules: How many random schedules of each network are predicted and measured besides.
     """
     pieces = Pieces(timeout=_TIMEOUT)
     every = (*_TOWERS, *branching.NETWORKS, *branching.LOSING)
@@ -59,22 +72,28 @@ def run(quick: bool, seed: int, models: tuple[str, ...] = (), groups: int = 0, g
     names = names[group::groups] if groups else names
     found: dict[str, Mapping[str, Any]] = {}
     for name in names:
-        outcome = pieces(name, compare, name=name, seed=seed)
+        outcome = pieces(name, compare, name=name, seed=seed, schedules=schedules)
+        if outcome is None:
+            # OpenVINO crashes on one thread with some networks, here without the decision's child process.
+            outcome = pieces(f"{name}, no widths", compare, name=name, seed=seed, schedules=0, widths=False)
         if outcome is not None:
             found[name] = outcome
     return _result(found, seed, pieces.remarks)
 
 
-def compare(name: str, seed: int) -> dict[str, Any]:
+def compare(name: str, seed: int, schedules: int, widths: bool = True) -> dict[str, Any]:
     """Place one network both ways and race lanes, widths and answer.
 
     Args:
         name: Of the network.
         seed: Of inputs and orders.
+        schedules: How many random ones to try.
+        widths: Whether the widths of the CPU take part.
 
     Returns:
-        ``predicted``: seconds of the schedule; ``submodels``; ``chosen`` and ``reason`` of the answer;
-        ``decision_seconds``; ``back_to_back`` and ``after_pauses``: seconds of everybody in the same rounds.
+        ``predicted``: seconds of the schedule; ``errors``: of random ones, see :func:`errors_of`;
+        ``submodels``; ``chosen`` and ``reason`` of the answer; ``decision_seconds``; ``back_to_back`` and
+        ``after_pauses``: seconds of everybody in the same rounds.
     """
     model = branching.two_towers(*_TOWERS[name]) if name in _TOWERS else branching.build(name)
     start = time.perf_counter()
@@ -87,7 +106,7 @@ def compare(name: str, seed: int) -> dict[str, Any]:
     machine = Machine(ov.Core(), (_DEVICE,))
     with ProfilingSession(machine.core, model, (_DEVICE,), seed=seed, isolation=False) as session:
         calls = {_DEVICE: lambda: session.compile_device(_DEVICE, count_nodes=False)}
-        for width in widths_for(machine, _DEVICE, session.model):
+        for width in widths_for(machine, _DEVICE, session.model) if widths else ():
             calls[width_name(_DEVICE, width)] = partial(session.compile_width, _DEVICE, width)
         if schedule is not None:
             calls[_LANES] = partial(session.compile_schedule, schedule.plan)
@@ -111,9 +130,12 @@ def compare(name: str, seed: int) -> dict[str, Any]:
         paused = race_copies(
             executables, _SECONDS, seed, failures, partial(Profiler.race, pause_seconds=_PAUSE)
         )
+        executables.clear()
+        errors = [] if schedule is None else errors_of(session, schedule, schedules, seed)
     if failures:
         raise AutoplaceError("; ".join(f"{who} failed: {why}" for who, why in failures.items()))
     return {
+        "errors": errors,
         "predicted": demanded.latency_seconds if schedule is not None else None,
         "submodels": len(schedule.plan.lane_of) if schedule is not None else None,
         "chosen": chosen,
@@ -122,6 +144,45 @@ def compare(name: str, seed: int) -> dict[str, Any]:
         "back_to_back": {who: samples.tolist() for who, samples in steady.samples.items()},
         "after_pauses": {who: samples.tolist() for who, samples in paused.samples.items()},
     }
+
+
+def errors_of(session: ProfilingSession, best: Scheduled, count: int, seed: int) -> list[float]:
+    """Predicted over measured seconds of random schedules, minus 1, both over the whole model on one lane.
+
+    Args:
+        session: The model.
+        best: A schedule, from which some chains and branches go to other lanes.
+        count: How many schedules.
+        seed: Of what goes where, and of the order.
+    """
+    table, random = best.table, np.random.default_rng(seed)
+    problem = Problem.of(table, objective="overlap")
+    graphs = [graph.units for graph in task_graphs(problem)]
+    whole = np.zeros(len(problem.units), np.int32)
+    known = {whole.tobytes()}
+    assignments = [whole]
+    for _ in range(20 * count):
+        if len(assignments) > count:
+            break
+        moved = problem.units.from_groups(best.assignment)
+        tasks = graphs[int(random.integers(len(graphs)))]
+        for task in random.integers(len(tasks), size=int(random.integers(1, 5))):
+            moved[tasks[task]] = random.integers(table.num_devices)
+        if moved.tobytes() not in known:
+            known.add(moved.tobytes())
+            assignments.append(moved)
+    executables, predicted = {}, []
+    for i, assignment in enumerate(problem.units.to_groups(a) for a in assignments):
+        plan = lane_plan(table, assignment, best.plan.lanes, best.plan.forms)
+        predicted.append(simulate(table, assignment, "overlap").latency_seconds)
+        executables[str(i)] = [session.compile_schedule(plan)]
+    race = partial(Profiler.race, min_sample_seconds=_SAMPLE)
+    raced = race_copies(executables, _SECONDS, seed, failures := {}, race)
+    if failures:
+        raise AutoplaceError("; ".join(failures.values()))
+    measured = np.array([float(np.median(raced.samples[str(i)])) for i in range(len(predicted))])
+    ratios = np.array(predicted) / measured
+    return (ratios[1:] / ratios[0] - 1).tolist()
 
 
 def _result(found: Mapping[str, Mapping[str, Any]], seed: int, failures: Sequence[str]) -> Result:
@@ -164,6 +225,12 @@ def _result(found: Mapping[str, Mapping[str, Any]], seed: int, failures: Sequenc
         f"(wanted {_WANTED_NETWORKS} of {_WANTED_KINDS}): {', '.join(winning) or 'none'}"
     )
     remarks.append(f"answers slower than {_MOST} of the best width: {', '.join(losing) or 'none'}")
+    tried = {name: np.abs(outcome["errors"]) for name, outcome in found.items() if outcome["errors"]}
+    if tried:
+        every = np.concatenate(list(tried.values()))
+        remarks.append(bar(f"median error of {len(every)} random schedules", 0.10, float(np.median(every))))
+        medians = ", ".join(f"{name} {np.median(own):.0%}" for name, own in tried.items())
+        remarks.append(f"median error of random schedules by network: {medians}")
     if errors:
         remarks.append(bar("median error of the prediction, back to back", 0.10, float(np.median(errors))))
     columns = (

@@ -18,7 +18,7 @@
  * rank (-1: any), then its dimensions (-1: output_shapes             any)
  *
  * All strings are percent-encoded, a property's key and value each before they are joined. Data inputs and
- * outputs are f32, bf16, i32, i8 or u8, because OpenVINO's CPU plugin hands other types to an op in a
+ * outputs are f32, i32, i8 or u8, because OpenVINO's CPU plugin hands other types to an op in a
  * converted form and does not convert what it writes. What does not fit is refused when the model is read or
  * reshaped, in one sentence; so is a data input that is more general than `input_shapes`.
  *

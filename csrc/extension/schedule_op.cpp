@@ -71,8 +71,7 @@ void ScheduleOp::validate_and_infer_types() {
     for (size_t i = 0; i < plan.data_inputs; ++i) {
         const auto& type = get_input_element_type(i);
         if (type.is_static() && !can_cross(type)) {
-            refuse("a schedule's input ", i, " is ", type,
-                   ", and only f32, bf16, i32, i8 and u8 can cross it");
+            refuse("a schedule's input ", i, " is ", type, ", and only f32, i32, i8 and u8 can cross it");
         }
         const auto& shape = get_input_partial_shape(i);
         if (!shape.refines(m_schedule->input_shapes[i])) {

@@ -117,11 +117,10 @@ std::vector<ov::PartialShape> shapes_of(const std::vector<int64_t>& flat, size_t
 }
 
 ov::element::Type type_of(const std::string& name) {
-    for (const auto& type :
-         {ov::element::f32, ov::element::bf16, ov::element::i32, ov::element::i8, ov::element::u8}) {
+    for (const auto& type : {ov::element::f32, ov::element::i32, ov::element::i8, ov::element::u8}) {
         if (type.to_string() == name) return type;
     }
-    refuse("a schedule's 'output_types' has '", name, "', and only f32, bf16, i32, i8 and u8 can cross it");
+    refuse("a schedule's 'output_types' has '", name, "', and only f32, i32, i8 and u8 can cross it");
 }
 
 }  // namespace
@@ -136,8 +135,8 @@ bool ScheduleAttributes::operator==(const ScheduleAttributes& other) const {
 }
 
 bool can_cross(const ov::element::Type& type) {
-    return type == ov::element::f32 || type == ov::element::bf16 || type == ov::element::i32 ||
-           type == ov::element::i8 || type == ov::element::u8;
+    return type == ov::element::f32 || type == ov::element::i32 || type == ov::element::i8 ||
+           type == ov::element::u8;
 }
 
 Schedule decode(const ScheduleAttributes& attributes) {

@@ -160,7 +160,7 @@ def test_a_broken_submodel_is_named(change, sentence: str, tmp_path: Path) -> No
 
 
 def test_types_that_cannot_cross_are_refused() -> None:
-    with pytest.raises(RuntimeError, match="input 0 is i64, and only f32, bf16, i32, i8 and u8"):
+    with pytest.raises(RuntimeError, match="input 0 is i64, and only f32, i32, i8 and u8"):
         schedule([(SHAPE, np.int64)], [relu_part("a")], [(0, 0)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -143,6 +144,34 @@ def test_errors_are_kept_on_one_core_too() -> None:
         [sys.executable, "-c", ON_ONE_CORE, tests], capture_output=True, text=True, check=True, timeout=120
     )
     assert told.stdout.split() == ["True"] * 3
+
+
+OFF_THE_CALLERS_CORE = """
+import os, sys
+sys.path[:0] = sys.argv[1:]
+import openvino as ov
+from lane_models import by_name, on_lanes, ramps, towers
+everywhere = os.sched_getaffinity(0)
+model = towers()
+compiled = on_lanes(ov.Core(), model, by_name(model, (0, 1, 0)))
+for own in sorted(everywhere):
+    os.sched_setaffinity(0, {own})
+    for _ in range(200):
+        compiled(ramps())
+    masks = [os.sched_getaffinity(int(thread)) for thread in os.listdir("/proc/self/task")]
+    print(everywhere - {own} in masks, [m for m in masks if m != everywhere])
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core")
+def test_a_worker_keeps_off_the_core_of_the_one_that_calls_it() -> None:
+    tests = str(Path(__file__).resolve().parent.parent)
+    told = subprocess.run(
+        [sys.executable, "-c", OFF_THE_CALLERS_CORE, tests], capture_output=True, text=True, timeout=120
+    )
+    lines = told.stdout.splitlines()
+    assert len(lines) == len(os.sched_getaffinity(0)), told.stderr
+    assert all(line.startswith("True ") for line in lines), lines
 
 
 def test_a_submodel_that_cannot_be_compiled_is_named(core) -> None:

@@ -38,8 +38,8 @@ __all__ = [
     "total_seconds",
 ]
 
-# In favour of lanes: costs of whole devices, scaled, and a quick list schedule promise up to so much more than
-# the best schedule takes, because two cores have twice the caches of one.
+# In favour of lanes: what is promised by costs of whole devices, or of a model that one core runs alone, can
+# be so much too long, as two cores have twice the caches of one.
 HOPED = 0.85
 # In favour of lanes: work on twice as many threads takes this power of two less, at the least.
 _LEAST_SCALING = 0.5

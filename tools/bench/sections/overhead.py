@@ -1,8 +1,12 @@
-"""What our own work costs: the profiler's on every run, a second compilation, the import.
+"""What our own work costs: the profiler's on every run, the executor, a second compilation, the import.
 
 *Profiler*: three ways to run the same model of one op are interleaved: the C++ profiler's timed loop, a
 Python loop over ``InferRequest.infer()``, and a bare C++ loop with no clock inside, which is the lower bound
 that both are compared with.
+
+*Executor*: one small tower on one thread, as it is and as the only submodel of a schedule; the difference is
+the op's. Two such towers on two lanes: what they take longer than one is the hand-over to the other lane and
+back, half of which is one hand-over.
 
 *Second compilation*: AUTOPLACE and HETERO with the same affinities compile the same file with their own warm
 ``CACHE_DIR``, alternating. HETERO's side does what a user without this package does: read the model, set the
@@ -20,6 +24,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,17 +34,27 @@ from openvino import opset13 as opset
 
 import ov_autoplace
 import zoo
+from harness.copies import race_copies
 from harness.environment import core_of
 from harness.process import Pieces
 from harness.result import Case, Ratio, Result, Table, bar, interval_cell, measured_ratio, milliseconds
 from ov_autoplace._base.statistics import Interval, median_interval, paired_ratio
+from ov_autoplace._core import Profiler
+from ov_autoplace.decide.divisions import lanes_for
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.model_file import save_ir
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.annotation import completed
+from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.schedulable import Role, ops_of
 
 __all__ = ["import_seconds", "profiler_seconds", "run", "second_compilations"]
 
 _SHARE, _COMPILATION, _IMPORT_MS = 0.5, 1.1, 50.0  # wanted at most
+_OP_US, _HAND_OVER_US = 8.0, 3.0
+_TOWER = (2, 16, 1)  # layers, width and rows: next to nothing to compute
 _ROUNDS, _RUNS = {True: 50, False: 200}, 500
 _COMPILATIONS = {True: 5, False: 15}
 _IMPORTS = {True: 5, False: 20}
@@ -51,7 +67,7 @@ def run(
     models: tuple[str, ...] = ("inception_v3", "resnet50", "bert_base", "mobilenet_v2"),
     size: str = "full",
 ) -> Result:
-    """All three.
+    """All four.
 
     Args:
         quick: A quarter of the rounds, small models.
@@ -67,6 +83,13 @@ def run(
     if (ways := pieces("profiler", profiler_seconds, rounds=_ROUNDS[quick], runs=_RUNS)) is not None:
         table, ratio, case, remark = _profiler({way: np.array(s) for way, s in ways.items()})
         tables, ratios, cases, remarks = [table], [ratio], case, [remark]
+    if (ran := pieces("executor", executor_seconds, seed=seed, seconds=2.0 if quick else 6.0)) is not None:
+        plain, one, two = (np.array(ran[who]) for who in ("plain", "one lane", "two lanes"))
+        parts = (("the op over a plain model", one - plain), ("a hand-over between lanes", (two - one) / 2))
+        rows = [(what, *_microseconds(extra)) for what, extra in parts]
+        tables.append(Table("The executor, microseconds", ("what", "median", "interval"), rows))
+        for (what, extra), most in zip(parts, (_OP_US, _HAND_OVER_US), strict=True):
+            remarks.append(bar(f"{what}, us", most, 1e6 * float(np.median(extra))))
     compiled = {}
     for name in models:
         arguments = {"name": name, "size": "small" if quick else size, "rounds": _COMPILATIONS[quick]}
@@ -100,7 +123,7 @@ def run(
         ratios=tuple(ratios),
         cases=tuple(cases),
         remarks=(*remarks, *pieces.remarks),
-        data={"profiler": ways, "compilations": compiled, "imports": seconds},
+        data={"profiler": ways, "executor": ran, "compilations": compiled, "imports": seconds},
     )
 
 
@@ -124,6 +147,55 @@ def profiler_seconds(rounds: int, runs: int) -> dict[str, list[float]]:
             request.infer()
         seconds["python"].append((time.perf_counter() - start) / runs)
     return seconds
+
+
+def executor_seconds(seed: int, seconds: float) -> dict[str, list[float]]:
+    """Seconds of one tower on one thread, of the same on the executor, and of two on two lanes.
+
+    Args:
+        seed: Of the order.
+        seconds: How long to measure.
+    """
+    machine = Machine(ov.Core(), ("CPU",))
+    with ExitStack() as resources:
+        sessions = [
+            resources.enter_context(ProfilingSession(machine.core, _towers(sides), ("CPU",), isolation=False))
+            for sides in (1, 2)
+        ]
+        (width,) = {lanes.width for lanes in lanes_for(machine, "CPU", sessions[0].model) if lanes.count == 2}
+        lane = Lane.of("CPU", width.properties)
+        executables = {"plain": [sessions[0].compile_width("CPU", width)]}
+        for session, name in zip(sessions, ("one lane", "two lanes"), strict=True):
+            known = ops_of(session.model)
+            runs = [n for n, role in zip(known.names, known.roles, strict=True) if role is Role.RUNS]
+            submodel_of = {name: int(name.split("/")[0]) for name in runs}
+            count = 1 + max(submodel_of.values())
+            plan = LanePlan((lane,) * count, submodel_of, tuple(range(count)), tuple(range(count)))
+            executables[name] = [session.compile_schedule(plan)]
+        # In samples of many inferences, so that the other lane is awake.
+        race = partial(Profiler.race, min_sample_seconds=5e-3)
+        raced = race_copies(executables, seconds, seed, failures := {}, race)
+    if failures:
+        raise AutoplaceError("; ".join(failures.values()))
+    return {who: samples.tolist() for who, samples in raced.samples.items()}
+
+
+def _towers(sides: int) -> ov.Model:
+    """Fully connected layers side by side; what is in tower i is named ``i/...``."""
+    layers, width, rows = _TOWER
+    random = np.random.default_rng(0)
+    inputs, results = [], []
+    for side in range(sides):
+        x = data = opset.parameter([rows, width], np.float32, name=f"x{side}")
+        inputs.append(data)
+        for layer in range(layers):
+            weights = opset.constant(random.normal(0, width**-0.5, (width, width)).astype(np.float32))
+            x = opset.relu(
+                opset.matmul(x, weights, False, False, name=f"{side}/dense{layer}"),
+                name=f"{side}/relu{layer}",
+            )
+        results.append(opset.result(x, name=f"out{side}"))
+    return ov.Model(results, inputs, f"towers{sides}")
 
 
 def _profiler(seconds: dict[str, np.ndarray]) -> tuple[Table, Ratio, list[Case], str]:

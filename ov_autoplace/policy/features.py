@@ -113,7 +113,8 @@ def policy_graph(problem: Problem) -> PolicyGraph:
     allowed = np.isfinite(units.op_seconds)
     dearest = np.where(allowed, units.op_seconds, 0.0).max(axis=1, keepdims=True)
     fastest = np.where(allowed, units.op_seconds, np.inf).min(axis=1)
-    scale = max(float(fastest.mean()), 1e-12)
+    # Where all ops are free, transfers and launches are what is compared.
+    scale = float(fastest.mean()) or float(units.launch_seconds.mean() + units.transfer_latency.mean()) or 1.0
     cost = np.where(allowed, units.op_seconds, dearest + _FORBIDDEN_COST * scale) / scale
     source, target, price, share = _edges(units, scale)
     heaviest = _heaviest_groups(table, units)

@@ -13,8 +13,6 @@ device, before it answers again: what a placement runs into is the one thing tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,7 +24,6 @@ __all__ = [
     "LOOK_FEATURES",
     "PROBED_LEVELS",
     "PROBE_FEATURES",
-    "fastest",
     "look_features",
     "probe_features",
 ]
@@ -87,7 +84,7 @@ def _probe(graph: PolicyGraph) -> NDArray[np.float32]:
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def look_features(graph: PolicyGraph, placed: NDArray[np.int64]) -> NDArray[np.float32]:
+def look_features(graph: PolicyGraph, placed: NDArray[np.integer]) -> NDArray[np.float32]:
     """What an answer runs into, for each of N units and D devices, ``float32[N, D, len(LOOK_FEATURES)]``.
 
     Args:
@@ -115,35 +112,19 @@ def look_features(graph: PolicyGraph, placed: NDArray[np.int64]) -> NDArray[np.f
     return look
 
 
-def fastest(graph: PolicyGraph, answers: Sequence[NDArray[np.int64]]) -> int:
-    """Which of some answers has the lowest simulated latency; of equals, the last.
-
-    Args:
-        graph: The graph.
-        answers: Device of each unit, ``int64[N]`` each.
-    """
-    different = {placed.tobytes(): placed for placed in answers}
-    if len(different) == 1:
-        return len(answers) - 1
-    ends = _ends(graph)
-    known = {key: _simulated(graph, own, cycles_of(ends, own).visited) for key, own in different.items()}
-    seconds = np.array([known[placed.tobytes()] for placed in answers])
-    return int(np.flatnonzero(seconds <= seconds.min() * (1 + 1e-9))[-1])
-
-
 def _ends(graph: PolicyGraph) -> NDArray[np.int32]:
     """Producer and consumer of each edge, ``int32[E, 2]``."""
     return np.stack([graph.edge_source, graph.edge_target], axis=1).astype(np.int32)
 
 
-def _transfers(graph: PolicyGraph, placed: NDArray[np.int64]) -> float:
+def _transfers(graph: PolicyGraph, placed: NDArray[np.integer]) -> float:
     """Prices of all crossing edges, halfway between shared and not."""
     edges = np.arange(len(graph.edge_source))
     price = graph.edge_cost[edges, placed[graph.edge_source], placed[graph.edge_target]]
     return float((price * (0.5 + 0.5 * graph.edge_share)).sum(dtype=np.float64))
 
 
-def _simulated(graph: PolicyGraph, placed: NDArray[np.int64], work: int) -> float:
+def _simulated(graph: PolicyGraph, placed: NDArray[np.integer], work: int) -> float:
     """Latency on HETERO in units of the graph's scale; infinite where simulating it would take long."""
     wiring = graph.problem.table.wiring
     nodes = len(graph) if wiring is None else len(wiring.node_group)

@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.policy.config import MultilevelConfig
 from ov_autoplace.policy.features import PAIR_FEATURES
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.distribution import PolicyOutput
 from ov_autoplace.policy.networks.equivariant import Round
 from ov_autoplace.policy.networks.interface import PlacementNetwork
-from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, fastest, look_features
+from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, look_features
+from ov_autoplace.policy.readout import fastest, likeliest
 from ov_autoplace.policy.vocabulary import OP_TYPES
 
 __all__ = ["MultilevelNetwork", "Rounds", "fastest_scores", "look_at"]
@@ -130,9 +132,8 @@ class Rounds(nn.Module):
 
 def look_at(batch: GraphBatch, scores: Tensor) -> Tensor:
     """What the likeliest answers run into, ``[N, D, len(LOOK_FEATURES)]``, without gradients."""
-    placed = scores.detach().argmax(dim=1).cpu().numpy()
-    spans = pairwise(batch.node_offsets.tolist())
-    looks = [look_features(graph, placed[a:b]) for graph, (a, b) in zip(batch.graphs, spans, strict=True)]
+    placed = _placements(batch, scores)
+    looks = [look_features(graph, own) for graph, own in zip(batch.graphs, placed, strict=True)]
     return torch.from_numpy(np.concatenate(looks)).to(scores.device)
 
 
@@ -143,12 +144,17 @@ def fastest_scores(batch: GraphBatch, answers: Sequence[Tensor]) -> Tensor:
         batch: The graphs.
         answers: Scores ``[N, D]``, of which the last counts where several are equally fast.
     """
-    placed = [scores.detach().argmax(dim=1).cpu().numpy() for scores in answers]
-    spans = list(pairwise(batch.node_offsets.tolist()))
-    best = [
-        fastest(graph, [p[a:b] for p in placed]) for graph, (a, b) in zip(batch.graphs, spans, strict=True)
-    ]
+    placed = zip(*(_placements(batch, scores) for scores in answers), strict=True)
+    best = [fastest(graph, own) for graph, own in zip(batch.graphs, placed, strict=True)]
+    spans = pairwise(batch.node_offsets.tolist())
     return torch.cat([answers[i][a:b] for i, (a, b) in zip(best, spans, strict=True)])
+
+
+def _placements(batch: GraphBatch, scores: Tensor) -> list[IntArray]:
+    """What the scores ask for in each graph, within memory limits."""
+    values = scores.detach().cpu().numpy()
+    spans = pairwise(batch.node_offsets.tolist())
+    return [likeliest(values[a:b], graph) for graph, (a, b) in zip(batch.graphs, spans, strict=True)]
 
 
 class Modulation(nn.Module):

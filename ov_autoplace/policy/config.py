@@ -95,6 +95,8 @@ class MultilevelConfig(NetworkConfig):
         rounds: How often the network decides, each time knowing its last answer.
         coarse: Whether it uses the coarser groupings.
         feedback: Whether a round sees what its last answer would cost.
+        loads: Whether it sees how much work and memory its last answer gives each device, in each window of
+            time.
         cross_device: Whether states of one unit on several devices see each other.
         probes: Whether it is told what simple placements would run into.
         looks: Before how many of its last rounds it is told what its own answer so far runs into; below
@@ -104,6 +106,7 @@ class MultilevelConfig(NetworkConfig):
     rounds: int = 3
     coarse: bool = True
     feedback: bool = True
+    loads: bool = True
     cross_device: bool = True
     probes: bool = True
     looks: int = 0
@@ -160,7 +163,7 @@ class ComposedConfig(NetworkConfig):
 CONFIGS: dict[str, NetworkConfig] = {
     "hsdag": ComposedConfig("hsdag", encoder="gcn", grouper="gpn", placer="mlp", hidden=128, dropout=0.2),
     "gdp": ComposedConfig("gdp", encoder="sage", placer="attention", superposition=True, hidden=64, layers=3),
-    "autoplace-base": MultilevelConfig("autoplace-base", superposition=True, looks=2),
+    "autoplace-base": MultilevelConfig("autoplace-base", superposition=True, hidden=32, layers=1, looks=2),
 }
 """The named configurations: those of the two papers, and the one whose checkpoint is shipped."""
 

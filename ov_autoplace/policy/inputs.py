@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ov_autoplace._base.arrays import offsets_of
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.levels import LEVELS
 from ov_autoplace.policy.probes import probe_features
@@ -47,7 +48,13 @@ _MAKERS: dict[str, Callable[[PolicyGraph], NDArray[Any]]] = {
     # A batch of one graph.
     "graph_of": lambda graph: np.zeros(len(graph), dtype=np.int64),
     "node_offsets": lambda graph: np.array([0, len(graph)]),
-    "is_estimate": lambda graph: np.array([graph.is_estimate], dtype=np.float32),
+    "graph_features": lambda graph: graph.graph_features[None],
+    "unit_features": lambda graph: graph.unit_features,
+    "memory_share": lambda graph: graph.memory_share,
+    "same_device": lambda graph: graph.same_device[None],
+    "window_of": lambda graph: graph.timing.window_of,
+    "window_children": lambda graph: np.argsort(graph.timing.window_of, kind="stable"),
+    "window_offsets": lambda graph: offsets_of(np.bincount(graph.timing.window_of)).astype(np.int64),
 }
 
 

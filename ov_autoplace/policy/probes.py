@@ -8,7 +8,8 @@ many subgraphs are in the cycle that its own lies in, and of the whole graph, ho
 the placement costs without cycles and as HETERO would run it.
 
 A network that *looks* is told the same of its own answer so far, against running everything on each single
-device, before it answers again: what a placement runs into is the one thing that it cannot see in advance.
+device, before it answers again: what a placement runs into is the one thing that it cannot see in advance. Where
+devices work at once, it is told the schedule of its answer: when units run, and which lanes are idle then.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.placement.simulator import simulate, simulate_batch
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.problem.cycles import cycles_of
 
@@ -28,29 +29,33 @@ __all__ = [
     "probe_features",
 ]
 
-PROBED_LEVELS = 4
+PROBED_LEVELS = 3
 
-# Cards of checkpoints name these features and those below, so a cycle stays a "circle" here.
 PROBE_FEATURES = tuple(
     f"level{level}_{name}"
     for level in range(PROBED_LEVELS)
-    for name in ("log_own_circle", "log_all_circles", "log_relaxed_by_single", "log_simulated_by_single")
+    for name in ("log_own_cycle", "log_all_cycles", "log_relaxed_by_single", "log_simulated_by_single")
 )
 """Columns of :func:`probe_features`."""
 
 LOOK_FEATURES = (
     "chosen",
-    "log_own_circle",
-    "log_all_circles",
+    "log_own_cycle",
+    "log_all_cycles",
     "log_relaxed_by_single",
     "log_simulated_by_single",
     "log_single_by_best_single",
+    "busy",
+    "start",
+    "finish",
+    "memory_held",
 )
 """Columns of :func:`look_features`."""
 
 _MOST_WORK = 200_000  # nodes visited by one simulation: some milliseconds
 _MOST_NODES_IN_CYCLES = 10_000  # of larger graphs, taking a single cycle apart may last for seconds
 _LARGEST = 3.0  # of a logarithm of latencies
+_SHORTEST_LOOK = 0.02  # of the makespan
 
 
 def probe_features(graph: PolicyGraph) -> NDArray[np.float32]:
@@ -64,16 +69,15 @@ def probe_features(graph: PolicyGraph) -> NDArray[np.float32]:
 def _probe(graph: PolicyGraph) -> NDArray[np.float32]:
     n = len(graph)
     unit = np.arange(n)
-    ends = _ends(graph)
+    if graph.objective == "overlap":
+        return np.zeros((n, len(PROBE_FEATURES)), dtype=np.float32)  # lanes know no cycles
     best_single = max(float(graph.node_cost.sum(axis=0).min()), 1e-12)
     group = unit
     columns: list[NDArray[np.float64]] = []
     for level in graph.levels[:PROBED_LEVELS]:
         placed = level.cost.argmin(axis=1)[group]
         placed = np.where(graph.allowed[unit, placed], placed, graph.node_cost.argmin(axis=1))
-        own, cycles, work = cycles_of(ends, placed)
-        relaxed = graph.node_cost[unit, placed].sum(dtype=np.float64) + _transfers(graph, placed)
-        seconds = _simulated(graph, placed, work)
+        own, cycles, relaxed, seconds = _what_happens(graph, placed)
         columns += [
             np.log(own) / 4,
             np.full(n, np.log1p(cycles) / 4),
@@ -89,18 +93,22 @@ def look_features(graph: PolicyGraph, placed: NDArray[np.integer]) -> NDArray[np
 
     Args:
         graph: The graph.
-        placed: Device of each unit, ``int64[N]``.
+        placed: Device of each unit, ``int[N]``.
     """
     n, D = len(graph), graph.num_devices
-    ends = _ends(graph)
-    own, cycles, work = cycles_of(ends, placed)
-    relaxed = graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _transfers(graph, placed)
-    seconds = _simulated(graph, placed, work)
+    own, cycles, relaxed, seconds = _what_happens(graph, placed)
+    busy, start, finish = np.zeros((n, D)), np.zeros(n), np.zeros(n)
+    if graph.objective == "overlap":
+        seconds, busy, start, finish = _schedule(graph, placed)
+    elif graph.objective == "rate":
+        load = np.bincount(placed, graph.node_cost[np.arange(n), placed], D)
+        busy = np.broadcast_to(load / max(float(load.max()), 1e-12), (n, D))
     launch = graph.problem.table.launch_seconds / graph.scale_seconds
     single = np.where(
         graph.allowed.all(axis=0), graph.node_cost.sum(axis=0, dtype=np.float64) + launch, np.inf
     )
     best = single.min() if np.isfinite(single).any() else 1.0
+    held = np.bincount(placed, graph.memory_share[np.arange(n), placed], D) @ graph.same_device
     look = np.empty((n, D, len(LOOK_FEATURES)), dtype=np.float32)
     look[:, :, 0] = placed[:, None] == np.arange(D)
     look[:, :, 1] = np.log(own)[:, None] / 4
@@ -109,7 +117,58 @@ def look_features(graph: PolicyGraph, placed: NDArray[np.integer]) -> NDArray[np
         look[:, device, 3] = _log_ratio(relaxed, alone)
         look[:, device, 4] = _log_ratio(seconds, alone)
         look[:, device, 5] = _log_ratio(alone, best)
+    look[:, :, 6] = busy
+    look[:, :, 7] = start[:, None]
+    look[:, :, 8] = finish[:, None]
+    look[:, :, 9] = np.minimum(held, 2.0)
     return look
+
+
+def _what_happens(
+    graph: PolicyGraph, placed: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], int, float, float]:
+    """Subgraphs in the cycle of each unit and in all cycles, relaxed and simulated latency of a placement.
+
+    On lanes no subgraphs wait for each other in a cycle; what happens there, a schedule says.
+    """
+    n = len(graph)
+    relaxed = graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _transfers(graph, placed)
+    if graph.objective == "overlap":
+        return np.ones(n, dtype=np.int64), 0, relaxed, relaxed
+    own, cycles, work = cycles_of(_ends(graph), placed)
+    return own, cycles, relaxed, _simulated(graph, placed, work)
+
+
+def _schedule(
+    graph: PolicyGraph, placed: NDArray[np.integer]
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Makespan by the graph's scale; and by the makespan, how busy each lane is about the time of each unit,
+    ``[N, D]``, and when units start and finish, ``[N]``."""
+    problem, n, D = graph.problem, len(graph), graph.num_devices
+    schedule = simulate(problem.table, problem.units.to_groups(placed), "overlap")
+    makespan = schedule.latency_seconds
+    if not 0 < makespan < np.inf:
+        return float("inf"), np.zeros((n, D)), np.zeros(n), np.zeros(n)
+    unit_of = problem.units.unit_of
+    start, finish = np.full(n, np.inf), np.zeros(n)
+    np.minimum.at(start, unit_of, schedule.start_seconds / makespan)
+    np.maximum.at(finish, unit_of, schedule.finish_seconds / makespan)
+    # What is in no submodel has no time.
+    start = np.where(np.isfinite(start), start, 0.0)
+    finish = np.maximum(np.nan_to_num(finish, posinf=0.0), start)
+    margin = np.maximum(finish - start, _SHORTEST_LOOK)
+    ends = np.stack([np.clip(start - margin / 2, 0.0, 1.0), np.clip(finish + margin / 2, 0.0, 1.0)])
+    busy = np.empty((n, D))
+    for d in range(D):
+        mine = np.flatnonzero(placed == d)
+        moments = np.concatenate([start[mine], finish[mine]])
+        change = np.repeat([1.0, -1.0], len(mine))
+        order = np.argsort(moments, kind="stable")
+        moments = np.concatenate([[0.0], moments[order], [1.0]])
+        running = np.concatenate([[0.0], np.cumsum(change[order])]) > 0
+        worked = np.concatenate([[0.0], np.cumsum(np.diff(moments) * running)])
+        busy[:, d] = np.diff(np.interp(ends, moments, worked), axis=0)[0] / (ends[1] - ends[0])
+    return makespan / graph.scale_seconds, busy, start, finish
 
 
 def _ends(graph: PolicyGraph) -> NDArray[np.int32]:
@@ -125,14 +184,15 @@ def _transfers(graph: PolicyGraph, placed: NDArray[np.integer]) -> float:
 
 
 def _simulated(graph: PolicyGraph, placed: NDArray[np.integer], work: int) -> float:
-    """Latency on HETERO in units of the graph's scale; infinite where simulating it would take long."""
+    """Latency by the objective in units of the graph's scale; infinite where it would take long to simulate."""
     wiring = graph.problem.table.wiring
     nodes = len(graph) if wiring is None else len(wiring.node_group)
     has_cycles = work > len(graph)
     if has_cycles and (nodes > _MOST_NODES_IN_CYCLES or work * nodes > _MOST_WORK * len(graph)):
         return float("inf")
     devices = graph.problem.units.to_groups(placed)
-    return float(simulate_batch(graph.problem.table, devices[None], threads=1)[0]) / graph.scale_seconds
+    seconds = simulate_batch(graph.problem.table, devices[None], threads=1, objective=graph.objective)
+    return float(seconds[0]) / graph.scale_seconds
 
 
 def _log_ratio(seconds: float, best_single: float) -> float:

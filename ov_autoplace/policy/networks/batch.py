@@ -54,6 +54,13 @@ class GraphBatch:
         graph_of: Graph of each unit, ``int64[N]``.
         node_offsets: First unit of each graph, ``int64[B + 1]``.
         is_estimate: ``float32[B]``, 1 where the table is an estimate.
+        graph_features: ``float32[B, len(GRAPH_FEATURES)]``.
+        unit_features: ``float32[N, len(UNIT_FEATURES)]``.
+        memory_share: ``float32[N, D]``.
+        same_device: ``float32[B, D, D]``.
+        window_of: Window of each unit, counted through the batch, ``int64[N]``.
+        window_children: Units sorted by window, ``int64[N]``.
+        windows: An edge from each of these to its window; only its targets count.
     """
 
     graphs: tuple[PolicyGraph, ...]
@@ -68,6 +75,13 @@ class GraphBatch:
     graph_of: Tensor
     node_offsets: Tensor
     is_estimate: Tensor
+    graph_features: Tensor
+    unit_features: Tensor
+    memory_share: Tensor
+    same_device: Tensor
+    window_of: Tensor
+    window_children: Tensor
+    windows: Topology
 
     @property
     def num_graphs(self) -> int:
@@ -109,6 +123,10 @@ def collate(graphs: Sequence[PolicyGraph]) -> GraphBatch:
     """One batch of several graphs with the same number of devices."""
     sizes = [len(graph) for graph in graphs]
     first = offsets_of(sizes).astype(np.int64)
+    windows = offsets_of([int(graph.timing.window_of.max(initial=-1)) + 1 for graph in graphs])
+    window_of = _joined([g.timing.window_of + w for g, w in zip(graphs, windows, strict=False)])
+    window_children = torch.argsort(window_of, stable=True)
+    ordered = window_of[window_children]
     return GraphBatch(
         graphs=tuple(graphs),
         pair_features=_joined([graph.pair_features for graph in graphs]),
@@ -122,6 +140,13 @@ def collate(graphs: Sequence[PolicyGraph]) -> GraphBatch:
         graph_of=torch.from_numpy(np.repeat(np.arange(len(graphs)), sizes)),
         node_offsets=torch.from_numpy(first),
         is_estimate=torch.tensor([float(graph.is_estimate) for graph in graphs]),
+        graph_features=torch.from_numpy(np.stack([graph.graph_features for graph in graphs])),
+        unit_features=_joined([graph.unit_features for graph in graphs]),
+        memory_share=_joined([graph.memory_share for graph in graphs]),
+        same_device=torch.from_numpy(np.stack([graph.same_device for graph in graphs])),
+        window_of=window_of,
+        window_children=window_children,
+        windows=Topology(ordered, ordered, int(windows[-1])),
     )
 
 

@@ -11,15 +11,26 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ov_autoplace.policy.config import MultilevelConfig
 from ov_autoplace.policy.levels import ARC_FEATURES, LEVEL_FEATURES
-from ov_autoplace.policy.networks.batch import LevelBatch
+from ov_autoplace.policy.networks.batch import GraphBatch, LevelBatch
 from ov_autoplace.policy.networks.messages import aggregate_edges
 
-__all__ = ["MessageLayer", "Round", "beyond_best_other", "expected_costs", "signed_log"]
+__all__ = [
+    "LOADS",
+    "MessageLayer",
+    "Round",
+    "beyond_best_other",
+    "expected_costs",
+    "expected_loads",
+    "signed_log",
+]
 
 _FEEDBACK_FEATURES = 6
+LOADS = 3
+"""Columns of :func:`expected_loads`."""
 
 
 def signed_log(x: Tensor) -> Tensor:
@@ -63,6 +74,36 @@ def expected_costs(level: LevelBatch, probability: Tensor, implementation: str) 
     return level.cost.unsqueeze(2) + aggregate_edges(level.arcs, both, "sum", implementation)
 
 
+def expected_loads(batch: GraphBatch, probability: Tensor, implementation: str) -> Tensor:
+    """What other units would give each device to do and to hold, ``[N, D, LOADS]``.
+
+    Args:
+        batch: B graphs.
+        probability: Of each of N units and D devices, ``[N, D]``.
+        implementation: Of message passing.
+
+    Returns:
+        Work in the unit's window beyond that of the device with least, and by the mean over the devices; and
+        the whole model's bytes on the device, by its capacity.
+    """
+    own = probability * batch.node_cost
+    load = aggregate_edges(batch.windows, own[batch.window_children], "sum", implementation)
+    there = load[batch.window_of]
+    others = there - own
+    mean = there.mean(dim=1, keepdim=True) + 1e-6
+    units = torch.arange(own.shape[0], device=own.device)
+    held = functional.embedding_bag(
+        units, probability * batch.memory_share, batch.node_offsets[:-1], mode="sum"
+    )
+    held = torch.matmul(held.unsqueeze(1), batch.same_device).squeeze(1)[batch.graph_of]
+    columns = (
+        signed_log(beyond_best_other(others)),
+        torch.tanh(others / mean - 1.0),
+        held.clamp(max=2.0) - 1.0,
+    )
+    return torch.stack(columns, dim=2)
+
+
 class MessageLayer(nn.Module):
     """One exchange of messages between neighbours and between the devices of a node, with residual."""
 
@@ -98,7 +139,7 @@ class Round(nn.Module):
         hidden = config.hidden
         self.coarse, self.feedback = config.coarse, config.feedback
         self.implementation = config.implementation
-        inputs = len(LEVEL_FEATURES) + (_FEEDBACK_FEATURES if config.feedback else 0)
+        inputs = len(LEVEL_FEATURES) + _FEEDBACK_FEATURES * config.feedback + LOADS * config.loads
         self.enter = nn.Linear(inputs, hidden)
         self.whole = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
         self.down = nn.ModuleList(MessageLayer(config) for _ in range(config.layers))
@@ -113,28 +154,30 @@ class Round(nn.Module):
         )
 
     def forward(
-        self, state: Tensor, probability: Tensor, levels: tuple[LevelBatch, ...], modulation: Tensor | None
+        self, state: Tensor, seen: Tensor, levels: tuple[LevelBatch, ...], modulation: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """New states ``[N, D, H]`` and scores ``[N, D]``.
 
         Args:
             state: ``[N, D, H]``.
-            probability: Of the last answer, ``[N, D]``.
+            seen: Probability of the last answer, and the loads that it makes where the network is told,
+                ``[N, D, 1 or 1 + LOADS]``.
             levels: The finest first.
             modulation: Superposition: multiplies what enters the finest level, ``[N, 1, H]``.
         """
         used = levels if self.coarse else levels[:1]
         states = []
         for depth, level in enumerate(used):
-            state = state + self._entrance(level, probability)
+            state = state + self._entrance(level, seen)
             if depth == 0 and modulation is not None:
                 state = state * modulation
             for layer in self.down if depth == 0 else (self.coarse_down,):
                 state = layer(state, level)
             states.append(state)
             if depth + 1 < len(used):
-                state = self.lift(pooled(level, state, self.implementation))
-                probability = pooled(level, probability, self.implementation)
+                both = pooled(level, torch.cat((state, seen), dim=2), self.implementation)
+                hidden = state.shape[2]
+                state, seen = self.lift(both[:, :, :hidden]), both[:, :, hidden:]
         # What all nodes of a graph have in common: the mean over its coarsest grouping.
         last = used[-1]
         if self.coarse:
@@ -151,9 +194,10 @@ class Round(nn.Module):
                 below = self.lower(state)[used[depth - 1].parent]
         return state, self.score(state).squeeze(2)
 
-    def _entrance(self, level: LevelBatch, probability: Tensor) -> Tensor:
-        columns = [level.features]
+    def _entrance(self, level: LevelBatch, seen_before: Tensor) -> Tensor:
+        columns = [level.features, seen_before[:, :, 1:]]
         if self.feedback:
+            probability = seen_before[:, :, 0]
             full, shared = expected_costs(level, probability, self.implementation).unbind(dim=2)
             seen = [probability]
             for cost in (full, shared):

@@ -176,6 +176,12 @@ class _TracedBatch:
         )
 
     @cached_property
+    def windows(self) -> Topology:
+        ordered = self.window_of[self.window_children]
+        offsets = self.window_offsets
+        return Topology(ordered, ordered, offsets.shape[0] - 1, offsets=offsets)
+
+    @cached_property
     def levels(self) -> tuple[LevelBatch, ...]:
         return tuple(
             _traced_level({field: self._arrays[input_name(depth, field)] for field in LEVEL_FIELDS})

@@ -12,10 +12,10 @@ from torch.nn import functional
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.policy.config import MultilevelConfig
-from ov_autoplace.policy.features import PAIR_FEATURES
+from ov_autoplace.policy.features import GRAPH_FEATURES, PAIR_FEATURES, UNIT_FEATURES
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.distribution import PolicyOutput
-from ov_autoplace.policy.networks.equivariant import Round
+from ov_autoplace.policy.networks.equivariant import Round, expected_loads
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, look_features
 from ov_autoplace.policy.readout import fastest, likeliest
@@ -60,10 +60,14 @@ class Rounds(nn.Module):
         hidden = config.hidden
         self.op_type = nn.Embedding(len(OP_TYPES), _OP_TYPE_WIDTH) if config.op_types else None
         self.probes = config.probes
-        width = len(PAIR_FEATURES) + 1
+        self.loads = config.loads
+        self.implementation = config.implementation
+        width = len(PAIR_FEATURES) + len(UNIT_FEATURES) + len(GRAPH_FEATURES)
         width += _OP_TYPE_WIDTH * config.op_types + len(PROBE_FEATURES) * config.probes
         self.embed = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
-        self.superposition = Modulation(len(PAIR_FEATURES) + 1, hidden) if config.superposition else None
+        self.superposition = (
+            Modulation(len(PAIR_FEATURES) + len(GRAPH_FEATURES), hidden) if config.superposition else None
+        )
         self.rounds = nn.ModuleList(Round(config) for _ in range(config.rounds))
         self.looks = config.looks
         self.look = nn.ModuleList(
@@ -113,19 +117,22 @@ class Rounds(nn.Module):
             # Sharpened, so that a round sees the answer that would be given: an even doubt about many units
             # together must end in one of their devices, not in some here and some there.
             believed = torch.softmax(_SHARPNESS * scores, dim=1)
-            state, delta = self.rounds[i](state, believed, batch.levels, modulation)
+            seen = believed.unsqueeze(2)
+            if self.loads:
+                seen = torch.cat((seen, expected_loads(batch, believed, self.implementation)), dim=2)
+            state, delta = self.rounds[i](state, seen, batch.levels, modulation)
             scores = delta + forbidden
             answers.append((state, scores))
         return answers
 
     def _embedded(self, batch: GraphBatch) -> Tensor:
-        D = batch.num_devices
-        graph_columns = batch.is_estimate[batch.graph_of].unsqueeze(1).expand(-1, D).unsqueeze(2)
-        columns = [batch.pair_features, graph_columns]
+        of_unit = [batch.graph_features[batch.graph_of], batch.unit_features]
         if self.op_type is not None:
-            columns.append(self.op_type(batch.op_type).unsqueeze(1).expand(-1, D, -1))
+            of_unit.append(self.op_type(batch.op_type))
         if self.probes:
-            columns.append(batch.probes.unsqueeze(1).expand(-1, D, -1))
+            of_unit.append(batch.probes)
+        unit = torch.cat(of_unit, dim=1).unsqueeze(1).expand(-1, batch.num_devices, -1)
+        columns = batch.pair_features, unit
         embedded: Tensor = self.embed(torch.cat(columns, dim=2))
         return embedded
 
@@ -176,6 +183,6 @@ class Modulation(nn.Module):
         pair = batch.pair_features.mean(dim=1)
         units = torch.arange(pair.shape[0], device=pair.device)
         mean = functional.embedding_bag(units, pair, batch.node_offsets[:-1], mode="mean")
-        graph = torch.cat((mean, batch.is_estimate.unsqueeze(1)), dim=1)
+        graph = torch.cat((mean, batch.graph_features), dim=1)
         factors = 1.0 + torch.tanh(self.condition(graph))
         return factors[batch.graph_of].unsqueeze(1)

@@ -84,8 +84,7 @@ class PolicyGraph:
         memory_share: Bytes of each unit by each device's capacity; 0 where that cannot overflow,
             ``float32[N, D]``.
         same_device: 1 for columns that are lanes of one device and share its memory, ``float32[D, D]``.
-        copy_phase: Where columns are copies of each other: place of each among them, from 0 up to 1, else
-            NaN, ``float64[D]``.
+        copy_of: First column that each is a copy of, which is itself where it is none, ``int64[D]``.
         kept: What functions of a graph made once; it goes with the graph to other processes.
     """
 
@@ -107,7 +106,7 @@ class PolicyGraph:
     graph_features: NDArray[np.float32]
     memory_share: NDArray[np.float32]
     same_device: NDArray[np.float32]
-    copy_phase: NDArray[np.float64]
+    copy_of: NDArray[np.int64]
     kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -129,6 +128,11 @@ class PolicyGraph:
     def objective(self) -> str:
         """What the problem wants to be short."""
         return self.problem.objective
+
+    @cached_property
+    def copy_phase(self) -> NDArray[np.float64]:
+        """Place of each column among its copies, from 0 up to 1; NaN where it has none, ``float64[D]``."""
+        return _copy_phase(self.copy_of)
 
     @property
     def unit_features(self) -> NDArray[np.float32]:
@@ -156,14 +160,14 @@ def policy_graph(problem: Problem) -> PolicyGraph:
     timing = timing_of(units, np.where(allowed, cost, np.inf).min(axis=1), source, target, problem.objective)
     limited = np.where(units.may_overflow, np.maximum(units.memory_capacity, 1e-30), np.inf)
     memory = units.packing_bytes[:, None] / limited
-    copies, phase = _copies(table, units)
+    copy_of = _copies(units)
     return PolicyGraph(
         problem=problem,
         allowed=allowed,
         op_type=op_type_indices(table.op_types, len(table))[heaviest],
         output_shapes=() if shapes is None else tuple(shapes[g] for g in heaviest),
         output_bytes=np.bincount(units.producer, units.tensor_bytes, len(units)).astype(np.float64),
-        pair_features=_pair_features(cost, allowed, units.launch_seconds / scale, memory, copies, phase),
+        pair_features=_pair_features(cost, allowed, units.launch_seconds / scale, memory, copy_of),
         node_cost=cost.astype(np.float32),
         edge_source=source,
         edge_target=target,
@@ -176,7 +180,7 @@ def policy_graph(problem: Problem) -> PolicyGraph:
         graph_features=_graph_features(problem, timing, scale),
         memory_share=memory.astype(np.float32),
         same_device=(units.device_of[:, None] == units.device_of).astype(np.float32),
-        copy_phase=phase,
+        copy_of=copy_of,
     )
 
 
@@ -196,11 +200,8 @@ def _graph_features(problem: Problem, timing: Timing, scale: float) -> NDArray[n
     return np.array(columns, dtype=np.float32)
 
 
-def _copies(table: CostTable, units: UnitGraph) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of each device how many are equal to it, by all; and its place among these, NaN where it has no equal.
-
-    Equal are columns that can change places without changing anything.
-    """
+def _copies(units: UnitGraph) -> NDArray[np.int64]:
+    """First column that each can change places with without changing anything, ``int64[D]``."""
     D = units.num_devices
     same = np.zeros((D, D), dtype=np.bool_)
     shared = units.device_of[:, None] == units.device_of
@@ -215,9 +216,13 @@ def _copies(table: CostTable, units: UnitGraph) -> tuple[NDArray[np.float64], ND
                 and units.memory_capacity[a] == units.memory_capacity[b]
                 and all(np.array_equal(_off(way), _off(way[np.ix_(swapped, swapped)])) for way in ways)
             )
+    return np.asarray(same.argmax(axis=1), dtype=np.int64)
+
+
+def _copy_phase(copy_of: NDArray[np.int64]) -> NDArray[np.float64]:
+    same = copy_of[:, None] == copy_of
     count = same.sum(axis=1)
-    place = np.array([same[d, :d].sum() for d in range(D)])
-    return count / D, np.where(count > 1, place / count, np.nan)
+    return np.where(count > 1, np.tril(same, -1).sum(axis=1) / count, np.nan)
 
 
 def _edges(
@@ -263,12 +268,12 @@ def _pair_features(
     allowed: BoolArray,
     launch: NDArray[np.float64],
     memory: NDArray[np.float64],
-    copies: NDArray[np.float64],
-    phase: NDArray[np.float64],
+    copy_of: NDArray[np.int64],
 ) -> NDArray[np.float32]:
     """Columns of :data:`PAIR_FEATURES`."""
     total = cost.sum(axis=0)
     best = max(float(total.min()), 1e-12)
+    phase, copies = _copy_phase(copy_of), (copy_of[:, None] == copy_of).mean(axis=1)
     angle, is_copy = 2 * np.pi * np.nan_to_num(phase), np.isfinite(phase)
     everywhere = np.broadcast_to
     columns = (

@@ -6,8 +6,8 @@ number of groups is not chosen beforehand. The score here is not learned: it is 
 over the price of keeping its ends together. A group's cost on a device is the sum of its members', and edges
 between two groups are added up, so each level is again a placement problem of the same kind.
 
-Where devices work at once (``overlap``), what is joined must be a chain or the light end of a branch, as in the
-tasks of :mod:`ov_autoplace.solvers.tasks`: then nothing is joined that could run at the same time.
+Where devices work at once (``overlap``), what is joined must be a chain or the light end of a branch, as the
+tasks of list schedules are: then nothing is joined that could run at the same time.
 
 The number of levels is fixed; the last level's nodes are all grouped into their graph.
 """
@@ -184,7 +184,8 @@ def _groups(
 
     Args:
         cost: ``[n, D]``.
-        source, target: Ends of the edges.
+        source: Producer of each edge.
+        target: Its consumer.
         price: Of the edges.
         light: Where only chains and light ends of branches may be joined: what is light.
     """

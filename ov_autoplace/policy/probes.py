@@ -8,8 +8,8 @@ many subgraphs are in the cycle that its own lies in, and of the whole graph, ho
 the placement costs without cycles and as HETERO would run it.
 
 A network that *looks* is told the same of its own answer so far, against running everything on each single
-device, before it answers again: what a placement runs into is the one thing that it cannot see in advance. Where
-devices work at once, it is told the schedule of its answer: when units run, and which lanes are idle then.
+device, before it answers again: what a placement runs into is the one thing that it cannot see in advance.
+Where devices work at once, it is told the schedule: when units run, and which lanes are idle then.
 """
 
 from __future__ import annotations
@@ -142,32 +142,35 @@ def _what_happens(
 def _schedule(
     graph: PolicyGraph, placed: NDArray[np.integer]
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Makespan by the graph's scale; and by the makespan, how busy each lane is about the time of each unit,
-    ``[N, D]``, and when units start and finish, ``[N]``."""
+    """What a placement's schedule says.
+
+    Returns:
+        The makespan by the graph's scale; and by the makespan, how busy each lane is about the time of each
+        unit, ``[N, D]``, and when units start and finish, ``[N]`` each.
+    """
     problem, n, D = graph.problem, len(graph), graph.num_devices
     schedule = simulate(problem.table, problem.units.to_groups(placed), "overlap")
     makespan = schedule.latency_seconds
     if not 0 < makespan < np.inf:
         return float("inf"), np.zeros((n, D)), np.zeros(n), np.zeros(n)
-    unit_of = problem.units.unit_of
-    start, finish = np.full(n, np.inf), np.zeros(n)
-    np.minimum.at(start, unit_of, schedule.start_seconds / makespan)
-    np.maximum.at(finish, unit_of, schedule.finish_seconds / makespan)
-    # What is in no submodel has no time.
-    start = np.where(np.isfinite(start), start, 0.0)
-    finish = np.maximum(np.nan_to_num(finish, posinf=0.0), start)
-    margin = np.maximum(finish - start, _SHORTEST_LOOK)
-    ends = np.stack([np.clip(start - margin / 2, 0.0, 1.0), np.clip(finish + margin / 2, 0.0, 1.0)])
+    begins, ends = schedule.start_seconds / makespan, schedule.finish_seconds / makespan
+    # A unit runs with the submodel of its last group; what is in none takes no time.
+    submodel = np.full(n, -1)
+    submodel[problem.units.unit_of] = schedule.subgraph_of
+    runs = submodel >= 0
+    start, finish = np.zeros(n), np.zeros(n)
+    start[runs], finish[runs] = begins[submodel[runs]], ends[submodel[runs]]
+    margin = np.maximum(finish - start, _SHORTEST_LOOK) / 2
+    span = np.stack([np.clip(start - margin, 0.0, 1.0), np.clip(finish + margin, 0.0, 1.0)])
     busy = np.empty((n, D))
     for d in range(D):
-        mine = np.flatnonzero(placed == d)
-        moments = np.concatenate([start[mine], finish[mine]])
-        change = np.repeat([1.0, -1.0], len(mine))
-        order = np.argsort(moments, kind="stable")
-        moments = np.concatenate([[0.0], moments[order], [1.0]])
-        running = np.concatenate([[0.0], np.cumsum(change[order])]) > 0
-        worked = np.concatenate([[0.0], np.cumsum(np.diff(moments) * running)])
-        busy[:, d] = np.diff(np.interp(ends, moments, worked), axis=0)[0] / (ends[1] - ends[0])
+        mine = np.flatnonzero(schedule.lane_of == d)
+        mine = mine[np.argsort(begins[mine], kind="stable")]
+        moments = np.stack([begins[mine], ends[mine]], axis=1).ravel()
+        worked = np.repeat(np.cumsum(ends[mine] - begins[mine]), 2)
+        worked[::2] -= ends[mine] - begins[mine]
+        moments, worked = np.append(moments, 1.0), np.append(worked, worked[-1:].sum())
+        busy[:, d] = np.diff(np.interp(span, moments, worked, left=0.0), axis=0)[0] / (span[1] - span[0])
     return makespan / graph.scale_seconds, busy, start, finish
 
 
@@ -184,7 +187,7 @@ def _transfers(graph: PolicyGraph, placed: NDArray[np.integer]) -> float:
 
 
 def _simulated(graph: PolicyGraph, placed: NDArray[np.integer], work: int) -> float:
-    """Latency by the objective in units of the graph's scale; infinite where it would take long to simulate."""
+    """Latency in units of the graph's scale; infinite where simulating it would take long."""
     wiring = graph.problem.table.wiring
     nodes = len(graph) if wiring is None else len(wiring.node_group)
     has_cycles = work > len(graph)

@@ -29,18 +29,21 @@ _ROUNDS_PER_DEVICE = 3
 _BISECTIONS = 20
 
 
-def likeliest(scores: Scores, graph: PolicyGraph) -> IntArray:
+def likeliest(scores: Scores, graph: PolicyGraph, thorough: bool = True) -> IntArray:
     """The allowed placement that scores ask for, ``int32[N]``, within memory limits as far as one is found.
 
     Args:
         scores: ``[N, D]``; those of forbidden devices do not count.
         graph: N units.
+        thorough: Whether several placements within the limits are compared; else the first one counts.
     """
     scores = np.where(graph.allowed, scores, -np.inf)
     free: IntArray = scores.argmax(axis=1).astype(np.int32)
     units = graph.problem.units
     if not units.has_memory_limits or units.fits(free):
         return free
+    if not thorough:
+        return next((answer for answer in _within_limits(scores, graph) if units.fits(answer)), free)
     # Of equally fast ones that which was priced by units counts, the first.
     answers = list(_within_limits(scores, graph))[::-1]
     return answers[fastest(graph, answers)] if answers else free

@@ -50,7 +50,8 @@ def timing_of(
     Args:
         units: N units.
         seconds: Of each unit on its fastest device, ``float64[N]``.
-        source, target: Ends of the E edges, ``int64[E]``.
+        source: Producer of each edge, ``int64[E]``.
+        target: Its consumer, ``int64[E]``.
         objective: Of the problem.
     """
     N = len(units)

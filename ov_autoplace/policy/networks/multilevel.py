@@ -161,7 +161,10 @@ def _placements(batch: GraphBatch, scores: Tensor) -> list[IntArray]:
     """What the scores ask for in each graph, within memory limits."""
     values = scores.detach().cpu().numpy()
     spans = pairwise(batch.node_offsets.tolist())
-    return [likeliest(values[a:b], graph) for graph, (a, b) in zip(batch.graphs, spans, strict=True)]
+    return [
+        likeliest(values[a:b], graph, thorough=False)
+        for graph, (a, b) in zip(batch.graphs, spans, strict=True)
+    ]
 
 
 class Modulation(nn.Module):

@@ -14,7 +14,7 @@ from torch import Tensor
 from ov_autoplace._base.arrays import IntArray, offsets_of
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.levels import LEVELS
-from ov_autoplace.policy.networks.messages import Topology
+from ov_autoplace.policy.networks.messages import Topology, default_implementation
 from ov_autoplace.policy.probes import probe_features
 
 __all__ = ["GraphBatch", "LevelBatch", "collate"]
@@ -48,6 +48,8 @@ class GraphBatch:
 
     Attributes:
         graphs: The graphs.
+        implementation: Who passes messages, of
+            :data:`~ov_autoplace.policy.networks.messages.IMPLEMENTATIONS`.
         node_features, pair_features, node_cost, allowed, op_type, edge_source, edge_target, edge_cost,
             edge_share: As in :class:`~ov_autoplace.policy.features.PolicyGraph`, concatenated; the edges'
             ends count through the batch.
@@ -64,6 +66,7 @@ class GraphBatch:
     """
 
     graphs: tuple[PolicyGraph, ...]
+    implementation: str
     pair_features: Tensor
     node_cost: Tensor
     allowed: Tensor
@@ -111,16 +114,24 @@ class GraphBatch:
     @cached_property
     def topology(self) -> Topology:
         """The edges."""
-        return Topology(self.edge_source, self.edge_target, self.num_nodes)
+        return Topology(
+            self.edge_source, self.edge_target, self.num_nodes, implementation=self.implementation
+        )
 
     @cached_property
     def levels(self) -> tuple[LevelBatch, ...]:
         """Levels of all graphs, the finest first."""
-        return tuple(_level(self.graphs, depth) for depth in range(LEVELS))
+        return tuple(_level(self.graphs, depth, self.implementation) for depth in range(LEVELS))
 
 
-def collate(graphs: Sequence[PolicyGraph]) -> GraphBatch:
-    """One batch of several graphs with the same number of devices."""
+def collate(graphs: Sequence[PolicyGraph], implementation: str | None = None) -> GraphBatch:
+    """One batch of several graphs with the same number of devices.
+
+    Args:
+        graphs: The graphs.
+        implementation: Who passes messages;
+            :func:`~ov_autoplace.policy.networks.messages.default_implementation` when absent.
+    """
     sizes = [len(graph) for graph in graphs]
     first = offsets_of(sizes).astype(np.int64)
     windows = offsets_of([int(graph.timing.window_of.max(initial=-1)) + 1 for graph in graphs])
@@ -129,6 +140,7 @@ def collate(graphs: Sequence[PolicyGraph]) -> GraphBatch:
     ordered = window_of[window_children]
     return GraphBatch(
         graphs=tuple(graphs),
+        implementation=implementation or default_implementation(),
         pair_features=_joined([graph.pair_features for graph in graphs]),
         node_cost=_joined([graph.node_cost for graph in graphs]),
         allowed=_joined([graph.allowed for graph in graphs]),
@@ -154,7 +166,7 @@ def _joined(arrays: Sequence[NDArray[np.generic]]) -> Tensor:
     return torch.from_numpy(np.concatenate(arrays))
 
 
-def _level(graphs: Sequence[PolicyGraph], depth: int) -> LevelBatch:
+def _level(graphs: Sequence[PolicyGraph], depth: int, implementation: str) -> LevelBatch:
     levels = [graph.levels[depth] for graph in graphs]
     nodes = offsets_of([len(level.cost) for level in levels])
     groups = offsets_of([level.groups for level in levels])
@@ -163,17 +175,20 @@ def _level(graphs: Sequence[PolicyGraph], depth: int) -> LevelBatch:
         arrays = [getattr(level, field) for level in levels]
         return _joined(arrays if shift is None else [a + s for a, s in zip(arrays, shift, strict=False)])
 
+    def topology(source: Tensor, target: Tensor, num_nodes: int) -> Topology:
+        return Topology(source, target, num_nodes, implementation=implementation)
+
     parent, children = joined("parent", groups), joined("children", nodes)
     group_of_child = parent[children]
     return LevelBatch(
         cost=joined("cost"),
         features=joined("features"),
-        arcs=Topology(joined("arc_source", nodes), joined("arc_target", nodes), int(nodes[-1])),
+        arcs=topology(joined("arc_source", nodes), joined("arc_target", nodes), int(nodes[-1])),
         arc_price=joined("arc_price"),
         arc_share=joined("arc_share"),
         arc_features=joined("arc_features"),
         inverse_root_degree=joined("inverse_root_degree"),
         parent=parent,
         children=children,
-        members=Topology(group_of_child, group_of_child, int(groups[-1])),
+        members=topology(group_of_child, group_of_child, int(groups[-1])),
     )

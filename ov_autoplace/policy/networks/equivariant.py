@@ -52,26 +52,25 @@ def mean_of_others(x: Tensor) -> Tensor:
     return torch.matmul(share, x)
 
 
-def pooled(level: LevelBatch, values: Tensor, implementation: str) -> Tensor:
+def pooled(level: LevelBatch, values: Tensor) -> Tensor:
     """Mean over the members of each group, ``[groups, ...]``."""
-    return aggregate_edges(level.members, values[level.children], "mean", implementation)
+    return aggregate_edges(level.members, values[level.children], "mean")
 
 
-def expected_costs(level: LevelBatch, probability: Tensor, implementation: str) -> Tensor:
+def expected_costs(level: LevelBatch, probability: Tensor) -> Tensor:
     """What each node would pay on each device if its neighbours were placed by ``probability``.
 
     Args:
         level: Its arcs' prices.
         probability: Of each node and device, ``[n, D]``.
-        implementation: Of message passing.
 
     Returns:
         ``[n, D, 2]``: own time plus full transfers, and own time plus shared ones.
     """
-    there = probability[level.arcs.source].unsqueeze(1)
+    there = from_source(level.arcs, probability).unsqueeze(1)
     price = (level.arc_price * there).sum(dim=2)
     both = torch.stack((price, price * level.arc_share.unsqueeze(1)), dim=2)
-    return level.cost.unsqueeze(2) + aggregate_edges(level.arcs, both, "sum", implementation)
+    return level.cost.unsqueeze(2) + aggregate_edges(level.arcs, both, "sum")
 
 
 def expected_loads(batch: GraphBatch, probability: Tensor, implementation: str) -> Tensor:
@@ -111,7 +110,6 @@ class MessageLayer(nn.Module):
         super().__init__()
         hidden, cross_device = config.hidden, config.cross_device
         self.cross_device = cross_device
-        self.implementation = config.implementation
         wide = 2 * hidden if cross_device else hidden
         self.norm = nn.LayerNorm(hidden)
         self.message = nn.Linear(wide, hidden)
@@ -124,8 +122,8 @@ class MessageLayer(nn.Module):
         x = self.norm(state)
         if self.cross_device:
             x = torch.cat((x, mean_of_others(x)), dim=2)
-        sent = torch.relu(self.message(x)[level.arcs.source] + self.arc(level.arc_features))
-        heard = aggregate_edges(level.arcs, sent, "sum", self.implementation)
+        sent = torch.relu(source_plus(level.arcs, self.message(x), self.arc(level.arc_features)))
+        heard = aggregate_edges(level.arcs, sent, "sum")
         heard = heard * level.inverse_root_degree.unsqueeze(1).unsqueeze(2)
         updated: Tensor = state + self.out(torch.relu(self.mix(torch.cat((x, heard), dim=2))))
         return updated
@@ -181,7 +179,7 @@ class Round(nn.Module):
         # What all nodes of a graph have in common: the mean over its coarsest grouping.
         last = used[-1]
         if self.coarse:
-            whole = pooled(last, state, self.implementation)
+            whole = pooled(last, state)
             whole = self.whole(torch.cat((whole, mean_of_others(whole)), dim=2))
             below = whole[last.parent]
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from functools import cached_property
 from typing import TypeGuard, cast
 
@@ -65,8 +64,8 @@ def export_network(network: MultilevelNetwork) -> tuple[bytes, bytes]:
     Raises:
         CheckpointError: The exported network answers otherwise than the given one on a graph of another size.
     """
-    # A copy, since the given one may be in training, on another device, or on DGL, which cannot be traced.
-    copy = MultilevelNetwork(replace(network.config, implementation="bag"))
+    # A copy, since the given one may be in training or on another device.
+    copy = MultilevelNetwork(network.config)
     copy.load_state_dict(network.state_dict())
     copy.eval()
     model = _converted(copy)
@@ -173,6 +172,7 @@ class _TracedBatch:
             offsets=self.edge_offsets,
             reversed_order=self.reversed_order,
             reversed_offsets=self.reversed_offsets,
+            implementation="bag",
         )
 
     @cached_property
@@ -193,9 +193,9 @@ def _traced_level(arrays: dict[str, Tensor]) -> LevelBatch:
     source, arc_offsets = arrays.pop("arc_source"), arrays.pop("arc_offsets")
     group_of_child, child_offsets = arrays["parent"][arrays["children"]], arrays.pop("child_offsets")
     # With offsets given, nobody asks where an arc goes to.
-    arcs = Topology(source, source, arrays["cost"].shape[0], offsets=arc_offsets)
+    arcs = Topology(source, source, arrays["cost"].shape[0], offsets=arc_offsets, implementation="bag")
     groups = child_offsets.shape[0] - 1
-    members = Topology(group_of_child, group_of_child, groups, offsets=child_offsets)
+    members = Topology(group_of_child, group_of_child, groups, offsets=child_offsets, implementation="bag")
     return LevelBatch(arcs=arcs, members=members, **arrays)
 
 

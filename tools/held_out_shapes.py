@@ -1,6 +1,6 @@
 """Graphs of shapes that no generator of the training set draws, with the costs of neural networks.
 
-To validate on: FractalNet (G. Larsson et al., 2017), BiFPN (M. Tan et al., EfficientDet, 2020), a stencil that
+To validate on: blocks of a DenseNet (G. Huang et al., 2017), BiFPN (M. Tan et al., EfficientDet, 2020), a stencil that
 is swept over a line, and Gaussian elimination (H. Topcuoglu et al., HEFT, 2002). To test on: butterflies of the
 fast Fourier transform (the same), tiled Cholesky factorisation (E. Agullo et al., 2016), UNet++ (Z. Zhou et
 al., 2018), HRNet (K. Sun et al., 2019) and randomly wired small worlds (S. Xie et al., 2019).
@@ -38,34 +38,14 @@ class _Nodes:
         return self._number.setdefault(name, len(self._number))
 
 
-def _fractal(groups: int, random: np.random.Generator) -> Edges:
-    """Blocks f(c): an op beside two blocks f(c - 1) in a row, joined; one block after the other."""
-    columns = int(random.integers(2, 5))
+def _dense(groups: int, random: np.random.Generator) -> Edges:
+    """Blocks in which every op reads all those before it."""
+    size = int(random.integers(5, 9))
     edges: Edges = []
-    count = 1
-
-    def block(depth: int, start: int) -> list[int]:
-        """The ends of a block that begins behind a node."""
-        nonlocal count
-        own = count
-        count += 1
-        edges.append((start, own))
-        if depth == 1:
-            return [own]
-        half = join(block(depth - 1, start))
-        return [own, *block(depth - 1, half)]
-
-    def join(ends: list[int]) -> int:
-        nonlocal count
-        if len(ends) == 1:
-            return ends[0]
-        count += 1
-        edges.extend((end, count - 1) for end in ends)
-        return count - 1
-
-    last = 0
-    while count < groups:
-        last = join(block(columns, last))
+    for first in range(0, max(groups - 2, 1), size):
+        own = range(first, min(first + size, groups))
+        edges += [(i, j) for j in own for i in own if i < j]
+        edges += [(first - 1, first)] if first else []
     return edges
 
 
@@ -177,7 +157,7 @@ def _high_resolution(groups: int, random: np.random.Generator) -> Edges:
     node = _Nodes()
     edges: Edges = []
     ends = [node("stem")] * branches
-    for stage in range(max(1, groups // (branches * (length + branches)))):
+    for stage in range(max(1, groups // (branches * (length + 1)))):
         outs = []
         for b in range(branches):
             last = ends[b]
@@ -186,11 +166,7 @@ def _high_resolution(groups: int, random: np.random.Generator) -> Edges:
                 last = node("op", stage, b, step)
             outs.append(last)
         for b in range(branches):
-            for other in range(branches):
-                if other != b:
-                    edges += [(outs[other], node("scale", stage, other, b))]
-                    edges += [(node("scale", stage, other, b), node("sum", stage, b))]
-            edges.append((outs[b], node("sum", stage, b)))
+            edges += [(out, node("sum", stage, b)) for out in outs]
         ends = [node("sum", stage, b) for b in range(branches)]
     return edges
 
@@ -219,7 +195,7 @@ def _small_world(groups: int, random: np.random.Generator) -> Edges:
 
 
 VALIDATION_SHAPES: dict[str, Shape] = {
-    "fractal": _fractal,
+    "dense": _dense,
     "bifpn": _bifpn,
     "stencil": _stencil,
     "elimination": _elimination,

@@ -20,7 +20,7 @@ editable = $(VENV)/$(1)/bin/python -m pip install --quiet --editable '.[$(2)]' \
 help:
 	@echo 'make demo        install the package, place a sample network on two devices, run it, print the table'
 	@echo 'make test        the tests that need no torch; its last line says what was left out'
-	@echo 'make test-all    all tests (installs torch, DGL and transformers)'
+	@echo 'make test-all    all tests (installs torch, DGL where it has wheels, and transformers)'
 	@echo 'make test-native annotated models in unmodified programs: GenAI, optimum-intel, benchmark_app, C++'
 	@echo 'make test-sanitize the native library under AddressSanitizer and ThreadSanitizer'
 	@echo 'make docs        the documentation site, into build/docs (Python 3.11 or later)'

@@ -18,7 +18,8 @@ import pytest
 from browser import find_chromium
 
 NEEDS = {
-    "torch": ("torch", "dgl", "safetensors", "matplotlib", "transformers"),
+    "torch": ("torch", "safetensors", "matplotlib", "transformers"),
+    "dgl": ("dgl",),
     "bokeh": ("bokeh",),
     "browser": ("bokeh", "playwright", "chromium"),
     "metis": ("pymetis",),

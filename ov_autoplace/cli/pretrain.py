@@ -19,7 +19,10 @@ from ov_autoplace.training.settings import PretrainSettings
 __all__ = ["pretrain"]
 
 Data = Annotated[
-    Path, typer.Argument(show_default=False, help="Folder of workloads, as tools/workloads.py writes them.")
+    Path, typer.Argument(show_default=False, help="Folder of examples, as tools/examples.py writes them.")
+]
+Validation = Annotated[
+    Path, typer.Option("--validation", help="Examples to judge the policy on in the meantime.")
 ]
 Output = Annotated[
     Path,
@@ -27,7 +30,7 @@ Output = Annotated[
 ]
 HeldOut = Annotated[
     Path | None,
-    typer.Option("--held-out", help="Workloads of other families, to judge the finished policy on."),
+    typer.Option("--held-out", help="Examples that no choice was made by, to judge the finished policy on."),
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on from the state in the folder, to the same result.")
@@ -38,6 +41,7 @@ Resume = Annotated[
 def pretrain(
     data: Data,
     output: Output,
+    validation: Validation,
     held_out: HeldOut = None,
     resume: Resume = False,
     as_json: arguments.Json = False,
@@ -57,7 +61,13 @@ def pretrain(
     # A resumed run ends with the same weights, so it is no part of how to make them.
     command = shlex.join(["ov-autoplace", *(word for word in sys.argv[1:] if word != "--resume")])
     result = train(
-        data, output, PretrainSettings(**settings), held_out=held_out, resume=resume, command=command
+        data,
+        output,
+        PretrainSettings(**settings),
+        validation=validation,
+        held_out=held_out,
+        resume=resume,
+        command=command,
     )
     summary = result.evaluation.summary()
     if as_json:

@@ -14,9 +14,11 @@ from ov_autoplace.errors import CheckpointError, PlacementError
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.policy.runner import PolicyRunner, choose, draw
+from ov_autoplace.policy.readout import draw
+from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem
+from ov_autoplace.solvers.policy import policy_assignment
 
 __all__ = ["POLICY_NAME", "ProposalSource", "propose"]
 
@@ -121,7 +123,7 @@ def _policy_answers(problem: Problem, source: ProposalSource) -> Iterator[tuple[
         return
     answers: list[IntArray] = []
     try:
-        answers.append(choose(scores, graph))
+        answers.append(policy_assignment(scores, graph))
         answers.extend(draw(scores, graph, _SAMPLES, source.seed))
     except PlacementError:
         pass  # the policy found nothing, or no more, that fits into memory

@@ -256,7 +256,7 @@ def _is_complete(data: Mapping[str, Any]) -> bool:
 
 def _features() -> dict[str, Any]:
     """What a network of this version of the package reads."""
-    from ov_autoplace.policy.features import PAIR_FEATURES
+    from ov_autoplace.policy.features import GRAPH_FEATURES, PAIR_FEATURES, UNIT_FEATURES
     from ov_autoplace.policy.levels import ARC_FEATURES, LEVEL_FEATURES, LEVELS
     from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES
     from ov_autoplace.policy.structure import NODE_FEATURES
@@ -265,6 +265,8 @@ def _features() -> dict[str, Any]:
     return {
         "vocabulary": {"op_types": len(OP_TYPES), "sha256": vocabulary_hash()},
         "node": list(NODE_FEATURES),
+        "graph": list(GRAPH_FEATURES),
+        "unit": list(UNIT_FEATURES),
         "pair": list(PAIR_FEATURES),
         "probes": list(PROBE_FEATURES),
         "look": list(LOOK_FEATURES),

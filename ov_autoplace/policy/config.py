@@ -11,6 +11,9 @@ __all__ = ["CONFIGS", "ComposedConfig", "MultilevelConfig", "NetworkConfig", "co
 
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "bool": (bool,), "int": (int,), "float": (float, int)}
 
+_FORMER = {"implementation"}
+"""What earlier checkpoints say and no network has any more: who passes messages is up to its environment."""
+
 _ALWAYS_MULTILEVEL = {"grouper": "none", "placer": "equivariant", "num_devices": None}
 """What earlier checkpoints say of every multilevel network."""
 
@@ -25,7 +28,6 @@ class NetworkConfig:
         hidden: Width of states.
         layers: Message passing layers.
         op_types: Whether op types are read.
-        implementation: Of message passing: ``bag`` (torch's ``embedding_bag``) or ``dgl``.
     """
 
     name: str
@@ -33,10 +35,6 @@ class NetworkConfig:
     hidden: int = 48
     layers: int = 2
     op_types: bool = True
-    implementation: str = "bag"
-
-    def __post_init__(self) -> None:
-        self._check_choice("implementation", "bag", "dgl")
 
     @property
     def num_devices(self) -> int | None:
@@ -64,6 +62,7 @@ class NetworkConfig:
         kind = MultilevelConfig if is_multilevel else ComposedConfig
         types = {field.name: str(field.type) for field in fields(kind)}
         known = {field.name for other in (MultilevelConfig, ComposedConfig) for field in fields(other)}
+        known |= _FORMER
         for name, value in values.items():
             if name not in known:
                 raise OptionError(f"a network has no hyper-parameter {name!r}")
@@ -91,25 +90,27 @@ class MultilevelConfig(NetworkConfig):
     Every pair of unit and device is scored alike, so the network serves any number of devices.
 
     Attributes:
-        layers: Message passing layers on the finest level, per round and direction.
+        layers: Message passing layers, per round.
         rounds: How often the network decides, each time knowing its last answer.
-        coarse: Whether it uses the coarser groupings.
+        coarse: Whether units hear the groups that they are in.
         feedback: Whether a round sees what its last answer would cost.
+        loads: Whether it sees how much work and memory its last answer gives each device, in each window of
+            time.
         cross_device: Whether states of one unit on several devices see each other.
         probes: Whether it is told what simple placements would run into.
         looks: Before how many of its last rounds it is told what its own answer so far runs into; below
             ``rounds``.
     """
 
-    rounds: int = 3
+    rounds: int = 2
     coarse: bool = True
     feedback: bool = True
+    loads: bool = True
     cross_device: bool = True
     probes: bool = True
     looks: int = 0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not 0 <= self.looks < max(self.rounds, 1):
             raise OptionError(
                 f"looks is {self.looks}; it can be from 0 to {self.rounds - 1}, one less than rounds"
@@ -147,7 +148,6 @@ class ComposedConfig(NetworkConfig):
     num_devices: int = 2
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         self._check_choice("encoder", "gcn", "sage")
         self._check_choice("grouper", "none", "colocation", "gpn")
         self._check_choice("placer", "mlp", "attention")
@@ -160,7 +160,7 @@ class ComposedConfig(NetworkConfig):
 CONFIGS: dict[str, NetworkConfig] = {
     "hsdag": ComposedConfig("hsdag", encoder="gcn", grouper="gpn", placer="mlp", hidden=128, dropout=0.2),
     "gdp": ComposedConfig("gdp", encoder="sage", placer="attention", superposition=True, hidden=64, layers=3),
-    "autoplace-base": MultilevelConfig("autoplace-base", superposition=True, looks=2),
+    "autoplace-base": MultilevelConfig("autoplace-base", superposition=True, layers=3, looks=1),
 }
 """The named configurations: those of the two papers, and the one whose checkpoint is shipped."""
 

@@ -17,23 +17,42 @@ from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import BoolArray, offsets_of
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.policy.levels import Level, beyond_best_other, build_levels, signed_log
+from ov_autoplace.policy.levels import Level, beyond_best_other, build_levels, by_mean, signed_log
+from ov_autoplace.policy.nodes import Nodes, nodes_of
 from ov_autoplace.policy.structure import NODE_FEATURES, structural_features
+from ov_autoplace.policy.timing import UNIT_FEATURES, Timing, timing_of
 from ov_autoplace.policy.vocabulary import op_type_indices
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 
-__all__ = ["NODE_FEATURES", "PAIR_FEATURES", "PolicyGraph", "policy_graph"]
+__all__ = ["GRAPH_FEATURES", "NODE_FEATURES", "PAIR_FEATURES", "UNIT_FEATURES", "PolicyGraph", "policy_graph"]
 
 PAIR_FEATURES = (
     "seconds",
     "seconds_beyond_best_other",
-    "share_of_seconds",
+    "seconds_by_mean",
     "forbidden",
     "device_total",
     "launch",
+    "memory_of_unit",
+    "log_memory_of_model",
+    "copies",
+    "copy_sin",
+    "copy_cos",
 )
 """Columns of :attr:`PolicyGraph.pair_features`."""
+
+GRAPH_FEATURES = (
+    "is_estimate",
+    "is_overlap",
+    "is_rate",
+    "has_memory_limits",
+    "one_by_devices",
+    "log_width",
+    "log_corun_factor",
+    "mix",
+)
+"""Columns of :attr:`PolicyGraph.graph_features`."""
 
 _FORBIDDEN_COST = 30.0  # in units of the mean op time, on top of the op's dearest device
 
@@ -60,6 +79,13 @@ class PolicyGraph:
             together, ``float32[E]``.
         scale_seconds: What costs were divided by.
         is_estimate: Whether the table holds estimates, which are wrong by factors, not measurements.
+        timing: When units could run.
+        graph_features: What holds for the whole problem, its objective first of all,
+            ``float32[len(GRAPH_FEATURES)]``.
+        memory_share: Bytes of each unit by each device's capacity; 0 where that cannot overflow,
+            ``float32[N, D]``.
+        same_device: 1 for columns that are lanes of one device and share its memory, ``float32[D, D]``.
+        copy_of: First column that each is a copy of, which is itself where it is none, ``int64[D]``.
         kept: What functions of a graph made once; it goes with the graph to other processes.
     """
 
@@ -77,6 +103,11 @@ class PolicyGraph:
     edge_share: NDArray[np.float32]
     scale_seconds: float
     is_estimate: bool
+    timing: Timing
+    graph_features: NDArray[np.float32]
+    memory_share: NDArray[np.float32]
+    same_device: NDArray[np.float32]
+    copy_of: NDArray[np.int64]
     kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -94,17 +125,30 @@ class PolicyGraph:
             self.edge_source, self.edge_target, len(self), self.output_shapes, self.output_bytes
         )
 
+    @property
+    def objective(self) -> str:
+        """What the problem wants to be short."""
+        return self.problem.objective
+
+    @cached_property
+    def copy_phase(self) -> NDArray[np.float64]:
+        """Place of each column among its copies, from 0 up to 1; NaN where it has none, ``float64[D]``."""
+        return _copy_phase(self.copy_of)
+
+    @property
+    def unit_features(self) -> NDArray[np.float32]:
+        """When units could run, ``float32[N, len(UNIT_FEATURES)]``."""
+        return self.timing.features
+
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """The graph and ever coarser groupings of it, see :mod:`ov_autoplace.policy.levels`."""
-        return build_levels(
-            self.node_cost,
-            self.allowed,
-            self.edge_source,
-            self.edge_target,
-            self.edge_cost,
-            self.edge_share,
-        )
+        return build_levels(self)
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """The nodes of all levels in one list."""
+        return nodes_of(self.levels)
 
 
 def policy_graph(problem: Problem) -> PolicyGraph:
@@ -113,18 +157,23 @@ def policy_graph(problem: Problem) -> PolicyGraph:
     allowed = np.isfinite(units.op_seconds)
     dearest = np.where(allowed, units.op_seconds, 0.0).max(axis=1, keepdims=True)
     fastest = np.where(allowed, units.op_seconds, np.inf).min(axis=1)
-    scale = max(float(fastest.mean()), 1e-12)
+    # Where all ops are free, transfers and launches are what is compared.
+    scale = float(fastest.mean()) or float(units.launch_seconds.mean() + units.transfer_latency.mean()) or 1.0
     cost = np.where(allowed, units.op_seconds, dearest + _FORBIDDEN_COST * scale) / scale
     source, target, price, share = _edges(units, scale)
     heaviest = _heaviest_groups(table, units)
     shapes = table.output_shapes
+    timing = timing_of(units, np.where(allowed, cost, np.inf).min(axis=1), source, target, problem.objective)
+    limited = np.where(units.may_overflow, np.maximum(units.memory_capacity, 1e-30), np.inf)
+    memory = units.packing_bytes[:, None] / limited
+    copy_of = _copies(units)
     return PolicyGraph(
         problem=problem,
         allowed=allowed,
         op_type=op_type_indices(table.op_types, len(table))[heaviest],
         output_shapes=() if shapes is None else tuple(shapes[g] for g in heaviest),
         output_bytes=np.bincount(units.producer, units.tensor_bytes, len(units)).astype(np.float64),
-        pair_features=_pair_features(cost, allowed, units.launch_seconds / scale),
+        pair_features=_pair_features(cost, allowed, units.launch_seconds / scale, memory, copy_of),
         node_cost=cost.astype(np.float32),
         edge_source=source,
         edge_target=target,
@@ -133,7 +182,53 @@ def policy_graph(problem: Problem) -> PolicyGraph:
         edge_share=share.astype(np.float32),
         scale_seconds=scale,
         is_estimate=table.source == "analytic",
+        timing=timing,
+        graph_features=_graph_features(problem, timing, scale),
+        memory_share=memory.astype(np.float32),
+        same_device=(units.device_of[:, None] == units.device_of).astype(np.float32),
+        copy_of=copy_of,
     )
+
+
+def _graph_features(problem: Problem, timing: Timing, scale: float) -> NDArray[np.float32]:
+    """Columns of :data:`GRAPH_FEATURES`."""
+    table, units = problem.table, problem.units
+    columns = (
+        table.source == "analytic",
+        problem.objective == "overlap",
+        problem.objective == "rate",
+        units.has_memory_limits,
+        1.0 / units.num_devices,
+        np.log(timing.width) / 3,
+        np.log(table.corun_factor),
+        float(signed_log(np.array(table.mix_seconds / scale))),
+    )
+    return np.array(columns, dtype=np.float32)
+
+
+def _copies(units: UnitGraph) -> NDArray[np.int64]:
+    """First column that each can change places with without changing anything, ``int64[D]``."""
+    D = units.num_devices
+    same = np.zeros((D, D), dtype=np.bool_)
+    shared = units.device_of[:, None] == units.device_of
+    ways = (units.transfer_latency, units.transfer_seconds_per_byte, shared.astype(np.float64))
+    for a in range(D):
+        for b in range(a, D):
+            swapped = np.arange(D)
+            swapped[[a, b]] = b, a
+            same[a, b] = same[b, a] = a == b or bool(
+                np.array_equal(units.op_seconds[:, a], units.op_seconds[:, b])
+                and units.launch_seconds[a] == units.launch_seconds[b]
+                and units.memory_capacity[a] == units.memory_capacity[b]
+                and all(np.array_equal(_off(way), _off(way[np.ix_(swapped, swapped)])) for way in ways)
+            )
+    return np.asarray(same.argmax(axis=1), dtype=np.int64)
+
+
+def _copy_phase(copy_of: NDArray[np.int64]) -> NDArray[np.float64]:
+    same = copy_of[:, None] == copy_of
+    count = same.sum(axis=1)
+    return np.where(count > 1, np.tril(same, -1).sum(axis=1) / count, np.nan)
 
 
 def _edges(
@@ -169,19 +264,35 @@ def _heaviest_groups(table: CostTable, units: UnitGraph) -> NDArray[np.int64]:
     return np.asarray(order[last], dtype=np.int64)
 
 
+def _off(way: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Without the diagonal, which nothing crosses."""
+    return way * (1.0 - np.eye(len(way)))
+
+
 def _pair_features(
-    cost: NDArray[np.float64], allowed: BoolArray, launch: NDArray[np.float64]
+    cost: NDArray[np.float64],
+    allowed: BoolArray,
+    launch: NDArray[np.float64],
+    memory: NDArray[np.float64],
+    copy_of: NDArray[np.int64],
 ) -> NDArray[np.float32]:
     """Columns of :data:`PAIR_FEATURES`."""
     total = cost.sum(axis=0)
     best = max(float(total.min()), 1e-12)
+    phase, copies = _copy_phase(copy_of), (copy_of[:, None] == copy_of).mean(axis=1)
+    angle, is_copy = 2 * np.pi * np.nan_to_num(phase), np.isfinite(phase)
     everywhere = np.broadcast_to
     columns = (
         signed_log(cost),
         signed_log(beyond_best_other(cost)),
-        cost / np.maximum(cost.sum(axis=1, keepdims=True), 1e-12),
+        by_mean(cost),
         ~allowed,
         everywhere(np.minimum(np.log(np.maximum(total, 1e-12) / best), 5.0), cost.shape),
         everywhere(signed_log(launch), cost.shape),
+        np.minimum(memory, 2.0),
+        everywhere(np.log1p(memory.sum(axis=0)), cost.shape),
+        everywhere(copies, cost.shape),
+        everywhere(np.sin(angle) * is_copy, cost.shape),
+        everywhere(np.cos(angle) * is_copy, cost.shape),
     )
     return np.stack(columns, axis=2).astype(np.float32)

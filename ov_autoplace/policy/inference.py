@@ -10,10 +10,12 @@ import numpy as np
 import openvino as ov
 from numpy.typing import NDArray
 
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import CheckpointError
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.inputs import INPUT_NAMES, network_inputs, stage_inputs, stage_outputs
-from ov_autoplace.policy.probes import fastest, look_features
+from ov_autoplace.policy.probes import look_features
+from ov_autoplace.policy.readout import fastest, likeliest
 
 __all__ = ["compile_network", "compute_scores"]
 
@@ -80,14 +82,15 @@ def compute_scores(
 ) -> NDArray[np.float32]:
     """Scores of a graph's N units, ``float32[N, D]``; ``-inf`` where a device is forbidden.
 
-    A network of several stages answers after each. It looks at its answers, so the fastest one counts.
+    A network of several stages answers after each. It looks at its answers, as far as memory limits let
+    them be, so the fastest one counts.
 
     Raises:
         CheckpointError: OpenVINO cannot run the network on this graph.
     """
     answers: list[NDArray[np.float32]] = []
     before: list[NDArray[np.float32]] = []
-    placed: list[NDArray[np.int64]] = []
+    placed: list[IntArray] = []
     tensors: dict[str, ov.Tensor] = {}
     for number, compiled in enumerate(stages):
         ports = {port.get_any_name(): port.get_element_type() for port in compiled.inputs}
@@ -112,7 +115,8 @@ def compute_scores(
         if answers[-1].shape != graph.allowed.shape:
             shapes = list(answers[-1].shape), list(graph.allowed.shape)
             raise CheckpointError(f"the network of {name} answers with {shapes[0]} scores for {shapes[1]}")
-        placed.append(answers[-1].argmax(axis=1))
+        if len(stages) > 1:
+            placed.append(likeliest(answers[-1], graph, thorough=False))
     scores = answers[-1] if len(answers) == 1 else answers[fastest(graph, placed)]
     scores[~graph.allowed] = -np.inf
     return scores

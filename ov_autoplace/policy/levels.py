@@ -6,13 +6,16 @@ number of groups is not chosen beforehand. The score here is not learned: it is 
 over the price of keeping its ends together. A group's cost on a device is the sum of its members', and edges
 between two groups are added up, so each level is again a placement problem of the same kind.
 
-The number of levels is fixed; the last level's nodes are all grouped into their graph.
+Where devices work at once (``overlap``), what is joined must be a chain or the light end of a branch, as the
+tasks of list schedules are: then nothing is joined that could run at the same time.
+
+The number of levels is fixed; the last one has one node, the whole graph.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +30,56 @@ __all__ = [
     "Level",
     "beyond_best_other",
     "build_levels",
+    "by_mean",
     "signed_log",
 ]
 
-LEVELS = 6
-"""How many levels every graph has, the graph itself included; small ones repeat their coarsest grouping."""
+LEVELS = 5
+"""How many levels every graph has; small ones repeat their coarsest grouping."""
 
-LEVEL_FEATURES = ("seconds", "seconds_beyond_best_other", "share_of_seconds", "forbidden", "edges", "members")
+LEVEL_FEATURES = (
+    "seconds",
+    "seconds_beyond_best_other",
+    "seconds_by_mean",
+    "forbidden",
+    "edges",
+    "members",
+    "memory",
+    "turn",
+    "spread",
+)
 """Columns of :attr:`Level.features`."""
 
 ARC_FEATURES = ("price_if_other_leaves", "price_if_self_leaves", "cheapest", "share", "forward")
 """Columns of :attr:`Level.arc_features`."""
+
+
+_EDGES = LEVEL_FEATURES.index("edges")
+_LIGHT = 256.0  # parts of all work; what takes less than one is joined first
+_GOLDEN = 0.6180339887498949
+
+
+class Levelled(Protocol):
+    """What levels are made of; a :class:`~ov_autoplace.policy.features.PolicyGraph` is one."""
+
+    @property
+    def node_cost(self) -> NDArray[np.float32]: ...
+    @property
+    def allowed(self) -> BoolArray: ...
+    @property
+    def edge_source(self) -> NDArray[np.int64]: ...
+    @property
+    def edge_target(self) -> NDArray[np.int64]: ...
+    @property
+    def edge_cost(self) -> NDArray[np.float32]: ...
+    @property
+    def edge_share(self) -> NDArray[np.float32]: ...
+    @property
+    def memory_share(self) -> NDArray[np.float32]: ...
+    @property
+    def copy_phase(self) -> NDArray[np.float64]: ...
+    @property
+    def objective(self) -> str: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +95,7 @@ class Level:
         arc_share: Part of it that remains when all consumers receive together, ``float32[A]``.
         arc_features: ``float32[A, D, len(ARC_FEATURES)]``.
         inverse_root_degree: One over the square root of the number of arcs to each node, ``float32[n]``.
-        parent: Group of each node, a node of the next level; of the last level the graph, ``int64[n]``.
-        children: Nodes sorted by parent, ``int64[n]``.
-        groups: Number of groups.
+        parent: Group of each node, a node of the next level; of the last level itself, ``int64[n]``.
     """
 
     cost: NDArray[np.float32]
@@ -67,18 +107,6 @@ class Level:
     arc_features: NDArray[np.float32]
     inverse_root_degree: NDArray[np.float32]
     parent: NDArray[np.int64]
-    children: NDArray[np.int64]
-    groups: int
-
-    @cached_property
-    def arc_offsets(self) -> NDArray[np.int64]:
-        """Where the arcs to each node start, ``int64[n + 1]``."""
-        return np.searchsorted(self.arc_target, np.arange(len(self.cost) + 1)).astype(np.int64)
-
-    @cached_property
-    def child_offsets(self) -> NDArray[np.int64]:
-        """Where the members of each group start in ``children``, ``int64[groups + 1]``."""
-        return np.searchsorted(self.parent[self.children], np.arange(self.groups + 1)).astype(np.int64)
 
 
 def signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -97,28 +125,33 @@ def beyond_best_other(cost: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(cost - np.where(is_best, second, best))
 
 
-def build_levels(
-    node_cost: NDArray[np.float32],
-    allowed: BoolArray,
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    edge_cost: NDArray[np.float32],
-    edge_share: NDArray[np.float32],
-) -> tuple[Level, ...]:
-    """The levels of one graph; the arguments are the fields of the policy's graph."""
-    cost = node_cost.astype(np.float64)
-    forbidden = (~allowed).astype(np.float64)
+def by_mean(cost: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cost on each device by the mean over the devices, less 1, ``[n, D]``."""
+    mean = cost.mean(axis=1, keepdims=True)
+    return np.asarray(np.clip(cost / np.maximum(mean, 1e-12), 0.0, 4.0) - 1.0)
+
+
+def build_levels(graph: Levelled) -> tuple[Level, ...]:
+    """The levels of one graph."""
+    cost = graph.node_cost.astype(np.float64)
+    forbidden = (~graph.allowed).astype(np.float64)
+    memory = graph.memory_share.astype(np.float64)
     members = np.ones(len(cost))
-    price = edge_cost.astype(np.float64)
-    shared = price * edge_share[:, None, None]
+    source, target = graph.edge_source, graph.edge_target
+    price = graph.edge_cost.astype(np.float64)
+    shared = price * graph.edge_share[:, None, None]
+    light = float(cost.min(axis=1).sum()) / _LIGHT if graph.objective == "overlap" else None
     levels = []
     for depth in range(LEVELS):
         n = len(cost)
-        last = depth == LEVELS - 1
-        parent = np.zeros(n, dtype=np.int64) if last else _groups(cost, source, target, price)
+        if depth >= LEVELS - 2:
+            parent = np.zeros(n, dtype=np.int64)
+        else:
+            parent = _groups(cost, source, target, price, None if light is None else light * 4**depth)
         groups = int(parent.max(initial=-1)) + 1
-        levels.append(_level(cost, forbidden, members, source, target, price, shared, parent, groups))
-        cost = _sums(cost, parent, groups)
+        features = _features(cost, forbidden, members, memory, graph.copy_phase)
+        levels.append(_level(cost, features, source, target, price, shared, parent))
+        cost, memory = _sums(cost, parent, groups), _sums(memory, parent, groups)
         forbidden = _sums(forbidden, parent, groups)
         members = np.bincount(parent, members, groups).astype(np.float64)
         source, target, price, shared = _contracted(parent, groups, source, target, price, shared)
@@ -130,38 +163,81 @@ def _groups(
     source: NDArray[np.int64],
     target: NDArray[np.int64],
     price: NDArray[np.float64],
+    light: float | None,
 ) -> NDArray[np.int64]:
-    """Dense group number of each node."""
+    """Dense group number of each node.
+
+    Args:
+        cost: ``[n, D]``.
+        source: Producer of each edge.
+        target: Its consumer.
+        price: Of the edges.
+        light: Where only chains and light ends of branches may be joined: what is light.
+    """
     n, D = cost.shape
-    if not len(source) or D == 1:
+    if not len(source) or (D == 1 and light is None):
         pairs = np.stack([source, target], axis=1)
         return _core.connected_labels(n, np.ascontiguousarray(pairs, dtype=np.int32)).astype(np.int64)
     lowest = cost.min(axis=1)
     together = (cost[source] + cost[target]).min(axis=1) - lowest[source] - lowest[target]
-    apart = price.sum(axis=(1, 2)) / (D * (D - 1))
+    apart = price.sum(axis=(1, 2)) / max(D * (D - 1), 1)
     score = (apart + 1e-3) / (together + 1e-3)
     ends = np.concatenate((source, target))
     others = np.concatenate((target, source))
+    may_choose = np.ones(len(ends), dtype=np.bool_)
+    if light is not None:
+        is_only_reader = np.bincount(source, minlength=n)[source] == 1
+        is_only_producer = np.bincount(target, minlength=n)[target] == 1
+        is_chain, is_branch = is_only_reader & is_only_producer, is_only_reader | is_only_producer
+        may_choose = np.tile(is_chain, 2) | (np.tile(is_branch, 2) & (lowest[ends] <= light))
     edge_rank = np.empty(len(score), dtype=np.int64)
     # Equal scores are decided by the edges' order, so that the groups do not depend on the sorting method.
     edge_rank[np.argsort(score, kind="stable")] = np.arange(len(score))
+    rank = np.where(may_choose, np.tile(edge_rank, 2), -2)
     best = np.full(n, -1, dtype=np.int64)
-    np.maximum.at(best, ends, np.concatenate((edge_rank, edge_rank)))
-    kept = np.flatnonzero(best[ends] == np.concatenate((edge_rank, edge_rank)))
+    np.maximum.at(best, ends, rank)
+    kept = np.flatnonzero(best[ends] == rank)
     pairs = np.stack([ends[kept], others[kept]], axis=1).astype(np.int32)
     return _core.connected_labels(n, np.ascontiguousarray(pairs)).astype(np.int64)
 
 
-def _level(
+def _features(
     cost: NDArray[np.float64],
     forbidden: NDArray[np.float64],
     members: NDArray[np.float64],
+    memory: NDArray[np.float64],
+    phase: NDArray[np.float64],
+) -> list[NDArray[np.float64]]:
+    """Columns of :data:`LEVEL_FEATURES`, ``[n, D]`` each, but for that of the edges."""
+    n, D = cost.shape
+    number = np.arange(n)[:, None]
+    is_copy = np.isfinite(phase)
+    copies = max(int(is_copy.sum()), 1)
+    own = np.nan_to_num(phase)
+    # Nothing tells copies of a device apart, nor branches that are alike: numbers do, one after the other in
+    # turn, or spread so that any few neighbours are on different copies.
+    turn = np.cos(2 * np.pi * (number / copies - own)) * is_copy
+    spread = np.cos(2 * np.pi * (number * _GOLDEN - own)) * is_copy
+    return [
+        signed_log(cost),
+        signed_log(beyond_best_other(cost)),
+        by_mean(cost),
+        forbidden / members[:, None],
+        np.broadcast_to(np.log(members)[:, None] / 5, (n, D)),
+        np.minimum(memory, 2.0),
+        turn,
+        spread,
+    ]
+
+
+def _level(
+    cost: NDArray[np.float64],
+    features: list[NDArray[np.float64]],
     source: NDArray[np.int64],
     target: NDArray[np.int64],
     price: NDArray[np.float64],
     shared: NDArray[np.float64],
     parent: NDArray[np.int64],
-    groups: int,
 ) -> Level:
     n, D = cost.shape
     to = np.concatenate((target, source))
@@ -183,14 +259,7 @@ def _level(
     )
     degree = np.bincount(to, minlength=n)
     pull = _sums(arc_price.sum(axis=2) / others, to[order], n)
-    columns = (
-        signed_log(cost),
-        signed_log(beyond_best_other(cost)),
-        cost / np.maximum(cost.sum(axis=1, keepdims=True), 1e-12),
-        forbidden / members[:, None],
-        signed_log(pull),
-        np.broadcast_to(np.log(members)[:, None] / 5, (n, D)),
-    )
+    columns = [*features[:_EDGES], signed_log(pull), *features[_EDGES:]]
     return Level(
         cost=cost.astype(np.float32),
         features=np.stack(columns, axis=2).astype(np.float32),
@@ -201,8 +270,6 @@ def _level(
         arc_features=np.stack(arc_columns, axis=2).astype(np.float32),
         inverse_root_degree=(1.0 / np.sqrt(np.maximum(degree, 1))).astype(np.float32),
         parent=parent,
-        children=np.argsort(parent, kind="stable").astype(np.int64),
-        groups=groups,
     )
 
 

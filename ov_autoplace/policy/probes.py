@@ -9,16 +9,15 @@ the placement costs without cycles and as HETERO would run it.
 
 A network that *looks* is told the same of its own answer so far, against running everything on each single
 device, before it answers again: what a placement runs into is the one thing that it cannot see in advance.
+Where devices work at once, it is told the schedule: when units run, and which lanes are idle then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.placement.simulator import simulate, simulate_batch
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.problem.cycles import cycles_of
 
@@ -26,34 +25,37 @@ __all__ = [
     "LOOK_FEATURES",
     "PROBED_LEVELS",
     "PROBE_FEATURES",
-    "fastest",
     "look_features",
     "probe_features",
 ]
 
-PROBED_LEVELS = 4
+PROBED_LEVELS = 3
 
-# Cards of checkpoints name these features and those below, so a cycle stays a "circle" here.
 PROBE_FEATURES = tuple(
     f"level{level}_{name}"
     for level in range(PROBED_LEVELS)
-    for name in ("log_own_circle", "log_all_circles", "log_relaxed_by_single", "log_simulated_by_single")
+    for name in ("log_own_cycle", "log_all_cycles", "log_relaxed_by_single", "log_simulated_by_single")
 )
 """Columns of :func:`probe_features`."""
 
 LOOK_FEATURES = (
     "chosen",
-    "log_own_circle",
-    "log_all_circles",
+    "log_own_cycle",
+    "log_all_cycles",
     "log_relaxed_by_single",
     "log_simulated_by_single",
     "log_single_by_best_single",
+    "busy",
+    "start",
+    "finish",
+    "memory_held",
 )
 """Columns of :func:`look_features`."""
 
 _MOST_WORK = 200_000  # nodes visited by one simulation: some milliseconds
 _MOST_NODES_IN_CYCLES = 10_000  # of larger graphs, taking a single cycle apart may last for seconds
 _LARGEST = 3.0  # of a logarithm of latencies
+_SHORTEST_LOOK = 0.02  # of the makespan
 
 
 def probe_features(graph: PolicyGraph) -> NDArray[np.float32]:
@@ -67,16 +69,15 @@ def probe_features(graph: PolicyGraph) -> NDArray[np.float32]:
 def _probe(graph: PolicyGraph) -> NDArray[np.float32]:
     n = len(graph)
     unit = np.arange(n)
-    ends = _ends(graph)
+    if graph.objective == "overlap":
+        return np.zeros((n, len(PROBE_FEATURES)), dtype=np.float32)  # lanes know no cycles
     best_single = max(float(graph.node_cost.sum(axis=0).min()), 1e-12)
     group = unit
     columns: list[NDArray[np.float64]] = []
     for level in graph.levels[:PROBED_LEVELS]:
         placed = level.cost.argmin(axis=1)[group]
         placed = np.where(graph.allowed[unit, placed], placed, graph.node_cost.argmin(axis=1))
-        own, cycles, work = cycles_of(ends, placed)
-        relaxed = graph.node_cost[unit, placed].sum(dtype=np.float64) + _transfers(graph, placed)
-        seconds = _simulated(graph, placed, work)
+        own, cycles, relaxed, seconds = _what_happens(graph, placed)
         columns += [
             np.log(own) / 4,
             np.full(n, np.log1p(cycles) / 4),
@@ -87,23 +88,27 @@ def _probe(graph: PolicyGraph) -> NDArray[np.float32]:
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def look_features(graph: PolicyGraph, placed: NDArray[np.int64]) -> NDArray[np.float32]:
+def look_features(graph: PolicyGraph, placed: NDArray[np.integer]) -> NDArray[np.float32]:
     """What an answer runs into, for each of N units and D devices, ``float32[N, D, len(LOOK_FEATURES)]``.
 
     Args:
         graph: The graph.
-        placed: Device of each unit, ``int64[N]``.
+        placed: Device of each unit, ``int[N]``.
     """
     n, D = len(graph), graph.num_devices
-    ends = _ends(graph)
-    own, cycles, work = cycles_of(ends, placed)
-    relaxed = graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _transfers(graph, placed)
-    seconds = _simulated(graph, placed, work)
+    own, cycles, relaxed, seconds = _what_happens(graph, placed)
+    busy, start, finish = np.zeros((n, D)), np.zeros(n), np.zeros(n)
+    if graph.objective == "overlap":
+        seconds, busy, start, finish = _schedule(graph, placed)
+    elif graph.objective == "rate":
+        load = np.bincount(placed, graph.node_cost[np.arange(n), placed], D)
+        busy = np.broadcast_to(load / max(float(load.max()), 1e-12), (n, D))
     launch = graph.problem.table.launch_seconds / graph.scale_seconds
     single = np.where(
         graph.allowed.all(axis=0), graph.node_cost.sum(axis=0, dtype=np.float64) + launch, np.inf
     )
     best = single.min() if np.isfinite(single).any() else 1.0
+    held = np.bincount(placed, graph.memory_share[np.arange(n), placed], D) @ graph.same_device
     look = np.empty((n, D, len(LOOK_FEATURES)), dtype=np.float32)
     look[:, :, 0] = placed[:, None] == np.arange(D)
     look[:, :, 1] = np.log(own)[:, None] / 4
@@ -112,23 +117,61 @@ def look_features(graph: PolicyGraph, placed: NDArray[np.int64]) -> NDArray[np.f
         look[:, device, 3] = _log_ratio(relaxed, alone)
         look[:, device, 4] = _log_ratio(seconds, alone)
         look[:, device, 5] = _log_ratio(alone, best)
+    look[:, :, 6] = busy
+    look[:, :, 7] = start[:, None]
+    look[:, :, 8] = finish[:, None]
+    look[:, :, 9] = np.minimum(held, 2.0)
     return look
 
 
-def fastest(graph: PolicyGraph, answers: Sequence[NDArray[np.int64]]) -> int:
-    """Which of some answers has the lowest simulated latency; of equals, the last.
+def _what_happens(
+    graph: PolicyGraph, placed: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], int, float, float]:
+    """Subgraphs in the cycle of each unit and in all cycles, relaxed and simulated latency of a placement.
 
-    Args:
-        graph: The graph.
-        answers: Device of each unit, ``int64[N]`` each.
+    On lanes no subgraphs wait for each other in a cycle; what happens there, a schedule says.
     """
-    different = {placed.tobytes(): placed for placed in answers}
-    if len(different) == 1:
-        return len(answers) - 1
-    ends = _ends(graph)
-    known = {key: _simulated(graph, own, cycles_of(ends, own).visited) for key, own in different.items()}
-    seconds = np.array([known[placed.tobytes()] for placed in answers])
-    return int(np.flatnonzero(seconds <= seconds.min() * (1 + 1e-9))[-1])
+    n = len(graph)
+    relaxed = graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _transfers(graph, placed)
+    if graph.objective == "overlap":
+        return np.ones(n, dtype=np.int64), 0, relaxed, relaxed
+    own, cycles, work = cycles_of(_ends(graph), placed)
+    return own, cycles, relaxed, _simulated(graph, placed, work)
+
+
+def _schedule(
+    graph: PolicyGraph, placed: NDArray[np.integer]
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """What a placement's schedule says.
+
+    Returns:
+        The makespan by the graph's scale; and by the makespan, how busy each lane is about the time of each
+        unit, ``[N, D]``, and when units start and finish, ``[N]`` each.
+    """
+    problem, n, D = graph.problem, len(graph), graph.num_devices
+    schedule = simulate(problem.table, problem.units.to_groups(placed), "overlap")
+    makespan = schedule.latency_seconds
+    if not 0 < makespan < np.inf:
+        return float("inf"), np.zeros((n, D)), np.zeros(n), np.zeros(n)
+    begins, ends = schedule.start_seconds / makespan, schedule.finish_seconds / makespan
+    # A unit runs with the submodel of its last group; what is in none takes no time.
+    submodel = np.full(n, -1)
+    submodel[problem.units.unit_of] = schedule.subgraph_of
+    runs = submodel >= 0
+    start, finish = np.zeros(n), np.zeros(n)
+    start[runs], finish[runs] = begins[submodel[runs]], ends[submodel[runs]]
+    margin = np.maximum(finish - start, _SHORTEST_LOOK) / 2
+    span = np.stack([np.clip(start - margin, 0.0, 1.0), np.clip(finish + margin, 0.0, 1.0)])
+    busy = np.empty((n, D))
+    for d in range(D):
+        mine = np.flatnonzero(schedule.lane_of == d)
+        mine = mine[np.argsort(begins[mine], kind="stable")]
+        moments = np.stack([begins[mine], ends[mine]], axis=1).ravel()
+        worked = np.repeat(np.cumsum(ends[mine] - begins[mine]), 2)
+        worked[::2] -= ends[mine] - begins[mine]
+        moments, worked = np.append(moments, 1.0), np.append(worked, worked[-1:].sum())
+        busy[:, d] = np.diff(np.interp(span, moments, worked, left=0.0), axis=0)[0] / (span[1] - span[0])
+    return makespan / graph.scale_seconds, busy, start, finish
 
 
 def _ends(graph: PolicyGraph) -> NDArray[np.int32]:
@@ -136,22 +179,23 @@ def _ends(graph: PolicyGraph) -> NDArray[np.int32]:
     return np.stack([graph.edge_source, graph.edge_target], axis=1).astype(np.int32)
 
 
-def _transfers(graph: PolicyGraph, placed: NDArray[np.int64]) -> float:
+def _transfers(graph: PolicyGraph, placed: NDArray[np.integer]) -> float:
     """Prices of all crossing edges, halfway between shared and not."""
     edges = np.arange(len(graph.edge_source))
     price = graph.edge_cost[edges, placed[graph.edge_source], placed[graph.edge_target]]
     return float((price * (0.5 + 0.5 * graph.edge_share)).sum(dtype=np.float64))
 
 
-def _simulated(graph: PolicyGraph, placed: NDArray[np.int64], work: int) -> float:
-    """Latency on HETERO in units of the graph's scale; infinite where simulating it would take long."""
+def _simulated(graph: PolicyGraph, placed: NDArray[np.integer], work: int) -> float:
+    """Latency in units of the graph's scale; infinite where simulating it would take long."""
     wiring = graph.problem.table.wiring
     nodes = len(graph) if wiring is None else len(wiring.node_group)
     has_cycles = work > len(graph)
     if has_cycles and (nodes > _MOST_NODES_IN_CYCLES or work * nodes > _MOST_WORK * len(graph)):
         return float("inf")
     devices = graph.problem.units.to_groups(placed)
-    return float(simulate_batch(graph.problem.table, devices[None], threads=1)[0]) / graph.scale_seconds
+    seconds = simulate_batch(graph.problem.table, devices[None], threads=1, objective=graph.objective)
+    return float(seconds[0]) / graph.scale_seconds
 
 
 def _log_ratio(seconds: float, best_single: float) -> float:

@@ -14,8 +14,7 @@ import openvino as ov
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
-from ov_autoplace.errors import CheckpointError, PlacementError
+from ov_autoplace.errors import CheckpointError
 from ov_autoplace.policy.card import (
     CONSTANTS,
     GRAPH,
@@ -27,8 +26,9 @@ from ov_autoplace.policy.card import (
 )
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.inference import compile_network, compute_scores
+from ov_autoplace.policy.readout import draw, fitting_or_single
 
-__all__ = ["PolicyRunner", "choose", "draw", "find_policy"]
+__all__ = ["PolicyRunner", "find_policy"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -108,32 +108,36 @@ class PolicyRunner:
 
         Raises:
             CheckpointError: The policy cannot place on so many devices, or its network cannot be run.
+            PlacementError: The policy finds no placement within the memory limits.
         """
         self.check_devices(graph.num_devices)
         return compute_scores(self._network(), graph, str(self.card.folder))
 
     def greedy(self, graph: PolicyGraph) -> IntArray:
-        """The device with the highest score of each unit, ``int32[N]``; see :meth:`sample`."""
-        return choose(self.scores(graph), graph)
+        """The policy's placement, or a single device that is faster by the simulator, ``int32[N]``.
+
+        Raises:
+            PlacementError: The policy finds no placement within the memory limits.
+            CheckpointError: See :meth:`scores`.
+        """
+        return fitting_or_single(self.scores(graph), graph)
 
     def sample(self, graph: PolicyGraph, k: int, seed: int = 0, temperature: float = 1.0) -> IntArray:
         """Draw from the policy: every unit on its own, with probabilities ``softmax(scores / temperature)``.
 
-        Memory limits are kept by masking: where the answer would overfill a device, units are decided one
-        after the other in topological order, and a device without room for a unit counts as forbidden for it.
-        Where that leaves a unit without a device, they are decided again from the largest to the smallest.
+        Draws are kept within memory limits as the answer itself is, see :mod:`ov_autoplace.policy.readout`.
 
         Args:
             graph: N units.
             k: How many answers.
             seed: Equal seeds draw equal answers.
-            temperature: Above 0; small values come close to :meth:`greedy`.
+            temperature: Above 0; small values come close to the likeliest placement.
 
         Returns:
             ``int32[k, N]``.
 
         Raises:
-            PlacementError: Masking found no placement that keeps within the memory limits.
+            PlacementError: The policy finds no placement within the memory limits.
             CheckpointError: See :meth:`scores`.
         """
         return draw(self.scores(graph), graph, k, seed, temperature)
@@ -195,49 +199,3 @@ def find_policy(asked: str | None, num_devices: int) -> PolicyRunner | None:
         _log.debug("no policy proposes placements: %s", cause)
         return None
     return policy
-
-
-def draw(
-    scores: NDArray[np.float32], graph: PolicyGraph, k: int, seed: int = 0, temperature: float = 1.0
-) -> IntArray:
-    """Answers drawn from given scores, ``int32[k, N]``; see :meth:`PolicyRunner.sample`."""
-    random = np.random.default_rng(seed)
-    answers = np.empty((k, len(graph)), dtype=np.int32)
-    for row in answers:
-        # The largest of scores with Gumbel noise is a draw from their softmax.
-        row[:] = choose(scores / temperature + random.gumbel(size=scores.shape), graph)
-    return answers
-
-
-def choose(scores: NDArray[np.floating], graph: PolicyGraph) -> IntArray:
-    """The allowed device with the highest score of each unit, within memory limits, ``int32[N]``."""
-    scores = np.where(graph.allowed, scores, -np.inf)
-    free: IntArray = scores.argmax(axis=1).astype(np.int32)
-    units = graph.problem.units
-    held = np.bincount(free, units.packing_bytes, graph.num_devices)
-    if (held <= units.memory_capacity * MEMORY_TOLERANCE).all():
-        return free
-    in_order = np.arange(len(graph))
-    for order in (in_order, np.argsort(-units.packing_bytes, kind="stable")):
-        chosen = _masked(scores, graph, order)
-        if chosen is not None:
-            return chosen
-    limits = ", ".join(f"{limit:.0f}" for limit in units.memory_capacity)
-    raise PlacementError(f"the policy found no placement within the memory limits of {limits} bytes")
-
-
-def _masked(scores: NDArray[np.floating], graph: PolicyGraph, order: NDArray[np.integer]) -> IntArray | None:
-    units = graph.problem.units
-    room = (units.memory_capacity * MEMORY_TOLERANCE).tolist()
-    size = units.packing_bytes.tolist()
-    preferred = np.argsort(-scores, axis=1, kind="stable").tolist()
-    allowed = graph.allowed.tolist()
-    chosen = np.empty(len(graph), dtype=np.int32)
-    for unit in order.tolist():
-        takes = (d for d in preferred[unit] if allowed[unit][d] and size[unit] <= room[d])
-        device = next(takes, None)
-        if device is None:
-            return None
-        room[device] -= size[unit]
-        chosen[unit] = device
-    return chosen

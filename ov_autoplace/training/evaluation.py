@@ -10,11 +10,10 @@ import numpy as np
 import torch
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
-from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.networks.batch import collate
-from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.interface import PlacementNetwork
+from ov_autoplace.solvers.policy import policy_assignment
 from ov_autoplace.training.examples import Example
 
 __all__ = ["Evaluation", "evaluate", "greedy", "mean_interval"]
@@ -74,12 +73,12 @@ def mean_interval(values: FloatArray) -> tuple[float, float]:
 
 
 def greedy(network: PlacementNetwork) -> Callable[[PolicyGraph], IntArray]:
-    """A network's likeliest placement of a graph, ``int32[N]``."""
+    """A network's placement of a graph as the solver ``policy`` reads it from scores, ``int32[N]``."""
 
     def answer(graph: PolicyGraph) -> IntArray:
         with torch.no_grad():
-            placement = PlacementDistribution(network(collate([graph]))).greedy()
-        return placement.numpy().astype(np.int32)
+            output = network(collate([graph]))
+        return policy_assignment(output.logits[output.row_of].numpy(), graph)
 
     return answer
 
@@ -93,8 +92,7 @@ def evaluate(answer: Callable[[PolicyGraph], IntArray], problems: Sequence[Examp
     """
     gaps = []
     for problem in problems:
-        devices = problem.graph.problem.units.to_groups(answer(problem.graph))
-        seconds = float(simulate_batch(problem.task.true, devices[None])[0])
+        seconds = float(problem.true_problem.evaluator.latencies([answer(problem.graph)])[0])
         gaps.append(seconds / problem.best_seconds - 1.0)
     return Evaluation(
         np.array(gaps),

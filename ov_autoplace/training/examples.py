@@ -1,6 +1,6 @@
-"""Examples to learn from: placement problems with a teacher's answers, made without end in other processes.
+"""Examples to learn from: placement problems with a teacher's answers, read from files or made meanwhile.
 
-Example i is a function of the seed and i alone, so a run that resumes at example i goes on as if it had never
+Batch i is a function of the seed and i alone, so a run that resumes at batch i goes on as if it had never
 stopped, whatever the number of processes.
 """
 
@@ -23,11 +23,22 @@ from ov_autoplace.errors import PlacementError, TrainingError
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
 from ov_autoplace.policy.probes import probe_features
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers import solve
-from ov_autoplace.training.targets import RandomTargets, Task, random_task
+from ov_autoplace.training.labelled import Labelled, load_labelled
+from ov_autoplace.training.targets import RandomTargets, Task, drawn, random_task
+from ov_autoplace.training.teachers import teach
 from ov_autoplace.training.workload import Workload, load_folder
 
-__all__ = ["Example", "by_family", "example_batches", "make_example", "validation_set"]
+__all__ = [
+    "Example",
+    "by_family",
+    "example_batches",
+    "label_task",
+    "load_examples",
+    "make_example",
+    "make_labelled",
+    "stored_batches",
+    "validation_set",
+]
 
 _AHEAD = 6  # batches made in advance per process
 _SMALLEST = 4  # groups
@@ -43,7 +54,8 @@ class Example:
         graph: What the policy sees.
         truth: The same graph with the true costs; ``graph`` itself unless the policy sees an estimate.
         label: The teacher's device of each unit, ``int64[N]``.
-        best_seconds: Latency of the teacher's answer.
+        best_seconds: What the teacher's answer takes, by the objective of the task.
+        bound_seconds: Proven below every allowed placement; 0 where nothing is.
     """
 
     task: Task
@@ -51,6 +63,35 @@ class Example:
     truth: PolicyGraph
     label: NDArray[np.int64]
     best_seconds: float
+    bound_seconds: float = 0.0
+
+    @classmethod
+    def of(cls, labelled: Labelled) -> Example:
+        """What a policy sees of a problem; all that is derived from its graph is made here."""
+        task = labelled.task
+        graph = policy_graph(Problem.of(task.shown, objective=task.objective))
+        assert graph.levels
+        assert len(probe_features(graph)) == len(graph)
+        truth = graph
+        if task.shown is not task.true:
+            truth = policy_graph(Problem.of(task.true, objective=task.objective))
+        label = graph.problem.units.from_groups(labelled.assignment.astype(np.int32)).astype(np.int64)
+        return cls(task, graph, truth, label, labelled.best_seconds, labelled.bound_seconds)
+
+    @property
+    def problem(self) -> Problem:
+        """Of the table that the policy reads."""
+        return self.graph.problem
+
+    @property
+    def true_problem(self) -> Problem:
+        """Of the true table: placements are scored by its evaluator."""
+        return self.truth.problem
+
+    @property
+    def objective(self) -> str:
+        """What placements are scored by."""
+        return self.task.objective
 
 
 def by_family(workloads: Sequence[Workload]) -> tuple[tuple[Workload, ...], ...]:
@@ -68,6 +109,58 @@ def by_family(workloads: Sequence[Workload]) -> tuple[tuple[Workload, ...], ...]
     return tuple(tuple(families[name]) for name in sorted(families))
 
 
+def make_labelled(
+    families: Sequence[Sequence[Workload]],
+    random: np.random.Generator,
+    targets: RandomTargets,
+    devices: int | None = None,
+    thorough: bool = False,
+) -> Labelled:
+    """One problem: a workload of a random family on a random machine, and its solution.
+
+    Args:
+        families: Workloads by family.
+        random: Source of everything random.
+        targets: How machines are drawn.
+        devices: Number of devices; ``None`` draws it.
+        thorough: Solve it as well as is known, and take it whatever the answer. Else a quick teacher answers,
+            and most problems that one device solves best are drawn anew.
+    """
+    while True:
+        family = families[int(random.integers(len(families)))]
+        workload = family[int(random.integers(len(family)))]
+        try:
+            labelled = label_task(random_task(workload, random, targets, devices), thorough)
+        except PlacementError:
+            continue  # units whose groups have no device in common, or less memory than it takes
+        answer = labelled.assignment
+        if thorough or (answer != answer[0]).any() or random.random() < _TRIVIAL:
+            return labelled
+
+
+def label_task(task: Task, thorough: bool = False) -> Labelled:
+    """A problem with its solution.
+
+    Args:
+        task: The problem.
+        thorough: Solve it as well as is known, instead of quickly.
+
+    Raises:
+        PlacementError: No placement is allowed, or none that fits into memory was found.
+    """
+    problem = Problem.of(task.true, objective=task.objective)
+    answer, bound = teach(problem, thorough)
+    evaluator = problem.evaluator
+    singles = list(evaluator.singles().values())
+    return Labelled(
+        task,
+        problem.units.to_groups(answer).astype(np.int16),
+        best_seconds=float(evaluator.latencies([answer])[0]),
+        bound_seconds=bound,
+        single_seconds=float(evaluator.latencies(singles).min()) if singles else np.inf,
+    )
+
+
 def make_example(
     families: Sequence[Sequence[Workload]],
     random: np.random.Generator,
@@ -75,36 +168,63 @@ def make_example(
     devices: int,
     thorough: bool = False,
 ) -> Example:
-    """One problem: a workload of a random family on a random machine, and its solution.
+    """A problem of :func:`make_labelled` as the policy sees it."""
+    return Example.of(make_labelled(families, random, targets, devices, thorough))
+
+
+def load_examples(folder: str | Path) -> list[Example]:
+    """All examples of a folder of shards (``tools/examples.py`` writes them), by file name.
+
+    Raises:
+        TrainingError: The folder has none, or one cannot be read.
+    """
+    return [Example.of(labelled) for labelled in _labelled_folder(folder)]
+
+
+def stored_batches(
+    folder: str | Path, seed: int, first: int, graphs: int, units: int
+) -> Generator[list[Example]]:
+    """Batches ``first``, ``first + 1``, ... of a stream without end, drawn from a folder of shards.
+
+    All examples of a batch have the same number of devices; objectives are mixed. What a policy sees of an
+    example is made when it is first drawn, and kept.
 
     Args:
-        families: Workloads by family.
-        random: Source of everything random.
-        targets: How machines are drawn.
-        devices: Number of devices.
-        thorough: Solve it as well as is known, and take it whatever the answer. Else two devices are solved
-            by cuts alone, which is ten times faster and a tenth of a percent worse, and most problems that
-            one device solves best are drawn anew.
+        folder: As ``tools/examples.py`` writes it.
+        seed: Of the stream.
+        first: Number of the first batch.
+        graphs: Most examples per batch.
+        units: A batch with this many units is closed.
+
+    Raises:
+        TrainingError: The folder has none, or one cannot be read.
     """
+    labelled = _labelled_folder(folder)
+    columns = np.array([problem.task.true.num_devices for problem in labelled])
+    made: dict[int, Example] = {}
+    number = first
     while True:
-        family = families[int(random.integers(len(families)))]
-        workload = family[int(random.integers(len(family)))]
-        task = random_task(workload, random, targets, devices)
-        try:
-            answer = solve(task.true, "mincut" if devices == 2 and not thorough else "auto")
-        except PlacementError:
-            continue  # units whose groups have no device in common
-        is_single = (answer.assignment == answer.assignment[0]).all()
-        if is_single and devices == 2 and not thorough and random.random() >= _TRIVIAL:
-            continue
-        graph = policy_graph(Problem.of(task.shown))
-        # What is derived from a graph is made here, in the worker.
-        assert graph.levels
-        assert len(probe_features(graph)) == len(graph)
-        truth = graph if task.shown is task.true else policy_graph(Problem.of(task.true))
-        label = graph.problem.units.from_groups(answer.assignment).astype(np.int64)
-        assert answer.latency_seconds is not None
-        return Example(task, graph, truth, label, answer.latency_seconds)
+        random = np.random.default_rng((seed, number))
+        # A random example says how many devices, so that each is drawn as often as any other.
+        alike = np.flatnonzero(columns == columns[random.integers(len(columns))])
+        batch: list[Example] = []
+        total = 0
+        for i in random.permutation(alike)[:graphs].tolist():
+            if i not in made:
+                made[i] = Example.of(labelled[i])
+            batch.append(made[i])
+            total += len(made[i].graph)
+            if total >= units:
+                break
+        yield batch
+        number += 1
+
+
+def _labelled_folder(folder: str | Path) -> list[Labelled]:
+    paths = sorted(Path(folder).glob("*.npz"))
+    if not paths:
+        raise TrainingError(f"{folder} holds no examples; write some there with tools/examples.py")
+    return [problem for path in paths for problem in load_labelled(path)]
 
 
 _families: tuple[tuple[Workload, ...], ...] = ()
@@ -128,8 +248,7 @@ def _end_with_parent() -> None:
 def _batch(number: int, seed: int, targets: RandomTargets, graphs: int, units: int) -> list[Example]:
     """Batch ``number`` of the stream of ``seed``."""
     random = np.random.default_rng((seed, number))
-    counts, weights = zip(*targets.devices, strict=True)
-    devices = int(random.choice(counts, p=np.array(weights) / sum(weights)))
+    devices = drawn(targets.devices, random)
     batch: list[Example] = []
     total = 0
     while len(batch) < graphs and total < units:

@@ -1,22 +1,31 @@
 """Learning from a teacher: cross-entropy with its answer, and the expected latency of the policy's own.
 
 The teacher's label alone says that a wrong device is wrong, but not what it costs. The expected latency of
-independent draws says what it costs, and is differentiable: it is the relaxed objective of the solvers with
-probabilities in place of decisions (as in N. Karalias, A. Loukas, "Erdos Goes Neural", NeurIPS 2020). Where
-the policy sees estimates, costs are the true ones: the mean over many truths is what hedging has to lower.
+independent draws (:mod:`ov_autoplace.training.expected`) says what it costs, and is differentiable. Where the
+policy sees estimates, costs are the true ones: the mean over many truths is what hedging has to lower.
+
+Copies of a device have no identity: an answer with two of them exchanged is the same answer. So the label is
+taken with those copies exchanged that make it likeliest for the policy (an assignment problem per graph).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.nn import functional
 
 from ov_autoplace.policy.networks.batch import GraphBatch
+from ov_autoplace.training.expected import expected_overfill, expected_seconds
 
-__all__ = ["expected_seconds", "imitation_loss"]
+__all__ = ["imitation_loss", "likeliest_label"]
+
+_FORBIDDEN = 1e12
 
 
 def imitation_loss(
@@ -28,6 +37,7 @@ def imitation_loss(
     importance: Tensor | None = None,
     truth: GraphBatch | None = None,
     estimate_labels: float = 1.0,
+    overfill: float = 1.0,
 ) -> tuple[Tensor, dict[str, float]]:
     """Mean loss over the graphs of a batch, and what it is made of.
 
@@ -41,7 +51,9 @@ def imitation_loss(
         truth: The same graphs with the true costs; ``batch`` when absent.
         estimate_labels: Weight of the cross-entropy where the policy sees an estimate. The teacher has seen
             the truth, so there its answer is one of many that would be right.
+        overfill: Weight of the expected bytes beyond a device's capacity, by that capacity.
     """
+    label = likeliest_label(batch, answers[-1], label)
     truth = truth or batch
     share = torch.ones(batch.num_graphs) if importance is None else importance
     share = share / share.sum()
@@ -55,30 +67,51 @@ def imitation_loss(
         cross_entropy = (_mean_per_graph(batch, wrong) * trusted * share).sum()
         # The relaxed objective does not see that HETERO cuts subgraphs that wait for each other in a cycle.
         # The teacher does, so there is nothing to win below its own relaxed latency.
-        excess = torch.log(expected_seconds(truth, log_probability.exp()) / reference).clamp(min=0)
+        probability = log_probability.exp()
+        excess = torch.log(expected_seconds(truth, probability) / reference).clamp(min=0)
         excess = (excess * share).sum()
+        beyond = (expected_overfill(batch, probability) * share).sum()
         weight = 1.0 if i == len(answers) - 1 else early_rounds
-        total = total + weight * (cross_entropy + expected_cost * excess)
-    metrics = {"loss": total.item(), "cross_entropy": cross_entropy.item(), "excess": excess.item()}
+        total = total + weight * (cross_entropy + expected_cost * excess + overfill * beyond)
+    metrics = {
+        "loss": total.item(),
+        "cross_entropy": cross_entropy.item(),
+        "excess": excess.item(),
+        "overfill": beyond.item(),
+    }
     return total, metrics
 
 
-def expected_seconds(batch: GraphBatch, probability: Tensor) -> Tensor:
-    """Expected relaxed latency per graph, in units of the graph's scale, ``[B]``.
-
-    Units are drawn independently. A tensor with several consumers is paid for once per receiving device;
-    edges know only the two extremes, all consumers together or all apart, of which the mean is taken.
+def likeliest_label(batch: GraphBatch, scores: Tensor, label: Tensor) -> Tensor:
+    """The label with copies of a device exchanged so that scores make it likeliest, ``int64[N]``.
 
     Args:
         batch: The graphs.
-        probability: Of each unit and device, ``[N, D]``.
+        scores: ``[N, D]``.
+        label: The teacher's device of each unit, ``int64[N]``.
     """
-    own = (probability * batch.node_cost).sum(dim=1)
-    sender, receiver = probability[batch.edge_source], probability[batch.edge_target]
-    price = torch.einsum("ea,eab,eb->e", sender, batch.edge_cost, receiver)
-    price = price * (0.5 + 0.5 * batch.edge_share)
-    total = torch.zeros(batch.num_graphs).index_add(0, batch.graph_of, own)
-    return total.index_add(0, batch.graph_of[batch.edge_source], price)
+    copied = [bool(np.isfinite(graph.copy_phase).any()) for graph in batch.graphs]
+    if not any(copied):
+        return label
+    log_probability = torch.log_softmax(scores.detach(), dim=1).double().numpy()
+    result = label.numpy().copy()
+    spans = pairwise(batch.node_offsets.tolist())
+    for graph, is_copied, (a, b) in zip(batch.graphs, copied, spans, strict=True):
+        if is_copied:
+            result[a:b] = _exchanged(graph.copy_of, log_probability[a:b], result[a:b])
+    return torch.from_numpy(result)
+
+
+def _exchanged(
+    copy_of: NDArray[np.int64], log_probability: NDArray[np.float64], label: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """One graph's label with copies exchanged."""
+    D = len(copy_of)
+    gain = np.zeros((D, D))
+    np.add.at(gain, label, log_probability)
+    other = np.where(copy_of[:, None] == copy_of, -gain, _FORBIDDEN)
+    _, exchanged = linear_sum_assignment(other)
+    return np.asarray(exchanged[label], dtype=np.int64)
 
 
 def _mean_per_graph(batch: GraphBatch, values: Tensor) -> Tensor:

@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.environment import Environment
-from ov_autoplace.training.evaluation import evaluate
 from ov_autoplace.training.examples import Example
 from ov_autoplace.training.imitation import imitation_loss
 from ov_autoplace.training.policy_gradient import PolicyGradientSettings, rollout, update
@@ -31,7 +31,7 @@ from ov_autoplace.training.state import load_training, save_training
 
 __all__ = ["Learner", "learning_rate"]
 
-_FREE = ("workers", "save_minutes")  # settings that do not change what comes out
+_FREE = ("save_minutes",)  # settings that do not change what comes out
 
 
 class Learner:
@@ -126,10 +126,7 @@ class Learner:
     def _imitate(self, batch: GraphBatch, label: Tensor, examples: Sequence[Example]) -> dict[str, float]:
         """One step towards the teacher's answers, above all where the policy's own are slow."""
         answers = self.network.answers(batch)
-        own = answers[-1].argmax(dim=1).numpy()
-        spans = pairwise(batch.node_offsets.tolist())
-        answer_of = {id(e.graph): own[a:b] for e, (a, b) in zip(examples, spans, strict=True)}
-        gaps = evaluate(lambda graph: answer_of[id(graph)], examples).gaps
+        gaps = _gaps(answers[-1], batch, examples)
         focus = self._settings.focus * (1 - batch.is_estimate.numpy())
         importance = torch.from_numpy(1.0 + focus * np.clip(gaps, 0.0, 1.0)).float()
         loss, metrics = self._imitation_loss(answers, batch, label, examples, importance)
@@ -185,6 +182,17 @@ class Learner:
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.max_grad_norm)
         self._optimizer.step()
         return float(norm)
+
+
+def _gaps(scores: Tensor, batch: GraphBatch, examples: Sequence[Example]) -> FloatArray:
+    """How much slower than the teacher's the highest scores are; 1 where they do not fit into memory."""
+    own = scores.detach().argmax(dim=1).numpy().astype(np.int32)
+    gaps = np.ones(len(examples))
+    for i, (example, (a, b)) in enumerate(zip(examples, pairwise(batch.node_offsets.tolist()), strict=True)):
+        if example.true_problem.units.fits(own[a:b]):
+            seconds = float(example.true_problem.evaluator.latencies([own[a:b]], 3 * example.best_seconds)[0])
+            gaps[i] = seconds / example.best_seconds - 1.0
+    return gaps
 
 
 def learning_rate(step: int, settings: PretrainSettings) -> float:

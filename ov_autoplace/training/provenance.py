@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from ov_autoplace._version import __version__
+from ov_autoplace.policy.networks.messages import message_library
 
 __all__ = ["data_digest", "origin"]
 
@@ -22,6 +23,7 @@ def origin() -> dict[str, str]:
         "commit": _commit(),
         "date": datetime.date.today().isoformat(),
         "torch": torch.__version__,
+        "messages": message_library(),
         "python": platform.python_version(),
     }
 

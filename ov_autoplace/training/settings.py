@@ -39,16 +39,15 @@ class PretrainSettings:
         keep_imitating: Weight of the imitation loss during the policy gradient.
         average: Decay of the running average of weights that is saved as the checkpoint.
         evaluate_every: Steps between evaluations on the validation problems.
-        validation_problems: How many there are.
+        validation_problems: At most so many of them.
         save_minutes: Minutes between two saved states.
-        workers: Processes that make problems.
         threads: Threads that the network runs on; 0 = all cores.
     """
 
     config: str = "autoplace-base"
     seed: int = 0
-    imitation_steps: int = 7_000
-    policy_steps: int = 400
+    imitation_steps: int = 9_000
+    policy_steps: int = 300
     graphs_per_step: int = 16
     units_per_step: int = 1_500
     learning_rate: float = 2e-3
@@ -69,12 +68,11 @@ class PretrainSettings:
     evaluate_every: int = 500
     validation_problems: int = 96
     save_minutes: float = 3.0
-    workers: int = 2
     threads: int = 0
 
     def __post_init__(self) -> None:
         positive = ("graphs_per_step", "units_per_step", "learning_rate", "policy_learning_rate", "samples")
-        for name in (*positive, "epochs", "workers", "save_minutes", "evaluate_every", "validation_problems"):
+        for name in (*positive, "epochs", "save_minutes", "evaluate_every", "validation_problems"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"{name} is {getattr(self, name)}; it must be above 0")
         for name in ("seed", "imitation_steps", "policy_steps", "warm_up_steps", "threads"):

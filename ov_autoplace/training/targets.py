@@ -2,21 +2,27 @@
 
 A policy that has seen only a few machines learns these machines; one that has seen a new machine with every
 episode learns to read costs. What varies: how fast each device is at each class and type of op, how much an
-op costs at least, what it cannot run at all, what crossing costs against what a device can win, and whether
-the table shown to the policy holds the truth or an estimate of it.
+op costs at least, what it cannot run at all, what crossing costs against what a device can win, which devices
+are copies or lanes of another one, how much they hold, and whether the table shown to the policy holds the
+truth or an estimate of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.training.layouts import drawn_limits, random_layout
 from ov_autoplace.training.workload import Workload
 
-__all__ = ["RandomTargets", "Task", "random_task"]
+__all__ = ["EVERY_OBJECTIVE", "RandomTargets", "Task", "drawn", "random_task"]
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,12 @@ class RandomTargets:
     """How random machines are drawn.
 
     Attributes:
-        devices: Numbers of devices and how often each is drawn.
+        devices: Numbers of devices (columns of the table) and how often each is drawn.
+        objectives: What placements are scored by, and how often each is drawn.
+        copies: Chance that some of three or more devices are copies of one another.
+        lanes: Under the objective ``overlap``, chance that columns are lanes of one device, alone or beside
+            others.
+        limits: Chance that devices have less memory than the whole workload takes, by objective.
         balance: Standard deviation of the logarithm of a device's total time over the others'.
         type_spread: The same for one op type on one device.
         op_spread: The same for a single op on one device.
@@ -37,6 +48,10 @@ class RandomTargets:
     """
 
     devices: tuple[tuple[int, float], ...] = ((2, 0.7), (3, 0.25), (4, 0.05))
+    objectives: tuple[tuple[str, float], ...] = (("hetero", 1.0),)
+    copies: float = 0.0
+    lanes: float = 0.0
+    limits: tuple[tuple[str, float], ...] = ()
     balance: float = 0.35
     type_spread: float = 0.6
     op_spread: float = 0.3
@@ -49,6 +64,16 @@ class RandomTargets:
     untyped: float = 0.15
 
 
+EVERY_OBJECTIVE = RandomTargets(
+    devices=((2, 0.35), (3, 0.2), (4, 0.2), (5, 0.05), (6, 0.08), (7, 0.03), (8, 0.09)),
+    objectives=(("hetero", 0.45), ("overlap", 0.4), ("rate", 0.15)),
+    copies=0.25,
+    lanes=0.8,
+    limits=(("hetero", 0.35), ("overlap", 0.2), ("rate", 0.2)),
+)
+"""What a policy for all objectives is trained on."""
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """A problem: what the policy sees, and what is true.
@@ -58,16 +83,22 @@ class Task:
         true: The table that placements are scored on; the same object unless ``shown`` is an estimate.
         family: Of the workload.
         name: Of the workload.
+        objective: What placements are scored by. Memory limits are the tables' ``memory_capacity``.
     """
 
     shown: CostTable
     true: CostTable
     family: str
     name: str
+    objective: str = "hetero"
 
 
 def random_task(
-    workload: Workload, random: np.random.Generator, targets: RandomTargets, devices: int | None = None
+    workload: Workload,
+    random: np.random.Generator,
+    targets: RandomTargets,
+    devices: int | None = None,
+    objective: str | None = None,
 ) -> Task:
     """A workload on a random machine.
 
@@ -76,30 +107,56 @@ def random_task(
         random: Source of everything random.
         targets: How machines are drawn.
         devices: Number of devices; ``None`` draws it.
+        objective: What placements are scored by; ``None`` draws it.
     """
+    if objective is None:
+        objective = drawn(targets.objectives, random)
     if devices is None:
-        counts, weights = zip(*targets.devices, strict=True)
-        devices = int(random.choice(counts, p=np.array(weights) / sum(weights)))
-    seconds = _op_seconds(workload, random, targets, devices)
-    true = _with_crossings(workload, seconds, random, targets)
+        devices = drawn(targets.devices, random)
+    layout = random_layout(devices, objective, targets.copies, targets.lanes, random)
+    seconds = _op_seconds(workload, random, targets, layout.kinds)
+    true = _with_crossings(workload, seconds, random, targets, objective)
     if random.random() < targets.untyped:
         true = replace(true, op_types=None, output_shapes=None)
-    if random.random() >= targets.estimate:
-        return Task(true, true, workload.family, workload.name)
+    shown = true
+    if random.random() < targets.estimate:
+        shown = _estimated(workload, true, random, targets)
+    limited = dict(targets.limits).get(objective, 0.0)
+    if limited and random.random() < limited:
+        # Whether a source knows which bytes are results; where it does not, nothing is freed.
+        results = workload.output_bytes if random.random() < 0.7 else None
+        capacity = drawn_limits(replace(true, result_bytes=results), layout, random)
+        shown, true = (replace(t, result_bytes=results, memory_capacity=capacity) for t in (shown, true))
+    is_exact = shown is true or shown.source == true.source
+    true = layout.laid_out(true)
+    return Task(true if is_exact else layout.laid_out(shown), true, workload.family, workload.name, objective)
+
+
+def drawn(weighted: Sequence[tuple[_Value, float]], random: np.random.Generator) -> _Value:
+    """One of several values, each as often as its weight says."""
+    values, weights = zip(*weighted, strict=True)
+    if len(values) == 1:
+        return cast("_Value", values[0])
+    return cast("_Value", values[int(random.choice(len(values), p=np.array(weights) / sum(weights)))])
+
+
+def _estimated(
+    workload: Workload, true: CostTable, random: np.random.Generator, targets: RandomTargets
+) -> CostTable:
+    """The table as somebody would estimate it who has not measured."""
     _, op_type = np.unique(workload.op_types, return_inverse=True)
-    shape = (op_type.max() + 1, devices)
+    shape = (op_type.max() + 1, true.num_devices)
     error = random.normal(0, targets.estimate_type_error, shape)[op_type]
-    error += random.normal(0, targets.estimate_device_error, devices)
-    error += random.normal(0, targets.estimate_op_error, seconds.shape)
+    error += random.normal(0, targets.estimate_device_error, true.num_devices)
+    error += random.normal(0, targets.estimate_op_error, true.op_seconds.shape)
     crossing = np.exp(random.normal(0, 0.3))
-    shown = replace(
+    return replace(
         true,
         op_seconds=true.op_seconds * np.exp(error),
         transfer_latency=true.transfer_latency * crossing,
         transfer_seconds_per_byte=true.transfer_seconds_per_byte * crossing,
         source="analytic",
     )
-    return Task(shown, true, workload.family, workload.name)
 
 
 def _op_seconds(
@@ -132,11 +189,16 @@ def _with_crossings(
     seconds: NDArray[np.float64],
     random: np.random.Generator,
     targets: RandomTargets,
+    objective: str,
 ) -> CostTable:
-    """The table with transfers that are dear or cheap compared to what single ops can win."""
+    """The table with transfers that are dear or cheap compared to what single ops can win.
+
+    Where devices take turns that is the difference between them; where they work at once, all that an op takes.
+    """
     D = seconds.shape[1]
     known = np.where(np.isfinite(seconds), seconds, np.nan)
-    gain = float(np.nanmean(np.nanmax(known, axis=1) - np.nanmin(known, axis=1)))
+    least = np.nanmin(known, axis=1)
+    gain = float(np.nanmean(np.nanmax(known, axis=1) - least if objective == "hetero" else least))
     typical = max(gain, 1e-9) * 10.0 ** random.uniform(*targets.crossing)
     by_latency = random.uniform(0.1, 1.0)
     moves = ~workload.tensor_is_constant
@@ -144,6 +206,7 @@ def _with_crossings(
     pair = np.exp(random.normal(0, 0.4, (2, D, D)))
     pair = 0.5 * (pair + pair.transpose(0, 2, 1)) if random.random() < 0.5 else pair
     launch = typical * random.uniform(0, 0.6) * np.exp(random.normal(0, 0.4, D))
+    mix = typical * random.uniform(0, 2) if objective == "overlap" and random.random() < 0.5 else 0.0
     return CostTable(
         devices=tuple(f"DEVICE{d}" for d in range(D)),
         names=tuple(f"group{g}" for g in range(len(workload))),
@@ -162,4 +225,5 @@ def _with_crossings(
         op_types=workload.op_types,
         output_shapes=workload.output_shapes,
         source="profiled",
+        mix_seconds=mix,
     )

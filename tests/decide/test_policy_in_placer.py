@@ -22,7 +22,8 @@ from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.policy.runner import PolicyRunner, draw
+from ov_autoplace.policy.readout import draw
+from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from policy_checkpoints import handmade
 from random_tables import make_table, random_table
@@ -61,7 +62,7 @@ def names_of(proposals: list[Candidate]) -> list[str]:
 
 
 def test_the_policy_proposes_its_greedy_answer_and_the_best_few_of_its_draws(fastest: Path) -> None:
-    table = random_table(4, groups=14, devices=2, constrained=False)
+    table = random_table(1, groups=14, devices=2, constrained=False)
     runner = PolicyRunner(fastest)
     found = {p.name: p for p in propose(Problem.of(table), ProposalSource(seed=5, policy=runner))}
     assert found["policy"].assignment.tolist() == table.op_seconds.argmin(axis=1).tolist()
@@ -108,7 +109,7 @@ def test_pins_and_memory_limits_bind_the_policy_too(slowest: Path) -> None:
             assert (np.bincount(p.assignment, table.memory_bytes, 2) <= list(limits.values())).all()
 
 
-def test_a_policy_that_finds_nothing_within_memory_leaves_the_others(fastest: Path) -> None:
+def test_a_policy_that_finds_nothing_within_memory_proposes_what_fits_first(fastest: Path) -> None:
     table = make_table(
         [[1, 5], [1, 3], [1, 9], [1, 2], [1, 2], [1, 2]],
         memory_bytes=np.array([4.0, 5.0, 6.0, 6.0, 7.0, 8.0]),
@@ -116,7 +117,8 @@ def test_a_policy_that_finds_nothing_within_memory_leaves_the_others(fastest: Pa
     )
     with pytest.raises(PlacementError):
         PolicyRunner(fastest).greedy(policy_graph(Problem.of(table)))
-    assert names_of(propose(Problem.of(table), ProposalSource(policy=PolicyRunner(fastest))))
+    found = propose(Problem.of(table), ProposalSource(policy=PolicyRunner(fastest)))
+    assert "policy" in {name for c in found for name in (c.name, *c.also)}
 
 
 def test_a_policy_that_cannot_be_run_costs_a_warning_unless_it_was_demanded(

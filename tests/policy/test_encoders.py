@@ -85,16 +85,6 @@ def test_a_graph_is_encoded_alike_alone_and_among_others(config):
 
 
 @pytest.mark.parametrize("config", [GCN, SAGE], ids=["gcn", "sage"])
-def test_both_implementations_of_message_passing_encode_alike(config):
-    batch = random_batch([8, 9])
-    by_bag, by_dgl = (
-        encoder_of(replace(config, implementation=implementation))(batch, uncontracted(batch))
-        for implementation in ("bag", "dgl")
-    )
-    torch.testing.assert_close(by_bag, by_dgl, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("config", [GCN, SAGE], ids=["gcn", "sage"])
 def test_costs_and_op_types_are_read_where_the_configuration_says_so(config):
     def changed(config: ComposedConfig, field: str) -> bool:
         encoder, batch = encoder_of(config), random_batch([10])

@@ -102,8 +102,10 @@ def test_exporting_leaves_the_network_as_it_was() -> None:
     assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
 
 
-def test_a_network_trained_on_dgl_is_exported_as_bags() -> None:
-    network = network_of(replace(ONE_STAGE, implementation="dgl"))
+@pytest.mark.dgl
+def test_a_network_that_passes_messages_by_dgl_is_exported_as_bags() -> None:
+    network = network_of(ONE_STAGE)
+    assert collate([policy_graph(Problem.of(random_table(4, 45, 3)))]).implementation == "dgl"
     compiled = compile_network(*export_network(network))
     graph = policy_graph(Problem.of(random_table(4, 45, 3, constrained=False)))
     assert largest_difference(compute_scores(compiled, graph), torch_scores(network, graph)) < 1e-4

@@ -1,27 +1,40 @@
-"""Message passing equals plain loops, in both implementations and after export to OpenVINO."""
+"""Message passing equals plain loops, in both implementations and after export to OpenVINO.
+
+DGL's is tested where DGL is installed, which has no wheels for Python 3.12 and later.
+"""
 
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import openvino as ov
 import pytest
 import torch
 
-from ov_autoplace.policy.networks.messages import Topology, aggregate_edges, propagate
+from ov_autoplace.policy.networks.messages import (
+    Topology,
+    aggregate_edges,
+    default_implementation,
+    from_source,
+    message_library,
+    propagate,
+    source_plus,
+)
 
 pytestmark = pytest.mark.torch
-IMPLEMENTATIONS = ["bag", "dgl"]
+IMPLEMENTATIONS = ["bag", pytest.param("dgl", marks=pytest.mark.dgl)]
 REDUCTIONS = ["sum", "mean", "max"]
 
 
-def random_topology(seed: int, nodes: int = 12, edges: int = 30) -> Topology:
+def random_topology(seed: int, nodes: int = 12, edges: int = 30, implementation: str = "bag") -> Topology:
     """Nodes 0 and the last two receive nothing, so that empty rows are at both ends and in between."""
     generator = torch.Generator().manual_seed(seed)
     source = torch.randint(nodes, (edges,), generator=generator)
     target = torch.randint(1, max(nodes - 2, 2), (edges,), generator=generator).sort().values
-    return Topology(source, target, nodes)
+    return Topology(source, target, nodes, implementation=implementation)
 
 
 def loop(topology: Topology, values: torch.Tensor, reduce: str) -> torch.Tensor:
@@ -44,9 +57,9 @@ def normal(seed: int, *shape: int) -> torch.Tensor:
 @pytest.mark.parametrize("reduce", REDUCTIONS)
 @pytest.mark.parametrize("trailing", [(), (3,), (2, 3)])
 def test_edge_values_are_reduced_like_a_loop_does_including_gradients(implementation, reduce, trailing):
-    topology = random_topology(seed=1)
+    topology = random_topology(seed=1, implementation=implementation)
     values, seen_by_loop = normal(2, 30, *trailing), normal(2, 30, *trailing)
-    received = aggregate_edges(topology, values, reduce, implementation)
+    received = aggregate_edges(topology, values, reduce)
     expected = loop(topology, seen_by_loop, reduce)
     assert received.shape == (12, *trailing)
     torch.testing.assert_close(received, expected)
@@ -63,10 +76,10 @@ def test_edge_values_are_reduced_like_a_loop_does_including_gradients(implementa
 def test_node_states_are_propagated_like_a_loop_does_including_gradients(
     implementation, reduce, trailing, weighted
 ):
-    topology = random_topology(seed=4)
+    topology = random_topology(seed=4, implementation=implementation)
     x, x_of_loop = normal(5, 12, *trailing), normal(5, 12, *trailing)
     weight, weight_of_loop = (normal(6, 30), normal(6, 30)) if weighted else (None, None)
-    received = propagate(topology, x, weight, reduce, implementation)
+    received = propagate(topology, x, weight, reduce)
     sent = x_of_loop[topology.source]
     if weight_of_loop is not None:
         sent = sent * weight_of_loop.reshape(-1, *[1] * len(trailing))
@@ -80,20 +93,36 @@ def test_node_states_are_propagated_like_a_loop_does_including_gradients(
         torch.testing.assert_close(weight.grad, weight_of_loop.grad)
 
 
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("trailing", [(), (3,), (2, 3)])
+def test_edges_see_their_senders_like_a_loop_does_including_gradients(implementation, trailing):
+    topology = random_topology(seed=16, implementation=implementation)
+    x, x_of_loop = normal(17, 12, *trailing), normal(17, 12, *trailing)
+    values, values_of_loop = normal(18, 30, *trailing), normal(18, 30, *trailing)
+    factors = normal(19, 30, *trailing).detach()
+    seen = from_source(topology, x) * factors + source_plus(topology, x, values)
+    sent = torch.stack([x_of_loop[int(node)] for node in topology.source])
+    expected = sent * factors + sent + values_of_loop
+    torch.testing.assert_close(seen, expected)
+    (seen * factors).sum().backward()
+    (expected * factors).sum().backward()
+    torch.testing.assert_close(x.grad, x_of_loop.grad)
+    torch.testing.assert_close(values.grad, values_of_loop.grad)
+
+
+@pytest.mark.dgl
 @pytest.mark.parametrize("reduce", REDUCTIONS)
 def test_both_implementations_agree_in_single_precision(reduce):
-    topology = random_topology(seed=8, nodes=200, edges=1_000)
+    by_bag = random_topology(seed=8, nodes=200, edges=1_000)
+    by_dgl = random_topology(seed=8, nodes=200, edges=1_000, implementation="dgl")
     x, weight = normal(9, 200, 16).detach().float(), normal(10, 1_000).detach().float()
-    by_bag = propagate(topology, x, weight, reduce, "bag")
-    by_dgl = propagate(topology, x, weight, reduce, "dgl")
-    torch.testing.assert_close(by_bag, by_dgl, atol=1e-5, rtol=1e-5)
-    values = x[topology.source]
-    torch.testing.assert_close(
-        aggregate_edges(topology, values, reduce, "bag"),
-        aggregate_edges(topology, values, reduce, "dgl"),
-        atol=1e-5,
-        rtol=1e-5,
-    )
+    values = x[by_bag.source]
+    for passed in (
+        lambda topology: propagate(topology, x, weight, reduce),
+        lambda topology: aggregate_edges(topology, values, reduce),
+        lambda topology: source_plus(topology, x, values),
+    ):
+        torch.testing.assert_close(passed(by_bag), passed(by_dgl), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
@@ -101,20 +130,71 @@ def test_both_implementations_agree_in_single_precision(reduce):
 @pytest.mark.parametrize("nodes", [0, 1, 4])
 def test_a_graph_without_edges_receives_zeros(implementation, reduce, nodes):
     none = torch.zeros(0, dtype=torch.int64)
-    topology = Topology(none, none, nodes)
-    assert torch.equal(
-        propagate(topology, torch.ones(nodes, 3), None, reduce, implementation), torch.zeros(nodes, 3)
-    )
-    weighted = propagate(topology, torch.ones(nodes, 3), torch.ones(0), reduce, implementation)
-    assert torch.equal(weighted, torch.zeros(nodes, 3))
-    assert torch.equal(
-        aggregate_edges(topology, torch.ones(0, 2, 2), reduce, implementation), torch.zeros(nodes, 2, 2)
-    )
+    topology = Topology(none, none, nodes, implementation=implementation)
+    x = torch.ones(nodes, 3, requires_grad=True)
+    received = propagate(topology, x, None, reduce)
+    assert torch.equal(received, torch.zeros(nodes, 3))
+    received.sum().backward()
+    assert torch.equal(x.grad, torch.zeros(nodes, 3))
+    assert torch.equal(propagate(topology, x, torch.ones(0), reduce), torch.zeros(nodes, 3))
+    assert torch.equal(aggregate_edges(topology, torch.ones(0, 2, 2), reduce), torch.zeros(nodes, 2, 2))
+    assert from_source(topology, x).shape == (0, 3)
+    assert source_plus(topology, x, torch.ones(0, 3)).shape == (0, 3)
+
+
+@pytest.mark.dgl
+def test_dgl_holds_the_same_edges_in_the_same_order():
+    topology = random_topology(seed=14, implementation="dgl")
+    source, target = topology.dgl_graph.edges(order="eid")
+    assert torch.equal(source, topology.source)
+    assert torch.equal(target, topology.target)
+    assert topology.dgl_graph.num_nodes() == 12
+
+
+@pytest.mark.dgl
+def test_dgl_passes_messages_where_it_is_installed_and_the_card_says_so():
+    import dgl
+
+    assert default_implementation() == "dgl"
+    assert Topology(torch.tensor([0]), torch.tensor([1]), 2).implementation == "dgl"
+    assert message_library() == f"dgl {dgl.__version__}"
+
+
+@pytest.mark.parametrize("installed", [False, True], ids=["absent", "of another version"])
+def test_bags_pass_messages_where_dgl_is_not_installed_or_does_not_load(tmp_path, installed):
+    """A package called `dgl` that fails like 2.x does with a current torch stands for the other version."""
+    (tmp_path / "dgl.py").write_text("raise FileNotFoundError('Cannot find DGL C++ graphbolt library')")
+    hide = f"sys.path.insert(0, {str(tmp_path)!r})" if installed else "sys.modules['dgl'] = None"
+    program = f"""
+import sys
+{hide}
+import torch
+from ov_autoplace.policy.networks import messages
+graph = messages.Topology(torch.tensor([0, 1]), torch.tensor([1, 1]), 2)
+print(graph.implementation, messages.message_library(), messages.propagate(graph, torch.ones(2, 1)).tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "bag bag [[0.0], [2.0]]", done.stderr
+    assert ("DGL is installed and does not load" in done.stderr) == installed
+
+
+@pytest.mark.dgl
+def test_dgl_takes_as_many_threads_as_torch():
+    import dgl
+
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            propagate(random_topology(seed=15, implementation="dgl"), torch.ones(12, 1))
+            assert dgl.utils.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 def test_the_reversed_topology_carries_the_same_edges_backwards(implementation):
-    topology = random_topology(seed=11)
+    topology = random_topology(seed=11, implementation=implementation)
     backwards = topology.reversed
     order = topology.reversed_order
     assert torch.equal(backwards.source, topology.target[order])
@@ -124,8 +204,9 @@ def test_the_reversed_topology_carries_the_same_edges_backwards(implementation):
     expected = torch.zeros(12, 2, dtype=torch.float64)
     for e in range(30):
         expected[topology.source[e]] += weight[e] * x[topology.target[e]]
-    received = propagate(backwards, x, weight[order], "sum", implementation)
+    received = propagate(backwards, x, weight[order], "sum")
     torch.testing.assert_close(received, expected)
+    assert backwards.implementation == implementation
     assert backwards.reversed is topology
     assert torch.equal(order[backwards.reversed_order], torch.arange(30))
 
@@ -146,6 +227,7 @@ class ExportedMessages(torch.nn.Module):
             offsets=offsets,
             reversed_order=reversed_order,
             reversed_offsets=reversed_offsets,
+            implementation="bag",
         )
         return (
             propagate(topology, x),
@@ -185,8 +267,6 @@ def test_openvino_computes_the_same_for_graphs_of_other_sizes_than_the_traced_on
 
 
 def test_an_implementation_that_does_not_exist_is_refused():
-    topology = random_topology(seed=30)
+    none = torch.zeros(0, dtype=torch.int64)
     with pytest.raises(ValueError, match="'loops'"):
-        propagate(topology, torch.ones(12, 1), implementation="loops")
-    with pytest.raises(ValueError, match="'loops'"):
-        aggregate_edges(topology, torch.ones(30, 1), implementation="loops")
+        Topology(none, none, 1, implementation="loops")

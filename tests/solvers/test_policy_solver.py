@@ -1,4 +1,4 @@
-"""Solver ``policy``: the greedy answer of a checkpoint alone, on any cost table."""
+"""Solver ``policy``: the answer of a checkpoint, on any cost table."""
 
 from __future__ import annotations
 
@@ -26,14 +26,20 @@ def fastest(tmp_path: Path) -> Path:
     return handmade(tmp_path / "fastest")
 
 
-def test_the_answer_is_the_policys_alone(fastest: Path) -> None:
+def test_the_answer_is_the_policys_or_a_single_device(fastest: Path) -> None:
+    mixed = 0
     for seed in range(10):
         table = random_table(seed, groups=30, devices=2, constrained=False)
         placement = solve(table, "policy", policy=fastest)
-        assert placement.assignment.tolist() == table.op_seconds.argmin(axis=1).tolist()
+        alone = [np.full(30, device) for device in range(2)]
+        answers = [table.op_seconds.argmin(axis=1), *alone]
+        best = min(answers, key=lambda answer, table=table: simulate(table, answer).latency_seconds)
+        assert placement.assignment.tolist() == best.tolist()
+        mixed += len(set(best.tolist())) == 2
         assert placement.solver == "policy"
         assert placement.lower_bound_seconds is None
         assert placement.latency_seconds == simulate(table, placement).latency_seconds
+    assert 0 < mixed < 10, "these seeds are not a test"
 
 
 @pytest.mark.parametrize("devices", [2, 3])
@@ -45,7 +51,7 @@ def test_answers_honour_every_constraint_of_the_table(fastest: Path, seed: int, 
         try:
             placement = solve(table, "policy", policy=checkpoint)
         except PlacementError:
-            assert not legal or np.isfinite(table.memory_capacity).any()
+            assert not legal
         else:
             assert placement.assignment.tolist() in legal
 

@@ -1,12 +1,15 @@
-"""Message passing over directed graphs: one function with two implementations.
+"""Message passing over directed graphs: functions with two implementations each, chosen by the graph.
 
-``bag`` is torch's ``embedding_bag`` over the compressed rows of the graph; it traces, and OpenVINO runs it
-as ``EmbeddingBagOffsets``. ``dgl`` is DGL's kernels. A test keeps them equal, so a network may be trained on
-either.
+``dgl`` is a DGL graph and DGL's kernels, g-SpMM and g-SDDMM (M. Wang et al., "Deep Graph Library", 2019); it
+is the default where DGL is installed. ``bag`` is torch's ``embedding_bag`` over the compressed rows of the
+graph; it traces, and OpenVINO runs it as ``EmbeddingBagOffsets``. Tests keep the two equal, so a network that
+was trained on either goes on with the other.
 """
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 from typing import Any, Literal, TypeAlias
 
@@ -14,19 +17,43 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-__all__ = ["IMPLEMENTATIONS", "Reduce", "Topology", "aggregate_edges", "propagate"]
+__all__ = [
+    "IMPLEMENTATIONS",
+    "Reduce",
+    "Topology",
+    "aggregate_edges",
+    "default_implementation",
+    "from_source",
+    "message_library",
+    "propagate",
+    "source_plus",
+]
 
 IMPLEMENTATIONS = ("bag", "dgl")
 """Who can pass messages."""
 
 Reduce: TypeAlias = Literal["sum", "mean", "max"]
 
+_log = logging.getLogger("ov_autoplace")
+
+
+def default_implementation() -> str:
+    """``dgl`` where DGL is installed and works with this torch, ``bag`` elsewhere."""
+    return "bag" if _dgl() is None else "dgl"
+
+
+def message_library() -> str:
+    """What passes messages by default, for a checkpoint's card: ``bag``, or ``dgl`` with its version."""
+    library = _dgl()
+    return "bag" if library is None else f"dgl {library.__version__}"
+
 
 class Topology:
     """Who sends to whom: E edges between N nodes, sorted by the node that receives.
 
-    What is derived from the edges is made on first use and kept. Whoever traces a network passes ``offsets``
-    (and ``reversed_order`` with ``reversed_offsets``) as tensors instead, so that no step depends on data.
+    What is derived from the edges is made on first use and kept. Whoever traces a network asks for ``bag``
+    and passes ``offsets`` (and ``reversed_order`` with ``reversed_offsets``) as tensors instead, so that no
+    step depends on data.
 
     Args:
         source: Sending node of each edge, ``int64[E]``.
@@ -35,9 +62,11 @@ class Topology:
         offsets: Edges of node ``n`` are ``offsets[n]`` to ``offsets[n + 1]``, ``int64[N + 1]``.
         reversed_order: Edge that becomes each edge of the reversed graph, ``int64[E]``.
         reversed_offsets: ``offsets`` of the reversed graph, ``int64[N + 1]``.
+        implementation: Who passes messages on it, of :data:`IMPLEMENTATIONS`;
+            :func:`default_implementation` when absent.
 
     Raises:
-        ValueError: ``target`` is not ascending.
+        ValueError: ``target`` is not ascending, or there is no such implementation.
     """
 
     def __init__(
@@ -49,7 +78,11 @@ class Topology:
         offsets: Tensor | None = None,
         reversed_order: Tensor | None = None,
         reversed_offsets: Tensor | None = None,
+        implementation: str | None = None,
     ) -> None:
+        self.implementation = default_implementation() if implementation is None else implementation
+        if self.implementation not in IMPLEMENTATIONS:
+            raise ValueError(f"There is no message passing called {implementation!r}; use 'bag' or 'dgl'.")
         if not _tracing() and bool((target[1:] < target[:-1]).any()):
             raise ValueError("The edges of a topology must be sorted by their target.")
         self.source = source
@@ -89,24 +122,68 @@ class Topology:
         """The same edges in the opposite direction; reversed twice is this very object."""
         if self._reversed is None:
             order, offsets = self.reversed_order, self._reversed_offsets
-            opposite = Topology(self.target[order], self.source[order], self.num_nodes, offsets=offsets)
+            opposite = Topology(
+                self.target[order],
+                self.source[order],
+                self.num_nodes,
+                offsets=offsets,
+                implementation=self.implementation,
+            )
             opposite._reversed = self
             self._reversed = opposite
         return self._reversed
 
     @property
     def dgl_graph(self) -> Any:
-        """The ``dgl.DGLGraph`` with the same edges in the same order."""
+        """The ``dgl.DGLGraph`` with the same edges in the same order.
+
+        Raises:
+            ImportError: DGL is not installed, or does not work with this torch.
+        """
         if self._dgl_graph is None:
-            self._dgl_graph = _dgl().graph((self.source, self.target), num_nodes=self.num_nodes)
+            library = _dgl()
+            if library is None:
+                raise ImportError("message passing by DGL needs `pip install 'ov-autoplace[dgl]'`")
+            # Sorted by target, the edges are compressed columns already, so that DGL has nothing to sort. Its
+            # fast kernels want the edges' numbers even where they are in order.
+            numbers = torch.arange(len(self.source), device=self.source.device)
+            columns = ("csc", (self.offsets, self.source, numbers))
+            self._dgl_graph = library.graph(columns, num_nodes=self.num_nodes)
         return self._dgl_graph
+
+
+def from_source(topology: Topology, x: Tensor) -> Tensor:
+    """What the sender of each edge holds: ``x[source[e]]``, ``[E, ...]``, differentiable in ``x``.
+
+    Args:
+        topology: The graph.
+        x: What each node holds, ``[N, ...]``.
+    """
+    if topology.implementation == "dgl":
+        return _on_edges("copy_u", topology, x)
+    return x[topology.source]
+
+
+def source_plus(topology: Topology, x: Tensor, values: Tensor) -> Tensor:
+    """What the sender of each edge holds, plus what the edge carries: ``x[source[e]] + values[e]``.
+
+    Args:
+        topology: The graph.
+        x: What each node holds, ``[N, ...]``.
+        values: What each edge carries, ``[E, ...]``.
+
+    Returns:
+        ``[E, ...]``, differentiable in ``x`` and ``values``.
+    """
+    if topology.implementation == "dgl":
+        return _on_edges("u_add_e", topology, x, values)
+    return x[topology.source] + values
 
 
 def aggregate_edges(
     topology: Topology,
     values: Tensor,
     reduce: Reduce = "sum",
-    implementation: str = "bag",
 ) -> Tensor:
     """Reduce what arrives at each node; a node without incoming edges gets 0.
 
@@ -114,13 +191,12 @@ def aggregate_edges(
         topology: The graph.
         values: What each edge carries, ``[E, ...]``.
         reduce: How the values that arrive at a node become one.
-        implementation: Who computes it, of :data:`IMPLEMENTATIONS`.
 
     Returns:
         ``[N, ...]``, differentiable in ``values``.
     """
-    if _is_dgl(implementation):
-        return _by_dgl("copy_e", topology, reduce, values)
+    if topology.implementation == "dgl":
+        return _reduced_by_dgl("copy_e", topology, reduce, values)
     rows = _rows(values)
     if _tracing():
         # Without edges there is no row that the bag behind the last node could hold.
@@ -138,7 +214,6 @@ def propagate(
     x: Tensor,
     weight: Tensor | None = None,
     reduce: Reduce = "sum",
-    implementation: str = "bag",
 ) -> Tensor:
     """Reduce ``weight[e] * x[source[e]]`` over the edges ``e`` that arrive at each node; 0 where none does.
 
@@ -147,15 +222,14 @@ def propagate(
         x: What each node sends, ``[N, ...]``.
         weight: Factor of each edge, ``[E]``; 1 when absent.
         reduce: How the values that arrive at a node become one. A mean divides by the number of edges.
-        implementation: Who computes it, of :data:`IMPLEMENTATIONS`.
 
     Returns:
         ``[N, ...]``, differentiable in ``x`` and ``weight``.
     """
-    if _is_dgl(implementation):
+    if topology.implementation == "dgl":
         if weight is None:
-            return _by_dgl("copy_u", topology, reduce, x)
-        return _by_dgl("u_mul_e", topology, reduce, x, weight.reshape(-1, *[1] * (x.dim() - 1)))
+            return _reduced_by_dgl("copy_u", topology, reduce, x)
+        return _reduced_by_dgl("u_mul_e", topology, reduce, x, weight.reshape(-1, *[1] * (x.dim() - 1)))
     rows, source = _rows(x), topology.source
     if _tracing():
         source = torch.cat([source, source.new_zeros(1)])
@@ -189,12 +263,6 @@ def _traced_bags(topology: Topology, indices: Tensor, rows: Tensor, reduce: Redu
     return total if reduce == "sum" else total / topology.degree.clamp(min=1)[:, None]
 
 
-def _is_dgl(implementation: str) -> bool:
-    if implementation not in IMPLEMENTATIONS:
-        raise ValueError(f"There is no message passing called {implementation!r}; use 'bag' or 'dgl'.")
-    return implementation == "dgl"
-
-
 def _tracing() -> bool:
     return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
 
@@ -204,20 +272,48 @@ def _rows(values: Tensor) -> Tensor:
     return values[:, None] if values.dim() == 1 else values.flatten(1)
 
 
+@functools.cache
 def _dgl() -> Any:
-    """DGL on torch, also where nobody has chosen its back end yet."""
-    os.environ.setdefault("DGLBACKEND", "pytorch")
-    import dgl
-
+    """DGL on torch, also where nobody has chosen its back end yet; ``None`` where it does not import."""
+    os.environ.setdefault("DGLBACKEND", "pytorch")  # otherwise it writes a file into the home folder
+    try:
+        import dgl
+    except ModuleNotFoundError as cause:
+        if cause.name == "dgl":
+            return None
+        _log.warning("messages are passed by torch alone: DGL is installed and needs %s", cause.name)
+        return None
+    except (ImportError, OSError) as cause:
+        _log.warning("messages are passed by torch alone: DGL is installed and does not load: %s", cause)
+        return None
     return dgl
 
 
-def _by_dgl(
+def _kernel(name: str, topology: Topology) -> tuple[Any, Any]:
+    """One of DGL's kernels, and the graph that it runs on."""
+    graph, library = topology.dgl_graph, _dgl()
+    # DGL's threads are its own: without this it takes all cores where torch was told to take one.
+    if library.utils.get_num_threads() != torch.get_num_threads():
+        library.utils.set_num_threads(torch.get_num_threads())
+    return getattr(library.ops, name), graph
+
+
+def _on_edges(name: Literal["copy_u", "u_add_e"], topology: Topology, *operands: Tensor) -> Tensor:
+    """g-SDDMM: a value for each edge."""
+    kernel, graph = _kernel(name, topology)
+    result: Tensor = kernel(graph, *operands)
+    return result
+
+
+def _reduced_by_dgl(
     message: Literal["copy_e", "copy_u", "u_mul_e"], topology: Topology, reduce: Reduce, *operands: Tensor
 ) -> Tensor:
-    kernel = getattr(_dgl().ops, f"{message}_{reduce}")
-    result: Tensor = kernel(topology.dgl_graph, *operands)
-    if reduce == "max":  # of nothing, which DGL calls minus infinity
-        empty = topology.degree == 0
-        result = result.masked_fill(empty.reshape(-1, *[1] * (result.dim() - 1)), 0.0)
-    return result
+    """g-SpMM: a value for each node."""
+    kernel, graph = _kernel(f"{message}_{'max' if reduce == 'max' else 'sum'}", topology)
+    result: Tensor = kernel(graph, *operands)
+    if reduce == "sum":
+        return result
+    degree = topology.degree.reshape(-1, *[1] * (result.dim() - 1))
+    if reduce == "mean":  # DGL's own counts the edges anew each time
+        return result / degree.clamp(min=1)
+    return result.masked_fill(degree == 0, 0.0)  # the maximum of nothing, which DGL calls minus infinity

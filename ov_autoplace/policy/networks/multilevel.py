@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.policy.config import MultilevelConfig
-from ov_autoplace.policy.features import PAIR_FEATURES
+from ov_autoplace.policy.features import GRAPH_FEATURES, PAIR_FEATURES, UNIT_FEATURES
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.distribution import PolicyOutput
-from ov_autoplace.policy.networks.equivariant import Round
+from ov_autoplace.policy.networks.equivariant import Round, expected_loads
 from ov_autoplace.policy.networks.interface import PlacementNetwork
-from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, fastest, look_features
+from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, look_features
+from ov_autoplace.policy.readout import fastest, likeliest
 from ov_autoplace.policy.vocabulary import OP_TYPES
 
 __all__ = ["MultilevelNetwork", "Rounds", "fastest_scores", "look_at"]
@@ -58,10 +60,13 @@ class Rounds(nn.Module):
         hidden = config.hidden
         self.op_type = nn.Embedding(len(OP_TYPES), _OP_TYPE_WIDTH) if config.op_types else None
         self.probes = config.probes
-        width = len(PAIR_FEATURES) + 1
+        self.loads = config.loads
+        width = len(PAIR_FEATURES) + len(UNIT_FEATURES) + len(GRAPH_FEATURES)
         width += _OP_TYPE_WIDTH * config.op_types + len(PROBE_FEATURES) * config.probes
         self.embed = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
-        self.superposition = Modulation(len(PAIR_FEATURES) + 1, hidden) if config.superposition else None
+        self.superposition = (
+            Modulation(len(PAIR_FEATURES) + len(GRAPH_FEATURES), hidden) if config.superposition else None
+        )
         self.rounds = nn.ModuleList(Round(config) for _ in range(config.rounds))
         self.looks = config.looks
         self.look = nn.ModuleList(
@@ -91,12 +96,12 @@ class Rounds(nn.Module):
         scores: Tensor | None = None,
         look: Tensor | None = None,
     ) -> list[tuple[Tensor, Tensor]]:
-        """States ``[N, D, H]`` and scores ``[N, D]`` after each round of a stage.
+        """States ``[M, D, H]`` and scores ``[N, D]`` after each round of a stage.
 
         Args:
             batch: The graphs.
             number: Of the stage; the first one, 0, takes nothing but the graphs.
-            state: What the stage before ended with, ``[N, D, H]``.
+            state: What the stage before ended with, of all M nodes, ``[M, D, H]``.
             scores: Likewise, ``[N, D]``.
             look: What these scores run into, ``[N, D, len(LOOK_FEATURES)]``.
         """
@@ -104,35 +109,40 @@ class Rounds(nn.Module):
         if state is None or scores is None or look is None:
             state, scores = self._embedded(batch), forbidden
         else:
-            state = state + self.look[number - 1](look)
-        modulation = None if self.superposition is None else self.superposition(batch)
+            units = batch.num_nodes
+            state = torch.cat((state[:units] + self.look[number - 1](look), state[units:]))
         answers = []
         for i in self.stages[number]:
             # Sharpened, so that a round sees the answer that would be given: an even doubt about many units
             # together must end in one of their devices, not in some here and some there.
             believed = torch.softmax(_SHARPNESS * scores, dim=1)
-            state, delta = self.rounds[i](state, believed, batch.levels, modulation)
+            seen = believed.unsqueeze(2)
+            if self.loads:
+                seen = torch.cat((seen, expected_loads(batch, believed)), dim=2)
+            state, delta = self.rounds[i](state, seen, batch.nodes)
             scores = delta + forbidden
             answers.append((state, scores))
         return answers
 
     def _embedded(self, batch: GraphBatch) -> Tensor:
-        D = batch.num_devices
-        graph_columns = batch.is_estimate[batch.graph_of].unsqueeze(1).expand(-1, D).unsqueeze(2)
-        columns = [batch.pair_features, graph_columns]
+        of_unit = [batch.graph_features[batch.graph_of], batch.unit_features]
         if self.op_type is not None:
-            columns.append(self.op_type(batch.op_type).unsqueeze(1).expand(-1, D, -1))
+            of_unit.append(self.op_type(batch.op_type))
         if self.probes:
-            columns.append(batch.probes.unsqueeze(1).expand(-1, D, -1))
+            of_unit.append(batch.probes)
+        unit = torch.cat(of_unit, dim=1).unsqueeze(1).expand(-1, batch.num_devices, -1)
+        columns = batch.pair_features, unit
         embedded: Tensor = self.embed(torch.cat(columns, dim=2))
-        return embedded
+        if self.superposition is not None:
+            embedded = embedded * self.superposition(batch)
+        groups = batch.nodes.cost.shape[0] - embedded.shape[0]
+        return torch.cat((embedded, embedded.new_zeros(groups, embedded.shape[1], embedded.shape[2])))
 
 
 def look_at(batch: GraphBatch, scores: Tensor) -> Tensor:
     """What the likeliest answers run into, ``[N, D, len(LOOK_FEATURES)]``, without gradients."""
-    placed = scores.detach().argmax(dim=1).cpu().numpy()
-    spans = pairwise(batch.node_offsets.tolist())
-    looks = [look_features(graph, placed[a:b]) for graph, (a, b) in zip(batch.graphs, spans, strict=True)]
+    placed = _placements(batch, scores)
+    looks = [look_features(graph, own) for graph, own in zip(batch.graphs, placed, strict=True)]
     return torch.from_numpy(np.concatenate(looks)).to(scores.device)
 
 
@@ -143,12 +153,20 @@ def fastest_scores(batch: GraphBatch, answers: Sequence[Tensor]) -> Tensor:
         batch: The graphs.
         answers: Scores ``[N, D]``, of which the last counts where several are equally fast.
     """
-    placed = [scores.detach().argmax(dim=1).cpu().numpy() for scores in answers]
-    spans = list(pairwise(batch.node_offsets.tolist()))
-    best = [
-        fastest(graph, [p[a:b] for p in placed]) for graph, (a, b) in zip(batch.graphs, spans, strict=True)
-    ]
+    placed = zip(*(_placements(batch, scores) for scores in answers), strict=True)
+    best = [fastest(graph, own) for graph, own in zip(batch.graphs, placed, strict=True)]
+    spans = pairwise(batch.node_offsets.tolist())
     return torch.cat([answers[i][a:b] for i, (a, b) in zip(best, spans, strict=True)])
+
+
+def _placements(batch: GraphBatch, scores: Tensor) -> list[IntArray]:
+    """What the scores ask for in each graph, within memory limits."""
+    values = scores.detach().cpu().numpy()
+    spans = pairwise(batch.node_offsets.tolist())
+    return [
+        likeliest(values[a:b], graph, thorough=False)
+        for graph, (a, b) in zip(batch.graphs, spans, strict=True)
+    ]
 
 
 class Modulation(nn.Module):
@@ -170,6 +188,6 @@ class Modulation(nn.Module):
         pair = batch.pair_features.mean(dim=1)
         units = torch.arange(pair.shape[0], device=pair.device)
         mean = functional.embedding_bag(units, pair, batch.node_offsets[:-1], mode="mean")
-        graph = torch.cat((mean, batch.is_estimate.unsqueeze(1)), dim=1)
+        graph = torch.cat((mean, batch.graph_features), dim=1)
         factors = 1.0 + torch.tanh(self.condition(graph))
         return factors[batch.graph_of].unsqueeze(1)

@@ -52,6 +52,7 @@ SECTIONS = {
     "width": Section("width"),
     "compilation": Section("compilation"),
     "simulation": Section("simulation"),
+    "messages": Section("messages"),
     "lanes": Section("lanes"),
     "overlap": Section("overlap"),
     "mixtures": Section("mixtures"),

@@ -95,14 +95,13 @@ class _Convolution(nn.Module):
 
     def __init__(self, config: ComposedConfig) -> None:
         super().__init__()
-        self.implementation = config.implementation
         self.own = nn.Linear(config.hidden, config.hidden)
         self.producers = nn.Linear(config.hidden, config.hidden, bias=False)
         self.consumers = nn.Linear(config.hidden, config.hidden, bias=False)
 
     def forward(self, z: Tensor, topology: Topology, norm: _Norm) -> Tensor:
-        from_producers = propagate(topology, z, norm.forward, "sum", self.implementation)
-        from_consumers = propagate(topology.reversed, z, norm.backward, "sum", self.implementation)
+        from_producers = propagate(topology, z, norm.forward, "sum")
+        from_consumers = propagate(topology.reversed, z, norm.backward, "sum")
         own: Tensor = self.own(norm.loop[:, None] * z)
         total: Tensor = own + self.producers(from_producers) + self.consumers(from_consumers)
         return total
@@ -140,15 +139,14 @@ class _SageLayer(nn.Module):
     def __init__(self, config: ComposedConfig) -> None:
         super().__init__()
         hidden = config.hidden
-        self.implementation = config.implementation
         self.pool = nn.Linear(hidden, 2 * hidden)
         self.merge = nn.Linear(3 * hidden, hidden)
 
     def forward(self, z: Tensor, topology: Topology) -> Tensor:
         # Not negative, so that 0 for no neighbour is the least that any neighbour could say.
         to_consumers, to_producers = torch.relu(self.pool(z)).chunk(2, dim=1)
-        from_producers = propagate(topology, to_consumers, None, "max", self.implementation)
-        from_consumers = propagate(topology.reversed, to_producers, None, "max", self.implementation)
+        from_producers = propagate(topology, to_consumers, None, "max")
+        from_consumers = propagate(topology.reversed, to_producers, None, "max")
         merged: Tensor = self.merge(torch.cat([z, from_producers, from_consumers], dim=1))
         return merged
 

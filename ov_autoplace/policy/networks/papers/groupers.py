@@ -99,7 +99,8 @@ def contract(batch: GraphBatch, row_of: Tensor) -> Contraction:
     source, target = row_of[batch.topology.source], row_of[batch.topology.target]
     crossing = source != target
     key = torch.unique(target[crossing] * rows + source[crossing])
-    topology = Topology(key % max(rows, 1), torch.div(key, max(rows, 1), rounding_mode="floor"), rows)
+    source, target = key % max(rows, 1), torch.div(key, max(rows, 1), rounding_mode="floor")
+    topology = Topology(source, target, rows, implementation=batch.implementation)
     graph_of_row = batch.graph_of.new_zeros(rows).scatter(0, row_of, batch.graph_of)
     return Contraction(row_of, graph_of_row, _shared_devices(batch.allowed, row_of, rows), topology)
 

@@ -25,10 +25,10 @@ from ov_autoplace.solvers.tasks import task_graphs
 
 __all__ = ["canonical", "teach"]
 
-_STARTS, _WORK = 2, 300_000  # of local search
+_STARTS, _THOROUGH_STARTS = 2, 6  # of local search
+_WORK = 300_000
 _MOST_PRICED_DEVICES = 3  # under ``rate``: the search for mixtures asks for a cut per device and price
 _MOST_DESCENTS = 1_200  # units times devices: a descent under memory limits is a dozen cuts a step
-_SEEDS = (0, 1)  # of the searches for a thorough answer
 
 
 def teach(problem: Problem, thorough: bool = False) -> tuple[IntArray, float]:
@@ -36,8 +36,8 @@ def teach(problem: Problem, thorough: bool = False) -> tuple[IntArray, float]:
 
     Args:
         problem: What to place.
-        thorough: As well as is known: also what ``auto`` finds, from several seeds. Else what can be had in
-            about a second, and repeated.
+        thorough: To judge by: what ``auto`` finds where no clock ends it, and searches from more starts. Else
+            what can be had in a moment.
 
     Returns:
         Device of each unit, ``int32[U]``, and seconds below which no placement is (0: nothing is proven).
@@ -48,15 +48,15 @@ def teach(problem: Problem, thorough: bool = False) -> tuple[IntArray, float]:
     evaluator, units = problem.evaluator, problem.units
     found: list[IntArray] = []
     bound = 0.0
-    solver = "auto" if thorough else _quick_solver(problem)
+    solver = _quick_solver(problem)
+    if thorough and not units.has_memory_limits:
+        solver = "auto"
     if solver is not None:
-        # Where memory is limited, a clock ends the search, and another seed takes as long again.
-        for seed in _SEEDS if thorough and not units.has_memory_limits else _SEEDS[:1]:
-            answer = solve_problem(problem, solver, SolverOptions(seed=seed))
-            bound = max(bound, answer.lower_bound_seconds or 0.0)
-            found.append(units.from_groups(answer.assignment))
-    if solver is None or units.has_memory_limits:
-        found.append(_searched(problem))
+        answer = solve_problem(problem, solver, SolverOptions())
+        bound = answer.lower_bound_seconds or 0.0
+        found.append(units.from_groups(answer.assignment))
+    if solver is None or thorough:
+        found.append(_searched(problem, thorough))
     best = evaluator.best(found)
     return canonical(problem, best), min(bound, float(evaluator.latencies([best])[0]))
 
@@ -72,7 +72,7 @@ def _quick_solver(problem: Problem) -> str | None:
     return "mincut" if devices == 2 else "auto"
 
 
-def _searched(problem: Problem) -> IntArray:
+def _searched(problem: Problem, thorough: bool) -> IntArray:
     """Where local search ends from the best of what can be had at once."""
     evaluator, units, options = problem.evaluator, problem.units, SolverOptions()
     blocks: list[IntArray] = []
@@ -83,16 +83,15 @@ def _searched(problem: Problem) -> IntArray:
         blocks = [members for tasks in graphs for members in tasks.units]
     elif problem.objective == "rate":
         starts += pipelines(units)
-    elif len(units) * units.num_devices <= _MOST_DESCENTS:
+    elif thorough or len(units) * units.num_devices <= _MOST_DESCENTS:
         starts += expansion_proposals(evaluator, options)
     if units.has_memory_limits:
         filled = fill_in_order(units)
         starts += [] if filled is None else [filled]
     starts.append(greedy_assignment(problem.table, units))
     order = np.argsort(evaluator.latencies(starts), kind="stable")
-    return evaluator.best(
-        [improve(evaluator, starts[i], options, work=_WORK, blocks=blocks) for i in order[:_STARTS]]
-    )
+    chosen = order[: _THOROUGH_STARTS if thorough else _STARTS]
+    return evaluator.best([improve(evaluator, starts[i], options, work=_WORK, blocks=blocks) for i in chosen])
 
 
 def canonical(problem: Problem, device: IntArray) -> IntArray:

@@ -60,6 +60,7 @@ SECTIONS = {
     "solvers": Section("solvers"),
     "paced": Section("paced", needs_gpu=True),
     "policy": Section("policy"),
+    "zero-shot": Section("zero_shot"),
     "inference": Section("inference"),
     "estimates": Section("estimates"),
     "ablation": Section("ablation"),

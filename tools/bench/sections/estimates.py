@@ -33,7 +33,7 @@ from ov_autoplace.solvers import Problem
 from problems.best_known import BestKnown, best_known
 from problems.tables import Instance, coarse_graph, held_out_models, random_instances
 from rivals import RivalOptions
-from sections.policy import ZERO_SHOT, pipeline_methods
+from sections.zero_shot import ZERO_SHOT, pipeline_methods
 
 __all__ = ["carried_over", "rank_and_ratio", "run"]
 

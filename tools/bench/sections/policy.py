@@ -1,301 +1,242 @@
-"""What the learned policy is worth: zero-shot, in the whole pipeline, and beside training from scratch.
+"""What the learned policy is worth under every objective, on shapes and machines that training cannot draw.
 
-All sets are of held-out networks: on random machines, and on those of the catalogue. *Policy* is its greedy
-answer alone; told that costs are estimates, it hedges against their errors. The pipeline takes the lowest
-prediction of single devices, solvers, the policy's answer and draws from it, as PROFILE and TUNE do where
-predictions are exact; ZERO_SHOT takes the policy's answer unless it is predicted to be much slower. HEFT
-("list scheduling") assumes devices that run side by side, which HETERO's do not.
+``hetero`` with 2, 3, 4 and 8 devices, with and without memory limits, ``overlap`` on 2 to 8 lanes and devices,
+``rate`` on 2 to 4. Gaps are to the best placement known: of the default solver, of searches of another family
+with more time (constraint programming up to 60 groups where OR-tools is installed, mixed-integer programs
+above), and of everybody here. Under ``rate`` they are to the bound of the linear program over mixtures. Placing
+*matters* where the best single device is more than a percent off, or none can take everything. Under
+``overlap``, each list scheduler with local search has as long as the policy took (``over lists``).
 
-``scratch`` is how many problems of each family HSDAG and GDP are trained on from random weights, as
-published: 2,000 simulated placements, of which the best counts, three seeds; it takes an hour.
-
-The last table holds the three models of the HSDAG paper on a machine that runs them as fast as the paper's
-did: the catalogue's Core i9-12900K with a Flex 170, where all rates and overheads of a device are scaled by
-one factor per model, such that the simulated latency on this device alone is that of the paper's CPU-only or
-GPU-only row (arXiv 2405.14185, table 2). What lies between the two rows is a prediction of the simulator:
-which ops gain where, and what crossing costs, are the catalogue's public figures and assumptions.
+``split=validation`` has other families, shapes and machines; design choices are made by it alone.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
 
 import numpy as np
 from rich.progress import track
 
-import zoo
-from harness.comparison import Comparison, cases_of, compare, rows_of, table_of
-from harness.methods import SINGLE, Method, Outcome, immediate_methods, policy_answer, searches, try_it
-from harness.result import Result, Table, bar
-from ov_autoplace.cost.analytic import analytic_table
+from examples import JUDGED
+from harness.comparison import bootstrap
+from harness.result import Case, Result, Table, bar, percent
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target_json import load_target
-from ov_autoplace.decide.proposals import ProposalSource, propose
-from ov_autoplace.decide.verdict import predicted
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import simulate
-from ov_autoplace.policy.runner import PolicyRunner
-from ov_autoplace.solvers import Problem
-from problems.best_known import best_known
-from problems.tables import (
-    MACHINES,
-    SPLITS,
-    Instance,
-    coarse_graph,
-    networks,
-    on_catalogue,
-    random_instances,
-    scaled_networks,
-)
-from rivals import RivalOptions
+from ov_autoplace.errors import CheckpointError, PlacementError
+from ov_autoplace.solvers import SOLVERS_OF, solve
+from ov_autoplace.training.labelled import Labelled
+from problems.judged import Kind, best_seconds, problems_of
 
-__all__ = ["ZERO_SHOT", "calibrated_to", "pipeline_methods", "run", "runs_until"]
+__all__ = ["Judged", "judge", "run", "summary"]
 
-ZERO_SHOT = "as ZERO_SHOT chooses"
-_TOLD = "policy, told that costs are estimates"
-_PIPELINE = "pipeline"
-_RIVALS = ("greedy", "list scheduling", "random")
-_MEAN_GAP = {2: 0.015, 3: 0.03}  # wanted, by number of devices
-_P95_GAP = 0.05
-_PIPELINE_GAP = 0.001
-_COUNTS = {2: 210, 3: 105}
-_SECONDS = {True: 0.5, False: 5.0}
-_EVALUATIONS, _SEEDS = 2_000, (0, 1, 2)
-_SIZES = (10, 200)  # groups of what is searched from scratch: larger ones take minutes each
-_WORTH = 0.01  # a mix is worth the name when it is that much faster than every device
+_COUNT = {True: 5, False: 24}  # problems of each kind
+_SECONDS = {True: 1.0, False: 30.0}
+_WORTH = 0.01
+_EQUAL = 1e-9
+_LARGE = 60  # groups; above, constraint programming is out of reach
+_NO_LISTS = ("policy", "single", "exact", "oracle")
+_MEAN = {2: 0.004, 3: 0.006, 4: 0.007, 8: 0.015}  # wanted of ``hetero`` by number of devices
+_P95, _WORST, _LIMITED, _OVER_LISTS, _OVERLAP, _RATE, _BOTH = 0.02, 0.10, 0.03, 0.97, 0.02, 0.05, 0.5
 
-_COLUMNS = ("CPU-only", "GPU-only", "OpenVINO-CPU", "OpenVINO-GPU", "Placeto", "RNN-based", "HSDAG")
-_PUBLISHED_MS: dict[str, tuple[float | None, ...]] = {
-    "inception_v3": (12.8, 12.0, 12.8, 13.8, 11.6, 12.8, 10.5),
-    "resnet50": (16.0, 7.81, 23.4, 8.76, 9.32, 8.75, 7.66),
-    "bert_base": (6.38, 2.77, 6.57, 2.84, 6.51, None, 2.67),  # out of memory
-}
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What everybody made of one problem: seconds by its objective; NaN = no answer.
+
+    Attributes:
+        name, groups: Of the problem.
+        single: The best single device's; ``inf`` = none can take everything.
+        policy, auto: Of the solvers of these names.
+        best, bound: The best known, and proven below every placement.
+        lists: The best list scheduler's with local search, under ``overlap``.
+        policy_ms, auto_ms: How long each took to answer.
+    """
+
+    name: str
+    groups: int
+    single: float
+    policy: float
+    auto: float
+    best: float
+    bound: float
+    lists: float
+    policy_ms: float
+    auto_ms: float
 
 
 def run(
     quick: bool,
     seed: int,
     checkpoint: str = "",
-    scratch: int = 0,
+    split: str = "held-out",
+    problems: int = 0,
+    seconds: float = 0.0,
     workers: int = 1,
-    cache: str = "",
 ) -> Result:
-    """All sets of problems, and the papers' models.
+    """One row per objective, number of devices, and with or without memory limits.
 
     Args:
-        quick: A quarter of the problems, short searches for the best placements.
-        seed: Of the rivals. Machines have seeds of their own.
+        quick: Few problems of each, short searches for the best placements.
+        seed: Of graphs and machines.
         checkpoint: Folder of the policy; the one that is shipped when empty.
-        scratch: Problems of each family on which HSDAG and GDP are trained from scratch.
-        workers: Processes that search for the best placements.
-        cache: JSON file that keeps the best placements' latencies for the next policy.
+        split: ``held-out`` or ``validation``.
+        problems: Of each row; 0 = 24, or 5 if quick.
+        seconds: How long to search for the best placement of each problem; 0 = 30, or 1 if quick.
+        workers: Processes that search.
     """
-    policy = PolicyRunner(checkpoint or None)
-    methods = {SINGLE: immediate_methods(policy)[SINGLE], "policy": _greedy(policy), _TOLD: _greedy(policy)}
-    methods |= {name: method for name, method in immediate_methods(policy).items() if name in _RIVALS}
-    methods |= {"auto": immediate_methods(policy)["auto"], **pipeline_methods(policy)}
-    tables, remarks, cases, data = [], [], [], {}
-    for devices, count in _COUNTS.items():
-        comparisons = {}
-        for name, instances in _sets(devices, -(-count // 4) if quick else count, quick).items():
-            title = f"{name}, {devices} devices"
-            known = best_known([i.true for i in instances], _SECONDS[quick], workers, cache)
-            outcomes = compare(title, instances, methods, seed, estimated=(_TOLD, ZERO_SHOT))
-            ends = (np.array([getattr(best, end) for best in known]) for end in ("seconds", "bound"))
-            comparison = comparisons[name] = Comparison(instances, outcomes, *ends)
-            rows = rows_of(title, comparison, seed)
-            tables += [table_of(rows), comparison.by_family()]
-            cases += cases_of(title, comparison, (SINGLE, *_RIVALS))
-            data[title] = {"rows": rows, "problems": comparison.to_list(title)}
-        remarks += _bars(devices, comparisons)
-        if scratch and devices == 2:
-            table, sentences, data["scratch"] = _from_scratch(comparisons["random machines"], scratch)
-            tables.append(table)
-            remarks += sentences
-    table, data["papers"] = _papers(policy, _SECONDS[quick])
+    rows: dict[Kind, list[Judged]] = {}
+    for kind in JUDGED:
+        labelled = problems_of(split, kind, problems or _COUNT[quick], seed)
+        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+            known = list(pool.map(partial(best_seconds, seconds=seconds or _SECONDS[quick]), labelled))
+        judge(labelled[0], known[0], checkpoint)  # loads what it needs
+        title = _title(kind)
+        rows[kind] = [
+            judge(problem, best, checkpoint)
+            for problem, best in zip(track(labelled, title), known, strict=True)
+        ]
+    columns = (
+        "problems", "matters", "mean [95 %]", "p95", "worst", "worse than single", "missed", "auto mean",
+        "min(auto, policy) / auto where it matters", "over lists, > 60 groups", "ms", "auto ms",
+    )  # fmt: skip
     return Result(
-        title="The learned policy on held-out networks",
-        tables=(*tables, table),
-        cases=tuple(cases),
-        remarks=(f"policy {policy.card.name}, {policy.card.digest}", *remarks),
-        data=data,
+        f"The policy under every objective, {split}",
+        (Table("Gaps of the policy, %", ("", *columns), [(_title(k), *_cells(k, r)) for k, r in rows.items()]),),
+        cases=tuple(
+            Case(f"policy on {r.name} ({_title(kind)})", "best single device", r.policy / r.single)
+            for kind, found in rows.items()
+            for r in found
+            if np.isfinite(r.single) and not np.isnan(r.policy) and abs(r.policy / r.single - 1) > _EQUAL
+        ),
+        remarks=tuple(_remarks(rows)),
+        data={"seed": seed, "split": split, "rows": {_title(k): [asdict(r) for r in v] for k, v in rows.items()}},
     )
 
 
-def pipeline_methods(policy: PolicyRunner) -> dict[str, Method]:
-    """What decides in place of a race where nothing is run."""
-
-    def lowest(source: ProposalSource) -> Method:
-        def choose(problem: Problem, options: RivalOptions) -> list[Placement]:
-            best = min(propose(problem, source), key=lambda candidate: candidate.promised_seconds)
-            return [Placement.of_groups(problem.table, best.assignment)]
-
-        return choose
-
-    def zero_shot(problem: Problem, options: RivalOptions) -> list[Placement]:
-        winner = predicted(propose(problem, ProposalSource(policy=policy))).winner
-        return [Placement.of_groups(problem.table, winner.assignment)]
-
-    return {
-        _PIPELINE: lowest(ProposalSource(policy=policy)),
-        "pipeline without policy": lowest(ProposalSource()),
-        ZERO_SHOT: zero_shot,
-    }
-
-
-def _greedy(policy: PolicyRunner) -> Method:
-    return lambda problem, options: [policy_answer(policy, problem)]
-
-
-def _sets(devices: int, count: int, quick: bool) -> dict[str, list[Instance]]:
-    """Held-out problems by where their machines come from."""
-    chosen = list(networks(SPLITS["held-out"], quick)) + ([] if quick else list(scaled_networks()))
-    return {
-        "random machines": random_instances(count, devices),
-        "catalogue": on_catalogue(chosen, devices, quick=False),
-    }
-
-
-def _bars(devices: int, comparisons: dict[str, Comparison]) -> list[str]:
-    """The mean, and with two devices the 95th percentile, over each set and over all."""
-    gaps = {name: c.gaps("policy") for name, c in comparisons.items()}
-    proven = {name: c.is_proven for name, c in comparisons.items()}
-    gaps["all problems"], proven["all problems"] = (np.concatenate([*of.values()]) for of in (gaps, proven))
-    found = []
-    for name, of_all in gaps.items():
-        kinds = {"best known": of_all}
-        if devices == 2:
-            kinds["proven optimum"] = of_all[proven[name]]
-        for kind, of_kind in kinds.items():
-            if not len(of_kind):
-                continue
-            what = f"zero-shot, {devices} devices, {name}: %s gap to the {kind}, %%"
-            found.append(bar(what % "mean", 100 * _MEAN_GAP[devices], 100 * of_kind.mean()))
-            if devices == 2:
-                p95 = float(np.quantile(of_kind, 0.95))
-                found.append(bar(what % "95th percentile of the", 100 * _P95_GAP, 100 * p95))
-    mean = np.concatenate([c.gaps(_PIPELINE) for c in comparisons.values()]).mean()
-    what = f"pipeline, {devices} devices: mean gap to the best known, %"
-    return [*found, bar(what, 100 * _PIPELINE_GAP, 100 * mean)]
-
-
-def _from_scratch(comparison: Comparison, per_family: int) -> tuple[Table, list[str], dict[str, Any]]:
-    """The papers' networks, and as many random placements, on the first problems of each family."""
-    import torch
-
-    from ov_autoplace.training.environment import Environment
-    from ov_autoplace.training.search import search
-
-    torch.set_num_threads(1)
-    parts = _moderate(comparison, per_family)
-    instances = [part.instances[0] for part in parts]
-    names = ("policy", SINGLE, "auto")
-    outcomes = {name: [part.outcomes[name][0] for part in parts] for name in names}
-    chance = searches()["best of random"]
-    budget = RivalOptions(evaluations=_EVALUATIONS)
-    outcomes["best of random"] = [try_it(chance, instance.true, budget) for instance in instances]
-    remarks, data = [], {}
-    wanted, single = (np.array([o.latency_seconds for o in outcomes[name]]) for name in ("policy", SINGLE))
-    is_mix = wanted < (1 - _WORTH) * single
-    best = np.array([part.best[0] for part in parts])
-    for network in ("hsdag", "gdp"):
-        histories = np.array(
-            [
-                [search(Environment([Problem.of(i.true)]), network, _EVALUATIONS, s).history for s in _SEEDS]
-                for i in track(instances, f"{network} from scratch")
-            ]
-        )
-        found = histories[:, :, -1]
-        outcomes[f"{network} from scratch"] = [Outcome(float(mean)) for mean in found.mean(axis=1)]
-        gaps = (found / best[:, None] - 1).mean(axis=0)
-        remarks.append(
-            f"{network}: mean gap with each seed {', '.join(f'{100 * gap:.2f} %' for gap in gaps)}"
-        )
-        counts = runs_until(histories, wanted)
-        data[network] = {
-            "gaps": gaps.tolist(),
-            "until": [[c if c < np.inf else None for c in r] for r in counts],
-        }
-        for what, rows in (("all problems", counts), ("where it found a mix", counts[is_mix])):
-            middle = np.median(rows) if rows.size else np.nan
-            remarks.append(
-                f"{network}, evaluations until as fast as the policy's first answer, {what}: "
-                f"median {middle:.0f} of {rows.size} runs, {np.isinf(rows).sum()} never in {_EVALUATIONS:,}"
-            )
-    title = f"{_EVALUATIONS:,} evaluations from scratch on each problem, 2 devices"
-    return table_of(rows_of(title, Comparison(instances, outcomes, best), 0)), remarks, data
-
-
-def runs_until(histories: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Placements tried until one was as fast as wanted, ``float64[P, seeds]``; infinite = never.
+def judge(problem: Labelled, known: tuple[float, float], checkpoint: str) -> Judged:
+    """Everybody's answer to one problem.
 
     Args:
-        histories: Best latency after each evaluation, ``[P, seeds, evaluations]``.
-        wanted: Of each problem, seconds.
+        problem: With its label.
+        known: Seconds of the best placement known, and a bound.
+        checkpoint: Of the policy.
     """
-    there = histories <= wanted[:, None, None] * (1 + 1e-9)
-    return np.where(there.any(axis=2), there.argmax(axis=2) + 1.0, np.inf)
-
-
-def _moderate(comparison: Comparison, per_family: int) -> list[Comparison]:
-    """The first problems of each family that are neither tiny nor large."""
-    chosen, counts = [], Counter[str]()
-    for part in comparison.parts():
-        (instance,) = part.instances
-        if _SIZES[0] <= len(instance.true) <= _SIZES[1] and counts[instance.family] < per_family:
-            chosen.append(part)
-            counts[instance.family] += 1
-    return chosen
-
-
-def _papers(policy: PolicyRunner, seconds: float) -> tuple[Table, dict[str, Any]]:
-    """One column per model of the HSDAG paper."""
-    (target_name, devices), *_ = MACHINES[2]
-    columns: dict[str, dict[str, float | None]] = {}
-    for name, row in _PUBLISHED_MS.items():
-        published = dict(zip(_COLUMNS, row, strict=True))
-        graph = coarse_graph(zoo.build(name, "full", weights="untouched"))
-        table = analytic_table(graph, load_target(target_name), devices)
-        wanted = np.array([published[f"{device}-only"] for device in devices], dtype=float) * 1e-3
-        problem = Problem.of(calibrated_to(table, wanted))
-        schedule = simulate(problem.table, policy_answer(policy, problem).assignment)
-        (whole,) = pipeline_methods(policy)[_PIPELINE](problem, RivalOptions())
-        columns[name] = {f"paper, measured: {k}": ms for k, ms in published.items()} | {
-            f"simulated: {device} only": 1e3 * latency
-            for device, latency in zip(devices, _alone(problem.table), strict=True)
-        }
-        columns[name] |= {
-            "simulated: policy alone, zero-shot": 1e3 * schedule.latency_seconds,
-            "simulated: whole pipeline": 1e3 * simulate(problem.table, whole.assignment).latency_seconds,
-            "simulated: no placement is faster than": 1e3 * best_known([problem.table], seconds)[0].bound,
-            "subgraphs of the policy's answer": float(schedule.subgraphs),
-        }
-    rows = [
-        (title, *("-" if (ms := column[title]) is None else f"{ms:.3g}" for column in columns.values()))
-        for title in next(iter(columns.values()))
-    ]
-    title = f"The HSDAG paper's models on {target_name}, scaled to its single-device rows; ms"
-    return Table(title, ("", *columns), rows), columns
-
-
-def calibrated_to(table: CostTable, seconds: Sequence[float] | np.ndarray) -> CostTable:
-    """A table as if each device were faster or slower by one factor at all it does.
-
-    Args:
-        table: Estimated costs.
-        seconds: What the whole model takes on each device alone, ``float64[D]``.
-    """
-    work = table.op_seconds.sum(axis=0)
-    factor = (np.asarray(seconds) - (_alone(table) - work)) / work
-    return replace(table, op_seconds=table.op_seconds * factor, source="profiled")
-
-
-def _alone(table: CostTable) -> np.ndarray:
-    """Latency on each device alone, ``float64[D]``."""
-    devices = range(table.num_devices)
-    return np.array(
-        [simulate(table, np.full(len(table), d, dtype=np.int32)).latency_seconds for d in devices]
+    table, objective = problem.task.true, problem.task.objective
+    policy, policy_seconds = np.nan, np.nan
+    if "policy" in SOLVERS_OF[objective]:
+        policy, policy_seconds = _answered(table, objective, "policy", policy=checkpoint or None)
+    auto, auto_seconds = _answered(table, objective, "auto")
+    lists = np.nan
+    if objective == "overlap" and not np.isnan(policy):
+        names = [name for name in SOLVERS_OF[objective] if name not in _NO_LISTS]
+        limit = max(policy_seconds, 1e-3)
+        lists = float(np.nanmin([_answered(table, objective, n, time_limit=limit)[0] for n in names]))
+    best, bound = known
+    found = np.fmin.reduce([best, policy, auto, lists])
+    return Judged(
+        name=problem.task.name,
+        groups=len(table),
+        single=problem.single_seconds,
+        policy=policy,
+        auto=auto,
+        best=float(found),
+        bound=min(bound, float(found)),
+        lists=lists,
+        policy_ms=1e3 * policy_seconds,
+        auto_ms=1e3 * auto_seconds,
     )
+
+
+def _answered(table: CostTable, objective: str, solver: str, **options: object) -> tuple[float, float]:
+    """Seconds of a solver's answer (NaN = it found none), and seconds that it took."""
+    begin = time.perf_counter()
+    try:
+        answer = solve(table, solver, objective=objective, **options)  # type: ignore[arg-type]
+    except (PlacementError, CheckpointError):  # nothing fits, or it was trained for fewer devices
+        return np.nan, time.perf_counter() - begin
+    assert answer.latency_seconds is not None
+    return answer.latency_seconds, time.perf_counter() - begin
+
+
+def summary(kind: Kind, rows: Sequence[Judged]) -> dict[str, float]:
+    """The figures of one kind of problem; gaps in shares (0.01 is one percent), NaN where nothing is known."""
+    values = {field: np.array([getattr(row, field) for row in rows]) for field in Judged.__slots__}
+    reference = values["bound" if kind[0] == "rate" else "best"]
+    reference = np.where(reference > 0, reference, values["best"])
+    gaps, auto = (values[who] / reference - 1 for who in ("policy", "auto"))
+    matters = values["single"] > values["best"] * (1 + _WORTH)
+    answered = ~np.isnan(gaps)
+    both = np.fmin(gaps, auto)
+    large = (values["groups"] > _LARGE) & ~np.isnan(values["policy"] / values["lists"])
+    has = answered.any()
+    low, high = bootstrap(gaps[answered]) if has else (np.nan, np.nan)
+    lost = float(auto[matters].mean()) if matters.any() else 0.0
+    return {
+        "problems": len(rows),
+        "matters": int(matters.sum()),
+        "mean": float(gaps[answered].mean()) if has else np.nan,
+        "low": low,
+        "high": high,
+        "p95": float(np.quantile(gaps[answered], 0.95)) if has else np.nan,
+        "worst": float(gaps[answered].max()) if has else np.nan,
+        "worse_than_single": int((values["policy"] > values["single"] * (1 + _EQUAL)).sum()),
+        "missed": int((~answered).sum()),
+        "auto": float(np.nanmean(auto)),
+        "both": float(both[matters].mean()) / lost if has and lost > _EQUAL else np.nan,
+        "over_lists": float(np.exp(np.log((values["policy"] / values["lists"])[large]).mean()))
+        if large.any()
+        else np.nan,
+        "ms": float(np.median(values["policy_ms"])),
+        "auto_ms": float(np.median(values["auto_ms"])),
+    }
+
+
+def _title(kind: Kind) -> str:
+    objective, devices, limited = kind
+    return f"{objective}, {devices} {'columns' if objective == 'overlap' else 'devices'}{', limited' * limited}"
+
+
+def _cells(kind: Kind, rows: Sequence[Judged]) -> list[str]:
+    found = summary(kind, rows)
+    cells = [str(found["problems"]), str(found["matters"])]
+    cells.append(" ".join((percent(found["mean"]), f"[{percent(found['low'])}, {percent(found['high'])}]")))
+    cells += [percent(found["p95"]), percent(found["worst"])]
+    cells += [str(found["worse_than_single"]), str(found["missed"]), percent(found["auto"])]
+    return cells + [f"{found[name]:.3g}" for name in ("both", "over_lists", "ms", "auto_ms")]
+
+
+def _remarks(rows: dict[Kind, list[Judged]]) -> list[str]:
+    """The figures that are wanted, each beside what was reached."""
+    remarks = []
+    answered = {k: summary(k, r) for k, r in rows.items() if not all(np.isnan(row.policy) for row in r)}
+    for kind in rows:
+        if kind not in answered:
+            remarks.append(f"{_title(kind)}: the policy does not answer")
+    for kind, found in answered.items():
+        objective, devices, limited = kind
+        wanted = {"overlap": _OVERLAP, "rate": _RATE, "hetero": _LIMITED if limited else _MEAN[devices]}
+        what = "bound" if objective == "rate" else "best known"
+        mean = found["mean"]
+        if objective == "overlap":
+            small = [row for row in rows[kind] if row.groups <= _LARGE]
+            mean = summary(kind, small)["mean"] if small else np.nan
+            what += ", at most 60 groups"
+            if not np.isnan(found["over_lists"]):
+                text = f"{_title(kind)}: over list schedulers with local search at equal time, more than 60 groups"
+                remarks.append(bar(text, _OVER_LISTS, found["over_lists"]))
+        remarks.append(bar(f"{_title(kind)}: mean gap to the {what}, %", 100 * wanted[objective], 100 * mean))
+        if objective == "hetero" and not limited:
+            remarks.append(bar(f"{_title(kind)}: 95th percentile, %", 100 * _P95, 100 * found["p95"]))
+            remarks.append(bar(f"{_title(kind)}: worst, %", 100 * _WORST, 100 * found["worst"]))
+    if answered:
+        for name, text in (("worse_than_single", "worse than the best single device"), ("missed", "missed")):
+            remarks.append(bar(text, 0, sum(found[name] for found in answered.values())))
+        ratios = [found["both"] for found in answered.values() if not np.isnan(found["both"])]
+        if ratios:
+            text = "min(auto, policy) over auto where placing matters, mean over the rows"
+            remarks.append(bar(text, _BOTH, float(np.mean(ratios))))
+    return remarks

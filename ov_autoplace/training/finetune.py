@@ -69,8 +69,10 @@ def finetune(
         network: Name of the network's configuration when ``checkpoint`` is ``None``.
         command: What was typed, for the checkpoint's card.
         started: ``time.perf_counter()`` when the budget began to count; ``None`` = now.
-        **options: ``seed``, ``shapes``, ``pins``, ``memory_limits``, ``target``, ``isolation``,
-            ``properties`` and ``progress``, as for :func:`~ov_autoplace.place`.
+        **options: ``seed``, ``shapes``, ``pins``, ``memory_limits``, ``target``, ``isolation``, ``executor``,
+            ``lanes``, ``properties`` and ``progress``, as for :func:`~ov_autoplace.place`. With the executor
+            ``OVERLAP``, ``devices`` is one CPU, placements are schedules on its lanes, and what they have to
+            beat is the whole model on its fastest width; otherwise HETERO runs them.
 
     Raises:
         TrainingError: The packages for training are not installed, the folder holds something else, or the

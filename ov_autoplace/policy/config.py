@@ -90,9 +90,9 @@ class MultilevelConfig(NetworkConfig):
     Every pair of unit and device is scored alike, so the network serves any number of devices.
 
     Attributes:
-        layers: Message passing layers on the finest level, per round and direction.
+        layers: Message passing layers, per round.
         rounds: How often the network decides, each time knowing its last answer.
-        coarse: Whether it uses the coarser groupings.
+        coarse: Whether units hear the groups that they are in.
         feedback: Whether a round sees what its last answer would cost.
         loads: Whether it sees how much work and memory its last answer gives each device, in each window of
             time.
@@ -102,7 +102,7 @@ class MultilevelConfig(NetworkConfig):
             ``rounds``.
     """
 
-    rounds: int = 3
+    rounds: int = 2
     coarse: bool = True
     feedback: bool = True
     loads: bool = True
@@ -160,7 +160,7 @@ class ComposedConfig(NetworkConfig):
 CONFIGS: dict[str, NetworkConfig] = {
     "hsdag": ComposedConfig("hsdag", encoder="gcn", grouper="gpn", placer="mlp", hidden=128, dropout=0.2),
     "gdp": ComposedConfig("gdp", encoder="sage", placer="attention", superposition=True, hidden=64, layers=3),
-    "autoplace-base": MultilevelConfig("autoplace-base", superposition=True, hidden=32, layers=1, looks=2),
+    "autoplace-base": MultilevelConfig("autoplace-base", superposition=True, layers=3, looks=1),
 }
 """The named configurations: those of the two papers, and the one whose checkpoint is shipped."""
 

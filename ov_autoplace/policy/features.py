@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ov_autoplace._base.arrays import BoolArray, offsets_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.policy.levels import Level, beyond_best_other, build_levels, by_mean, signed_log
+from ov_autoplace.policy.nodes import Nodes, nodes_of
 from ov_autoplace.policy.structure import NODE_FEATURES, structural_features
 from ov_autoplace.policy.timing import UNIT_FEATURES, Timing, timing_of
 from ov_autoplace.policy.vocabulary import op_type_indices
@@ -143,6 +144,11 @@ class PolicyGraph:
     def levels(self) -> tuple[Level, ...]:
         """The graph and ever coarser groupings of it, see :mod:`ov_autoplace.policy.levels`."""
         return build_levels(self)
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """The nodes of all levels in one list."""
+        return nodes_of(self.levels)
 
 
 def policy_graph(problem: Problem) -> PolicyGraph:

@@ -10,25 +10,21 @@ from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import offsets_of
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.policy.levels import LEVELS
 from ov_autoplace.policy.probes import probe_features
 
-__all__ = ["INPUT_NAMES", "LEVEL_FIELDS", "input_name", "network_inputs", "stage_inputs", "stage_outputs"]
+__all__ = ["INPUT_NAMES", "NODE_FIELDS", "network_inputs", "stage_inputs", "stage_outputs"]
 
-LEVEL_FIELDS = (
+NODE_FIELDS = (
     "cost",
     "features",
+    "inverse_root_degree",
     "arc_source",
-    "arc_offsets",
     "arc_price",
     "arc_share",
     "arc_features",
-    "inverse_root_degree",
-    "parent",
-    "children",
-    "child_offsets",
+    "member_source",
 )
-"""Fields of :class:`~ov_autoplace.policy.levels.Level` that are inputs, one per level."""
+"""Fields of :class:`~ov_autoplace.policy.nodes.Nodes` that are inputs."""
 
 _MAKERS: dict[str, Callable[[PolicyGraph], NDArray[Any]]] = {
     "pair_features": lambda graph: graph.pair_features,
@@ -45,6 +41,8 @@ _MAKERS: dict[str, Callable[[PolicyGraph], NDArray[Any]]] = {
     # The same edges sorted by who sends, for messages in the opposite direction.
     "reversed_order": lambda graph: np.argsort(graph.edge_source, kind="stable"),
     "reversed_offsets": lambda graph: np.searchsorted(np.sort(graph.edge_source), np.arange(len(graph) + 1)),
+    "arc_offsets": lambda graph: _offsets(graph.nodes.arc_target, len(graph.nodes.cost)),
+    "member_offsets": lambda graph: _offsets(graph.nodes.member_target, len(graph.nodes.cost)),
     # A batch of one graph.
     "graph_of": lambda graph: np.zeros(len(graph), dtype=np.int64),
     "node_offsets": lambda graph: np.array([0, len(graph)]),
@@ -58,12 +56,12 @@ _MAKERS: dict[str, Callable[[PolicyGraph], NDArray[Any]]] = {
 }
 
 
-def input_name(depth: int, field: str) -> str:
-    """Name of the input that carries a field of a level."""
-    return f"level{depth}.{field}"
+def _offsets(target: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
+    """Where what ends in each node starts."""
+    return np.searchsorted(target, np.arange(nodes + 1)).astype(np.int64)
 
 
-INPUT_NAMES = (*_MAKERS, *(input_name(depth, field) for depth in range(LEVELS) for field in LEVEL_FIELDS))
+INPUT_NAMES = (*_MAKERS, *(f"nodes.{field}" for field in NODE_FIELDS))
 """All inputs that a network may have; an exported one has those that it reads."""
 
 
@@ -92,5 +90,5 @@ def _array(graph: PolicyGraph, name: str) -> NDArray[Any]:
     head, _, field = name.partition(".")
     if not field:
         return _MAKERS[name](graph)
-    array: NDArray[Any] = getattr(graph.levels[int(head.removeprefix("level"))], field)
+    array: NDArray[Any] = getattr(graph.nodes, field)
     return array

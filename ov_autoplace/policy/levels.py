@@ -9,13 +9,12 @@ between two groups are added up, so each level is again a placement problem of t
 Where devices work at once (``overlap``), what is joined must be a chain or the light end of a branch, as the
 tasks of list schedules are: then nothing is joined that could run at the same time.
 
-The number of levels is fixed; the last level's nodes are all grouped into their graph.
+The number of levels is fixed; the last one has one node, the whole graph.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -35,8 +34,8 @@ __all__ = [
     "signed_log",
 ]
 
-LEVELS = 4
-"""How many levels every graph has, the graph itself included; small ones repeat their coarsest grouping."""
+LEVELS = 5
+"""How many levels every graph has; small ones repeat their coarsest grouping."""
 
 LEVEL_FEATURES = (
     "seconds",
@@ -96,9 +95,7 @@ class Level:
         arc_share: Part of it that remains when all consumers receive together, ``float32[A]``.
         arc_features: ``float32[A, D, len(ARC_FEATURES)]``.
         inverse_root_degree: One over the square root of the number of arcs to each node, ``float32[n]``.
-        parent: Group of each node, a node of the next level; of the last level the graph, ``int64[n]``.
-        children: Nodes sorted by parent, ``int64[n]``.
-        groups: Number of groups.
+        parent: Group of each node, a node of the next level; of the last level itself, ``int64[n]``.
     """
 
     cost: NDArray[np.float32]
@@ -110,18 +107,6 @@ class Level:
     arc_features: NDArray[np.float32]
     inverse_root_degree: NDArray[np.float32]
     parent: NDArray[np.int64]
-    children: NDArray[np.int64]
-    groups: int
-
-    @cached_property
-    def arc_offsets(self) -> NDArray[np.int64]:
-        """Where the arcs to each node start, ``int64[n + 1]``."""
-        return np.searchsorted(self.arc_target, np.arange(len(self.cost) + 1)).astype(np.int64)
-
-    @cached_property
-    def child_offsets(self) -> NDArray[np.int64]:
-        """Where the members of each group start in ``children``, ``int64[groups + 1]``."""
-        return np.searchsorted(self.parent[self.children], np.arange(self.groups + 1)).astype(np.int64)
 
 
 def signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -159,13 +144,13 @@ def build_levels(graph: Levelled) -> tuple[Level, ...]:
     levels = []
     for depth in range(LEVELS):
         n = len(cost)
-        if depth == LEVELS - 1:
+        if depth >= LEVELS - 2:
             parent = np.zeros(n, dtype=np.int64)
         else:
             parent = _groups(cost, source, target, price, None if light is None else light * 4**depth)
         groups = int(parent.max(initial=-1)) + 1
         features = _features(cost, forbidden, members, memory, graph.copy_phase)
-        levels.append(_level(cost, features, source, target, price, shared, parent, groups))
+        levels.append(_level(cost, features, source, target, price, shared, parent))
         cost, memory = _sums(cost, parent, groups), _sums(memory, parent, groups)
         forbidden = _sums(forbidden, parent, groups)
         members = np.bincount(parent, members, groups).astype(np.float64)
@@ -253,7 +238,6 @@ def _level(
     price: NDArray[np.float64],
     shared: NDArray[np.float64],
     parent: NDArray[np.int64],
-    groups: int,
 ) -> Level:
     n, D = cost.shape
     to = np.concatenate((target, source))
@@ -286,8 +270,6 @@ def _level(
         arc_features=np.stack(arc_columns, axis=2).astype(np.float32),
         inverse_root_degree=(1.0 / np.sqrt(np.maximum(degree, 1))).astype(np.float32),
         parent=parent,
-        children=np.argsort(parent, kind="stable").astype(np.int64),
-        groups=groups,
     )
 
 

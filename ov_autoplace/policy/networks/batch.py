@@ -11,34 +11,31 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ov_autoplace._base.arrays import IntArray, offsets_of
+from ov_autoplace._base.arrays import offsets_of
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.policy.levels import LEVELS
 from ov_autoplace.policy.networks.messages import Topology, default_implementation
 from ov_autoplace.policy.probes import probe_features
 
-__all__ = ["GraphBatch", "LevelBatch", "collate"]
+__all__ = ["GraphBatch", "NodeBatch", "collate"]
 
 
 @dataclass(frozen=True, eq=False)
-class LevelBatch:
-    """One :class:`~ov_autoplace.policy.levels.Level` of all graphs of a batch.
+class NodeBatch:
+    """The :class:`~ov_autoplace.policy.nodes.Nodes` of all graphs of a batch: units of all, then groups of all.
 
     Attributes:
-        cost, features, arc_price, arc_share, arc_features, inverse_root_degree, parent, children: As there.
-        arcs: Who hears whom.
-        members: An edge from each of ``children`` to its group; only its targets count.
+        cost, features, inverse_root_degree, arc_price, arc_share, arc_features: As there.
+        arcs: Who hears whom along levels.
+        members: Who hears whom between units and groups.
     """
 
     cost: Tensor
     features: Tensor
-    arcs: Topology
+    inverse_root_degree: Tensor
     arc_price: Tensor
     arc_share: Tensor
     arc_features: Tensor
-    inverse_root_degree: Tensor
-    parent: Tensor
-    children: Tensor
+    arcs: Topology
     members: Topology
 
 
@@ -119,9 +116,9 @@ class GraphBatch:
         )
 
     @cached_property
-    def levels(self) -> tuple[LevelBatch, ...]:
-        """Levels of all graphs, the finest first."""
-        return tuple(_level(self.graphs, depth, self.implementation) for depth in range(LEVELS))
+    def nodes(self) -> NodeBatch:
+        """Units and groups of all levels."""
+        return _nodes(self.graphs, self.implementation)
 
 
 def collate(graphs: Sequence[PolicyGraph], implementation: str | None = None) -> GraphBatch:
@@ -132,6 +129,7 @@ def collate(graphs: Sequence[PolicyGraph], implementation: str | None = None) ->
         implementation: Who passes messages;
             :func:`~ov_autoplace.policy.networks.messages.default_implementation` when absent.
     """
+    by = implementation or default_implementation()
     sizes = [len(graph) for graph in graphs]
     first = offsets_of(sizes).astype(np.int64)
     windows = offsets_of([int(graph.timing.window_of.max(initial=-1)) + 1 for graph in graphs])
@@ -140,7 +138,7 @@ def collate(graphs: Sequence[PolicyGraph], implementation: str | None = None) ->
     ordered = window_of[window_children]
     return GraphBatch(
         graphs=tuple(graphs),
-        implementation=implementation or default_implementation(),
+        implementation=by,
         pair_features=_joined([graph.pair_features for graph in graphs]),
         node_cost=_joined([graph.node_cost for graph in graphs]),
         allowed=_joined([graph.allowed for graph in graphs]),
@@ -158,7 +156,7 @@ def collate(graphs: Sequence[PolicyGraph], implementation: str | None = None) ->
         same_device=torch.from_numpy(np.stack([graph.same_device for graph in graphs])),
         window_of=window_of,
         window_children=window_children,
-        windows=Topology(ordered, ordered, int(windows[-1])),
+        windows=Topology(ordered, ordered, int(windows[-1]), implementation=by),
     )
 
 
@@ -166,29 +164,44 @@ def _joined(arrays: Sequence[NDArray[np.generic]]) -> Tensor:
     return torch.from_numpy(np.concatenate(arrays))
 
 
-def _level(graphs: Sequence[PolicyGraph], depth: int, implementation: str) -> LevelBatch:
-    levels = [graph.levels[depth] for graph in graphs]
-    nodes = offsets_of([len(level.cost) for level in levels])
-    groups = offsets_of([level.groups for level in levels])
+def _nodes(graphs: Sequence[PolicyGraph], implementation: str) -> NodeBatch:
+    nodes = [graph.nodes for graph in graphs]
+    units = [len(graph) for graph in graphs]
+    first_unit = offsets_of(units).astype(np.int64)
+    first_group = first_unit[-1] + offsets_of(
+        [len(own.cost) - n for own, n in zip(nodes, units, strict=True)]
+    )
 
-    def joined(field: str, shift: IntArray | None = None) -> Tensor:
-        arrays = [getattr(level, field) for level in levels]
-        return _joined(arrays if shift is None else [a + s for a, s in zip(arrays, shift, strict=False)])
+    def split(field: str, counts: Sequence[int]) -> Tensor:
+        """What belongs to units of all graphs, then what belongs to groups."""
+        arrays = [getattr(own, field) for own in nodes]
+        halves = [[a[:n] for a, n in zip(arrays, counts, strict=True)]]
+        halves.append([a[n:] for a, n in zip(arrays, counts, strict=True)])
+        return _joined([*halves[0], *halves[1]])
 
-    def topology(source: Tensor, target: Tensor, num_nodes: int) -> Topology:
-        return Topology(source, target, num_nodes, implementation=implementation)
+    def ends(field: str, counts: Sequence[int]) -> Tensor:
+        """Numbers of nodes, counted through the batch."""
+        moved = []
+        for own, n, unit, group in zip(nodes, units, first_unit, first_group, strict=False):
+            node = getattr(own, field)
+            moved.append(node + np.where(node < n, unit, group - n))
+        before = [a[:n] for a, n in zip(moved, counts, strict=True)]
+        return _joined([*before, *(a[n:] for a, n in zip(moved, counts, strict=True))])
 
-    parent, children = joined("parent", groups), joined("children", nodes)
-    group_of_child = parent[children]
-    return LevelBatch(
-        cost=joined("cost"),
-        features=joined("features"),
-        arcs=topology(joined("arc_source", nodes), joined("arc_target", nodes), int(nodes[-1])),
-        arc_price=joined("arc_price"),
-        arc_share=joined("arc_share"),
-        arc_features=joined("arc_features"),
-        inverse_root_degree=joined("inverse_root_degree"),
-        parent=parent,
-        children=children,
-        members=topology(group_of_child, group_of_child, int(groups[-1])),
+    arcs, members = [own.unit_arcs for own in nodes], [own.unit_members for own in nodes]
+    count = int(first_group[-1])
+
+    def topology(kind: str, counts: Sequence[int]) -> Topology:
+        source, target = ends(f"{kind}_source", counts), ends(f"{kind}_target", counts)
+        return Topology(source, target, count, implementation=implementation)
+
+    return NodeBatch(
+        cost=split("cost", units),
+        features=split("features", units),
+        inverse_root_degree=split("inverse_root_degree", units),
+        arc_price=split("arc_price", arcs),
+        arc_share=split("arc_share", arcs),
+        arc_features=split("arc_features", arcs),
+        arcs=topology("arc", arcs),
+        members=topology("member", members),
     )

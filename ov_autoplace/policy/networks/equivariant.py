@@ -1,10 +1,10 @@
-"""The parts of autoplace-base: a state for every pair of unit and device, on every level of grouping.
+"""The parts of autoplace-base: a state for every pair of node and device, units and groups of all levels alike.
 
 All pairs are treated alike, so the network knows neither how many devices there are nor in which order:
-permuting the devices of a table permutes its scores. A round walks from the finest level up to the whole
-graph and back down, and ends in scores; the next round sees what these scores would cost each unit on each
-device, given where its neighbours probably are. That is HSDAG's state update (arXiv 2405.14185, step 9) with
-costs in it.
+permuting the devices of a table permutes its scores. A round is a few layers of messages and ends in scores;
+the next round sees what these scores would cost each node on each device, given where its neighbours probably
+are, and what all of them together would give each device to do. That is HSDAG's state update (arXiv
+2405.14185, step 9) with costs in it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch.nn import functional
 
 from ov_autoplace.policy.config import MultilevelConfig
 from ov_autoplace.policy.levels import ARC_FEATURES, LEVEL_FEATURES
-from ov_autoplace.policy.networks.batch import GraphBatch, LevelBatch
-from ov_autoplace.policy.networks.messages import aggregate_edges
+from ov_autoplace.policy.networks.batch import GraphBatch, NodeBatch
+from ov_autoplace.policy.networks.messages import aggregate_edges, from_source, propagate, source_plus
 
 __all__ = [
     "LOADS",
@@ -44,56 +44,41 @@ def beyond_best_other(cost: Tensor) -> Tensor:
     return cost - (cost.unsqueeze(1) + far).amin(dim=2).clamp(max=1e8)
 
 
-def mean_of_others(x: Tensor) -> Tensor:
-    """Mean over the other devices, ``[n, D, H]``; zero with one device."""
-    D = x.shape[1]
-    # A small product, since OpenVINO's sum over an inner axis takes three times as long.
-    share = (1.0 - torch.eye(D, dtype=x.dtype, device=x.device)) / max(D - 1, 1)
-    return torch.matmul(share, x)
-
-
-def pooled(level: LevelBatch, values: Tensor) -> Tensor:
-    """Mean over the members of each group, ``[groups, ...]``."""
-    return aggregate_edges(level.members, values[level.children], "mean")
-
-
-def expected_costs(level: LevelBatch, probability: Tensor) -> Tensor:
+def expected_costs(nodes: NodeBatch, probability: Tensor) -> Tensor:
     """What each node would pay on each device if its neighbours were placed by ``probability``.
 
     Args:
-        level: Its arcs' prices.
-        probability: Of each node and device, ``[n, D]``.
+        nodes: Their arcs' prices.
+        probability: Of each node and device, ``[M, D]``.
 
     Returns:
-        ``[n, D, 2]``: own time plus full transfers, and own time plus shared ones.
+        ``[M, D, 2]``: own time plus full transfers, and own time plus shared ones.
     """
-    there = from_source(level.arcs, probability).unsqueeze(1)
-    price = (level.arc_price * there).sum(dim=2)
-    both = torch.stack((price, price * level.arc_share.unsqueeze(1)), dim=2)
-    return level.cost.unsqueeze(2) + aggregate_edges(level.arcs, both, "sum")
+    there = from_source(nodes.arcs, probability).unsqueeze(1)
+    price = (nodes.arc_price * there).sum(dim=2)
+    both = torch.stack((price, price * nodes.arc_share.unsqueeze(1)), dim=2)
+    return nodes.cost.unsqueeze(2) + aggregate_edges(nodes.arcs, both, "sum")
 
 
-def expected_loads(batch: GraphBatch, probability: Tensor, implementation: str) -> Tensor:
+def expected_loads(batch: GraphBatch, probability: Tensor) -> Tensor:
     """What other units would give each device to do and to hold, ``[N, D, LOADS]``.
 
     Args:
         batch: B graphs.
         probability: Of each of N units and D devices, ``[N, D]``.
-        implementation: Of message passing.
 
     Returns:
         Work in the unit's window beyond that of the device with least, and by the mean over the devices; and
         the whole model's bytes on the device, by its capacity.
     """
     own = probability * batch.node_cost
-    load = aggregate_edges(batch.windows, own[batch.window_children], "sum", implementation)
+    load = aggregate_edges(batch.windows, own[batch.window_children], "sum")
     there = load[batch.window_of]
     others = there - own
     mean = there.mean(dim=1, keepdim=True) + 1e-6
     units = torch.arange(own.shape[0], device=own.device)
-    held = functional.embedding_bag(
-        units, probability * batch.memory_share, batch.node_offsets[:-1], mode="sum"
-    )
+    bytes_held = probability * batch.memory_share
+    held = functional.embedding_bag(units, bytes_held, batch.node_offsets[:-1], mode="sum")
     held = torch.matmul(held.unsqueeze(1), batch.same_device).squeeze(1)[batch.graph_of]
     columns = (
         signed_log(beyond_best_other(others)),
@@ -104,103 +89,73 @@ def expected_loads(batch: GraphBatch, probability: Tensor, implementation: str) 
 
 
 class MessageLayer(nn.Module):
-    """One exchange of messages between neighbours and between the devices of a node, with residual."""
-
-    def __init__(self, config: MultilevelConfig) -> None:
-        super().__init__()
-        hidden, cross_device = config.hidden, config.cross_device
-        self.cross_device = cross_device
-        wide = 2 * hidden if cross_device else hidden
-        self.norm = nn.LayerNorm(hidden)
-        self.message = nn.Linear(wide, hidden)
-        self.arc = nn.Linear(len(ARC_FEATURES), hidden)
-        self.mix = nn.Linear(wide + hidden, 2 * hidden)
-        self.out = nn.Linear(2 * hidden, hidden)
-
-    def forward(self, state: Tensor, level: LevelBatch) -> Tensor:
-        """New states ``[n, D, H]``."""
-        x = self.norm(state)
-        if self.cross_device:
-            x = torch.cat((x, mean_of_others(x)), dim=2)
-        sent = torch.relu(source_plus(level.arcs, self.message(x), self.arc(level.arc_features)))
-        heard = aggregate_edges(level.arcs, sent, "sum")
-        heard = heard * level.inverse_root_degree.unsqueeze(1).unsqueeze(2)
-        updated: Tensor = state + self.out(torch.relu(self.mix(torch.cat((x, heard), dim=2))))
-        return updated
-
-
-class Round(nn.Module):
-    """From states and scores on the finest level to better ones, through all levels."""
+    """One exchange of messages: along levels, between units and groups, between devices; with residual."""
 
     def __init__(self, config: MultilevelConfig) -> None:
         super().__init__()
         hidden = config.hidden
-        self.coarse, self.feedback = config.coarse, config.feedback
-        self.implementation = config.implementation
-        inputs = len(LEVEL_FEATURES) + _FEEDBACK_FEATURES * config.feedback + LOADS * config.loads
+        self.norm = nn.LayerNorm(hidden)
+        self.message = nn.Linear(hidden, hidden)
+        self.arc = nn.Linear(len(ARC_FEATURES), hidden, bias=False)
+        self.own = nn.Linear(hidden, hidden)
+        self.heard = nn.Linear(hidden, hidden, bias=False)
+        self.members = nn.Linear(hidden, hidden, bias=False) if config.coarse else None
+        self.devices = nn.Linear(hidden, hidden, bias=False) if config.cross_device else None
+        self.out = nn.Linear(hidden, hidden)
+
+    def forward(self, state: Tensor, nodes: NodeBatch) -> Tensor:
+        """New states ``[M, D, H]``."""
+        x = self.norm(state)
+        sent = torch.relu(source_plus(nodes.arcs, self.message(x), self.arc(nodes.arc_features)))
+        heard = aggregate_edges(nodes.arcs, sent, "sum")
+        heard = heard * nodes.inverse_root_degree.unsqueeze(1).unsqueeze(2)
+        # A sum of products instead of a product with what is joined, which would be copied first.
+        mixed = self.own(x) + self.heard(heard)
+        if self.members is not None:
+            mixed = mixed + self.members(propagate(nodes.members, x, reduce="mean"))
+        if self.devices is not None:
+            mixed = mixed + self.devices(x.mean(dim=1, keepdim=True))
+        updated: Tensor = state + self.out(torch.relu(mixed))
+        return updated
+
+
+class Round(nn.Module):
+    """From states and an answer to better ones."""
+
+    def __init__(self, config: MultilevelConfig) -> None:
+        super().__init__()
+        hidden = config.hidden
+        self.feedback = config.feedback
+        inputs = len(LEVEL_FEATURES) + 1 + _FEEDBACK_FEATURES * config.feedback + LOADS * config.loads
         self.enter = nn.Linear(inputs, hidden)
-        self.whole = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
-        self.down = nn.ModuleList(MessageLayer(config) for _ in range(config.layers))
-        self.up = nn.ModuleList(MessageLayer(config) for _ in range(config.layers))
-        if config.coarse:
-            self.coarse_down = MessageLayer(config)
-            self.coarse_up = MessageLayer(config)
-            self.lift = nn.Linear(hidden, hidden)
-            self.lower = nn.Linear(hidden, hidden)
+        self.layers = nn.ModuleList(MessageLayer(config) for _ in range(config.layers))
         self.score = nn.Sequential(
             nn.LayerNorm(hidden), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1)
         )
 
-    def forward(
-        self, state: Tensor, seen: Tensor, levels: tuple[LevelBatch, ...], modulation: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """New states ``[N, D, H]`` and scores ``[N, D]``.
+    def forward(self, state: Tensor, seen: Tensor, nodes: NodeBatch) -> tuple[Tensor, Tensor]:
+        """New states ``[M, D, H]`` and scores of the units ``[N, D]``.
 
         Args:
-            state: ``[N, D, H]``.
-            seen: Probability of the last answer, and the loads that it makes where the network is told,
-                ``[N, D, 1 or 1 + LOADS]``.
-            levels: The finest first.
-            modulation: Superposition: multiplies what enters the finest level, ``[N, 1, H]``.
+            state: ``[M, D, H]``.
+            seen: Of the units, the probability of the last answer and the loads that it makes where the
+                network is told, ``[N, D, 1 or 1 + LOADS]``.
+            nodes: Units and groups.
         """
-        used = levels if self.coarse else levels[:1]
-        states = []
-        for depth, level in enumerate(used):
-            state = state + self._entrance(level, seen)
-            if depth == 0 and modulation is not None:
-                state = state * modulation
-            for layer in self.down if depth == 0 else (self.coarse_down,):
-                state = layer(state, level)
-            states.append(state)
-            if depth + 1 < len(used):
-                both = pooled(level, torch.cat((state, seen), dim=2), self.implementation)
-                hidden = state.shape[2]
-                state, seen = self.lift(both[:, :, :hidden]), both[:, :, hidden:]
-        # What all nodes of a graph have in common: the mean over its coarsest grouping.
-        last = used[-1]
-        if self.coarse:
-            whole = pooled(last, state)
-            whole = self.whole(torch.cat((whole, mean_of_others(whole)), dim=2))
-            below = whole[last.parent]
-        else:
-            below = torch.zeros_like(state)
-        for depth in range(len(used) - 1, -1, -1):
-            state = states[depth] + below
-            for layer in self.up if depth == 0 else (self.coarse_up,):
-                state = layer(state, used[depth])
-            if depth:
-                below = self.lower(state)[used[depth - 1].parent]
-        return state, self.score(state).squeeze(2)
-
-    def _entrance(self, level: LevelBatch, seen_before: Tensor) -> Tensor:
-        columns = [level.features, seen_before[:, :, 1:]]
+        N = seen.shape[0]
+        groups = seen.new_zeros(state.shape[0] - N, seen.shape[1], seen.shape[2])
+        means = propagate(nodes.members, torch.cat((seen, groups)), reduce="mean")
+        seen = torch.cat((seen, means[N:]))
+        columns = [nodes.features, seen]
         if self.feedback:
-            probability = seen_before[:, :, 0]
-            full, shared = expected_costs(level, probability, self.implementation).unbind(dim=2)
-            seen = [probability]
+            full, shared = expected_costs(nodes, seen[:, :, 0]).unbind(dim=2)
+            costs = [signed_log(full)]
             for cost in (full, shared):
-                seen += [signed_log(beyond_best_other(cost)), torch.tanh(beyond_best_other(cost))]
-            seen.append(signed_log(full))
-            columns.append(torch.stack(seen, dim=2))
-        entrance: Tensor = self.enter(torch.cat(columns, dim=2))
-        return entrance
+                beyond = beyond_best_other(cost)
+                costs += [signed_log(beyond), torch.tanh(beyond)]
+            costs.append(signed_log(shared))
+            columns.append(torch.stack(costs, dim=2))
+        state = state + self.enter(torch.cat(columns, dim=2))
+        for layer in self.layers:
+            state = layer(state, nodes)
+        return state, self.score(state[:N]).squeeze(2)

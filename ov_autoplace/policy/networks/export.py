@@ -20,14 +20,12 @@ from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.inference import compile_network, compute_scores
 from ov_autoplace.policy.inputs import (
     INPUT_NAMES,
-    LEVEL_FIELDS,
-    input_name,
+    NODE_FIELDS,
     network_inputs,
     stage_inputs,
     stage_outputs,
 )
-from ov_autoplace.policy.levels import LEVELS
-from ov_autoplace.policy.networks.batch import GraphBatch, LevelBatch, collate
+from ov_autoplace.policy.networks.batch import GraphBatch, NodeBatch, collate
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.messages import Topology
 from ov_autoplace.policy.networks.multilevel import MultilevelNetwork
@@ -96,8 +94,9 @@ def _converted_stage(network: MultilevelNetwork, stage: int) -> ov.Model:
     arrays = {name: torch.from_numpy(array) for name, array in network_inputs(graph).items()}
     if stage:
         shapes = (network.config.hidden,), (), (len(LOOK_FEATURES),)
-        for name, shape in zip(stage_inputs(stage), shapes, strict=True):
-            arrays[name] = torch.zeros(len(graph), graph.num_devices, *shape)
+        rows = len(graph.nodes.cost), len(graph), len(graph)
+        for name, count, shape in zip(stage_inputs(stage), rows, shapes, strict=True):
+            arrays[name] = torch.zeros(count, graph.num_devices, *shape)
     example = tuple(arrays.values())
     with torch.no_grad(), warnings.catch_warnings():
         # Every size that tracing might fix draws a warning; _compare tells whether one was fixed.
@@ -178,25 +177,22 @@ class _TracedBatch:
     @cached_property
     def windows(self) -> Topology:
         ordered = self.window_of[self.window_children]
-        offsets = self.window_offsets
-        return Topology(ordered, ordered, offsets.shape[0] - 1, offsets=offsets)
+        windows = self.window_offsets.shape[0] - 1
+        return Topology(ordered, ordered, windows, offsets=self.window_offsets, implementation="bag")
 
     @cached_property
-    def levels(self) -> tuple[LevelBatch, ...]:
-        return tuple(
-            _traced_level({field: self._arrays[input_name(depth, field)] for field in LEVEL_FIELDS})
-            for depth in range(LEVELS)
+    def nodes(self) -> NodeBatch:
+        arrays = {field: self._arrays[f"nodes.{field}"] for field in NODE_FIELDS}
+        count = arrays["cost"].shape[0]
+        # With offsets given, nobody asks where an arc goes to.
+        arcs, members = (
+            Topology(source, source, count, offsets=offsets, implementation="bag")
+            for source, offsets in (
+                (arrays.pop("arc_source"), self.arc_offsets),
+                (arrays.pop("member_source"), self.member_offsets),
+            )
         )
-
-
-def _traced_level(arrays: dict[str, Tensor]) -> LevelBatch:
-    source, arc_offsets = arrays.pop("arc_source"), arrays.pop("arc_offsets")
-    group_of_child, child_offsets = arrays["parent"][arrays["children"]], arrays.pop("child_offsets")
-    # With offsets given, nobody asks where an arc goes to.
-    arcs = Topology(source, source, arrays["cost"].shape[0], offsets=arc_offsets, implementation="bag")
-    groups = child_offsets.shape[0] - 1
-    members = Topology(group_of_child, group_of_child, groups, offsets=child_offsets, implementation="bag")
-    return LevelBatch(arcs=arcs, members=members, **arrays)
+        return NodeBatch(arcs=arcs, members=members, **arrays)
 
 
 def _compare(network: MultilevelNetwork, graph: bytes, constants: bytes) -> None:

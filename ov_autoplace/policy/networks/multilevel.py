@@ -61,7 +61,6 @@ class Rounds(nn.Module):
         self.op_type = nn.Embedding(len(OP_TYPES), _OP_TYPE_WIDTH) if config.op_types else None
         self.probes = config.probes
         self.loads = config.loads
-        self.implementation = config.implementation
         width = len(PAIR_FEATURES) + len(UNIT_FEATURES) + len(GRAPH_FEATURES)
         width += _OP_TYPE_WIDTH * config.op_types + len(PROBE_FEATURES) * config.probes
         self.embed = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
@@ -97,12 +96,12 @@ class Rounds(nn.Module):
         scores: Tensor | None = None,
         look: Tensor | None = None,
     ) -> list[tuple[Tensor, Tensor]]:
-        """States ``[N, D, H]`` and scores ``[N, D]`` after each round of a stage.
+        """States ``[M, D, H]`` and scores ``[N, D]`` after each round of a stage.
 
         Args:
             batch: The graphs.
             number: Of the stage; the first one, 0, takes nothing but the graphs.
-            state: What the stage before ended with, ``[N, D, H]``.
+            state: What the stage before ended with, of all M nodes, ``[M, D, H]``.
             scores: Likewise, ``[N, D]``.
             look: What these scores run into, ``[N, D, len(LOOK_FEATURES)]``.
         """
@@ -110,8 +109,8 @@ class Rounds(nn.Module):
         if state is None or scores is None or look is None:
             state, scores = self._embedded(batch), forbidden
         else:
-            state = state + self.look[number - 1](look)
-        modulation = None if self.superposition is None else self.superposition(batch)
+            units = batch.num_nodes
+            state = torch.cat((state[:units] + self.look[number - 1](look), state[units:]))
         answers = []
         for i in self.stages[number]:
             # Sharpened, so that a round sees the answer that would be given: an even doubt about many units
@@ -119,8 +118,8 @@ class Rounds(nn.Module):
             believed = torch.softmax(_SHARPNESS * scores, dim=1)
             seen = believed.unsqueeze(2)
             if self.loads:
-                seen = torch.cat((seen, expected_loads(batch, believed, self.implementation)), dim=2)
-            state, delta = self.rounds[i](state, seen, batch.levels, modulation)
+                seen = torch.cat((seen, expected_loads(batch, believed)), dim=2)
+            state, delta = self.rounds[i](state, seen, batch.nodes)
             scores = delta + forbidden
             answers.append((state, scores))
         return answers
@@ -134,7 +133,10 @@ class Rounds(nn.Module):
         unit = torch.cat(of_unit, dim=1).unsqueeze(1).expand(-1, batch.num_devices, -1)
         columns = batch.pair_features, unit
         embedded: Tensor = self.embed(torch.cat(columns, dim=2))
-        return embedded
+        if self.superposition is not None:
+            embedded = embedded * self.superposition(batch)
+        groups = batch.nodes.cost.shape[0] - embedded.shape[0]
+        return torch.cat((embedded, embedded.new_zeros(groups, embedded.shape[1], embedded.shape[2])))
 
 
 def look_at(batch: GraphBatch, scores: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from ov_autoplace.training.finetuning.settings import FinetuneSettings
 __all__ = ["finetune"]
 
 # How a placement is searched, which is the policy's part here.
-_WITHOUT_USE = ("mode", "time_budget_ms", "policy", "solvers")
+_WITHOUT_USE = ("mode", "time_budget_ms", "policy", "solvers", "arrivals")
 
 
 def finetune(
@@ -85,6 +85,8 @@ def finetune(
     for name in _WITHOUT_USE:
         if name in options:
             raise OptionError(f"the option {name!r} is for placing; tuning has no use for it")
+    if placing.lanes and placing.executor != "OVERLAP":
+        raise OptionError("lanes were given, but no schedules are tuned; set executor to OVERLAP")
     seconds = parse_seconds(budget)
     try:
         from ov_autoplace.training.finetuning.request import FinetuneRequest

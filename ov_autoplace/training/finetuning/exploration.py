@@ -108,8 +108,9 @@ def _groupings(output: PolicyOutput, levels: Sequence[Level]) -> list[tuple[int,
     label = np.arange(N)
     for level in levels:
         label = level.parent[label]
-        if level.groups < found[-1][0]:  # small graphs repeat their coarsest grouping
-            found.append((level.groups, torch.from_numpy(label)[first]))
+        groups = int(level.parent.max(initial=-1)) + 1
+        if groups < found[-1][0]:  # small graphs repeat their coarsest grouping
+            found.append((groups, torch.from_numpy(label)[first]))
     return found
 
 

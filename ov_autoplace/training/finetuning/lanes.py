@@ -31,8 +31,6 @@ from ov_autoplace.training.teachers import canonical
 
 __all__ = ["DividedModel", "LanesTask", "divided_model", "lanes_to_tune"]
 
-_RUNS = 30  # of each width, to tell which one schedules are raced with
-
 
 @dataclass(frozen=True, eq=False)
 class DividedModel(ProfiledModel):
@@ -83,7 +81,7 @@ def divided_model(
         known: Costs on the lanes that an earlier run measured.
 
     Raises:
-        TrainingError: The executor cannot run the model, or the budget does not suffice.
+        TrainingError: The executor cannot run the model, or the budget does not suffice to profile it.
         OptionError: The CPU cannot be divided as it was asked for.
         ProfilingError: The model cannot be run.
     """
@@ -192,9 +190,12 @@ class LanesTask(TuningTask):
             Placement.of_groups(self._divided.whole, trial.assignment, solver=trial.name),
             width=trial.width,
             plan=None if trial.scheduled is None else trial.scheduled.plan,
-            given={},  # to be found: it was decided on the folded model
         )
-        return unfolded(self.profiled.prepared.given, placement)
+        prepared = self.profiled.prepared
+        if not prepared.is_folded:
+            return placement
+        # What was given is to be found: this was decided on the folded model.
+        return unfolded(prepared.given, replace(placement, given={}))
 
     def _singles(self) -> list[Trial]:
         device, width = self._divided.whole.devices[0], self._divided.width

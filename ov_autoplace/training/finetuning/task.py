@@ -188,7 +188,7 @@ class TuningTask:
 
     def simulated(self, units: IntArray) -> FloatArray:
         """Simulated latencies of k placements of units ``int32[k, N]`` with the corrected costs."""
-        return self.environment.latencies([units])[0]
+        return np.asarray(self.environment.latencies([units])[0])
 
     def score(self, assignment: IntArray) -> float:
         """Latency over the best single device's: as measured, else as predicted.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["finetune"]
 
-_PLACER_OPTIONS = ("target", "pins", "memory_limits", "shapes", "seed", "isolation")
+_PLACER_OPTIONS = ("target", "pins", "memory_limits", "shapes", "seed", "isolation", "executor", "lanes")
 
 Models = Annotated[
     list[Path],
@@ -56,7 +56,7 @@ Network = Annotated[
 
 
 @with_settings(FinetuneSettings)
-@with_placer_options(*_PLACER_OPTIONS, purpose="tuning")
+@with_placer_options(*_PLACER_OPTIONS, purpose="tuning", executor="HETERO")
 def finetune(
     models: Models,
     *,
@@ -74,7 +74,8 @@ def finetune(
 ) -> None:
     """Tune a policy on measured latencies of given models, and keep the best placements found.
 
-    Needs the packages of the extra `train`. Ctrl-C ends it as the end of the budget does.
+    With --executor overlap, placements are schedules on the lanes of one CPU. Needs the packages of the
+    extra `train`. Ctrl-C ends it as the end of the budget does.
     """
     started = time.perf_counter()
     check_outputs(page)

@@ -20,7 +20,6 @@ import openvino as ov
 
 from ov_autoplace._base.arrays import IntArray, frozen_array
 from ov_autoplace._base.budget import Budget
-from ov_autoplace.cost.lanes import EXECUTOR_SECONDS, with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
@@ -34,6 +33,7 @@ from ov_autoplace.decide.divisions import (
     listed_seconds,
     total_seconds,
 )
+from ov_autoplace.decide.lane_costs import executor_table, lane_costs
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.race import Race
@@ -43,10 +43,8 @@ from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.counting import CountedDevices, count_width
-from ov_autoplace.measure.profiled import counted_profile
-from ov_autoplace.placement.decision import Candidate, Scheduled
-from ov_autoplace.placement.lane_plan import Form, Lane, LanePlan
-from ov_autoplace.placement.planning import lane_plan
+from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.scheduled import reason_not_schedulable
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.registry import solve_problem
@@ -193,23 +191,22 @@ class _Search:
         counted = self._known.counted
         if division.lanes is not None and division.device is not None:
             counted = self._counted(division.device, division.lanes.width)
-        table = self._table(counted)
-        if division.lanes is not None and division.device is not None:
-            table = with_lanes(table, division.device, division.lanes.count)
+        costs = lane_costs(self._table(counted), counted, division)
+        table = costs.table
         options = self._machine.options
         question = Problem.of(table, options.memory_limits, options.pins, "overlap")
         answer = solve_problem(question, "auto", SolverOptions(seed=options.seed))
         if len(np.unique(answer.assignment)) < 2:
             return None
-        forms = _forms(counted) if division.lanes is not None else {}
-        plan = lane_plan(table, answer.assignment, _lanes_of(table, division), forms)
+        schedule = costs.scheduled(answer.assignment)
+        plan = schedule.plan
         return Candidate(
             name=division.name(list(dict.fromkeys(lane.device for lane in plan.lanes))),
             predicted_seconds=answer.latency_seconds,
             subgraphs=len(plan.lane_of),
             assignment=_devices_of(plan, self._problem.table),
             lower_bound_seconds=answer.lower_bound_seconds,
-            scheduled=Scheduled(plan, table, answer.assignment),
+            scheduled=schedule,
         )
 
     def _counted(self, device: str, width: Width) -> CountedDevices:
@@ -232,32 +229,13 @@ class _Search:
         return next((c for c in self._verdict.candidates if c.name == name), None)
 
     def _table(self, counted: CountedDevices) -> CostTable:
-        """Costs of single ops, and of the executor, whose submodels start like any inference.
-
-        Transfers and launches are those that the costs so far rest on.
-        """
+        """Costs for the executor; transfers and launches are those that the costs so far rest on."""
         costs = self._problem.table
         transfers = TransferFit(
             costs.devices, costs.transfer_latency, costs.transfer_seconds_per_byte, costs.launch_seconds
         )
         room, pins = self._known.session.room, self._machine.options.pins
-        table = counted_profile(room, counted, pins, transfers, separable=True).table
-        return replace(table, mix_seconds=EXECUTOR_SECONDS)
-
-
-def _forms(counted: CountedDevices) -> dict[str, Form]:
-    """How tensors lie in memory, where that is the same on all devices."""
-    first, *others = (column.attribution.forms for column in counted.columns)
-    return {name: form for name, form in first.items() if all(form == o.get(name) for o in others)}
-
-
-def _lanes_of(table: CostTable, division: Division) -> list[Lane]:
-    """The lane behind each column of a table."""
-    owners = table.devices if table.lane_devices is None else table.lane_devices
-    return [
-        Lane.of(owner, division.lanes.width.properties if division.lanes and owner == division.device else {})
-        for owner in owners
-    ]
+        return executor_table(room, counted, pins, transfers)
 
 
 def _devices_of(plan: LanePlan, table: CostTable) -> IntArray:

@@ -128,8 +128,12 @@ class Machine:
             isolation=options.isolation,
         )
 
-    def problem(self, table: CostTable) -> Problem:
+    def problem(self, table: CostTable, objective: str = "hetero") -> Problem:
         """Where to place the groups of a table, as the user wants it.
+
+        Args:
+            table: The costs.
+            objective: What placements are scored by.
 
         Raises:
             OptionError: A pin or a limit does not fit the table.
@@ -137,4 +141,4 @@ class Machine:
         """
         from ov_autoplace.problem.problem import Problem
 
-        return Problem.of(table, self.options.memory_limits, self.options.pins)
+        return Problem.of(table, self.options.memory_limits, self.options.pins, objective)

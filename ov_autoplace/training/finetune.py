@@ -21,7 +21,7 @@ from ov_autoplace.training.finetuning.settings import FinetuneSettings
 __all__ = ["finetune"]
 
 # How a placement is searched, which is the policy's part here.
-_WITHOUT_USE = ("mode", "time_budget_ms", "policy", "solvers")
+_WITHOUT_USE = ("mode", "time_budget_ms", "policy", "solvers", "arrivals")
 
 
 def finetune(
@@ -69,8 +69,10 @@ def finetune(
         network: Name of the network's configuration when ``checkpoint`` is ``None``.
         command: What was typed, for the checkpoint's card.
         started: ``time.perf_counter()`` when the budget began to count; ``None`` = now.
-        **options: ``seed``, ``shapes``, ``pins``, ``memory_limits``, ``target``, ``isolation``,
-            ``properties`` and ``progress``, as for :func:`~ov_autoplace.place`.
+        **options: ``seed``, ``shapes``, ``pins``, ``memory_limits``, ``target``, ``isolation``, ``executor``,
+            ``lanes``, ``properties`` and ``progress``, as for :func:`~ov_autoplace.place`. With the executor
+            ``OVERLAP``, ``devices`` is one CPU, placements are schedules on its lanes, and what they have to
+            beat is the whole model on its fastest width; otherwise HETERO runs them.
 
     Raises:
         TrainingError: The packages for training are not installed, the folder holds something else, or the
@@ -83,6 +85,8 @@ def finetune(
     for name in _WITHOUT_USE:
         if name in options:
             raise OptionError(f"the option {name!r} is for placing; tuning has no use for it")
+    if placing.lanes and placing.executor != "OVERLAP":
+        raise OptionError("lanes were given, but no schedules are tuned; set executor to OVERLAP")
     seconds = parse_seconds(budget)
     try:
         from ov_autoplace.training.finetuning.request import FinetuneRequest

@@ -2,16 +2,18 @@
 
 The output folder is a checkpoint, and holds besides: ``measurements.jsonl`` (a line per measurement),
 ``state.safetensors`` (what the policy's training needs to go on), ``MODEL.table.json`` (the costs as they
-were profiled), ``best.MODEL.affinity.json`` (the best placement that is proven) and ``learning_curve.png``.
+were profiled), ``best.MODEL.affinity.json`` (the best placement that is proven), ``best.MODEL.lanes.json``
+(the plan of one that is a schedule on lanes) and ``learning_curve.png``.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
 
-from ov_autoplace._base.files import staged_folder
+from ov_autoplace._base.files import staged_folder, write_text_atomically
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table, save_table
@@ -108,8 +110,12 @@ class TuningFolder:
         return self.path / f"best.{task.name}.affinity.json"
 
     def save_best(self, task: TuningTask) -> None:
-        """Write the best placement that is proven, whole or not at all."""
-        task.placement(task.champion).save(self.best_file(task))
+        """Write the best placement that is proven, each file whole or not at all."""
+        placement = task.placement(task.champion)
+        placement.save(self.best_file(task))
+        if placement.plan is not None:
+            plan = json.dumps(placement.plan.to_dict(), indent=1, ensure_ascii=False)
+            write_text_atomically(self.path / f"best.{task.name}.lanes.json", plan + "\n")
 
     def save_table(self, name: str, table: CostTable) -> None:
         """Keep the costs as they were profiled."""

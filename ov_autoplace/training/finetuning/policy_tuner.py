@@ -39,8 +39,8 @@ class Answers:
     """
 
     def __init__(self, task: TuningTask, units: IntArray, sources: Sequence[str]) -> None:
-        self.seconds = task.environment.latencies([units])[0]
-        self.placements = np.stack([task.problem.units.to_groups(row) for row in units])
+        self.seconds = task.simulated(units)
+        self.placements = np.stack([task.groups_of(row) for row in units])
         self.sources = tuple(sources)
         self.greedy = self.placements[0]
 
@@ -86,7 +86,7 @@ class PolicyTuner:
 
     def greedy(self, task: TuningTask) -> IntArray:
         """The likeliest placement, ``int32[G]``."""
-        return task.problem.units.to_groups(self._greedy(collate([task.graph])).numpy())
+        return task.groups_of(self._greedy(collate([task.graph])).numpy())
 
     def propose(self, task: TuningTask, temperature: float = 1.0) -> Answers:
         """The greedy placement and samples, and above temperature 1 explored placements too, simulated."""
@@ -106,8 +106,7 @@ class PolicyTuner:
         """One update of PPO on the simulator with corrected costs, which needs no device."""
         batch = collate([task.graph])
         sampled = rollout(self.network, batch, self.settings.samples, self.generator)
-        latencies = task.environment.latencies([sampled.actions.numpy()])
-        rewards = task.environment.rewards(latencies)
+        rewards = task.environment.rewards(task.environment.latencies([sampled.actions.numpy()]))
         return update(self.network, self.optimizer, batch, *sampled, rewards, self._gradient)
 
     def learn_measured(self, task: TuningTask, fresh: Sequence[Trial]) -> dict[str, float]:
@@ -132,7 +131,7 @@ class PolicyTuner:
         batch = collate([task.graph])
         with torch.no_grad():
             policy = PlacementDistribution(self.network(batch))
-        greedy = task.problem.units.to_groups(policy.greedy().numpy())
+        greedy = task.groups_of(policy.greedy().numpy())
         metrics = self._reinforce(task, batch, policy, greedy, fresh)
         return metrics | self._imitate(task, batch, greedy)
 
@@ -145,7 +144,7 @@ class PolicyTuner:
         fresh: Sequence[Trial],
     ) -> dict[str, float]:
         """One update of PPO on this round's own draws, beside the likeliest placement."""
-        own = {trial.key: trial.assignment for trial in fresh if trial.name in _OWN}
+        own = {trial.key: trial.chosen for trial in fresh if trial.name in _OWN}
         own.setdefault(greedy.tobytes(), greedy)
         ratios = np.array([task.score(assignment) for assignment in own.values()])
         if np.isfinite(ratios).sum() < 2:
@@ -165,7 +164,7 @@ class PolicyTuner:
             return {}
         # Of an answer that cannot be run everything is better.
         gains = [np.log(own / task.relative(r)) if np.isfinite(own) else 1.0 for r in better]
-        actions = self._actions(task, [trial.assignment for trial in better])
+        actions = self._actions(task, [trial.chosen for trial in better])
         weights = torch.tensor(gains, dtype=torch.float32) / sum(gains)
         loss = torch.zeros(())
         for _ in range(self.settings.epochs):

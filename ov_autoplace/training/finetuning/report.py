@@ -62,13 +62,12 @@ def tuned_model(task: TuningTask, folder: TuningFolder) -> TunedModel:
     """The result for one model that was measured."""
     single, best = task.best_single, task.champion
     name = task.single_name(single)
+    what = "mix of devices" if single.width is None and best.scheduled is None else "schedule on lanes"
     if best in task.singles:
-        reason = f"{name} is the fastest device and no mix of devices was proven to be faster"
+        reason = f"{name} is the fastest device and no {what} was proven to be faster"
     else:
         gain = 100 * (1 - task.relative(best))
-        reason = (
-            f"a mix of devices was measured {gain:.1f} % faster than {name}, and again when compiled anew"
-        )
+        reason = f"a {what} was measured {gain:.1f} % faster than {name}, and again when compiled anew"
     return TunedModel(
         name=task.name,
         devices=task.table.devices,

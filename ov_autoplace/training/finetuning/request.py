@@ -52,6 +52,11 @@ class FinetuneRequest:
         return self.machine.options
 
     @property
+    def tunes_lanes(self) -> bool:
+        """Whether placements are schedules on the lanes of one CPU."""
+        return self.options.executor == "OVERLAP"
+
+    @property
     def names(self) -> list[str]:
         """A name for each model that files can have; those that share one are numbered."""
         texts = [m.get_friendly_name() if isinstance(m, ov.Model) else Path(m).stem for m in self.models]
@@ -74,6 +79,7 @@ class FinetuneRequest:
             "configuration": repr(sorted(options.properties.items(), key=str)),
             "shapes": repr(dict(options.shapes)),
             "pins": repr(dict(options.pins)),
+            "executor": f"{options.executor} {list(options.lanes)}" if self.tunes_lanes else "HETERO",
             "memory limits": repr(dict(options.memory_limits)),
             "checkpoint": "none" if base is None else base.digest,
             "network": self.network if base is None else base.name,

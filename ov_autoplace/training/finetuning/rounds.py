@@ -129,9 +129,9 @@ class TuningRounds:
 
     def _choose(self, task: TuningTask, answers: Answers) -> list[Trial]:
         """The most promising proposals that were not measured yet, the likeliest one first."""
-        limit = self._settings.hopeless * task.predicted(task.best_single.assignment)
+        limit = self._settings.hopeless * task.single_seconds
         shares = work_shares(task.table)
-        seen = [trial.assignment for trial in task.trials.values()]
+        seen = [trial.chosen for trial in task.trials.values()]
         chosen: dict[bytes, Trial] = {}
         for i in [0, *(1 + np.argsort(answers.seconds[1:], kind="stable")).tolist()]:
             assignment, seconds = answers.placements[i], float(answers.seconds[i])
@@ -174,7 +174,7 @@ class TuningRounds:
         if verdict is None:
             return
         before = task.champion
-        won = verdict.winner.assignment is trial.assignment
+        won = verdict.winner.key == trial.key
         if won:
             task.confirm(trial)
         else:

@@ -18,6 +18,7 @@ from ov_autoplace.policy.card import load_card
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
 from ov_autoplace.training.finetuning.files import TuningFolder
+from ov_autoplace.training.finetuning.lanes import lanes_to_tune
 from ov_autoplace.training.finetuning.policy_tuner import PolicyTuner
 from ov_autoplace.training.finetuning.report import card_metrics, card_training, tuned_model
 from ov_autoplace.training.finetuning.request import FinetuneRequest, Source
@@ -49,15 +50,17 @@ def run(
     if not request.models:
         raise OptionError("there is no model to tune on; give at least one")
     devices = request.machine.devices
-    if len(devices) < 2:
+    columns = lanes_to_tune(request.machine) if request.tunes_lanes else len(devices)
+    if columns < 2:
         raise OptionError(
-            f"tuning needs at least two devices to choose from, not {', '.join(devices) or 'none'}"
+            f"tuning needs at least two devices to choose from, not {', '.join(devices) or 'none'}; "
+            "for the lanes of one CPU, set executor to OVERLAP"
         )
     with (
         TuningBudget(request.budget_seconds, request.started, clock) as budget,
         _torch_threads(request.settings.threads),
     ):
-        tuning = _Tuning(request, budget, load)
+        tuning = _Tuning(request, budget, load, columns)
         try:
             tuning.prepare()
             return tuning.finish(tuning.measure())
@@ -80,14 +83,14 @@ def _torch_threads(count: int) -> Iterator[None]:
 class _Tuning:
     """A run while it lasts."""
 
-    def __init__(self, request: FinetuneRequest, budget: TuningBudget, load: Load) -> None:
+    def __init__(self, request: FinetuneRequest, budget: TuningBudget, load: Load, columns: int) -> None:
         self.request = request
         self.load = load
         self.budget = budget
         self.folder = TuningFolder(request.out, request.resume)
         self.base = None if request.checkpoint is None else load_card(request.checkpoint)
         self.tuner = PolicyTuner(
-            network_of(request, len(request.machine.devices)),
+            network_of(request, columns),
             request.settings,
             request.superposition_only,
             request.options.seed,

@@ -16,7 +16,8 @@ from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.finetuning.budget import TuningBudget
-from ov_autoplace.training.finetuning.preparing import profiled_model
+from ov_autoplace.training.finetuning.lanes import DividedModel, LanesTask, divided_model
+from ov_autoplace.training.finetuning.preparing import ProfiledModel, profiled_model
 from ov_autoplace.training.finetuning.request import FinetuneRequest, Source
 from ov_autoplace.training.finetuning.task import TuningTask
 from ov_autoplace.training.finetuning.trials import ReferenceRaces
@@ -60,18 +61,23 @@ def load_task(
     """
     model = source if isinstance(source, ov.Model) else read_model(request.machine.core, Path(source))
     try:
-        profiled = profiled_model(model, request.machine, budget, known)
+        if request.tunes_lanes:
+            profiled: ProfiledModel = divided_model(model, request.machine, budget, known)
+        else:
+            profiled = profiled_model(model, request.machine, budget, known)
     except (TrainingError, ProfilingError) as cause:
         raise type(cause)(f"{name}: {cause}") from cause
     try:
         races = ReferenceRaces(
             profiled.session,
-            profiled.table,
+            profiled.whole if isinstance(profiled, DividedModel) else profiled.table,
             budget,
             request.settings.inferences,
             request.options.seed,
             profiled.compile_seconds,
         )
+        if isinstance(profiled, DividedModel):
+            return LanesTask(name, profiled, races)
         return TuningTask(name, profiled, races)
     except BaseException:
         profiled.session.close()

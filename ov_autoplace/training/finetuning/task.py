@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ov_autoplace._base.arrays import IntArray
+from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import TrainingError
@@ -16,6 +16,7 @@ from ov_autoplace.measure.corrections import Observation, corrected_table
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem
 from ov_autoplace.training.environment import Environment
 from ov_autoplace.training.finetuning.exploration import Exploration
@@ -74,12 +75,13 @@ class TuningTask:
         name: str,
         profiled: ProfiledModel,
         races: ReferenceRaces,
+        problem: Problem | None = None,
     ) -> None:
         self.name = name
         self.profiled = profiled
         self.races = races
         self.table = profiled.table
-        self.problem = profiled.machine.problem(profiled.table)
+        self.problem = profiled.machine.problem(profiled.table) if problem is None else problem
         self.trials: dict[bytes, Trial] = {}
         self.before: Trial | None = None
         self.after: Trial | None = None
@@ -123,7 +125,9 @@ class TuningTask:
 
     def single_name(self, trial: Trial) -> str:
         """Name of the device of a placement on one device, else of who proposed it."""
-        return self.table.devices[int(trial.assignment[0])] if trial.is_single else trial.name
+        if trial.width is not None or not trial.is_single or trial.scheduled is not None:
+            return trial.name
+        return self.profiled.machine.devices[int(trial.assignment[0])]
 
     def relative(self, trial: Trial) -> float:
         """Measured latency over that of the best single device; infinite when it was never run."""
@@ -162,16 +166,29 @@ class TuningTask:
         """
         seconds = self.reference_seconds
         observed = [
-            Observation(trial.assignment, trial.ratio.median * seconds)
+            Observation(trial.chosen, trial.ratio.median * seconds)
             for trial in self.trials.values()
             if len(trial.samples)
         ]
         if observed:
             self._use(corrected_table(self.table, observed))
 
+    def groups_of(self, units: IntArray) -> IntArray:
+        """A placement of units as one of groups, ``int32[G]``."""
+        return self.problem.units.to_groups(units)
+
+    @property
+    def single_seconds(self) -> float:
+        """Simulated latency of the best single device with the corrected costs."""
+        return self.predicted(self.best_single.assignment)
+
     def predicted(self, assignment: IntArray) -> float:
         """Simulated latency with the corrected costs, in seconds."""
         return simulate(self.corrected, assignment).latency_seconds
+
+    def simulated(self, units: IntArray) -> FloatArray:
+        """Simulated latencies of k placements of units ``int32[k, N]`` with the corrected costs."""
+        return np.asarray(self.environment.latencies([units])[0])
 
     def score(self, assignment: IntArray) -> float:
         """Latency over the best single device's: as measured, else as predicted.
@@ -182,7 +199,7 @@ class TuningTask:
         if trial is not None:
             measured = self.relative(trial)
             return max(measured, self.relative(self.champion)) if trial.refuted else measured
-        return self.predicted(assignment) / self.predicted(self.best_single.assignment)
+        return self.predicted(assignment) / self.single_seconds
 
     def trial(self, name: str, assignment: IntArray, predicted_seconds: float | None = None) -> Trial:
         """A placement that was not measured yet.
@@ -222,7 +239,7 @@ class TuningTask:
             "note": event.note,
             "ms": [1e3 * seconds for seconds in event.samples],
             "reference_ms": [1e3 * seconds for seconds in event.reference],
-            "placement": placement_text(trial.assignment),
+            "placement": placement_text(trial.chosen),
         }
 
     def restore(self, lines: Sequence[Mapping[str, Any]]) -> None:
@@ -245,7 +262,7 @@ class TuningTask:
         if trial is None:
             single = next((r for r in self.singles if r.key == assignment.tobytes()), None)
             seconds = _seconds(line["predicted_ms"])
-            trial = single or Trial(line["source"], seconds, line["subgraphs"], assignment=assignment)
+            trial = single or self.trial(line["source"], assignment, seconds)
             self.trials[trial.key] = trial
         trial.number = line["measurement"]
         trial.subgraphs, trial.dropped = line["subgraphs"], line["failure"]

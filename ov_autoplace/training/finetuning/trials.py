@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace._base.statistics import Interval, paired_ratio
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
@@ -39,12 +39,27 @@ class Trial(Candidate):
         reference: Seconds of the reference in the same rounds, ``float64[n]``.
         refuted: Whether it looked faster than every device, but was not when it was compiled again.
         proposed: Whether the log says that the policy proposed it too, after it had been measured.
+        choice: Column of each group in the table that is tuned, ``int32[G]``: lanes, where ``assignment`` has
+            their device; empty where the two are the same.
+        simulated_seconds: Latency of a schedule before any correction.
     """
 
     number: int = 0
     reference: FloatArray = field(default_factory=lambda: np.empty(0))
     refuted: bool = False
     proposed: bool = False
+    choice: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int32), repr=False)
+    simulated_seconds: float = 0.0
+
+    @property
+    def chosen(self) -> IntArray:
+        """What the policy decides, ``int32[G]``."""
+        return self.choice if len(self.choice) else self.assignment
+
+    @property
+    def key(self) -> bytes:
+        """Equal for equal decisions."""
+        return self.chosen.tobytes()
 
     @property
     def ratio(self) -> Interval:

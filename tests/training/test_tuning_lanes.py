@@ -1,0 +1,246 @@
+"""Fine-tuning on lanes: trials are schedules, and what they have to beat is the whole model on one width."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import openvino as ov
+import pytest
+import torch
+from openvino import opset15 as ops
+
+from ov_autoplace.cost.lanes import with_lanes
+from ov_autoplace.decide.lane_costs import LaneCosts
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.devices.widths import Width
+from ov_autoplace.errors import OptionError
+from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.policy.config import CONFIGS
+from ov_autoplace.policy.networks.network import make_network
+from ov_autoplace.training.finetuning.budget import TuningBudget
+from ov_autoplace.training.finetuning.files import LOG
+from ov_autoplace.training.finetuning.lanes import DividedModel, LanesTask, divided_model, lanes_to_tune
+from ov_autoplace.training.finetuning.policy_tuner import PolicyTuner
+from ov_autoplace.training.finetuning.request import FinetuneRequest
+from ov_autoplace.training.finetuning.run import run
+from ov_autoplace.training.finetuning.settings import FinetuneSettings
+from ov_autoplace.training.finetuning.task import Event
+from ov_autoplace.training.finetuning.trials import ReferenceRaces
+from random_tables import make_table
+from training.scripted_devices import Clock, ScriptedSession
+from training.tuning_world import ScriptedMachine
+
+pytestmark = pytest.mark.torch
+
+DEEP = 5
+ONE_THREAD = Width(1)
+# Two branches of five groups of 10 ms, and a group that joins them: 101 ms on one lane, 51 and some on two.
+WHOLE = replace(
+    make_table(
+        [[0.01]] * (2 * DEEP) + [[0.001]],
+        [(g, 8.0, [2 * DEEP if g % DEEP == DEEP - 1 else g + 1]) for g in range(2 * DEEP)],
+    ),
+    devices=("CPU",),
+)
+LANES = with_lanes(WHOLE, "CPU", 2)
+BRANCHES = np.array([0] * DEEP + [1] * DEEP + [0], dtype=np.int32)
+SLOWDOWN = 1.3  # of everything on lanes against what its table says
+
+
+class DividedCpu(ScriptedSession):
+    """A CPU whose lanes take `SLOWDOWN` times what their table says."""
+
+    def compile_schedule(self, plan: LanePlan) -> SimpleNamespace:
+        lanes = tuple(plan.lane_of[plan.submodel_of[name]] for name in LANES.names)
+        self.compiled.append(lanes)
+        seconds = SLOWDOWN * simulate(LANES, np.array(lanes), objective="overlap").latency_seconds
+        return self._executable(lanes, seconds, len(plan.lane_of))
+
+    def compile_width(self, device: str, width: Width) -> SimpleNamespace:
+        assert (device, width) == ("CPU", ONE_THREAD)
+        return self._executable(("CPU", width.threads), float(WHOLE.op_seconds.sum()), 1)
+
+    def _executable(self, what, seconds: float, subgraphs: int) -> SimpleNamespace:
+        self._clock.now += self._compile_seconds
+        return SimpleNamespace(
+            devices=what,
+            seconds=seconds,
+            compile_seconds=self._compile_seconds,
+            subgraphs=subgraphs,
+            run=lambda runs, warmup: np.full(runs, seconds),
+        )
+
+
+def machine_of() -> ScriptedMachine:
+    return ScriptedMachine(None, ("CPU",), PlacerOptions(executor="OVERLAP", lanes=((2, 1),)))
+
+
+def lanes_task(budget: TuningBudget, clock: Clock, name: str = "net") -> LanesTask:
+    session = DividedCpu(WHOLE, clock=clock, compile_seconds=0.1)
+    divided = DividedModel(
+        machine=machine_of(),
+        prepared=PreparedModel(None, None, False, None, {}),
+        digest="digest",
+        session=session,
+        table=LANES,
+        compile_seconds=0.1,
+        whole=WHOLE,
+        costs=LaneCosts(LANES, (Lane("CPU"), Lane("CPU")), {}),
+        width=ONE_THREAD,
+    )
+    return LanesTask(name, divided, ReferenceRaces(session, WHOLE, budget, 8, 0, 0.1))
+
+
+@pytest.fixture
+def task():
+    clock = Clock()
+    with TuningBudget(1000.0, clock.now, clock.perf_counter) as budget:
+        yield lanes_task(budget, clock)
+
+
+def test_the_reference_is_the_whole_model_on_its_width(task):
+    (single,) = task.singles
+    assert single.width == ONE_THREAD
+    assert single.scheduled is None
+    assert task.single_name(single) == single.name == "CPU (1 thread)"
+    assert task.single_seconds == pytest.approx(0.101)
+
+
+def test_a_trial_is_a_schedule_of_what_the_policy_decided(task):
+    trial = task.trial("policy", BRANCHES)
+    assert trial.scheduled.assignment.tolist() == BRANCHES.tolist()
+    assert trial.assignment.tolist() == [0] * len(BRANCHES)
+    assert trial.promised_seconds == simulate(LANES, BRANCHES, objective="overlap").latency_seconds
+    assert trial.key == BRANCHES.tobytes()
+    assert task.placement(trial).plan is trial.scheduled.plan
+    assert task.placement(task.singles[0]).width == ONE_THREAD
+
+
+def test_exchanged_lanes_are_the_same_placement(task):
+    assert task.groups_of(1 - BRANCHES).tolist() == BRANCHES.tolist()
+    assert task.groups_of(np.ones_like(BRANCHES)).tolist() == [0] * len(BRANCHES)
+
+
+def test_measured_schedules_correct_all_predictions_by_one_factor(task):
+    task.adopt_singles(task.races.race_singles(task.singles))
+    trial = task.trial("policy", BRANCHES)
+    other = np.roll(BRANCHES, 1)
+    simulated = simulate(LANES, other, objective="overlap").latency_seconds
+    task.races.race(task.reference, [trial])
+    task.adopt(trial)
+    task.correct()
+    # The machine is slower in one race than in another, of which ratios to the reference know nothing.
+    assert task.score(other) == pytest.approx(SLOWDOWN * simulated / 0.101, rel=0.05)
+    units = task.problem.units.from_groups(other)[None]
+    assert task.simulated(units)[0] == pytest.approx(task.predicted(other))
+
+
+def test_what_was_measured_of_schedules_comes_back_from_the_log(task):
+    task.adopt_singles(task.races.race_singles(task.singles))
+    trial = task.trial("policy", BRANCHES)
+    task.races.race(task.reference, [trial])
+    task.adopt(trial)
+
+    lines = [
+        task.line(Event("measured", t, tuple(t.samples), tuple(t.reference)))
+        for t in (task.singles[0], trial)
+    ]
+    lines = json.loads(json.dumps(lines))
+    clock = Clock()
+    with TuningBudget(1000.0, clock.now, clock.perf_counter) as budget:
+        again = lanes_task(budget, clock)
+        again.restore(lines)
+    found = again.known(BRANCHES)
+    assert found.scheduled is not None
+    assert again.relative(found) == task.relative(trial)
+    other = np.roll(BRANCHES, 1)
+    task.correct()
+    assert again.score(other) == task.score(other)
+
+
+def test_a_schedule_that_is_faster_is_found_and_written_with_its_plan(tmp_path):
+    clock, out = Clock(per_look=0.02), tmp_path / "tuned"
+    request = FinetuneRequest(
+        models=["net.xml"],
+        machine=machine_of(),
+        checkpoint=None,
+        budget_seconds=40.0,
+        started=clock.now,
+        out=out,
+        settings=FinetuneSettings(proposals=16, explored=32, inferences=8, simulated_updates=1, patience=2),
+    )
+    result = run(
+        request, lambda name, _s, _r, budget, _k: lanes_task(budget, clock, name), clock.perf_counter
+    )
+    (tuned,) = result.models
+    lines = [json.loads(line) for line in (out / LOG).read_text().splitlines()]
+    assert tuned.best_single == "CPU (1 thread)"
+    assert lines[0]["source"] == "CPU (1 thread)"
+    # 51 ms and what lanes cost, times 1.3, over 101 ms.
+    assert 0.6 < tuned.best < 0.75
+    assert min(line["relative"] for line in lines if line["relative"]) == pytest.approx(tuned.best, rel=0.05)
+    plan = LanePlan.from_dict(json.loads((out / "best.net.lanes.json").read_text()))
+    assert {plan.lane_of[plan.submodel_of[name]] for name in LANES.names} == {0, 1}
+    assert plan.to_dict() == tuned.placement.plan.to_dict()
+    assert set(json.loads(tuned.file.read_text()).values()) == {"CPU"}
+
+
+def test_the_policy_learns_from_measured_schedules(task):
+    network = make_network(replace(CONFIGS["autoplace-base"], hidden=8), seed=0)
+    tuner = PolicyTuner(network, FinetuneSettings(), superposition_only=False, seed=0)
+    task.adopt_singles(task.races.race_singles(task.singles))
+    trial = task.trial("explored", BRANCHES)
+    task.races.race(task.reference, [trial])
+    task.adopt(trial)
+    task.correct()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    assert "imitation_loss" in tuner.learn_measured(task, [trial])
+    assert any(not torch.equal(before[name], value) for name, value in network.state_dict().items())
+
+
+@pytest.mark.parametrize("devices", [("GPU", "CPU"), ()])
+def test_lanes_of_several_devices_are_not_tuned(devices):
+    machine = Machine(None, devices, PlacerOptions(executor="OVERLAP", lanes=((2, 1),)))
+    with pytest.raises(OptionError, match="name one CPU"):
+        lanes_to_tune(machine)
+
+
+def two_towers() -> ov.Model:
+    random = np.random.default_rng(0)
+    ends = []
+    inputs = [ops.parameter([1, 256], name=side) for side in ("left", "right")]
+    for side, x in zip(("left", "right"), inputs, strict=True):
+        for layer in range(3):
+            weight = random.standard_normal((256, 256)).astype(np.float32)
+            x = ops.relu(ops.matmul(x, ops.constant(weight), False, False, name=f"{side}{layer}"))
+        ends.append(x)
+    return ov.Model([ops.concat(ends, 1, name="joint")], inputs, "towers")
+
+
+def test_a_real_cpu_is_profiled_by_lane_and_runs_a_schedule():
+    machine = Machine(
+        ov.Core(), ("CPU",), PlacerOptions(executor="OVERLAP", lanes=((2, 1),), isolation=False)
+    )
+    with TuningBudget(120.0) as budget:
+        divided = divided_model(two_towers(), machine, budget)
+        try:
+            assert divided.table.devices == ("CPU#0", "CPU#1")
+            assert divided.whole.devices == ("CPU",)
+            assert (divided.table.op_seconds[:, 0] == divided.table.op_seconds[:, 1]).all()
+            assert {lane.device for lane in divided.costs.lanes} == {"CPU"}
+            task = LanesTask("towers", divided, ReferenceRaces(divided.session, divided.whole, budget, 8, 0))
+            of_group = np.array(["right" in name for name in divided.table.names], dtype=np.int32)
+            trial = task.trial("by hand", task.groups_of(task.problem.units.from_groups(of_group)))
+            task.adopt_singles(task.races.race_singles(task.singles))
+            assert task.races.race(task.reference, [trial]) == [trial]
+            assert len(trial.samples)
+            assert trial.subgraphs >= 2
+            assert not trial.dropped
+        finally:
+            divided.session.close()

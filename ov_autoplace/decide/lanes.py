@@ -194,14 +194,14 @@ class _Search:
         if len(np.unique(answer.assignment)) < 2:
             return None
         forms = _forms(counted) if division.lanes is not None else {}
-        plan = lane_plan(table, answer.assignment, _lanes_of(table, division), forms)
+        plan = lane_plan(table, answer, _lanes_of(table, division), forms)
         return Candidate(
             name=division.name(list(dict.fromkeys(lane.device for lane in plan.lanes))),
             predicted_seconds=answer.latency_seconds,
             subgraphs=len(plan.lane_of),
             assignment=_devices_of(plan, self._problem.table),
             lower_bound_seconds=answer.lower_bound_seconds,
-            scheduled=Scheduled(plan, table, answer.assignment),
+            scheduled=Scheduled(plan, table, answer.assignment, answer.priority),
         )
 
     def _counted(self, device: str, width: Width) -> CountedDevices:

@@ -118,7 +118,7 @@ def solve(
 def solve_problem(problem: Problem, solver: str, options: SolverOptions) -> Placement:
     """The answer of a solver of :data:`SOLVERS_OF` the problem's objective, simulated; see :func:`solve`."""
     answer = SOLVERS_OF[problem.objective][solver](problem, options)
-    latency = simulate(problem.table, answer.assignment, problem.objective).seconds_per_request
+    latency = simulate(problem.table, answer, problem.objective).seconds_per_request
     bound = answer.lower_bound_seconds
     # Sums in another order may differ in the last digits; a bound above an answer is no more than that.
     return replace(

@@ -17,11 +17,17 @@ from ov_autoplace.solvers.auto import solve_auto
 from ov_autoplace.solvers.exact import solve_exact
 from ov_autoplace.solvers.expansion import solve_expansion
 from ov_autoplace.solvers.greedy import solve_greedy
-from ov_autoplace.solvers.heft import solve_chains, solve_heft
 from ov_autoplace.solvers.local import solve_local
 from ov_autoplace.solvers.milp import solve_milp
 from ov_autoplace.solvers.mincut import solve_mincut
-from ov_autoplace.solvers.overlap import solve_lanes_locally, solve_overlap
+from ov_autoplace.solvers.oracle import oracle
+from ov_autoplace.solvers.overlap import (
+    LIST_SCHEDULERS,
+    searching,
+    solve_chains,
+    solve_lanes_locally,
+    solve_overlap,
+)
 from ov_autoplace.solvers.policy import solve_policy
 from ov_autoplace.solvers.rate import solve_rate, solve_rate_locally
 from ov_autoplace.solvers.single import solve_single
@@ -38,6 +44,7 @@ SOLVERS: dict[str, Solver] = {
     "milp": solve_milp,
     "policy": solve_policy,
     "auto": solve_auto,
+    "oracle": oracle(solve_auto),
 }
 """All solvers of the objective ``hetero`` by name; what is put into it can be named wherever a solver is."""
 
@@ -46,16 +53,18 @@ SOLVERS_OF: dict[str, dict[str, Solver]] = {
     "overlap": {
         "single": solve_single,
         "greedy": solve_greedy,
-        "heft": solve_heft,
         "chains": solve_chains,
+        **{name: searching(name) for name in LIST_SCHEDULERS},
         "local": solve_lanes_locally,
         "exact": solve_exact,
         "auto": solve_overlap,
+        "oracle": oracle(solve_overlap),
     },
     "rate": {
         "single": solve_single,
         "local": solve_rate_locally,
         "auto": solve_rate,
+        "oracle": oracle(solve_rate),
     },
 }
 """The solvers of each objective by name. Cuts, programs and the policy know HETERO's costs alone; under

@@ -38,7 +38,6 @@ LIST_SCHEDULERS: dict[str, ListScheduler] = {
 }
 """By name, from a graph of tasks to an assignment of units; ``None`` when it runs out of memory."""
 
-_AUTO = ("heft",)
 _STARTS = 3
 _KICKS = 6
 _WORK = 1_500_000  # groups that the simulator visits in one search
@@ -58,7 +57,7 @@ def solve_overlap(problem: Problem, options: SolverOptions) -> Placement:
         best = exact_assignment(problem, options)
         return evaluator.answer(best, float(evaluator.latencies([best])[0]))
     graphs = list(task_graphs(problem))
-    proposals = _schedules(problem, graphs, _AUTO)
+    proposals = _schedules(problem, graphs, tuple(LIST_SCHEDULERS))
     with suppress(PlacementError):
         proposals.append(greedy_assignment(problem.table, problem.units))
     bound = overlap_bound(problem)

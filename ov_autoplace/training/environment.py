@@ -18,8 +18,7 @@ from ov_autoplace.errors import TrainingError
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers.auto import solve_auto
-from ov_autoplace.solvers.solver import SolverOptions
+from ov_autoplace.solvers import SolverOptions, solve_problem
 
 __all__ = ["Environment"]
 
@@ -91,7 +90,8 @@ def _latencies_of(problem: Problem, actions: Actions, most_work: int) -> FloatAr
     legal = _is_legal(problem.evaluator, devices, most_work)
     latencies = np.full(len(devices), np.inf)
     if legal.any():
-        latencies[legal] = simulate_batch(problem.table, devices[legal][:, problem.units.unit_of])
+        groups = devices[legal][:, problem.units.unit_of]
+        latencies[legal] = simulate_batch(problem.table, groups, objective=problem.objective)
     return latencies
 
 
@@ -115,5 +115,6 @@ def _reference(problem: Problem) -> tuple[str, float]:
         seconds = problem.evaluator.latencies(list(singles.values()))
         fastest = int(np.argmin(seconds))
         return problem.table.devices[list(singles)[fastest]], float(seconds[fastest])
-    answer = solve_auto(problem, SolverOptions())
-    return "auto", float(simulate_batch(problem.table, answer.assignment[None])[0])
+    answer = solve_problem(problem, "auto", SolverOptions())
+    assert answer.latency_seconds is not None
+    return "auto", answer.latency_seconds

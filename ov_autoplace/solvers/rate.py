@@ -2,7 +2,7 @@
 
 A mixture of placements is never worse, so its bound is one here. The placements that it was searched with
 divide the work between the devices in many ways; they, pipelines and single devices are where local search
-begins. Then stretches of the best placement are drawn anew, rounded from the mixture (:mod:`rounding`) or at
+begins. Then stretches of the best placement are drawn anew, rounded from the mixture (``rounding``) or at
 random, and searched around (iterated local search).
 """
 
@@ -29,7 +29,7 @@ __all__ = ["solve_rate", "solve_rate_locally"]
 
 _ENUMERATED_PLACEMENTS = 4096
 _STARTS = 4
-_KICKS = 40
+_STALE_KICKS = 16  # so many that bring nothing faster end the search
 _KICKED_WORK = 60_000  # nodes that the simulator visits in one search
 _STARTS_UP_TO = 1_000  # groups; beyond, local search begins from one placement
 
@@ -71,17 +71,17 @@ def _searched_on(
     """
     evaluator, units = problem.evaluator, problem.units
     rng = np.random.default_rng(options.seed)
-    value, kick = float(evaluator.latencies([best])[0]), 0
-    most = _KICKS if len(problem.table) <= _STARTS_UP_TO else 0
-    while value > bound * (1 + 1e-9) and not options.expired and (options.deadline or kick < most):
-        kick += 1
+    value, kick, stale = float(evaluator.latencies([best])[0]), 0, 0
+    most = _STALE_KICKS if len(problem.table) <= _STARTS_UP_TO else 0
+    while value > bound * (1 + 1e-9) and not options.expired and (options.deadline or stale < most):
+        kick, stale = kick + 1, stale + 1
         start = _kicked(units, best, shares if kick % 2 else None, rng)
         if units.has_memory_limits and not units.fits(start):
             continue
         found = improve(evaluator, start, replace(options, seed=options.seed + kick), bound, _KICKED_WORK)
         seconds = float(evaluator.latencies([found])[0])
         if seconds < value * (1 - 1e-9):
-            best, value = found, seconds
+            best, value, stale = found, seconds, 0
     return best
 
 

@@ -21,7 +21,6 @@ from random_tables import legal_assignments, make_table, random_table
 
 TOLERANCE = 1 + 1e-9
 SOLVERS = sorted(set(SOLVERS_OF["overlap"]) - {"oracle"})  # see test_oracle
-SEARCHING = ("local", *LIST_SCHEDULERS)
 LAUNCH, HAND_OVER = 6e-6, 8e-6
 
 
@@ -56,7 +55,9 @@ def test_bound_optimum_and_answers_stand_in_order(seed: int, monkeypatch: pytest
     alone = (legal == legal[:, :1]).all(axis=1)
     best_single = latencies[alone].min(initial=np.inf)
     for solver in SOLVERS:
-        if (solver == "single" and not alone.any()) or (solver in SEARCHING and not searches):
+        if (solver == "single" and not alone.any()) or (solver == "local" and not searches):
+            continue
+        if solver in LIST_SCHEDULERS and seed % 30:  # see test_list_schedules
             continue
         placement = solve(table, solver, objective="overlap")
         matches = np.flatnonzero((legal == placement.assignment).all(axis=1))

@@ -90,8 +90,8 @@ def test_schedules_honour_all_constraints(scheduler: str, seed: int) -> None:
 @pytest.mark.parametrize("scheduler", LIST_SCHEDULERS)
 def test_with_local_search_they_are_nearly_always_optimal(scheduler: str) -> None:
     ratios = []
-    for seed in range(12):
-        table = random_table(seed + 710_000, 10, 2, constrained=False)
+    for seed in range(6):
+        table = random_table(seed + 710_000, 9, 2, constrained=False)
         optimum = simulate_batch(table, legal_assignments(table), objective="overlap").min()
         ratios.append(solve(table, scheduler, objective="overlap").latency_seconds / optimum)
     print(f"{np.isclose(ratios, 1.0).mean():.3f} optimal, worst {max(ratios):.4f}")

@@ -42,7 +42,7 @@ test: $(VENV)/test/stamp
 	$(VENV)/test/bin/python -m pytest $(PYTEST_ARGS)
 
 test-all: $(VENV)/test-all/stamp
-	$(VENV)/test-all/bin/python -m pytest --require torch --require bokeh $(PYTEST_ARGS)
+	$(VENV)/test-all/bin/python -m pytest --require torch --require bokeh --require oracle $(PYTEST_ARGS)
 	$(VENV)/test-all/bin/python -m pytest tests/bench --require torch --require metis
 
 test-native: $(VENV)/test-native/stamp

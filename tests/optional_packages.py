@@ -23,6 +23,7 @@ NEEDS = {
     "bokeh": ("bokeh",),
     "browser": ("bokeh", "playwright", "chromium"),
     "metis": ("pymetis",),
+    "oracle": ("ortools",),
 }
 """What each marker's tests import, beyond the extra ``test``; `chromium` is a program."""
 

@@ -82,5 +82,45 @@ void init_schedule(nb::module_& m) {
         "of its busiest device.\n\n"
         "Raises:\n"
         "    ValueError: The arrays do not fit together, or nodes are not in topological order.");
-    add_simulation<Simulator>(simulator);
+    const auto check = [](const Simulator& self, const Vector<std::int32_t>& assignment) {
+        check_size(assignment.shape(0), static_cast<std::size_t>(self.groups()), "assignment");
+    };
+    simulator.def_prop_ro("groups", &Simulator::groups)
+        .def_prop_ro("devices", &Simulator::devices)
+        .def(
+            "simulate",
+            [check](const Simulator& self, const Vector<std::int32_t>& assignment, double limit_seconds) {
+                check(self, assignment);
+                nb::gil_scoped_release unlocked;
+                return self.simulate(assignment.data(), limit_seconds);
+            },
+            "assignment"_a, "limit_seconds"_a = Simulator::no_limit,
+            "Seconds of one inference when group g runs on device ``assignment[g]`` (``int32[G]``).\n\n"
+            "An answer above ``limit_seconds`` may be a lower bound only, found sooner.")
+        .def(
+            "simulate_batch",
+            [](const Simulator& self, const Matrix<std::int32_t>& assignments, std::int32_t threads,
+               double limit_seconds) {
+                check_size(assignments.shape(1), static_cast<std::size_t>(self.groups()),
+                           "a row of assignments");
+                std::vector<double> latencies(assignments.shape(0));
+                {
+                    nb::gil_scoped_release unlocked;
+                    self.simulate_batch(assignments.data(), latencies.size(), threads, latencies.data(),
+                                        limit_seconds);
+                }
+                return to_numpy(std::move(latencies));
+            },
+            "assignments"_a, "threads"_a = 0, "limit_seconds"_a = Simulator::no_limit,
+            "Seconds of each of B assignments (``int32[B, G]``), ``float64[B]``; ``threads`` 0 = one per "
+            "core.\n\n"
+            "Answers above ``limit_seconds`` may be lower bounds only, found sooner.")
+        .def(
+            "breakdown",
+            [check](const Simulator& self, const Vector<std::int32_t>& assignment) {
+                check(self, assignment);
+                nb::gil_scoped_release unlocked;
+                return self.breakdown(assignment.data());
+            },
+            "assignment"_a, "The parts of one placement's latency.");
 }

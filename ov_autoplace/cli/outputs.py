@@ -147,6 +147,7 @@ def changes_of(explanation: Explanation, options: PlacerOptions) -> list[WhatIf]
         explanation.table,
         explanation.assignment,
         objective=explanation.objective,
+        priority=explanation.priority,
         memory_limits=options.memory_limits,
         pins=options.pins,
         seed=options.seed,

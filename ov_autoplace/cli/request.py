@@ -112,7 +112,7 @@ class Request:
 
         scheduled = decision_of(placement).scheduled
         if scheduled is not None:
-            return Explanation(scheduled.table, scheduled.assignment, "overlap")
+            return Explanation(scheduled.table, scheduled.assignment, "overlap", scheduled.priority)
         table = self.cost_table(placement, devices, options)
         return Explanation(table, assignment_of(placement, table))
 

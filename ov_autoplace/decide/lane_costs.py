@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.lanes import EXECUTOR_SECONDS, with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
@@ -15,6 +14,7 @@ from ov_autoplace.measure.profiled import counted_profile
 from ov_autoplace.measure.room import Room
 from ov_autoplace.placement.decision import Scheduled
 from ov_autoplace.placement.lane_plan import Form, Lane
+from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.planning import lane_plan
 
 __all__ = ["LaneCosts", "executor_table", "lane_costs"]
@@ -34,16 +34,17 @@ class LaneCosts:
     lanes: tuple[Lane, ...]
     forms: Mapping[str, Form]
 
-    def scheduled(self, assignment: IntArray) -> Scheduled:
+    def scheduled(self, placement: Placement) -> Scheduled:
         """A placement on the lanes with its plan.
 
         Args:
-            assignment: Lane of each group, ``int32[G]``.
+            placement: Of the table's groups.
 
         Raises:
             PlacementError: It cannot run.
         """
-        return Scheduled(lane_plan(self.table, assignment, self.lanes, self.forms), self.table, assignment)
+        plan = lane_plan(self.table, placement, self.lanes, self.forms)
+        return Scheduled(plan, self.table, placement.assignment, placement.priority)
 
 
 def executor_table(

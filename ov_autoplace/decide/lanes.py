@@ -198,7 +198,7 @@ class _Search:
         answer = solve_problem(question, "auto", SolverOptions(seed=options.seed))
         if len(np.unique(answer.assignment)) < 2:
             return None
-        schedule = costs.scheduled(answer.assignment)
+        schedule = costs.scheduled(answer)
         plan = schedule.plan
         return Candidate(
             name=division.name(list(dict.fromkeys(lane.device for lane in plan.lanes))),

@@ -83,13 +83,22 @@ class Explanation:
         table: The cost table.
         assignment: Device, or lane, of each group, ``int32[G]``.
         objective: ``hetero``, whose devices take turns, or ``overlap``: lanes that work at once.
+        priority: Under ``overlap``, what a free lane takes first, ``float64[G]``; ``None`` = what has the
+            longest way to the end.
     """
 
-    def __init__(self, table: CostTable, assignment: IntArray, objective: str = "hetero") -> None:
+    def __init__(
+        self,
+        table: CostTable,
+        assignment: IntArray,
+        objective: str = "hetero",
+        priority: FloatArray | None = None,
+    ) -> None:
         self.table = table
         self.assignment = assignment
         self.objective = objective
-        self.schedule: Schedule = simulate(table, assignment, objective)
+        self.priority = priority
+        self.schedule: Schedule = simulate(table, assignment, objective, priority)
         self._own_seconds = table.op_seconds[np.arange(len(table)), assignment]
 
     @property
@@ -261,7 +270,7 @@ class Explanation:
             part = np.array(moves[first : first + batch])
             moved = np.repeat(self.assignment[None, :], len(part), axis=0)
             moved[np.arange(len(part)), part[:, 0]] = part[:, 1]
-            latencies = simulate_batch(table, moved, objective=self.objective)
+            latencies = simulate_batch(table, moved, objective=self.objective, priority=self.priority)
             changes.append(latencies - self.schedule.latency_seconds)
         best: dict[int, tuple[float, int]] = {}
         for (g, d), change in zip(moves, np.concatenate(changes).tolist(), strict=True):

@@ -58,6 +58,7 @@ def what_ifs(
     memory_limits: Mapping[str, float] | None = None,
     pins: Mapping[str, str] | None = None,
     seed: int = 0,
+    priority: FloatArray | None = None,
 ) -> list[WhatIf]:
     """Solve changed versions of a table as a decision would, and compare with one placement.
 
@@ -71,9 +72,10 @@ def what_ifs(
         memory_limits: Bytes by device, as in the decision.
         pins: Device by op name pattern, as in the decision.
         seed: Of the solver.
+        priority: Of the groups in that placement, ``float64[G]``, where it has some.
     """
     changes = _changes_of_lanes(table) if objective == "overlap" else _changes(table, assignment)
-    options = _Options(objective, memory_limits, pins, seed)
+    options = _Options(objective, memory_limits, pins, seed, priority)
     return [_answer(change, changed, assignment, options) for change, changed in changes]
 
 
@@ -85,6 +87,7 @@ class _Options:
     memory_limits: Mapping[str, float] | None
     pins: Mapping[str, str] | None
     seed: int
+    priority: FloatArray | None
 
 
 def _changes(table: CostTable, assignment: IntArray) -> Iterator[tuple[str, CostTable]]:
@@ -167,7 +170,7 @@ def _another_lane(table: CostTable, own: BoolArray) -> CostTable:
 
 def _answer(change: str, table: CostTable, assignment: IntArray, options: _Options) -> WhatIf:
     objective = options.objective
-    placed = simulate(table, assignment, objective).latency_seconds
+    placed = simulate(table, assignment, objective, options.priority).latency_seconds
     is_long = objective == "overlap" and len(table) > _LARGE_ON_LANES
     best = solve(
         table,
@@ -177,7 +180,7 @@ def _answer(change: str, table: CostTable, assignment: IntArray, options: _Optio
         memory_limits=options.memory_limits,
         pins=options.pins,
     )
-    seconds = simulate(table, best.assignment, objective)
+    seconds = simulate(table, best, objective)
     bound = best.lower_bound_seconds
     if seconds.latency_seconds >= placed:
         # The solver knows no better one, and may know the same under another name.

@@ -12,7 +12,7 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import parts_of
 from ov_autoplace.problem.overlap_bound import piece_seconds, ways_of
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers.heft import list_schedules
+from ov_autoplace.solvers.heft import heft_assignment
 from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.pooling import copies_of
 from ov_autoplace.solvers.solver import SolverOptions
@@ -51,7 +51,8 @@ def exact_assignment(problem: Problem, options: SolverOptions) -> IntArray:
         PlacementError: Too many placements are left to be tried, or nothing fits into memory.
     """
     evaluator, units = problem.evaluator, problem.units
-    known = [*evaluator.singles().values(), *list_schedules(problem, list(task_graphs(problem)))]
+    schedules = [heft_assignment(problem, tasks) for tasks in task_graphs(problem)]
+    known = [*evaluator.singles().values(), *(a for a in schedules if a is not None)]
     best = evaluator.best(known) if known else first_fit(problem.table, units)
     value = float(evaluator.latencies([best])[0])
     tree = _Tree(problem)

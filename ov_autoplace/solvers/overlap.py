@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -13,14 +13,30 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.overlap_bound import overlap_bound
 from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers.critical_path import (
+    cpop_assignment,
+    critical_path_assignment,
+    peft_assignment,
+)
 from ov_autoplace.solvers.exact import exact_assignment, is_tiny
 from ov_autoplace.solvers.greedy import greedy_assignment
-from ov_autoplace.solvers.heft import list_schedules
+from ov_autoplace.solvers.heft import heft_assignment
 from ov_autoplace.solvers.local import improve
-from ov_autoplace.solvers.solver import SolverOptions
+from ov_autoplace.solvers.memory import first_fit
+from ov_autoplace.solvers.solver import Solver, SolverOptions
 from ov_autoplace.solvers.tasks import TaskGraph, task_graphs
 
-__all__ = ["solve_lanes_locally", "solve_overlap"]
+__all__ = ["LIST_SCHEDULERS", "searching", "solve_chains", "solve_lanes_locally", "solve_overlap"]
+
+ListScheduler = Callable[[Problem, TaskGraph], IntArray | None]
+
+LIST_SCHEDULERS: dict[str, ListScheduler] = {
+    "heft": heft_assignment,
+    "peft": peft_assignment,
+    "cpop": cpop_assignment,
+    "critical": critical_path_assignment,
+}
+"""By name, from a graph of tasks to an assignment of units; ``None`` when it runs out of memory."""
 
 _STARTS = 3
 _KICKS = 6
@@ -41,11 +57,43 @@ def solve_overlap(problem: Problem, options: SolverOptions) -> Placement:
         best = exact_assignment(problem, options)
         return evaluator.answer(best, float(evaluator.latencies([best])[0]))
     graphs = list(task_graphs(problem))
-    proposals = list_schedules(problem, graphs)
+    proposals = _schedules(problem, graphs, tuple(LIST_SCHEDULERS))
     with suppress(PlacementError):
         proposals.append(greedy_assignment(problem.table, problem.units))
     bound = overlap_bound(problem)
     return evaluator.answer(_search(problem, options, proposals, graphs, bound), bound)
+
+
+def searching(scheduler: str) -> Solver:
+    """The solver that improves the schedules of one list scheduler by local search."""
+
+    def solve(problem: Problem, options: SolverOptions) -> Placement:
+        graphs = list(task_graphs(problem))
+        proposals = _schedules(problem, graphs, (scheduler,))
+        if not proposals and not problem.evaluator.singles():
+            proposals = [first_fit(problem.table, problem.units)]
+        return problem.evaluator.answer(_search(problem, options, proposals, graphs))
+
+    return solve
+
+
+def solve_chains(problem: Problem, options: SolverOptions) -> Placement:
+    """The best of HEFT's schedules of chains and of ever longer branches, and of the single lanes.
+
+    Raises:
+        PlacementError: Nothing that fits into memory was found.
+    """
+    evaluator, graphs = problem.evaluator, list(task_graphs(problem))[1:]
+    found = [*evaluator.singles().values(), *_schedules(problem, graphs, ("heft",))]
+    if not found:
+        found = [first_fit(problem.table, problem.units)]
+    return evaluator.answer(evaluator.best(found))
+
+
+def _schedules(problem: Problem, graphs: Sequence[TaskGraph], schedulers: Sequence[str]) -> list[IntArray]:
+    """The assignments of units that list schedulers give for several graphs of tasks, equal ones once."""
+    answers = [LIST_SCHEDULERS[name](problem, tasks) for name in schedulers for tasks in graphs]
+    return list({answer.tobytes(): answer for answer in answers if answer is not None}.values())
 
 
 def solve_lanes_locally(problem: Problem, options: SolverOptions) -> Placement:

@@ -2,28 +2,35 @@
 
 A mixture of placements is never worse, so its bound is one here. The placements that it was searched with
 divide the work between the devices in many ways; they, pipelines and single devices are where local search
-begins.
+begins. Then stretches of the best placement are drawn anew, rounded from the mixture (``rounding``) or at
+random, and searched around (iterated local search).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log
 
 import numpy as np
 
+from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.problem import Problem
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.auto import enumerated
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.mixture import searched_columns
 from ov_autoplace.solvers.pipelines import pipelines
+from ov_autoplace.solvers.rounding import rounded
 from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["solve_rate", "solve_rate_locally"]
 
 _ENUMERATED_PLACEMENTS = 4096
 _STARTS = 4
+_STALE_KICKS = 16  # so many that bring nothing faster end the search
+_KICKED_WORK = 60_000  # nodes that the simulator visits in one search
 _STARTS_UP_TO = 1_000  # groups; beyond, local search begins from one placement
 
 
@@ -46,7 +53,60 @@ def solve_rate(problem: Problem, options: SolverOptions) -> Placement:
     order = np.argsort(evaluator.latencies(proposals), kind="stable")
     starts = [proposals[i] for i in order[: _STARTS if len(problem.table) <= _STARTS_UP_TO else 1]]
     improved = [improve(evaluator, start, options, enough=bound) for start in starts]
-    return evaluator.answer(evaluator.best(improved), bound)
+    best = _searched_on(problem, evaluator.best(improved), columns.shares(), bound, options)
+    return evaluator.answer(best, bound)
+
+
+def _searched_on(
+    problem: Problem, best: IntArray, shares: FloatArray, bound: float, options: SolverOptions
+) -> IntArray:
+    """Local search again and again from the best placement with stretches of it drawn anew, ``int32[U]``.
+
+    Args:
+        problem: With the objective ``rate``.
+        best: An assignment of units that is allowed.
+        shares: Of each unit that each device has in the best mixture, ``float64[U, D]``.
+        bound: Stop at these seconds per request.
+        options: Seed, and the deadline at which to stop; without one, an effort that depends on the table.
+    """
+    evaluator, units = problem.evaluator, problem.units
+    rng = np.random.default_rng(options.seed)
+    value, kick, stale = float(evaluator.latencies([best])[0]), 0, 0
+    most = _STALE_KICKS if len(problem.table) <= _STARTS_UP_TO else 0
+    while value > bound * (1 + 1e-9) and not options.expired and (options.deadline or stale < most):
+        kick, stale = kick + 1, stale + 1
+        start = _kicked(units, best, shares if kick % 2 else None, rng)
+        if units.has_memory_limits and not units.fits(start):
+            continue
+        found = improve(evaluator, start, replace(options, seed=options.seed + kick), bound, _KICKED_WORK)
+        seconds = float(evaluator.latencies([found])[0])
+        if seconds < value * (1 - 1e-9):
+            best, value, stale = found, seconds, 0
+    return best
+
+
+def _kicked(
+    units: UnitGraph, device: IntArray, shares: FloatArray | None, rng: np.random.Generator
+) -> IntArray:
+    """A copy with a long stretch rounded from shares, or with a few short ones on devices drawn at random."""
+    changed: IntArray = device.copy()
+    if shares is not None:
+        stretch = _stretch(units, len(units) / 3, rng)
+        changed[stretch] = rounded(units, shares, 1, rng)[0][stretch]
+        return changed
+    may_run = np.isfinite(units.op_seconds)
+    for _ in range(int(rng.integers(1, 4))):
+        target = int(rng.choice(units.usable_devices))
+        stretch = _stretch(units, len(units) / 4, rng)
+        changed[stretch[may_run[stretch, target]]] = target
+    return changed
+
+
+def _stretch(units: UnitGraph, most: float, rng: np.random.Generator) -> IntArray:
+    """Neighbours in topological order; short ones are as probable as long ones."""
+    length = int(2.0 ** rng.uniform(0.0, np.log2(max(1.0, most) + 1)))
+    first = int(rng.integers(len(units) - length + 1))
+    return np.asarray(units.order[first : first + length])
 
 
 def solve_rate_locally(problem: Problem, options: SolverOptions) -> Placement:

@@ -17,11 +17,17 @@ from ov_autoplace.solvers.auto import solve_auto
 from ov_autoplace.solvers.exact import solve_exact
 from ov_autoplace.solvers.expansion import solve_expansion
 from ov_autoplace.solvers.greedy import solve_greedy
-from ov_autoplace.solvers.heft import solve_chains, solve_heft
 from ov_autoplace.solvers.local import solve_local
 from ov_autoplace.solvers.milp import solve_milp
 from ov_autoplace.solvers.mincut import solve_mincut
-from ov_autoplace.solvers.overlap import solve_lanes_locally, solve_overlap
+from ov_autoplace.solvers.oracle import oracle
+from ov_autoplace.solvers.overlap import (
+    LIST_SCHEDULERS,
+    searching,
+    solve_chains,
+    solve_lanes_locally,
+    solve_overlap,
+)
 from ov_autoplace.solvers.policy import solve_policy
 from ov_autoplace.solvers.rate import solve_rate, solve_rate_locally
 from ov_autoplace.solvers.single import solve_single
@@ -38,6 +44,7 @@ SOLVERS: dict[str, Solver] = {
     "milp": solve_milp,
     "policy": solve_policy,
     "auto": solve_auto,
+    "oracle": oracle(solve_auto),
 }
 """All solvers of the objective ``hetero`` by name; what is put into it can be named wherever a solver is."""
 
@@ -46,18 +53,20 @@ SOLVERS_OF: dict[str, dict[str, Solver]] = {
     "overlap": {
         "single": solve_single,
         "greedy": solve_greedy,
-        "heft": solve_heft,
         "chains": solve_chains,
+        **{name: searching(name) for name in LIST_SCHEDULERS},
         "local": solve_lanes_locally,
         "exact": solve_exact,
         "policy": solve_policy,
         "auto": solve_overlap,
+        "oracle": oracle(solve_overlap),
     },
     "rate": {
         "single": solve_single,
         "local": solve_rate_locally,
         "policy": solve_policy,
         "auto": solve_rate,
+        "oracle": oracle(solve_rate),
     },
 }
 """The solvers of each objective by name. Cuts and programs know HETERO's costs alone; under
@@ -120,7 +129,7 @@ def solve(
 def solve_problem(problem: Problem, solver: str, options: SolverOptions) -> Placement:
     """The answer of a solver of :data:`SOLVERS_OF` the problem's objective, simulated; see :func:`solve`."""
     answer = SOLVERS_OF[problem.objective][solver](problem, options)
-    latency = simulate(problem.table, answer.assignment, problem.objective).seconds_per_request
+    latency = simulate(problem.table, answer, problem.objective).seconds_per_request
     bound = answer.lower_bound_seconds
     # Sums in another order may differ in the last digits; a bound above an answer is no more than that.
     return replace(

@@ -155,7 +155,9 @@ class _Contraction:
         unit_of_piece[self._parts.piece_of] = self._problem.units.unit_of
         together, units = self._classes(roots, unit_of_piece)
         return TaskGraph(
-            seconds=np.stack([self._seconds[task] for task in order]) if order else np.empty((0, 0)),
+            seconds=np.stack([self._seconds[task] for task in order])
+            if order
+            else np.empty((0, self._problem.table.num_devices)),
             producers=[[(number[p], size) for p, size in self._producers[task].items()] for task in order],
             together=together[unit_of_piece[order]] if order else np.empty(0, dtype=np.int32),
             units=units,

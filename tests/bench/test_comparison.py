@@ -107,7 +107,8 @@ def test_a_refusal_is_an_outcome_and_not_an_error() -> None:
 
 
 def test_every_solver_is_among_the_methods() -> None:
-    assert {"single", *OURS} == set(SOLVERS)
+    # CP-SAT takes minutes to prove what is best, and places nothing at run time.
+    assert {"single", *OURS} == set(SOLVERS) - {"oracle"}
 
 
 def test_rivals_that_learn_are_compared_on_their_own_graphs_only(comparison: Comparison) -> None:

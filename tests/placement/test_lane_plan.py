@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.placement.lane_plan import Form, Lane, LanePlan
+from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.placement.simulator import simulate
+from random_tables import make_table
 
 LANES = (Lane.of("CPU"), Lane.of("CPU"))
 
@@ -49,6 +52,15 @@ def test_a_plan_is_what_the_simulator_cuts(table) -> None:
     starts = schedule.start_seconds[np.argsort(plan.rank)]
     assert (np.diff(starts) >= 0).all()
     assert {plan.lane_of[plan.submodel_of[f"{tower}/relu0"]] for tower in range(2)} == {0, 1}
+
+
+def test_a_plan_ranks_submodels_in_the_order_that_priorities_give_them() -> None:
+    # Lane 0 may begin with 0, for which 3 waits, or with 1, for which 2 waits for longer: so it does.
+    table = make_table([[3.0] * 2, [3.0] * 2, [9.0] * 2, [1.0] * 2], [(1, 0.0, [2]), (0, 0.0, [3])])
+    free = Placement.of_groups(table, np.array([0, 0, 1, 1], dtype=np.int32))
+    assert lane_plan(table, free, LANES).rank == (1, 0, 2, 3)
+    told = replace(free, priority=np.array([2.0, 1.0, 0.0, 0.0]))
+    assert lane_plan(table, told, LANES).rank == (0, 2, 3, 1)
 
 
 def test_a_plan_survives_as_json(table) -> None:

@@ -126,4 +126,5 @@ def chain_optimum(table: CostTable) -> float:
 
 def test_every_registered_solver_is_compared_with_enumeration() -> None:
     # A policy promises no optimum, only that its answer is allowed, which its own tests check.
-    assert set(SOLVERS) - {"policy"} == set(SOLVERS_BY_DEVICES[2])
+    # CP-SAT is compared where its package is.
+    assert set(SOLVERS) - {"policy", "oracle"} == set(SOLVERS_BY_DEVICES[2])

@@ -15,12 +15,12 @@ from ov_autoplace.placement.simulator import parts_of, simulate, simulate_batch
 from ov_autoplace.problem.overlap_bound import overlap_bound, piece_seconds
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SOLVERS_OF, exact, overlap, solve
-from ov_autoplace.solvers.heft import heft_assignment, upward_ranks
+from ov_autoplace.solvers.overlap import LIST_SCHEDULERS
 from ov_autoplace.solvers.tasks import task_graphs
 from random_tables import legal_assignments, make_table, random_table
 
 TOLERANCE = 1 + 1e-9
-SOLVERS = sorted(SOLVERS_OF["overlap"])
+SOLVERS = sorted(set(SOLVERS_OF["overlap"]) - {"oracle"})  # see test_oracle
 LAUNCH, HAND_OVER = 6e-6, 8e-6
 
 
@@ -56,6 +56,8 @@ def test_bound_optimum_and_answers_stand_in_order(seed: int, monkeypatch: pytest
     best_single = latencies[alone].min(initial=np.inf)
     for solver in SOLVERS:
         if (solver == "single" and not alone.any()) or (solver == "local" and not searches):
+            continue
+        if solver in LIST_SCHEDULERS and seed % 30:  # see test_list_schedules
             continue
         placement = solve(table, solver, objective="overlap")
         matches = np.flatnonzero((legal == placement.assignment).all(axis=1))
@@ -178,24 +180,6 @@ def test_bounds_of_stretches_between_bottlenecks_add_up() -> None:
     assert overlap_bound(Problem.of(stray, objective="overlap")) == pytest.approx(1 + (75 + 30) / 2)
 
 
-# Topcuoglu et al. 2002, figure 2: a graph of ten tasks on three processors.
-COSTS = [[14, 16, 9], [13, 19, 18], [11, 13, 19], [13, 8, 17], [12, 13, 10]]
-COSTS += [[13, 16, 9], [7, 15, 11], [5, 11, 14], [18, 12, 20], [21, 7, 16]]
-ARCS = [(1, 2, 18), (1, 3, 12), (1, 4, 9), (1, 5, 11), (1, 6, 14), (2, 8, 19), (2, 9, 16), (3, 7, 23)]
-ARCS += [(4, 8, 27), (4, 9, 23), (5, 9, 13), (6, 8, 15), (7, 10, 17), (8, 10, 11), (9, 10, 13)]
-RANKS = [108.0, 77.0, 80.0, 80.0, 69.0, 63.333, 42.667, 35.667, 44.333, 14.667]
-PROCESSORS = [3, 1, 3, 2, 3, 2, 3, 1, 2, 2]
-
-
-def test_heft_gives_the_schedule_of_its_publication() -> None:
-    problem = Problem.of(
-        make_table(COSTS, [(a - 1, size, [b - 1]) for a, b, size in ARCS]), objective="overlap"
-    )
-    pieces = next(iter(task_graphs(problem)))
-    assert upward_ranks(problem, pieces) == pytest.approx(RANKS, abs=5e-4)
-    assert (heft_assignment(problem, pieces) + 1).tolist() == PROCESSORS
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_tasks_hold_every_piece_once_and_wait_for_none_behind_them(seed: int) -> None:
     table = random_table(seed, 40, 2)
@@ -226,7 +210,7 @@ def test_the_same_call_gives_the_same_placement(solver: str) -> None:
 def test_auto_is_never_slower_than_other_solvers_on_larger_graphs(seed: int) -> None:
     table = random_table(seed, 150, 3, constrained=False)
     auto = solve(table, objective="overlap")
-    for other in ("single", "greedy", "heft", "chains"):
+    for other in ("single", "greedy", "chains"):
         assert auto.latency_seconds <= solve(table, other, objective="overlap").latency_seconds * TOLERANCE
     assert auto.lower_bound_seconds <= auto.latency_seconds
 
@@ -259,6 +243,24 @@ def test_pins_name_a_device_or_one_of_its_lanes(solver: str) -> None:
     else:
         assert (lanes[1], lanes[2]) == (1, 2)
         assert lanes[3] in (0, 1)
+
+
+def test_priorities_of_units_are_judged_and_kept_with_the_answer() -> None:
+    # Groups 0 and 2 share a unit; lane 0 may begin with it, for which 3 waits, or with 1, for which 4 does.
+    table = make_table(
+        [[3.0] * 2, [3.0] * 2, [0.0] * 2, [1.0] * 2, [9.0] * 2],
+        [(0, 0.0, [3]), (1, 0.0, [4])],
+        colocation=[0, -1, 0, -1, -1],
+    )
+    problem = Problem.of(table, objective="overlap")
+    units = problem.units.from_groups(np.array([0, 0, 0, 1, 1], dtype=np.int32))
+    urgent = np.zeros((2, len(problem.units)))
+    urgent[0, problem.units.unit_of[0]] = urgent[1, problem.units.unit_of[1]] = 1.0
+    both = problem.evaluator.latencies([units, units], priority=urgent)
+    assert both.tolist() == [15.0, 13.0]
+    answer = problem.evaluator.answer(units, priority=urgent[0])
+    assert answer.priority.tolist() == [1.0, 0.0, 1.0, 0.0, 0.0]
+    assert simulate(table, answer, "overlap").latency_seconds == 15.0
 
 
 def test_solvers_are_known_by_objective() -> None:

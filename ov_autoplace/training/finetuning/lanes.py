@@ -178,7 +178,7 @@ class LanesTask(TuningTask):
             simulated_seconds=simulated,
         )
         try:
-            trial.scheduled = self._divided.costs.scheduled(assignment)
+            trial.scheduled = self._divided.costs.scheduled(Placement.of_groups(self.table, assignment))
             trial.subgraphs = len(trial.scheduled.plan.lane_of)
         except PlacementError as cause:
             trial.dropped = str(cause)

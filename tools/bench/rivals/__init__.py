@@ -34,6 +34,7 @@ LEARNED_RIVALS: dict[str, Rival] = {
     "placeto": _learned("placeto", "search_placeto"),
     "grouper-placer": _learned("hierarchical", "search_hierarchical"),
     "giph": _learned("local_moves", "search_local_moves"),
+    "doppler": _learned("doppler", "search_doppler"),
 }
 """Those that are trained on each table by trying placements; they need torch."""
 

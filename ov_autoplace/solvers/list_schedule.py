@@ -1,0 +1,168 @@
+"""List scheduling on lanes: a schedule that grows by one task at a time, and what all its rules share.
+
+A task that is ready goes to a lane, if need be into a gap between two others (insertion). A tensor from
+another lane ends one submodel and begins another, so it brings a launch of the receiving lane besides its
+transfer.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers.tasks import TaskGraph
+
+__all__ = ["LaneRule", "ListSchedule", "by_priority", "hop_seconds"]
+
+LaneRule = Callable[[int, FloatArray], int]
+"""From a task and when it would be finished on each lane, ``float64[L]``, ``inf`` = not there: its lane."""
+
+
+class ListSchedule:
+    """N tasks on L lanes, of which some are placed.
+
+    Args:
+        problem: With the objective ``overlap``.
+        tasks: Of that problem.
+
+    Attributes:
+        readers: For each task those that read it, with the bytes of the largest tensor.
+        lane: Lane of each task, ``int32[N]``, -1 = not placed yet.
+        finish: When each task ends, ``float64[N]`` in seconds.
+    """
+
+    def __init__(self, problem: Problem, tasks: TaskGraph) -> None:
+        self._problem, self._tasks = problem, tasks
+        table, units = problem.table, problem.units
+        self.readers: list[list[tuple[int, float]]] = [[] for _ in range(len(tasks))]
+        for task, producers in enumerate(tasks.producers):
+            for p, size in producers:
+                self.readers[p].append((task, size))
+        self.lane = np.full(len(tasks), -1, dtype=np.int32)
+        self.finish = np.zeros(len(tasks))
+        self._timelines: list[list[tuple[float, float]]] = [[] for _ in range(table.num_devices)]
+        self._room = units.memory_capacity * MEMORY_TOLERANCE
+        self._bytes_of_class = [float(units.packing_bytes[members].sum()) for members in tasks.units]
+        self._allowed = [np.isfinite(units.op_seconds[members]).all(axis=0) for members in tasks.units]
+        self._lane_of_class = np.full(len(tasks.units), -1, dtype=np.int32)
+        self._lanes = np.arange(table.num_devices)
+
+    def ready_seconds(self, task: int) -> FloatArray:
+        """When everything that a task reads has arrived on each lane, ``float64[L]``; all of it is placed."""
+        launch = self._problem.table.launch_seconds
+        if not self._tasks.producers[task]:
+            return np.asarray(launch, dtype=np.float64)
+        ready = np.zeros(len(self._lanes))
+        for p, size in self._tasks.producers[task]:
+            ready = np.maximum(ready, self.finish[p] + hop_seconds(self._problem, size)[self.lane[p]])
+        return ready
+
+    def candidates(self, task: int) -> IntArray:
+        """The lanes that a task may still go to."""
+        own = int(self._tasks.together[task])
+        if self._lane_of_class[own] >= 0:
+            may = self._lanes == self._lane_of_class[own]
+        else:
+            may = self._allowed[own] & (self._bytes_of_class[own] <= self._room)
+        return np.flatnonzero(may & np.isfinite(self._tasks.seconds[task])).astype(np.int32)
+
+    def finish_seconds(self, task: int) -> FloatArray:
+        """When a task would end on each lane, ``float64[L]``; ``inf`` = it cannot go there."""
+        ready, end = self.ready_seconds(task), np.full(len(self._lanes), np.inf)
+        for d in self.candidates(task).tolist():
+            end[d] = self.finish_on(task, d, float(ready[d]))
+        return end
+
+    def finish_on(self, task: int, lane: int, ready: float) -> float:
+        """When a task that could start at ``ready`` would end on a lane that it may go to."""
+        length = float(self._tasks.seconds[task, lane])
+        return _earliest(self._timelines[lane], ready, length) + length
+
+    def put(self, task: int, lane: int, finish: float) -> None:
+        """Place a task, which then ends at ``finish``."""
+        own = int(self._tasks.together[task])
+        if self._lane_of_class[own] < 0:
+            self._place(own, lane)
+        insort(self._timelines[lane], (finish - float(self._tasks.seconds[task, lane]), finish))
+        self.lane[task], self.finish[task] = lane, finish
+
+    def _place(self, own: int, lane: int) -> None:
+        device_of = self._problem.units.device_of
+        self._lane_of_class[own] = lane
+        self._room[device_of == device_of[lane]] -= self._bytes_of_class[own]
+
+    def assignment(self) -> IntArray | None:
+        """Lane of each unit, ``int32[U]``, when all tasks are placed; ``None`` if memory does not suffice."""
+        units = self._problem.units
+        for own in np.flatnonzero(self._lane_of_class < 0).tolist():
+            # Inputs, outputs and constants: nobody waits for them.
+            takes = np.flatnonzero(self._allowed[own] & (self._bytes_of_class[own] <= self._room))
+            if not len(takes):
+                return None
+            self._place(own, int(takes[0]))
+        device = np.empty(len(units), dtype=np.int32)
+        for members, chosen in zip(self._tasks.units, self._lane_of_class.tolist(), strict=True):
+            device[members] = chosen
+        return device if units.fits(device) else None
+
+
+def by_priority(problem: Problem, tasks: TaskGraph, priority: FloatArray, rule: LaneRule) -> IntArray | None:
+    """Of the ready tasks always the one of the highest priority, to the lane that a rule gives it.
+
+    Args:
+        problem: With the objective ``overlap``.
+        tasks: Of that problem, N of them.
+        priority: ``float64[N]``; of equal ones, up to rounding, the first task goes first.
+        rule: Chooses among the lanes that a task may go to.
+
+    Returns:
+        Lane of each unit, ``int32[U]``; ``None`` when it runs out of memory.
+    """
+    schedule = ListSchedule(problem, tasks)
+    # Sums in another order differ in their last digits.
+    largest = max(float(priority.max(initial=0.0)), np.finfo(np.float64).tiny)
+    urgency: list[float] = np.round(-priority / largest, 12).tolist()
+    waits = [len(producers) for producers in tasks.producers]
+    ready = [(urgency[task], task) for task, count in enumerate(waits) if not count]
+    heapify(ready)
+    while ready:
+        task = heappop(ready)[1]
+        finish = schedule.finish_seconds(task)
+        if not np.isfinite(finish).any():
+            return None
+        lane = rule(task, finish)
+        schedule.put(task, lane, float(finish[lane]))
+        for reader, _ in schedule.readers[task]:
+            waits[reader] -= 1
+            if not waits[reader]:
+                heappush(ready, (urgency[reader], reader))
+    return schedule.assignment()
+
+
+def hop_seconds(problem: Problem, size: float) -> FloatArray:
+    """From the end of a task to when a reader of so many bytes on another lane can start, ``float64[L, L]``.
+
+    It includes the launch of the reader's submodel; on the diagonal nothing is to be done.
+    """
+    table = problem.table
+    hop = table.transfer_latency + table.transfer_seconds_per_byte * size + table.launch_seconds
+    np.fill_diagonal(hop, 0.0)
+    return np.asarray(hop)
+
+
+def _earliest(timeline: list[tuple[float, float]], ready: float, length: float) -> float:
+    """When a lane is first free for so long, at ``ready`` or later."""
+    start = ready
+    # What begins later than this cannot be in the way before; the one before may still run.
+    for i in range(max(0, bisect_right(timeline, (ready, np.inf)) - 1), len(timeline)):
+        begin, end = timeline[i]
+        if start + length <= begin:
+            break
+        start = max(start, end)
+    return start

@@ -1,0 +1,119 @@
+"""List schedulers on lanes: by their publications' examples, by their definitions, and on random graphs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ov_autoplace.cost.lanes import with_lanes
+from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers import solve
+from ov_autoplace.solvers.critical_path import cpop_assignment, optimistic_costs
+from ov_autoplace.solvers.heft import heft_assignment, upward_ranks
+from ov_autoplace.solvers.overlap import LIST_SCHEDULERS
+from ov_autoplace.solvers.tasks import TaskGraph, task_graphs
+from random_tables import legal_assignments, make_table, random_table
+
+# Topcuoglu et al. 2002, figure 2: a graph of ten tasks on three processors.
+COSTS = [[14, 16, 9], [13, 19, 18], [11, 13, 19], [13, 8, 17], [12, 13, 10]]
+COSTS += [[13, 16, 9], [7, 15, 11], [5, 11, 14], [18, 12, 20], [21, 7, 16]]
+ARCS = [(1, 2, 18), (1, 3, 12), (1, 4, 9), (1, 5, 11), (1, 6, 14), (2, 8, 19), (2, 9, 16), (3, 7, 23)]
+ARCS += [(4, 8, 27), (4, 9, 23), (5, 9, 13), (6, 8, 15), (7, 10, 17), (8, 10, 11), (9, 10, 13)]
+RANKS = [108.0, 77.0, 80.0, 80.0, 69.0, 63.333, 42.667, 35.667, 44.333, 14.667]
+PROCESSORS = [3, 1, 3, 2, 3, 2, 3, 1, 2, 2]
+
+
+def published() -> tuple[Problem, TaskGraph]:
+    """That graph, in which a byte moves in a second."""
+    table = make_table(COSTS, [(a - 1, size, [b - 1]) for a, b, size in ARCS])
+    problem = Problem.of(table, objective="overlap")
+    return problem, next(iter(task_graphs(problem)))
+
+
+def test_heft_gives_the_schedule_of_its_publication() -> None:
+    problem, pieces = published()
+    assert upward_ranks(problem, pieces) == pytest.approx(RANKS, abs=5e-4)
+    assert (heft_assignment(problem, pieces) + 1).tolist() == PROCESSORS
+
+
+def test_cpop_puts_the_critical_path_of_its_publication_on_one_processor() -> None:
+    # Tasks 1, 2, 9 and 10 are its longest way, which takes least on the second processor.
+    problem, pieces = published()
+    assert (cpop_assignment(problem, pieces)[[0, 1, 8, 9]] + 1).tolist() == [2, 2, 2, 2]
+
+
+def shortest_way(pieces: TaskGraph, table, task: int, lane: int) -> float:
+    """The optimistic cost of a task on a lane, as Arabnejad and Barbosa define it, by recursion."""
+    longest = 0.0
+    for reader, producers in enumerate(pieces.producers):
+        for p, size in producers:
+            if p != task:
+                continue
+            ways = []
+            for other in range(table.num_devices):
+                way = shortest_way(pieces, table, reader, other) + float(pieces.seconds[reader, other])
+                if other != lane:
+                    way += float(table.transfer_latency[lane, other] + table.launch_seconds[other])
+                    way += float(table.transfer_seconds_per_byte[lane, other] * size)
+                ways.append(way)
+            longest = max(longest, min(ways))
+    return longest
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_optimistic_costs_are_those_of_their_definition(seed: int) -> None:
+    table = random_table(seed + 40_000, 9, 3)
+    problem = Problem.of(table, objective="overlap")
+    pieces = next(iter(task_graphs(problem)))
+    costs = optimistic_costs(problem, pieces)
+    expected = [[shortest_way(pieces, table, task, lane) for lane in range(3)] for task in range(len(pieces))]
+    assert costs == pytest.approx(np.array(expected))
+
+
+@pytest.mark.parametrize("scheduler", LIST_SCHEDULERS)
+@pytest.mark.parametrize("seed", range(30))
+def test_schedules_honour_all_constraints(scheduler: str, seed: int) -> None:
+    table = random_table(seed + 60_000, 7, 2 + seed % 2)
+    legal = legal_assignments(table)
+    if not len(legal):
+        return
+    problem = Problem.of(table, objective="overlap")
+    for tasks in task_graphs(problem):
+        answer = LIST_SCHEDULERS[scheduler](problem, tasks)
+        if answer is not None:
+            assert (legal == problem.units.to_groups(answer)).all(axis=1).any()
+
+
+@pytest.mark.parametrize("scheduler", LIST_SCHEDULERS)
+def test_with_local_search_they_are_nearly_always_optimal(scheduler: str) -> None:
+    ratios = []
+    for seed in range(6):
+        table = random_table(seed + 710_000, 9, 2, constrained=False)
+        optimum = simulate_batch(table, legal_assignments(table), objective="overlap").min()
+        ratios.append(solve(table, scheduler, objective="overlap").latency_seconds / optimum)
+    print(f"{np.isclose(ratios, 1.0).mean():.3f} optimal, worst {max(ratios):.4f}")
+    assert np.isclose(ratios, 1.0).mean() >= 0.8
+    assert max(ratios) <= 1.1
+
+
+@pytest.mark.parametrize("scheduler", LIST_SCHEDULERS)
+def test_what_hangs_together_and_memory_bind_every_schedule(scheduler: str) -> None:
+    # Two lanes of a processor with room for half of the groups, and a slow device with room for all.
+    table = make_table(
+        [[1.0, 9.0]] * 8,
+        [(g, 0.0, [g + 1]) for g in range(7)],
+        devices=("CPU", "GPU"),
+        memory_bytes=np.full(8, 10.0),
+        colocation=[0, -1, -1, 0, -1, 1, -1, 1],
+    )
+    table = with_lanes(replace(table, memory_capacity=np.array([45.0, np.inf])), "CPU", 2)
+    problem = Problem.of(table, objective="overlap")
+    for tasks in task_graphs(problem):
+        answer = LIST_SCHEDULERS[scheduler](problem, tasks)
+        groups = problem.units.to_groups(answer)
+        assert groups[0] == groups[3]
+        assert groups[5] == groups[7]
+        assert (groups != 2).sum() <= 4

@@ -50,13 +50,13 @@ def likeliest(scores: Scores, graph: PolicyGraph, thorough: bool = True) -> IntA
     return answers[fastest(graph, answers)] if answers else free
 
 
-def fitting(scores: Scores, graph: PolicyGraph) -> IntArray:
+def fitting(scores: Scores, graph: PolicyGraph, thorough: bool = True) -> IntArray:
     """:func:`likeliest`'s placement, which is within memory limits.
 
     Raises:
         PlacementError: Neither prices nor masks lead to one that is.
     """
-    answer, units = likeliest(scores, graph), graph.problem.units
+    answer, units = likeliest(scores, graph, thorough), graph.problem.units
     if not units.fits(answer):
         limits = ", ".join(f"{limit:.0f}" for limit in units.memory_capacity)
         raise PlacementError(f"the policy found no placement within the memory limits of {limits} bytes")
@@ -87,7 +87,7 @@ def draw(scores: Scores, graph: PolicyGraph, k: int, seed: int = 0, temperature:
     answers = np.empty((k, len(graph)), dtype=np.int32)
     for row in answers:
         # The largest of scores with Gumbel noise is a draw from their softmax.
-        row[:] = fitting(scores / temperature + random.gumbel(size=scores.shape), graph)
+        row[:] = fitting(scores / temperature + random.gumbel(size=scores.shape), graph, thorough=False)
     return answers
 
 

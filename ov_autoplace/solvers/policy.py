@@ -21,7 +21,7 @@ __all__ = ["policy_assignment", "solve_policy"]
 
 
 def solve_policy(problem: Problem, options: SolverOptions) -> Placement:
-    """Place every unit where the policy scores it highest; no answer is searched around.
+    """Place every unit where the policy scores it highest, or as the fastest of a few draws does; no search.
 
     Raises:
         CheckpointError: The checkpoint cannot be used, or not for so many devices.

@@ -122,18 +122,20 @@ def pretrain(given: Path, root: Path) -> int:
     """A pretraining run of three steps."""
     from ov_autoplace.errors import AutoplaceError
     from ov_autoplace.policy.config import CONFIGS
-    from ov_autoplace.training.examples import by_family, validation_set
+    from ov_autoplace.training.examples import by_family, make_labelled
+    from ov_autoplace.training.labelled import save_labelled
     from ov_autoplace.training.pretrain import pretrain as train
     from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
     from ov_autoplace.training.settings import PretrainSettings
     from ov_autoplace.training.targets import RandomTargets
-    from ov_autoplace.training.workload import load_folder
 
-    data = given / "workloads"
+    data = given / "examples"
     if not data.exists():
+        families = by_family([random_workload(RANDOM_FAMILIES[i], 8, i) for i in range(3)])
+        targets = RandomTargets(estimate=0.0)
+        problems = [make_labelled(families, np.random.default_rng(i), targets, 2) for i in range(2)]
         data.mkdir()
-        for i in range(3):
-            random_workload(RANDOM_FAMILIES[i], 8, i).save(data / f"{i}.npz")
+        save_labelled(data / "00000.npz", problems)
     network = replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1, looks=0)
     settings = PretrainSettings(
         imitation_steps=3,
@@ -143,13 +145,9 @@ def pretrain(given: Path, root: Path) -> int:
         threads=1,
         evaluate_every=2,
         save_minutes=1e-9,
-        workers=1,
     )
-    targets = RandomTargets(estimate=0.0)
-    # Made here and not by worker processes, which a kill would leave for a while.
-    problems = validation_set(by_family(load_folder(data)), targets, 2, 2, 0)
     try:
-        train(data, root / "trained", settings, config=network, targets=targets, batches=[problems] * 4)
+        train(data, root / "trained", settings, config=network, validation=data)
     except AutoplaceError as error:
         print(f"error: {error}")
         return error.exit_code

@@ -1,12 +1,12 @@
 """What each part of autoplace-base is worth: each is left out once, with equal steps, seeds and data.
 
 Every variant is trained with each seed by ``ov_autoplace.training.pretrain`` and its greedy answers are
-judged on held-out families and machines. All variants of one seed are trained in one process, on the same
-problems, and are one piece for ``--resume``. The workloads to train on are written by ``tools/workloads.py``.
+judged by objective on problems that it was not trained on. All variants of one seed are trained in one
+process, on the same problems, and are one piece for ``--resume``. Problems are written by
+``tools/examples.py``.
 
 The last variants are the papers' parts on our features: HSDAG's encoder (``gcn``) and GDP's (``sage``), each
-with both placers. These decide between exactly two devices, and so they spend all steps on two, where the
-others spend some on three and four.
+with both placers. These decide between exactly two devices, and so they are trained and judged on two alone.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +24,15 @@ import numpy as np
 from harness import ROOT
 from harness.process import Pieces
 from harness.result import Result, Table
-from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.placement.simulator import OBJECTIVES
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
-from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.solvers import Problem
 from ov_autoplace.training.settings import PretrainSettings
-from ov_autoplace.training.targets import RandomTargets
-from problems.best_known import best_known
-from problems.tables import Instance, random_instances
 
 __all__ = ["Variant", "run", "train", "variants"]
 
 _BASE = "autoplace-base"
 _POLICY_SHARE = 0.1  # of the steps, where there is a policy gradient
-_DEVICES = (2, 3)
-_WORKLOADS = ROOT / "build" / "workloads" / "training"
+_EXAMPLES = ROOT / "build" / "examples"
 
 
 @dataclass(frozen=True)
@@ -54,39 +46,30 @@ class Variant:
 def run(
     quick: bool,
     seed: int,
-    data: str = str(_WORKLOADS),
+    data: str = str(_EXAMPLES / "training"),
+    judged: str = str(_EXAMPLES / "validation"),
     steps: int = 200,
     seeds: int = 3,
-    problems: int = 105,
-    seconds: float = 5.0,
+    problems: int = 200,
     named: tuple[str, ...] = (),
     workers: int = 1,
-    cache: str = "",
 ) -> Result:
     """Train and judge all variants.
 
     Args:
-        quick: One seed, few steps and problems, short searches.
+        quick: One seed, few steps and problems.
         seed: The first of the seeds.
-        data: Folder of workloads to train on.
+        data: Folder of examples to train on.
+        judged: Folder of examples to judge by.
         steps: Gradient steps of each run.
         seeds: How many.
-        problems: Held-out ones by number of devices.
-        seconds: Limit of each longer search for their best placements.
+        problems: At most so many of the latter.
         named: Parts of names of variants; all when empty.
         workers: Seeds that are trained at a time.
-        cache: As of the section ``policy``.
     """
     if quick:
-        steps, seeds, problems, seconds = min(steps, 20), 1, 14, 0.0
-    what = {
-        "data": data,
-        "steps": steps,
-        "named": named,
-        "problems": problems,
-        "seconds": seconds,
-        "cache": cache,
-    }
+        steps, seeds, problems = min(steps, 20), 1, 14
+    what = {"data": data, "judged": judged, "steps": steps, "named": named, "problems": problems}
     pieces = Pieces()
     with ThreadPoolExecutor(workers) as pool:
         found = pool.map(lambda i: pieces(f"seed {seed + i}", train, seed=seed + i, **what), range(seeds))
@@ -94,11 +77,12 @@ def run(
     rows = []
     for name in runs[0] if runs else ():
         own = [of_seed[name] for of_seed in runs]
-        cells = [_spread(own, devices, key) for devices in _DEVICES for key in ("mean", "p95")]
+        cells = [_spread(own, objective, key) for objective in OBJECTIVES for key in ("mean_gap", "p95_gap")]
         took = np.mean([one["seconds"] for one in own])
         rows.append((name, len(own), *cells, f"{own[0]['parameters']:,}", f"{took:.0f}"))
-    columns = ("variant", "seeds", "2 devices: mean gap %", "p95 %", "3 devices: mean gap %", "p95 %")
-    title = f"{steps} steps; greedy answers on held-out problems, mean over seeds (least-greatest)"
+    gaps = [name for objective in OBJECTIVES for name in (f"{objective}: mean gap %", "p95 %")]
+    columns = ("variant", "seeds", *gaps)
+    title = f"{steps} steps; answers on problems not trained on, mean over seeds (least-greatest)"
     return Result(
         "What each part of the policy is worth",
         (Table(title, (*columns, "parameters", "s per run"), rows),),
@@ -121,13 +105,13 @@ def variants(steps: int) -> dict[str, Variant]:
         warm_up_steps=min(usual.warm_up_steps, steps // 10),
         evaluate_every=steps,
         validation_problems=1,
-        workers=1,
         threads=1,
     )
     networks = {
         _BASE: base,
         "without coarser groupings": replace(base, coarse=False),
         "without cost feedback between rounds": replace(base, feedback=False),
+        "without loads of devices": replace(base, loads=False),
         "without messages across devices": replace(base, cross_device=False),
         "without superposition": replace(base, superposition=False),
         "without op types": replace(base, op_types=False),
@@ -157,32 +141,24 @@ def variants(steps: int) -> dict[str, Variant]:
 
 
 def train(
-    seed: int, data: str, steps: int, named: Sequence[str], problems: int, seconds: float, cache: str
+    seed: int, data: str, judged: str, steps: int, named: Sequence[str], problems: int
 ) -> dict[str, dict[str, Any]]:
     """Train and judge the variants with one seed, by name."""
     import torch
 
-    from ov_autoplace.training.examples import Example, example_batches
+    from ov_autoplace.training.evaluation import evaluate, greedy
+    from ov_autoplace.training.examples import load_examples, stored_batches
     from ov_autoplace.training.pretrain import pretrain
 
     torch.set_num_threads(1)
-    judged = {devices: random_instances(problems, devices) for devices in _DEVICES}
-    best = {
-        devices: [known.seconds for known in best_known([i.true for i in instances], seconds, 1, cache)]
-        for devices, instances in judged.items()
-    }
-    made: dict[int | None, list[list[Example]]] = {}  # by the number of devices that a network is for
+    examples = load_examples(judged)[:problems]
     found = {}
     for name, variant in variants(steps).items():
         if named and not any(word in name for word in named):
             continue
         exactly = variant.config.num_devices
         settings = replace(variant.settings, seed=seed)
-        if exactly not in made:
-            targets = RandomTargets() if exactly is None else RandomTargets(devices=((exactly, 1.0),))
-            sizes = settings.graphs_per_step, settings.units_per_step
-            with closing(example_batches(Path(data), targets, seed, 0, *sizes, settings.workers)) as stream:
-                made[exactly] = list(islice(stream, settings.steps))
+        stream = stored_batches(data, seed, 0, settings.graphs_per_step, settings.units_per_step)
         start = time.perf_counter()
         with tempfile.TemporaryDirectory() as out:
             # One step short of the end: a finished run exports its network, which takes longer than judging.
@@ -191,37 +167,25 @@ def train(
                 Path(data),
                 Path(out),
                 longer,
+                validation=Path(judged),
                 config=variant.config,
                 stop_after=settings.steps,
-                batches=made[exactly],
+                batches=(own for own in stream if exactly in (None, own[0].graph.num_devices)),
             ).network
+        gaps = {}
+        for objective in OBJECTIVES:
+            own = [e for e in examples if e.objective == objective and exactly in (None, e.graph.num_devices)]
+            if own:
+                gaps[objective] = evaluate(greedy(network), own).summary()
         found[name] = {
             "seconds": round(time.perf_counter() - start, 1),
             "parameters": sum(p.numel() for p in network.parameters()),
-            "gaps": {
-                str(devices): _gaps(network, judged[devices], best[devices])
-                for devices in _DEVICES
-                if exactly in (None, devices)
-            },
+            "gaps": gaps,
         }
     return found
 
 
-def _gaps(network: Any, instances: Sequence[Instance], best: Sequence[float]) -> dict[str, float]:
-    """Of a network's greedy answers."""
-    from ov_autoplace.training.evaluation import greedy
-
-    answer = greedy(network)
-    found = []
-    for instance, seconds in zip(instances, best, strict=True):
-        problem = Problem.of(instance.true)
-        placed = problem.units.to_groups(answer(policy_graph(problem)))
-        found.append(float(simulate_batch(instance.true, placed[None])[0]) / seconds - 1)
-    gaps = np.array(found)
-    return {"mean": float(gaps.mean()), "p95": float(np.quantile(gaps, 0.95)), "largest": float(gaps.max())}
-
-
-def _spread(runs: Sequence[dict[str, Any]], devices: int, key: str) -> str:
+def _spread(runs: Sequence[dict[str, Any]], objective: str, key: str) -> str:
     """Mean, least and greatest over seeds, in percent."""
-    values = [100 * run["gaps"][str(devices)][key] for run in runs if str(devices) in run["gaps"]]
+    values = [100 * run["gaps"][objective][key] for run in runs if objective in run["gaps"]]
     return f"{np.mean(values):.2f} ({min(values):.2f}-{max(values):.2f})" if values else "-"

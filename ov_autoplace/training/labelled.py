@@ -181,7 +181,9 @@ def _problem(fields: Mapping[str, NDArray[Any]]) -> Labelled:
     )
     shown = true
     if len(fields["shown_op_seconds"]):
-        changed: dict[str, Any] = {field: fields[f"shown_{field}"].reshape(shapes[field]) for field in _ESTIMATED}
+        changed: dict[str, Any] = {
+            field: fields[f"shown_{field}"].reshape(shapes[field]) for field in _ESTIMATED
+        }
         shown = replace(true, source="analytic", **changed)
     if not ((fields["assignment"] >= 0) & (fields["assignment"] < D)).all():
         raise ValueError(f"{name} is placed on a device that it does not have")

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.errors import TrainingError
+from ov_autoplace.errors import PlacementError, TrainingError
 from ov_autoplace.training.examples import label_task
 from ov_autoplace.training.labelled import load_labelled, save_labelled
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
 from ov_autoplace.training.targets import EVERY_OBJECTIVE, random_task
 
 TARGETS = replace(
-    EVERY_OBJECTIVE, limits=tuple((o, 0.5) for o in ("hetero", "overlap", "rate")), estimate=0.5, unsupported=0.0
+    EVERY_OBJECTIVE,
+    limits=tuple((o, 0.5) for o in ("hetero", "overlap", "rate")),
+    estimate=0.5,
+    unsupported=0.0,
 )
 
 
@@ -23,8 +26,8 @@ def problem(seed, objective, devices=3):
         workload = random_workload(RANDOM_FAMILIES[seed % len(RANDOM_FAMILIES)], 14, seed)
         try:
             return label_task(random_task(workload, random, TARGETS, devices, objective))
-        except Exception as cause:  # noqa: BLE001 - drawn anew below, whatever was too tight
-            assert type(cause).__name__ == "PlacementError"
+        except PlacementError:
+            continue  # less memory than it takes
 
 
 def same(left: CostTable, right: CostTable) -> bool:

@@ -80,7 +80,9 @@ def _write(shard: int, folder: Path, workloads: Path, seed: int, judge: bool) ->
         kinds = len(JUDGED)
         problems = [judged_problem(families, seed, i // kinds, JUDGED[i % kinds]) for i in numbers]
     else:
-        problems = [make_labelled(families, np.random.default_rng((seed, i)), EVERY_OBJECTIVE) for i in numbers]
+        problems = [
+            make_labelled(families, np.random.default_rng((seed, i)), EVERY_OBJECTIVE) for i in numbers
+        ]
     save_labelled(_path(folder, shard), problems)
 
 

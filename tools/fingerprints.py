@@ -1,9 +1,9 @@
-"""Whether two families of graphs have the same structure, whatever they are called and however large they are.
+"""Whether two families of graphs have the same structure, whatever their names and sizes are.
 
-Chains are contracted to one node, so that depth does not count. Then every node is labelled with what is around
-it: its numbers of neighbours (4 and more are alike) and, twice, the labels of those before and behind it (B.
-Weisfeiler, A. Leman, "The reduction of a graph to canonical form", 1968), each kind once, so that width does
-not count either. A family's fingerprint is how often each label occurs.
+Chains are contracted to one node, so that depth does not count. Then every node is labelled with what is
+around it: its numbers of neighbours (4 and more are alike) and, twice, the labels of those before and behind
+it (B. Weisfeiler, A. Leman, "The reduction of a graph to canonical form", 1968), each kind once, so that
+width does not count either. A family's fingerprint is how often each label occurs.
 """
 
 from __future__ import annotations

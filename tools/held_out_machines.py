@@ -1,12 +1,12 @@
-"""Machines to judge a policy on, from another generator than the training set's: rooflines of kinds of devices.
+"""Machines to judge a policy on, not from the training set's generator: rooflines of kinds of devices.
 
 Training draws how fast devices are from wide distributions and balances their totals. Here a machine is put
-together from kinds of devices whose rates, bandwidths, overheads and links have the orders of magnitude of the
-catalogue's public figures, each perturbed; types of ops are slow or missing where they are on such devices, and
-what crossing costs follows from the links that a tensor passes. Where devices take turns and hold everything,
-one of them is then best at nearly everything, which says nothing about a policy: there, three machines of four
-have devices that take about as long as each other for the whole, and links that are faster by up to a hundred
-times.
+together from kinds of devices whose rates, bandwidths, overheads and links have the orders of magnitude of
+the catalogue's public figures, each perturbed; types of ops are slow or missing where they are on such
+devices, and what crossing costs follows from the links that a tensor passes. Where devices take turns and
+hold everything, one of them is then best at nearly everything, which says nothing about a policy: there,
+three machines of four have devices that take about as long as each other for the whole, and links that are
+faster by up to a hundred times.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def held_out_task(
 ) -> Task:
     """A workload on a machine of D columns.
 
-    Under ``overlap`` the host's processor has lanes, all columns or all but one or two; else a host stands beside
-    accelerators, of which several are often of one kind.
+    Under ``overlap`` the host's processor has lanes, all columns or all but one or two; else a host stands
+    beside accelerators, of which several are often of one kind.
 
     Args:
         workload: What is computed.
@@ -92,7 +92,9 @@ def held_out_task(
     """
     lanes = 1
     if objective == "overlap":
-        others = 0 if devices == 2 or random.random() < 0.5 else int(random.integers(1, min(2, devices - 2) + 1))
+        others = (
+            0 if devices == 2 or random.random() < 0.5 else int(random.integers(1, min(2, devices - 2) + 1))
+        )
         lanes = devices - others
     else:
         others = devices - 1
@@ -188,7 +190,7 @@ def _seconds(workload: Workload, kind: _Kind, random: np.random.Generator) -> np
 
 
 def _capacities(table: CostTable, names: list[str], random: np.random.Generator) -> np.ndarray:
-    """Memory of each device, ``float64[D]``: of accelerators a part of what the workload takes, and of hosts all."""
+    """Memory of each device, ``float64[D]``: part of what all takes; half of the hosts hold everything."""
     total = Problem.of(table).units.most_bytes
     of_kind = {name: random.uniform(0.15, 0.8) for name in dict.fromkeys(names)}
     capacity = np.array([total * of_kind[name] for name in names])

@@ -1,9 +1,10 @@
 """Graphs of shapes that no generator of the training set draws, with the costs of neural networks.
 
-To validate on: blocks of a DenseNet (G. Huang et al., 2017), BiFPN (M. Tan et al., EfficientDet, 2020), a stencil that
-is swept over a line, and Gaussian elimination (H. Topcuoglu et al., HEFT, 2002). To test on: butterflies of the
-fast Fourier transform (the same), tiled Cholesky factorisation (E. Agullo et al., 2016), UNet++ (Z. Zhou et
-al., 2018), HRNet (K. Sun et al., 2019) and randomly wired small worlds (S. Xie et al., 2019).
+To validate on: blocks of a DenseNet (G. Huang et al., 2017), BiFPN (M. Tan et al., EfficientDet, 2020), a
+stencil that is swept over a line, and Gaussian elimination (H. Topcuoglu et al., HEFT, 2002). To test on:
+butterflies of the fast Fourier transform (the same), tiled Cholesky factorisation (E. Agullo et al., 2016),
+UNet++ (Z. Zhou et al., 2018), HRNet (K. Sun et al., 2019) and randomly wired small worlds (S. Xie et al.,
+2019).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Writes the graphs that the learned policy is trained on, or judged on, as small files.
 
 Each is one network of the zoo, folded, extracted and coarsened as for a placement, without weights, or a
-random graph: of the training set's families or of a held-out shape. Families take turns; the numbers of groups
-are spread evenly over the orders of magnitude. The same arguments write the same files. Families of different
-splits have different structures (``tools/fingerprints.py``).
+random graph: of the training set's families or of a held-out shape. Families take turns; the numbers of
+groups are spread evenly over the orders of magnitude. The same arguments write the same files. Families of
+different splits have different structures (``tools/fingerprints.py``).
 """
 
 from __future__ import annotations

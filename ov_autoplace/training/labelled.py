@@ -87,7 +87,7 @@ def save_labelled(path: str | Path, problems: Sequence[Labelled]) -> None:
         TrainingError: A table has co-location classes, members or wiring, which shards do not hold.
     """
     stored = [_stored(problem) for problem in problems]
-    arrays: dict[str, NDArray[Any]] = {"schema": np.array(_SCHEMA)}
+    arrays: dict[str, Any] = {"schema": np.array(_SCHEMA)}
     for field in _FIELDS:
         parts = [part[field] for part in stored]
         arrays[field] = np.concatenate(parts) if parts else np.zeros(0)
@@ -181,7 +181,9 @@ def _problem(fields: Mapping[str, NDArray[Any]]) -> Labelled:
     )
     shown = true
     if len(fields["shown_op_seconds"]):
-        changed = {field: fields[f"shown_{field}"].reshape(shapes[field]) for field in _ESTIMATED}
+        changed: dict[str, Any] = {
+            field: fields[f"shown_{field}"].reshape(shapes[field]) for field in _ESTIMATED
+        }
         shown = replace(true, source="analytic", **changed)
     if not ((fields["assignment"] >= 0) & (fields["assignment"] < D)).all():
         raise ValueError(f"{name} is placed on a device that it does not have")

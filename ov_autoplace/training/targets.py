@@ -193,7 +193,8 @@ def _with_crossings(
 ) -> CostTable:
     """The table with transfers that are dear or cheap compared to what single ops can win.
 
-    Where devices take turns that is the difference between them; where they work at once, all that an op takes.
+    Where devices take turns that is the difference between them; where they work at once, all that an op
+    takes.
     """
     D = seconds.shape[1]
     known = np.where(np.isfinite(seconds), seconds, np.nan)

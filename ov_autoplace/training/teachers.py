@@ -1,10 +1,11 @@
-"""Who solves a problem that a policy learns from: exact where that is quick, else searches that can be repeated.
+"""Who solves what a policy learns from: exact where that is quick, else searches that can be repeated.
 
-Thousands of problems are solved, so what counts is quality by time. Two devices under ``hetero`` are a minimum
-cut, and more of them are left to ``auto``. Under ``overlap``, local search from the best two list schedules took
-a fifth of ``auto``'s time and its answers were 0.2 % slower in the mean (24 random problems); under memory
-limits, where ``auto`` solves programs until a clock stops it, descents by cuts and local search from the best of
-them took a tenth of the time and were as good or better on nine of ten problems of 20 to 150 groups.
+Thousands of problems are solved, so what counts is quality by time. Two devices under ``hetero`` are a
+minimum cut, and more of them are left to ``auto``. Under ``overlap``, local search from the best two list
+schedules took a fifth of ``auto``'s time and its answers were 0.2 % slower in the mean (24 random problems);
+under memory limits, where ``auto`` solves programs until a clock stops it, descents by cuts and local search
+from the best of them took a tenth of the time and were as good or better on nine of ten problems of 20 to 150
+groups.
 """
 
 from __future__ import annotations

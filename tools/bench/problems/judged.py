@@ -1,4 +1,4 @@
-"""Problems of every objective on held-out shapes and machines, and the best placements that are known of them.
+"""Problems of every objective on held-out shapes and machines, and the best placements known of them.
 
 The test split's results are looked at when nothing is chosen by them any more; choices are made by the
 validation split's, whose families, shapes and machines are others.

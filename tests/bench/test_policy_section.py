@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from examples import JUDGED, judged_problem
+from held_out_machines import held_out_task
+from held_out_shapes import shape_workload
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers import solve
+from ov_autoplace.solvers.pooling import copies_of
+from ov_autoplace.training.random_graphs import random_workload
+from problems.judged import best_seconds
+from sections.policy import Judged, judge, summary
+
+ROW = Judged("a", 100, 2.0, 1.1, 1.05, 1.0, 0.9, 1.2, 10.0, 20.0)
+WORKLOAD = shape_workload("stencil", 40, 1)
+
+
+def task(seed, devices, objective, limited=False):
+    return held_out_task(WORKLOAD, np.random.default_rng(seed), devices, objective, limited)
+
+
+def test_figures_of_a_kind_are_what_they_are_called() -> None:
+    rows = [
+        ROW,
+        replace(ROW, policy=2.5, single=2.4, lists=5.0),  # worse than the best single device
+        replace(ROW, policy=np.nan),  # no answer
+        replace(ROW, single=1.005, policy=1.0, auto=1.0, lists=0.5, groups=60),  # nothing to place, small
+    ]
+    found = summary(("hetero", 2, False), rows)
+    assert (found["problems"], found["matters"]) == (4, 3)
+    assert (found["worse_than_single"], found["missed"]) == (1, 1)
+    assert found["mean"] == pytest.approx((0.1 + 1.5 + 0.0) / 3)
+    assert found["worst"] == pytest.approx(1.5)
+    assert found["auto"] == pytest.approx(0.15 / 4)
+    # Where it matters auto loses 5 % each time, and the policy is never better than it.
+    assert found["both"] == pytest.approx(1.0)
+    assert found["over_lists"] == pytest.approx(np.sqrt(1.1 / 1.2 * 2.5 / 5.0))
+
+
+def test_a_rate_is_compared_with_the_bound() -> None:
+    assert summary(("rate", 2, False), [ROW])["mean"] == pytest.approx(1.1 / 0.9 - 1)
+    # Where nothing is proven, with the best known.
+    assert summary(("rate", 2, False), [replace(ROW, bound=0.0)])["mean"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("kind", JUDGED)
+def test_machines_are_of_the_kind_asked_for(kind: tuple[str, int, bool]) -> None:
+    objective, devices, limited = kind
+    tables = [task(seed, devices, objective, limited).true for seed in range(8)]
+    assert {table.num_devices for table in tables} == {devices}
+    problems = [Problem.of(table, objective=objective) for table in tables]
+    assert all(problem.units.has_memory_limits for problem in problems) == limited
+    if objective == "overlap":
+        assert all(table.lane_devices is not None for table in tables)
+    if devices == 8:
+        assert any(len(copies_of(problem.units)) < 8 for problem in problems)
+
+
+def test_a_judged_problem_depends_on_its_number_alone() -> None:
+    families = [[WORKLOAD], [random_workload("random_tree", 12, 0)]]
+    first, again, next_one = (judged_problem(families, 3, n, ("overlap", 3, False)) for n in (0, 0, 1))
+    assert first.assignment.tolist() == again.assignment.tolist()
+    assert first.best_seconds == again.best_seconds
+    assert (first.task.family, next_one.task.family) == ("stencil", "random_tree")
+
+
+def test_nobody_is_better_than_the_best_known() -> None:
+    problem = judged_problem([[random_workload("random_layered", 9, 4)]], 3, 0, ("overlap", 2, False))
+    known = best_seconds(problem, 0.2)
+    table = problem.task.true
+    exact = solve(table, "exact", objective="overlap").latency_seconds
+    assert known[0] == pytest.approx(exact)
+    assert known[1] <= known[0]
+    row = judge(problem, known, "")
+    assert row.auto == pytest.approx(exact)
+    assert row.best == pytest.approx(exact)

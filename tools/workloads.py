@@ -1,8 +1,9 @@
 """Writes the graphs that the learned policy is trained on, or judged on, as small files.
 
 Each is one network of the zoo, folded, extracted and coarsened as for a placement, without weights, or a
-random graph. Families take turns; the numbers of groups are spread evenly over the orders of magnitude.
-The same arguments write the same files.
+random graph: of the training set's families or of a held-out shape. Families take turns; the numbers of groups
+are spread evenly over the orders of magnitude. The same arguments write the same files. Families of different
+splits have different structures (``tools/fingerprints.py``).
 """
 
 from __future__ import annotations
@@ -15,11 +16,19 @@ import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import zoo
+from held_out_shapes import TEST_SHAPES, VALIDATION_SHAPES, shape_workload
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
 from ov_autoplace.training.workload import Workload
+
+SPLITS = {
+    "training": (zoo.TRAINING_FAMILIES, RANDOM_FAMILIES),
+    "validation": (zoo.VALIDATION_FAMILIES, tuple(VALIDATION_SHAPES)),
+    "held-out": (zoo.HELD_OUT_FAMILIES, tuple(TEST_SHAPES)),
+}
+"""Families of networks and of random graphs by split."""
 
 _GUESS = 6  # ops per group, to begin with
 _TRIES = 5
@@ -46,10 +55,10 @@ def write_workloads(
     folder: Path, split: str, count: int, random_count: int, seed: int, smallest: int, largest: int
 ) -> list[Workload]:
     """Write ``count`` networks of a split and ``random_count`` random graphs into ``folder``."""
-    random = np.random.default_rng((seed, ("training", "held-out").index(split)))
-    families = zoo.TRAINING_FAMILIES if split == "training" else zoo.HELD_OUT_FAMILIES
+    random = np.random.default_rng((seed, ("training", "held-out", "validation").index(split)))
+    families, shapes = SPLITS[split]
     wanted = [families[i % len(families)] for i in range(count)]
-    wanted += [RANDOM_FAMILIES[i % len(RANDOM_FAMILIES)] for i in range(random_count)]
+    wanted += [shapes[i % len(shapes)] for i in range(random_count)]
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -58,18 +67,23 @@ def write_workloads(
         for i, family in enumerate(wanted):
             groups = round(float(np.exp(random.uniform(np.log(smallest), np.log(largest)))))
             number = int(random.integers(1 << 31))
-            make = random_workload if family in RANDOM_FAMILIES else network_workload
-            workload = make(family, groups, number)
+            workload = _workload(family, groups, number)
             workload.save(folder / f"{i:05d}-{family}.npz")
             written.append(workload)
             progress.advance(task)
     return written
 
 
+def _workload(family: str, groups: int, seed: int) -> Workload:
+    if family in zoo.FAMILIES:
+        return network_workload(family, groups, seed)
+    return (random_workload if family in RANDOM_FAMILIES else shape_workload)(family, groups, seed)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="where the files go")
-    parser.add_argument("--split", choices=("training", "held-out"), default="training")
+    parser.add_argument("--split", choices=tuple(SPLITS), default="training")
     parser.add_argument("--count", type=int, default=300, help="networks of the zoo (default: %(default)s)")
     parser.add_argument("--random", type=int, default=0, help="random graphs besides (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)

@@ -160,7 +160,7 @@ class ComposedConfig(NetworkConfig):
 CONFIGS: dict[str, NetworkConfig] = {
     "hsdag": ComposedConfig("hsdag", encoder="gcn", grouper="gpn", placer="mlp", hidden=128, dropout=0.2),
     "gdp": ComposedConfig("gdp", encoder="sage", placer="attention", superposition=True, hidden=64, layers=3),
-    "autoplace-base": MultilevelConfig("autoplace-base", superposition=True, layers=3, looks=1),
+    "autoplace-base": MultilevelConfig("autoplace-base", superposition=True, hidden=32, layers=3, looks=1),
 }
 """The named configurations: those of the two papers, and the one whose checkpoint is shipped."""
 

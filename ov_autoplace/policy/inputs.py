@@ -87,7 +87,7 @@ def network_inputs(graph: PolicyGraph, names: Sequence[str] = INPUT_NAMES) -> di
 
 
 def _array(graph: PolicyGraph, name: str) -> NDArray[Any]:
-    head, _, field = name.partition(".")
+    _, _, field = name.partition(".")
     if not field:
         return _MAKERS[name](graph)
     array: NDArray[Any] = getattr(graph.nodes, field)

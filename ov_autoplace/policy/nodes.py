@@ -1,4 +1,4 @@
-"""The nodes of all levels of a graph in one list, as networks see them: units first, then ever coarser groups.
+"""The nodes of all levels of a graph in one list, as networks see them: units, then ever coarser groups.
 
 A network passes messages along the arcs of every level at once, and between each unit and the groups that it
 is in; the last group is the whole graph. So every layer of the network sees all levels, in the same few steps

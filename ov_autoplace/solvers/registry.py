@@ -50,15 +50,17 @@ SOLVERS_OF: dict[str, dict[str, Solver]] = {
         "chains": solve_chains,
         "local": solve_lanes_locally,
         "exact": solve_exact,
+        "policy": solve_policy,
         "auto": solve_overlap,
     },
     "rate": {
         "single": solve_single,
         "local": solve_rate_locally,
+        "policy": solve_policy,
         "auto": solve_rate,
     },
 }
-"""The solvers of each objective by name. Cuts, programs and the policy know HETERO's costs alone; under
+"""The solvers of each objective by name. Cuts and programs know HETERO's costs alone; under
 ``rate``, cuts at prices look for mixtures (:func:`~ov_autoplace.solvers.mixture.solve_mixture`)."""
 
 

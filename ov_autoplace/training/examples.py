@@ -32,6 +32,7 @@ __all__ = [
     "Example",
     "by_family",
     "example_batches",
+    "label_task",
     "load_examples",
     "make_example",
     "make_labelled",
@@ -128,23 +129,36 @@ def make_labelled(
     while True:
         family = families[int(random.integers(len(families)))]
         workload = family[int(random.integers(len(family)))]
-        task = random_task(workload, random, targets, devices)
         try:
-            problem = Problem.of(task.true, objective=task.objective)
-            answer, bound = teach(problem, thorough)
+            labelled = label_task(random_task(workload, random, targets, devices), thorough)
         except PlacementError:
             continue  # units whose groups have no device in common, or less memory than it takes
-        if not thorough and (answer == answer[0]).all() and random.random() >= _TRIVIAL:
-            continue
-        evaluator = problem.evaluator
-        singles = list(evaluator.singles().values())
-        return Labelled(
-            task,
-            problem.units.to_groups(answer).astype(np.int16),
-            best_seconds=float(evaluator.latencies([answer])[0]),
-            bound_seconds=bound,
-            single_seconds=float(evaluator.latencies(singles).min()) if singles else np.inf,
-        )
+        answer = labelled.assignment
+        if thorough or (answer != answer[0]).any() or random.random() < _TRIVIAL:
+            return labelled
+
+
+def label_task(task: Task, thorough: bool = False) -> Labelled:
+    """A problem with its solution.
+
+    Args:
+        task: The problem.
+        thorough: Solve it as well as is known, instead of quickly.
+
+    Raises:
+        PlacementError: No placement is allowed, or none that fits into memory was found.
+    """
+    problem = Problem.of(task.true, objective=task.objective)
+    answer, bound = teach(problem, thorough)
+    evaluator = problem.evaluator
+    singles = list(evaluator.singles().values())
+    return Labelled(
+        task,
+        problem.units.to_groups(answer).astype(np.int16),
+        best_seconds=float(evaluator.latencies([answer])[0]),
+        bound_seconds=bound,
+        single_seconds=float(evaluator.latencies(singles).min()) if singles else np.inf,
+    )
 
 
 def make_example(

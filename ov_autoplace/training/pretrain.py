@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,8 @@ def pretrain(
     if batches is None:
         sizes = settings.graphs_per_step, settings.units_per_step
         batches = stored_batches(data, settings.seed, learner.step, *sizes)
+    stream = iter(batches)
+    first = list(islice(stream, 1))  # what is wrong with the data is said before anything is written
     out.mkdir(parents=True, exist_ok=True)
     started = saved = time.monotonic()
     last = min(settings.steps, settings.steps if stop_after is None else stop_after)
@@ -97,7 +100,7 @@ def pretrain(
         progress(settings.steps, f"pretraining {config.name}") as advance,
     ):
         advance(learner.step)
-        for examples in batches:
+        for examples in chain(first, stream):
             if learner.step >= last:
                 break
             if not _suitable(examples, config):

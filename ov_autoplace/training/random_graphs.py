@@ -17,7 +17,7 @@ from ov_autoplace._base.arrays import csr_from_lists
 from ov_autoplace.cost.analytic import WORK_CLASSES
 from ov_autoplace.training.workload import Workload
 
-__all__ = ["RANDOM_FAMILIES", "random_workload"]
+__all__ = ["RANDOM_FAMILIES", "random_workload", "workload_of_edges"]
 
 # Op type, class of its work, how often it occurs.
 _OP_TYPES = (
@@ -47,11 +47,28 @@ def random_workload(family: str, groups: int, seed: int) -> Workload:
         seed: Of everything.
     """
     random = np.random.default_rng((seed, RANDOM_FAMILIES.index(family), groups))
+    edges = _SHAPES[family](groups, random)
+    return workload_of_edges(f"{family}-{groups}-{seed}", family, edges, random, groups)
+
+
+def workload_of_edges(
+    name: str, family: str, edges: Edges, random: np.random.Generator, groups: int | None = None
+) -> Workload:
+    """A graph without cycles, with random costs.
+
+    Args:
+        name: What to call it.
+        family: Which kind of graph it is.
+        edges: Producer and consumer of each edge; edges that are named twice count once.
+        random: Source of the costs.
+        groups: Size, G; ``None`` takes the largest number of the edges.
+    """
+    if groups is None:
+        groups = 1 + max((max(edge) for edge in edges), default=0)
     readers: list[list[int]] = [[] for _ in range(groups)]
-    for source, target in sorted(set(_SHAPES[family](groups, random))):
+    for source, target in sorted(set(edges)):
         readers[source].append(target)
-    readers = _depth_first(readers)
-    return _with_costs(f"{family}-{groups}-{seed}", family, readers, random)
+    return _with_costs(name, family, _depth_first(readers), random)
 
 
 def _with_costs(name: str, family: str, readers: list[list[int]], random: np.random.Generator) -> Workload:

@@ -46,8 +46,8 @@ class PretrainSettings:
 
     config: str = "autoplace-base"
     seed: int = 0
-    imitation_steps: int = 7_000
-    policy_steps: int = 400
+    imitation_steps: int = 9_000
+    policy_steps: int = 300
     graphs_per_step: int = 16
     units_per_step: int = 1_500
     learning_rate: float = 2e-3

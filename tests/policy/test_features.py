@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -132,8 +133,6 @@ def test_every_level_is_the_same_problem_with_groups_for_nodes(seed):
         ].sum()
         assert level.cost[n, placed].sum() + arcs / 2 == pytest.approx(own + cut, rel=1e-4), depth
         assert (np.diff(level.arc_target) >= 0).all()
-        counts = np.bincount(level.arc_target, minlength=len(level.cost))
-        assert np.diff(level.arc_offsets).tolist() == counts.tolist()
         members = level.parent[members]
     assert set(members.tolist()) == {0}
 
@@ -151,7 +150,7 @@ def test_probes_find_the_cycles_that_a_greedy_placement_makes():
         )
         for shortcut in (True, False)
     }
-    own, everywhere = (PROBE_FEATURES.index(f"level0_log_{name}") for name in ("own_circle", "all_circles"))
+    own, everywhere = (PROBE_FEATURES.index(f"level0_log_{name}") for name in ("own_cycle", "all_cycles"))
     np.testing.assert_allclose(probes[True][:, own], np.log(2) / 4, rtol=1e-6)
     np.testing.assert_allclose(probes[True][:, everywhere], np.log(3) / 4, rtol=1e-6)
     assert not probes[False][:, [own, everywhere]].any()
@@ -177,8 +176,8 @@ def test_a_look_compares_an_answer_with_every_single_device():
     assert column["chosen"].argmax(axis=1).tolist() == placed.tolist()
     assert column["chosen"].sum(axis=1).tolist() == [1, 1, 1, 1]
     # HETERO parts the two ends of the shortcut: both wait for the one between them.
-    np.testing.assert_allclose(column["log_own_circle"], np.log(2) / 4, rtol=1e-6)
-    np.testing.assert_allclose(column["log_all_circles"], np.log(3) / 4, rtol=1e-6)
+    np.testing.assert_allclose(column["log_own_cycle"], np.log(2) / 4, rtol=1e-6)
+    np.testing.assert_allclose(column["log_all_cycles"], np.log(3) / 4, rtol=1e-6)
     simulated = simulate(table, placed.astype(np.int32)).latency_seconds
     alone = [12.5, 28.25]
     for device, single in enumerate(alone):
@@ -201,3 +200,71 @@ def test_groups_join_along_the_edge_that_is_dearest_to_cut():
     assert parent[0] == parent[1]
     assert parent[2] == parent[3]
     assert parent[1] != parent[2]
+
+
+def test_under_overlap_nothing_is_joined_that_could_run_at_once():
+    # Four branches of five ops between a first and a last one, all as heavy, no transfer dear.
+    branches = [list(range(1 + 5 * b, 6 + 5 * b)) for b in range(4)]
+    tensors = [(0, 1.0, [branch[0] for branch in branches])]
+    for branch in branches:
+        tensors += [(g, 1.0, [g + 1]) for g in branch[:-1]] + [(branch[-1], 1.0, [21])]
+    table = make_table(np.ones((22, 4)), tensors, lane_devices=("CPU",) * 4)
+    levels = policy_graph(Problem.of(table, objective="overlap")).levels
+    group = levels[0].parent
+    assert [len(set(group[branch].tolist())) for branch in branches] == [1] * 4
+    assert len({int(group[branch[0]]) for branch in branches}) == 4
+    hetero = policy_graph(Problem.of(table)).levels
+    assert len(hetero[1].cost) != len(levels[1].cost)
+
+
+def test_units_know_when_they_could_run():
+    # A chain of three beside a single op: that one may wait for two seconds.
+    tensors = [(0, 1.0, [1]), (1, 1.0, [2])]
+    table = make_table(np.ones((4, 2)), tensors, lane_devices=("CPU", "CPU"))
+    timing = policy_graph(Problem.of(table, objective="overlap")).timing
+    start, tail, slack = timing.features[:, :3].T
+    np.testing.assert_allclose(start, [0, 1 / 3, 2 / 3, 0], atol=1e-6)
+    np.testing.assert_allclose(tail, [1, 2 / 3, 1 / 3, 1 / 3], atol=1e-6)
+    np.testing.assert_allclose(slack, [0, 0, 0, 2 / 3], atol=1e-6)
+    assert timing.width == pytest.approx(4 / 3)
+    assert (np.diff(timing.window_of[:3]) > 0).all()
+
+
+def test_copies_are_told_from_devices_that_differ():
+    seconds = np.tile([1.0, 2.0, 1.0, 1.0], (3, 1))
+    graph = policy_graph(Problem.of(make_table(seconds, [(0, 1.0, [1, 2])])))
+    assert graph.copy_of.tolist() == [0, 1, 0, 0]
+    np.testing.assert_allclose(graph.copy_phase, [0, np.nan, 1 / 3, 2 / 3])
+    latency = np.ones((4, 4))
+    latency[0, 1] = 5.0  # the first one is farther from the second
+    other = make_table(seconds, [(0, 1.0, [1, 2])], transfer_latency=latency)
+    assert policy_graph(Problem.of(other)).copy_of.tolist() == [0, 1, 2, 2]
+
+
+def test_nodes_of_all_levels_hear_the_groups_that_they_are_in() -> None:
+    graph = policy_graph(Problem.of(random_table(3, groups=30, devices=2, constrained=False)))
+    nodes, levels = graph.nodes, graph.levels
+    assert len(nodes.cost) == sum(len(level.cost) for level in levels)
+    heard = {(int(s), int(t)) for s, t in zip(nodes.member_source, nodes.member_target, strict=True)}
+    group, first = np.arange(30), 30
+    expected = set()
+    for level, above in pairwise(levels):
+        group = level.parent[group]
+        expected |= {(first + int(g), u) for u, g in enumerate(group)}
+        expected |= {(u, first + int(g)) for u, g in enumerate(group)}
+        first += len(above.cost)
+    assert heard == expected
+    assert (np.diff(nodes.member_target) >= 0).all()
+    assert (np.diff(nodes.arc_target) >= 0).all()
+
+
+def test_a_look_at_a_schedule_tells_when_units_run_and_which_lanes_are_idle():
+    # Two ops of a second on one lane, beside one of a second on the other.
+    table = make_table(np.ones((3, 2)), [(0, 0.0, [1])], lane_devices=("CPU", "CPU"))
+    graph = policy_graph(Problem.of(table, objective="overlap"))
+    look = look_features(graph, np.array([0, 0, 1]))
+    column = dict(zip(LOOK_FEATURES, look.transpose(2, 0, 1), strict=True))
+    assert column["finish"][2, 0] == pytest.approx(0.5)
+    assert column["finish"][1, 0] == pytest.approx(1.0)
+    np.testing.assert_allclose(column["log_simulated_by_single"], np.log(2 / 3), rtol=1e-5)
+    assert (column["busy"][:, 0] > column["busy"][:, 1])[:2].all()

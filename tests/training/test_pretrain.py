@@ -12,14 +12,15 @@ from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.training.evaluation import evaluate, greedy
-from ov_autoplace.training.examples import by_family, example_batches, make_example, validation_set
+from ov_autoplace.training.examples import by_family, load_examples, make_example, make_labelled
 from ov_autoplace.training.imitation import imitation_loss
+from ov_autoplace.training.labelled import save_labelled
 from ov_autoplace.training.learner import learning_rate
 from ov_autoplace.training.logs import read_log
 from ov_autoplace.training.pretrain import pretrain
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
 from ov_autoplace.training.settings import PretrainSettings
-from ov_autoplace.training.targets import RandomTargets
+from ov_autoplace.training.targets import EVERY_OBJECTIVE, RandomTargets
 
 pytestmark = pytest.mark.torch
 
@@ -39,33 +40,36 @@ TARGETS = RandomTargets(estimate=0.0)
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A folder of a dozen small random graphs."""
-    folder = tmp_path_factory.mktemp("workloads")
-    for i in range(12):
-        workload = random_workload(RANDOM_FAMILIES[i % len(RANDOM_FAMILIES)], 12 + i, i)
-        workload.save(folder / f"{i}.npz")
-    return folder
+    """A folder of small examples of all objectives."""
+    return _written(tmp_path_factory.mktemp("examples"), 60, 0)
 
 
 @pytest.fixture(scope="module")
-def trained(data, tmp_path_factory):
+def validation(tmp_path_factory):
+    """Other ones."""
+    return _written(tmp_path_factory.mktemp("validation"), 12, 1)
+
+
+@pytest.fixture(scope="module")
+def trained(data, validation, tmp_path_factory):
     """A whole tiny run, as the fixture of the tests that look at what it leaves."""
-    out, held_out = tmp_path_factory.mktemp("run"), tmp_path_factory.mktemp("held-out")
-    for i, workload in enumerate(_workloads()):
-        workload.save(held_out / f"{i}.npz")
-    arguments = {"config": TINY, "targets": TARGETS, "held_out": held_out, "command": "the command"}
-    return out, pretrain(data, out, SETTINGS, **arguments)
+    out, held_out = tmp_path_factory.mktemp("run"), _written(tmp_path_factory.mktemp("held-out"), 16, 2)
+    arguments = {"config": TINY, "held_out": held_out, "command": "the command"}
+    return out, pretrain(data, out, SETTINGS, validation=validation, **arguments)
 
 
-def test_training_lowers_the_loss_on_its_own_problems_and_on_new_ones(trained):
+def test_training_lowers_the_loss_on_its_own_problems_and_on_new_ones(trained, tmp_path):
     out, result = trained
     records = read_log(out / "log.jsonl")
     assert [record["step"] for record in records] == list(range(1, 45))
     losses = [record["loss"] for record in records[:40]]
-    assert np.mean(losses[-10:]) < 0.7 * np.mean(losses[:10])
-    problems = validation_set(by_family(_workloads()), TARGETS, 24, 2, seed=7)
-    trained_loss = _loss(result.network, problems)
-    assert trained_loss < 0.8 * _loss(make_network(TINY, seed=SETTINGS.seed).eval(), problems)
+    assert np.mean(losses[-10:]) < 0.8 * np.mean(losses[:10])
+    fresh = make_network(TINY, seed=SETTINGS.seed).eval()
+    for objective in ("hetero", "overlap", "rate"):
+        problems = [
+            e for e in load_examples(_written(tmp_path / objective, 40, 7)) if e.objective == objective
+        ]
+        assert _loss(result.network, problems) < 0.9 * _loss(fresh, problems), objective
 
 
 def test_the_policy_gradient_takes_part(trained):
@@ -82,11 +86,12 @@ def test_the_checkpoint_says_how_it_was_made_and_runs_without_torch(trained):
     assert card["metrics"]["validation"]["mean_gap"] == pytest.approx(result.evaluation.summary()["mean_gap"])
     assert {"commit", "date", "torch"} <= set(card["training"])
     assert len(card["training"]["data"]["sha256"]) == 64
-    held_out = card["metrics"]["held_out_3_devices"]
-    low, high = held_out["mean_gap_95_percent_interval"]
-    assert low <= held_out["mean_gap"] <= high
-    assert set(held_out["by_family"]) == set(RANDOM_FAMILIES)
-    assert held_out["losing_cases"][0]["gap"] == held_out["largest_gap"]
+    held_out = {name: report for name, report in card["metrics"].items() if name.startswith("held_out")}
+    assert {name.split("_")[2] for name in held_out} == {"hetero", "overlap", "rate"}
+    for report in held_out.values():
+        low, high = report["mean_gap_95_percent_interval"]
+        assert low <= report["mean_gap"] <= high
+        assert report["losing_cases"][0]["gap"] == report["largest_gap"]
     problem = make_example(by_family(_workloads()), np.random.default_rng(0), TARGETS, 3)
     answer = PolicyRunner(out).greedy(problem.graph)
     assert answer.tolist() == greedy(result.network)(problem.graph).tolist()
@@ -94,9 +99,11 @@ def test_the_checkpoint_says_how_it_was_made_and_runs_without_torch(trained):
 
 
 @pytest.mark.parametrize("stop", [17, 42])
-def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_weights(data, trained, tmp_path, stop):
+def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_weights(
+    data, validation, trained, tmp_path, stop
+):
     _, whole = trained
-    arguments = {"config": TINY, "targets": TARGETS}
+    arguments = {"config": TINY, "validation": validation}
     half = pretrain(data, tmp_path, SETTINGS, stop_after=stop, **arguments)
     assert half.steps == stop
     assert not (tmp_path / "card.json").exists()
@@ -106,31 +113,18 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_weights(data, tra
     assert [record["step"] for record in read_log(tmp_path / "log.jsonl")] == list(range(1, 45))
 
 
-def test_a_run_does_not_resume_with_other_settings(data, tmp_path):
+def test_a_run_does_not_resume_with_other_settings(data, validation, tmp_path):
     short = replace(SETTINGS, imitation_steps=2, policy_steps=0)
-    pretrain(data, tmp_path, short, config=TINY, targets=TARGETS, stop_after=1)
+    arguments = {"config": TINY, "validation": validation}
+    pretrain(data, tmp_path, short, stop_after=1, **arguments)
     with pytest.raises(TrainingError, match=r"learning_rate = 0\.002, not 0\.1"):
-        pretrain(data, tmp_path, replace(short, learning_rate=0.1), config=TINY, targets=TARGETS, resume=True)
+        pretrain(data, tmp_path, replace(short, learning_rate=0.1), resume=True, **arguments)
 
 
-def test_the_stream_does_not_depend_on_the_number_of_processes_or_on_where_it_starts(data):
-    def labels(first, workers, count=3):
-        stream = example_batches(data, TARGETS, 5, first, 4, 1000, workers)
-        batches = [[problem.label.tolist() for problem in next(stream)] for _ in range(count)]
-        stream.close()
-        return batches
-
-    one = labels(0, 1)
-    assert labels(0, 2) == one
-    assert labels(1, 1, 2) == one[1:]
-
-
-def test_a_batch_ends_at_its_number_of_graphs_or_units(data):
-    stream = example_batches(data, TARGETS, 5, 0, 100, 60, 1)
-    for _ in range(4):
-        sizes = [len(problem.graph) for problem in next(stream)]
-        assert sum(sizes[:-1]) < 60 <= sum(sizes)
-    stream.close()
+def test_a_network_for_other_devices_than_the_examples_is_refused(data, validation, tmp_path):
+    paper = replace(CONFIGS["gdp"], num_devices=9)
+    with pytest.raises(TrainingError, match="has no example that gdp can place"):
+        pretrain(data, tmp_path / "out", SETTINGS, config=paper, validation=validation)
 
 
 def test_the_teacher_is_as_good_as_its_label_says():
@@ -161,10 +155,22 @@ def test_settings_that_cannot_work_are_refused(change, problem):
         replace(SETTINGS, **change)
 
 
-def test_an_empty_folder_is_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(TrainingError, match="holds no workloads"):
-        pretrain(tmp_path / "none", tmp_path / "out", SETTINGS, config=TINY)
-    assert not (tmp_path / "out").exists()
+def test_an_empty_folder_is_refused_before_anything_is_written(validation, tmp_path):
+    for data, judged in ((tmp_path / "none", validation), (validation, tmp_path / "none")):
+        with pytest.raises(TrainingError, match="holds no examples"):
+            pretrain(data, tmp_path / "out", SETTINGS, config=TINY, validation=judged)
+        assert not (tmp_path / "out").exists()
+
+
+def _written(folder, count, seed):
+    """A folder of small examples of all objectives, as tools/examples.py writes them."""
+    families = by_family(_workloads())
+    problems = [
+        make_labelled(families, np.random.default_rng((seed, i)), EVERY_OBJECTIVE) for i in range(count)
+    ]
+    folder.mkdir(exist_ok=True)
+    save_labelled(folder / "00000.npz", problems)
+    return folder
 
 
 def _workloads():
@@ -172,8 +178,10 @@ def _workloads():
 
 
 def _loss(network, problems):
-    """How far a network's answers are from the teacher's."""
-    batch = collate([problem.graph for problem in problems])
-    label = torch.from_numpy(np.concatenate([problem.label for problem in problems]))
-    with torch.no_grad():
-        return imitation_loss(network.answers(batch), batch, label, 1.0, 0.3)[0].item()
+    """How far a network's answers are from the teacher's, in the mean over the problems."""
+    losses = []
+    for problem in problems:
+        batch, label = collate([problem.graph]), torch.from_numpy(problem.label)
+        with torch.no_grad():
+            losses.append(imitation_loss(network.answers(batch), batch, label, 1.0, 0.3)[0].item())
+    return float(np.mean(losses))

@@ -21,7 +21,7 @@ __all__ = ["GraphBatch", "NodeBatch", "collate"]
 
 @dataclass(frozen=True, eq=False)
 class NodeBatch:
-    """The :class:`~ov_autoplace.policy.nodes.Nodes` of all graphs of a batch: units of all, then groups of all.
+    """The :class:`~ov_autoplace.policy.nodes.Nodes` of all graphs: units of all, then groups of all.
 
     Attributes:
         cost, features, inverse_root_degree, arc_price, arc_share, arc_features: As there.

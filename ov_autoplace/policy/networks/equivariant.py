@@ -1,4 +1,4 @@
-"""The parts of autoplace-base: a state for every pair of node and device, units and groups of all levels alike.
+"""The parts of autoplace-base: a state for every pair of device and node, be it a unit or a group.
 
 All pairs are treated alike, so the network knows neither how many devices there are nor in which order:
 permuting the devices of a table permutes its scores. A round is a few layers of messages and ends in scores;

@@ -170,10 +170,10 @@ def test_a_schedule_that_is_faster_is_found_and_written_with_its_plan(tmp_path):
         models=["net.xml"],
         machine=machine_of(),
         checkpoint=None,
-        budget_seconds=40.0,
+        budget_seconds=120.0,
         started=clock.now,
         out=out,
-        settings=FinetuneSettings(proposals=16, explored=32, inferences=8, simulated_updates=1, patience=2),
+        settings=FinetuneSettings(proposals=16, explored=32, inferences=8, simulated_updates=1, patience=4),
     )
     result = run(
         request, lambda name, _s, _r, budget, _k: lanes_task(budget, clock, name), clock.perf_counter

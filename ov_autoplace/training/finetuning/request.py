@@ -79,9 +79,8 @@ class FinetuneRequest:
             "configuration": repr(sorted(options.properties.items(), key=str)),
             "shapes": repr(dict(options.shapes)),
             "pins": repr(dict(options.pins)),
-            "executor": f"{options.executor} {list(options.lanes)}" if self.tunes_lanes else "HETERO",
             "memory limits": repr(dict(options.memory_limits)),
             "checkpoint": "none" if base is None else base.digest,
             "network": self.network if base is None else base.name,
             "trained part": "superposition" if self.superposition_only else "all",
-        }
+        } | ({"lanes": repr(list(options.lanes))} if self.tunes_lanes else {})

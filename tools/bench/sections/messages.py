@@ -1,8 +1,8 @@
 """How long a training step takes on DGL's kernels and on torch's bags: the same network, weights and graphs.
 
 A step collates a batch, which for DGL includes making its graphs, and runs the network forwards and
-backwards. The two take turns. Beside the whole step, the kernels alone: what each node of the batch's finest
-level hears, with gradients.
+backwards. The two take turns. Beside the whole step, the kernels alone: what each unit and group of the
+batch hears, with gradients.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ def _step(graphs: list[PolicyGraph], seed: int) -> Callable[[str], None]:
 
 
 def _kernels(graphs: list[PolicyGraph], seed: int) -> Callable[[str], None]:
-    levels = {name: collate(graphs, name).levels[0] for name in IMPLEMENTATIONS}
-    level = levels["bag"]
+    batches = {name: collate(graphs, name).nodes for name in IMPLEMENTATIONS}
+    nodes = batches["bag"]
     generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(*level.cost.shape, _WIDTH, generator=generator, requires_grad=True)
-    values = torch.randn(*level.arc_features.shape[:2], _WIDTH, generator=generator, requires_grad=True)
+    x = torch.randn(*nodes.cost.shape, _WIDTH, generator=generator, requires_grad=True)
+    values = torch.randn(*nodes.arc_features.shape[:2], _WIDTH, generator=generator, requires_grad=True)
 
     def passed(implementation: str) -> None:
-        arcs = levels[implementation].arcs
+        arcs = batches[implementation].arcs
         x.grad = values.grad = None
         aggregate_edges(arcs, torch.relu(source_plus(arcs, x, values))).mean().backward()
 

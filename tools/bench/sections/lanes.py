@@ -21,13 +21,14 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.solvers import solve
+from ov_autoplace.solvers.overlap import LIST_SCHEDULERS
 from problems.graphs import BRANCHING, LAUNCH_SECONDS, branching_table
 from problems.tables import coarse_graph
 
 __all__ = ["run"]
 
 _TARGET = "core-ultra-7-155h"
-_SOLVERS = ("heft", "chains", "local", "auto")
+_SOLVERS = ("chains", "local", *LIST_SCHEDULERS, "auto")
 _MEDIANS = (10e-6, 40e-6)
 
 

@@ -26,7 +26,14 @@ from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 from ov_autoplace.solvers.tasks import TaskGraph, task_graphs
 
-__all__ = ["LIST_SCHEDULERS", "searching", "solve_chains", "solve_lanes_locally", "solve_overlap"]
+__all__ = [
+    "LIST_SCHEDULERS",
+    "list_schedules",
+    "searching",
+    "solve_chains",
+    "solve_lanes_locally",
+    "solve_overlap",
+]
 
 ListScheduler = Callable[[Problem, TaskGraph], IntArray | None]
 
@@ -57,7 +64,7 @@ def solve_overlap(problem: Problem, options: SolverOptions) -> Placement:
         best = exact_assignment(problem, options)
         return evaluator.answer(best, float(evaluator.latencies([best])[0]))
     graphs = list(task_graphs(problem))
-    proposals = _schedules(problem, graphs, tuple(LIST_SCHEDULERS))
+    proposals = list_schedules(problem, graphs, tuple(LIST_SCHEDULERS))
     with suppress(PlacementError):
         proposals.append(greedy_assignment(problem.table, problem.units))
     bound = overlap_bound(problem)
@@ -69,7 +76,7 @@ def searching(scheduler: str) -> Solver:
 
     def solve(problem: Problem, options: SolverOptions) -> Placement:
         graphs = list(task_graphs(problem))
-        proposals = _schedules(problem, graphs, (scheduler,))
+        proposals = list_schedules(problem, graphs, (scheduler,))
         if not proposals and not problem.evaluator.singles():
             proposals = [first_fit(problem.table, problem.units)]
         return problem.evaluator.answer(_search(problem, options, proposals, graphs))
@@ -84,13 +91,15 @@ def solve_chains(problem: Problem, options: SolverOptions) -> Placement:
         PlacementError: Nothing that fits into memory was found.
     """
     evaluator, graphs = problem.evaluator, list(task_graphs(problem))[1:]
-    found = [*evaluator.singles().values(), *_schedules(problem, graphs, ("heft",))]
+    found = [*evaluator.singles().values(), *list_schedules(problem, graphs, ("heft",))]
     if not found:
         found = [first_fit(problem.table, problem.units)]
     return evaluator.answer(evaluator.best(found))
 
 
-def _schedules(problem: Problem, graphs: Sequence[TaskGraph], schedulers: Sequence[str]) -> list[IntArray]:
+def list_schedules(
+    problem: Problem, graphs: Sequence[TaskGraph], schedulers: Sequence[str]
+) -> list[IntArray]:
     """The assignments of units that list schedulers give for several graphs of tasks, equal ones once."""
     answers = [LIST_SCHEDULERS[name](problem, tasks) for name in schedulers for tasks in graphs]
     return list({answer.tobytes(): answer for answer in answers if answer is not None}.values())

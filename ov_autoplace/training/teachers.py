@@ -17,9 +17,9 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem
 from ov_autoplace.solvers.expansion import expansion_proposals
 from ov_autoplace.solvers.greedy import greedy_assignment
-from ov_autoplace.solvers.heft import list_schedules
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import fill_in_order
+from ov_autoplace.solvers.overlap import list_schedules
 from ov_autoplace.solvers.pipelines import pipelines
 from ov_autoplace.solvers.pooling import copies_of
 from ov_autoplace.solvers.tasks import task_graphs
@@ -80,7 +80,7 @@ def _searched(problem: Problem, thorough: bool) -> IntArray:
     starts = list(evaluator.singles().values())
     if problem.objective == "overlap":
         graphs = list(task_graphs(problem))
-        starts += list_schedules(problem, graphs)
+        starts += list_schedules(problem, graphs, ("heft",))
         blocks = [members for tasks in graphs for members in tasks.units]
     elif problem.objective == "rate":
         starts += pipelines(units)

@@ -53,7 +53,7 @@ def test_families_of_different_splits_are_different(prints: dict[str, dict[str, 
 def test_families_that_differ_in_name_alone_are_found_out(tmp_path: Path) -> None:
     # ResNet was held out while MobileNet was trained on; both are chains with short skips.
     skips = fingerprint(workloads.network_workload("mobilenet", 60, seed) for seed in range(3))
-    assert seen_share(fingerprint([workloads.network_workload("resnet", 60, 9)]), skips) > 0.5
+    assert seen_share(fingerprint([workloads.network_workload("resnet", 60, 9)]), skips) > 0.4
 
 
 @pytest.mark.parametrize("family", ["dense", "stencil", "nested_unet", "high_resolution"])

@@ -130,7 +130,7 @@ def test_a_unit_far_away_is_seen_through_the_coarser_levels():
     graphs[1] = replace(graphs[1], pair_features=graphs[0].pair_features)
     for coarse in (True, False):
         network = make_network(
-            replace(SMALL, coarse=coarse, rounds=1, looks=0, layers=1, probes=False), seed=0
+            replace(SMALL, coarse=coarse, rounds=1, looks=0, layers=1, probes=False, loads=False), seed=0
         )
         left, right = (scores(network, [graph]) for graph in graphs)
         assert torch.equal(left[-1], right[-1]) is False
@@ -158,7 +158,7 @@ def test_torch_and_numpy_compress_costs_alike():
         ({"placer": "mlp", "num_devices": 2}, "of a multilevel network it is 'equivariant'"),
         ({"grouper": "gpn"}, "of a multilevel network it is 'none'"),
         ({"num_devices": 2}, "of a multilevel network it is None"),
-        ({"looks": 3}, "it can be from 0 to 2"),
+        ({"looks": 3}, "it can be from 0 to 1"),
         ({"coarse": 1}, "it must be of type bool"),
     ],
 )
@@ -176,7 +176,6 @@ def test_configurations_of_earlier_checkpoints_are_read():
         earlier = both | config.to_dict() | {"implementation": "bag"}
         if config.name == "autoplace-base":
             earlier |= {"placer": "equivariant", "num_devices": None}
-        assert len(earlier) == 21
         assert NetworkConfig.from_dict(earlier) == config
 
 

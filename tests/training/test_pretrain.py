@@ -69,7 +69,7 @@ def test_training_lowers_the_loss_on_its_own_problems_and_on_new_ones(trained, t
         problems = [
             e for e in load_examples(_written(tmp_path / objective, 40, 7)) if e.objective == objective
         ]
-        assert _loss(result.network, problems) < 0.9 * _loss(fresh, problems), objective
+        assert _loss(result.network, problems) < 0.95 * _loss(fresh, problems), objective
 
 
 def test_the_policy_gradient_takes_part(trained):

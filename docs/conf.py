@@ -45,7 +45,7 @@ nitpick_ignore = [
 ]
 nitpick_ignore_regex = [
     ("py:.*", r"(openvino|ov|numpy|np|torch|io|os|pathlib|collections|contextlib|typing)\..*"),
-    ("py:class", r"Path|Source|IntArray"),  # the standard library's, and aliases of ours
+    ("py:class", r"Path|Source|FloatArray|IntArray"),  # the standard library's, and aliases of ours
     ("py:class", r"Profiler|Executable|RaceResult|ov_autoplace\._core\..*"),  # the C++ core
     ("py:class", r"ov_autoplace\.graph\.records\..*"),  # made of a model on the way to its graph
     ("py:meth", r"Executable\..*"),

@@ -123,8 +123,8 @@ def adding(variable: str = "memory") -> ov.Model:
 def quantized(seed: int, layers: int = 3, channels: int = 16) -> ov.Model:
     """Two branches of convolutions as NNCF quantises them: weights in i8, activations of 256 levels.
 
-    Weights use half of the range, as NNCF's do for processors without VNNI, on which sums of products of u8 and
-    i8 saturate: there OpenVINO's own answer depends on which operations are fused.
+    Weights use half of the range, as NNCF's do for processors without VNNI, on which sums of products of u8
+    and i8 saturate: there OpenVINO's own answer depends on which operations are fused.
     """
     random = np.random.default_rng(seed)
     x = ops.parameter([1, channels, 12, 12], np.float32, name="x")

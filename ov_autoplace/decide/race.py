@@ -29,8 +29,8 @@ PAUSE_SECONDS = 3e-3
 """How long the machine idles before each inference where a schedule is tried with pauses."""
 
 STEADY: dict[str, Any] = {"min_sample_seconds": 5e-3}
-"""Of races with schedules: a lane that others' samples let fall asleep wakes up within the first of several
-inferences."""
+"""Of races with schedules and widths: threads that others' samples let fall asleep wake up within the first
+of several inferences."""
 
 _FINALISTS = 3
 # A prediction this much above the best single device's is not worth compiling.
@@ -308,7 +308,7 @@ class Race:
                 entered,
                 max(0.0, self._budget.left - end),
                 min_rounds=CONVINCING_ROUNDS,  # also of those that are dropped as hopeless
-                **(STEADY if any(c.scheduled for c in entered) else {}),
+                **(STEADY if any(c.scheduled or c.width for c in entered) else {}),
             )
         except ProfilingError as cause:
             for candidate in entered:

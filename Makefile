@@ -6,7 +6,7 @@ PYTEST_ARGS ?=
 
 native_sources := $(shell find csrc -type f)
 checkpoint := $(wildcard models/autoplace-base/*)
-build_inputs := pyproject.toml CMakeLists.txt $(native_sources)
+build_inputs := pyproject.toml CMakeLists.txt ov_autoplace/_version.py $(native_sources)
 package_sources := $(shell find ov_autoplace ov_autoplace_command -type f -not -path '*/__pycache__/*' -not -name '*.so')
 cpp_sources := $(shell find csrc tools/cpp tools/virtual_gpu tests/native -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
@@ -16,13 +16,16 @@ environment = $(PYTHON) -m venv --clear $(VENV)/$(1) && $(VENV)/$(1)/bin/python 
 editable = $(VENV)/$(1)/bin/python -m pip install --quiet --editable '.[$(2)]' \
 	--config-settings=build-dir=$(VENV)/$(1)/build --config-settings=cmake.define.OV_AUTOPLACE_WERROR=ON
 
-.PHONY: help demo test test-all test-native test-sanitize lint docs format stub clean
+.PHONY: help demo test test-all test-fleet test-native test-integrations test-sanitize lint docs format stub clean
 help:
 	@echo 'make demo        install the package, place a sample network on two devices, run it, print the table'
 	@echo 'make test        the tests that need no torch; its last line says what was left out'
 	@echo 'make test-all    all tests (installs torch, DGL where it has wheels, and transformers)'
+	@echo 'make test-fleet  the commands for many machines, on a Ray cluster of several nodes here'
 	@echo 'make test-native annotated models in unmodified programs: GenAI, optimum-intel, benchmark_app, C++'
+	@echo 'make test-integrations AUTOPLACE in optimum-intel, torch.compile, NNCF models, openvino_tokenizers'
 	@echo 'make test-sanitize the native library under AddressSanitizer and ThreadSanitizer'
+	@echo 'make wheels      wheels for Python 3.10 to 3.13 into dist, each tried without a compiler; PYTHONS=...'
 	@echo 'make docs        the documentation site, into build/docs (Python 3.11 or later)'
 	@echo 'make test-gpu    tests on the real GPU plugin, on a virtual GPU'
 	@echo 'make bench       the whole benchmark suite: BENCHMARKS.md, benchmarks.json (hours, idle machine)'
@@ -45,8 +48,16 @@ test-all: $(VENV)/test-all/stamp
 	$(VENV)/test-all/bin/python -m pytest --require torch --require bokeh --require oracle $(PYTEST_ARGS)
 	$(VENV)/test-all/bin/python -m pytest tests/bench --require torch --require metis
 
+test-fleet: $(VENV)/test-fleet/stamp
+	$(VENV)/test-fleet/bin/python -m pytest tests/fleet --require fleet --require torch --require bokeh $(PYTEST_ARGS)
+
 test-native: $(VENV)/test-native/stamp
 	$(VENV)/test-native/bin/python -m pytest tests/native --ignore tests/native/sanitizers $(PYTEST_ARGS)
+
+# In the same environment, which holds the libraries already; the second device here is one that programs get from
+# AUTOPLACE_EXTRA_DEVICES.
+test-integrations: $(VENV)/test-native/stamp
+	$(VENV)/test-native/bin/python -m pytest tests/integrations $(PYTEST_ARGS)
 
 # In the same environment, as some of the programs want a second device.
 test-sanitize: $(VENV)/test-native/stamp
@@ -92,6 +103,11 @@ $(VENV)/test-all/stamp: $(build_inputs)
 	$(call editable,test-all,test-all)
 	touch $@
 
+$(VENV)/test-fleet/stamp: $(build_inputs)
+	$(call environment,test-fleet)
+	$(call editable,test-fleet,test-fleet)
+	touch $@
+
 # Each program of this environment, and no other, gets a second device.
 $(VENV)/test-native/stamp: $(build_inputs) tests/native/second_device.py
 	$(call environment,test-native)
@@ -109,6 +125,7 @@ $(VENV)/lint/stamp: $(build_inputs)
 	$(call editable,lint,dev)
 	touch $@
 
+include tools/wheels/wheels.mk
 include tools/virtual_gpu/virtual_gpu.mk
 include tools/bench/bench.mk
 include tools/fuzz/fuzz.mk

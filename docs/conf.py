@@ -39,7 +39,6 @@ nitpicky = True
 nitpick_ignore = [
     ("py:class", "ov_autoplace._base.budget._Result"),  # a type variable
     # Constants without a description of their own.
-    ("py:data", "EXTRA_DEVICES_VARIABLE"),
     ("py:data", "MUST_RULES"),
     ("py:data", "ov_autoplace.graph.rules.MUST_RULES"),
 ]

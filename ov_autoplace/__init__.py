@@ -4,7 +4,8 @@ Importing this package makes the device name ``AUTOPLACE`` known to ``openvino.C
 
     compiled = openvino.Core().compile_model("model.xml", "AUTOPLACE")
 
-Everything else is loaded when it is first used.
+Everything else is loaded when it is first used, the C++ core (``_core``) too: only what needs that is tied to
+one release of OpenVINO.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ov_autoplace import errors
-from ov_autoplace._version import __version__, built_against, check_openvino
+from ov_autoplace._version import __version__
 from ov_autoplace.plugin.device import register, unregister
 
 if TYPE_CHECKING:
@@ -93,14 +94,19 @@ _HOME = {
     "solve": "solvers",
 }
 
-check_openvino(built_against())
 register()
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    value: Any
+    if name == "_core":
+        from ov_autoplace._base.native import Core
+
+        value = Core()
+    elif name in _HOME:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

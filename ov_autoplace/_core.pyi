@@ -329,6 +329,26 @@ def minimum_cut(
     smallest source side, and of the one with the largest (both ``uint8[nodes]``).
     """
 
+def peak_bytes(
+    moments: int,
+    bytes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    last: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    offsets: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    holders: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    assignments: Annotated[
+        NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    devices: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+    """
+    The most bytes of results that each device holds at one moment, ``float64[B * D]`` row by row, for
+    each of B ``assignments`` (``int32[B, N]``) of N holders to D ``devices``.
+
+    R results are alive from ``first`` to ``last`` of ``moments``, both included, on the devices of
+    their holders, which ``offsets`` and ``holders`` list as CSR.
+    """
+
 class ProfilerError(RuntimeError):
     pass
 
@@ -507,10 +527,10 @@ class Profiler:
         affinities: Mapping[str, str] | None = None,
         input_high: Mapping[str, int] = {},
         seed: int = 0,
-        extension: str = "",
+        extensions: Sequence[str] = [],
     ) -> Executable:
         """
-        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, `extension` is the library of its ops, if it has one.
+        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, `extensions` are the libraries of ops that are not OpenVINO's own.
         """
 
     @staticmethod

@@ -13,6 +13,7 @@ __all__ = [
     "CheckpointError",
     "CostTableError",
     "DeviceError",
+    "FleetError",
     "ModelError",
     "OptionError",
     "OutputError",
@@ -34,16 +35,20 @@ class AutoplaceError(Exception):
         return printable(super().__str__())
 
 
-class ModelError(AutoplaceError):
+# The three that methods of ``openvino.Core`` raise are RuntimeErrors too, as OpenVINO's own are, for programs
+# that try out what a device knows.
+
+
+class ModelError(AutoplaceError, RuntimeError):
     """A model that cannot be read, or that no device (or no placement) can run."""
 
 
-class DeviceError(AutoplaceError):
+class DeviceError(AutoplaceError, RuntimeError):
     """A device name that does not exist on this machine, or a device that cannot be used."""
 
 
-class OptionError(AutoplaceError):
-    """An ``AUTOPLACE_*`` property or command-line option that is unknown or has a bad value."""
+class OptionError(AutoplaceError, RuntimeError):
+    """A property or command-line option that is unknown or has a bad value."""
 
 
 class PlacementError(AutoplaceError):
@@ -64,6 +69,10 @@ class CheckpointError(AutoplaceError):
 
 class TrainingError(AutoplaceError):
     """Training that cannot start or go on: no graphs, damaged ones, or contradictory settings."""
+
+
+class FleetError(AutoplaceError):
+    """A cluster that does not answer, or none of whose machines can be used."""
 
 
 class OutputError(AutoplaceError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["OpenedPage", "find_chromium"]
+__all__ = ["OpenedPage", "find_chromium", "reads_well"]
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -29,8 +29,8 @@ class OpenedPage:
         requests: Addresses that it asked for.
     """
 
-    def __init__(self, browser: Any, path: Path, scheme: str = "light") -> None:
-        self.page = browser.new_page(viewport={"width": 1400, "height": 900}, color_scheme=scheme)
+    def __init__(self, browser: Any, path: Path, scheme: str = "light", width: int = 1400) -> None:
+        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.page.on("console", self._listen)
@@ -77,6 +77,35 @@ class OpenedPage:
         self.page.wait_for_timeout(400)
         return list(self.page.locator("#results button div").all_text_contents())
 
+
+def reads_well(opened: OpenedPage) -> None:
+    """Assert that nothing is wider than the page, and that no word of a table is broken into pieces."""
+    assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert opened.page.evaluate(_BROKEN_WORDS) == []
+    assert opened.page.evaluate(_TOO_WIDE) == []
+
+
+# Words that stand on more than one line, of those that are short enough for the narrowest column.
+_BROKEN_WORDS = """() => {
+  const broken = [], range = document.createRange();
+  for (const cell of document.querySelectorAll("td, th, dt, dd")) {
+    for (const node of cell.childNodes) {
+      if (node.nodeType !== Node.TEXT_NODE || cell.offsetParent === null) continue;
+      for (const found of node.data.matchAll(/[^\\s\\u200b]{2,18}(?=\\s|$)/g)) {
+        range.setStart(node, found.index);
+        range.setEnd(node, found.index + found[0].length);
+        const isWord = found.index === 0 || /\\s/.test(node.data[found.index - 1]);
+        if (isWord && new Set([...range.getClientRects()].map((r) => r.top)).size > 1) broken.push(found[0]);
+      }
+    }
+  }
+  return broken;
+}"""
+
+# What reaches over the edge of the page, unless it scrolls in a frame of its own.
+_TOO_WIDE = """() => [...document.querySelectorAll("main *")].filter((element) => {
+  return element.getBoundingClientRect().right > innerWidth + 1 && element.closest(".wide, .chart") === null;
+}).map((element) => element.outerHTML.slice(0, 80))"""
 
 # Bars have sides, nodes have places.
 _PLACE_OF = """([name, title]) => {

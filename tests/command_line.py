@@ -12,7 +12,7 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
-from ov_autoplace.cli import main
+from ov_autoplace.cli import arguments, main
 
 __all__ = ["EXTRA_DEVICES", "Command", "Outcome", "cli", "small_ir", "two_layers"]
 
@@ -74,7 +74,7 @@ def fail_with() -> Iterator[Callable[[BaseException], None]]:
 
     def add(error: BaseException) -> None:
         @app.command("fail")
-        def fail() -> None:
+        def fail(as_json: arguments.Json = False) -> None:
             raise error
 
     yield add

@@ -17,7 +17,14 @@ ROOT = Path(__file__).resolve().parent.parent
 for folder in (ROOT / "tools", ROOT / "tests"):
     sys.path.insert(0, str(folder))
 
-pytest_plugins = ["browser", "command_line", "measuring_faults", "optional_packages", "policy_checkpoints"]
+pytest_plugins = [
+    "browser",
+    "command_line",
+    "fleet_cluster",
+    "measuring_faults",
+    "optional_packages",
+    "policy_checkpoints",
+]
 
 CPU_PLUGIN = Path(ov.__file__).parent / "libs" / "libopenvino_intel_cpu_plugin.so"
 

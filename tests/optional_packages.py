@@ -24,6 +24,7 @@ NEEDS = {
     "browser": ("bokeh", "playwright", "chromium"),
     "metis": ("pymetis",),
     "oracle": ("ortools",),
+    "fleet": ("ray",),
 }
 """What each marker's tests import, beyond the extra ``test``; `chromium` is a program."""
 

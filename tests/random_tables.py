@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
@@ -76,6 +77,16 @@ def random_table(
             share = rng.uniform(0.45, 1.0, devices)
             fields["memory_capacity"] = share * fields["memory_bytes"].sum()
     return make_table(op_seconds, tensors, **fields)
+
+
+def with_results(table: CostTable, seed: int) -> CostTable:
+    """The same table knowing which of its bytes are results: those handed on and some more."""
+    rng = np.random.default_rng(seed)
+    results = rng.integers(0, 20, len(table)).astype(float)
+    np.add.at(results, table.tensor_producer, table.tensor_bytes * ~table.tensor_is_constant)
+    constants = np.zeros(len(table))
+    np.add.at(constants, table.tensor_producer, table.tensor_bytes * table.tensor_is_constant)
+    return replace(table, result_bytes=results, memory_bytes=table.memory_bytes + results + constants)
 
 
 def legal_assignments(table: CostTable, pins: dict[str, str] | None = None) -> np.ndarray:

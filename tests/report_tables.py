@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ov_autoplace import CostTable
 from ov_autoplace._base.arrays import IntArray, csr_from_lists
 
-__all__ = ["HOSTILE", "diamond", "layered_table", "pieces"]
+__all__ = ["HOSTILE", "chain_with_skips", "diamond", "layered_table", "pieces"]
 
 HOSTILE = (
     "</script><img src=x onerror=alert(1)>",
@@ -38,6 +40,23 @@ def diamond() -> CostTable:
         memory_capacity=np.full(2, np.inf),
         op_types=("Parameter", "Relu", "Convolution", "Add"),
         members=(("a",), ("b", "b.bias"), ("c", "c.weights"), ("d",)),
+    )
+
+
+def chain_with_skips(groups: int) -> CostTable:
+    """A chain in which each group of the first half is also read by its mirror image, as in a U-Net."""
+    layered = layered_table(groups)
+    readers = [sorted({g + 1, groups - 1 - g} if g < groups // 2 else {g + 1}) for g in range(groups - 1)]
+    offsets, consumers = csr_from_lists(readers)
+    tensors = groups - 1
+    return replace(
+        layered,
+        tensor_producer=np.arange(tensors, dtype=np.int32),
+        tensor_bytes=np.full(tensors, 1000.0),
+        tensor_offsets=offsets,
+        tensor_consumers=consumers,
+        tensor_is_constant=np.zeros(tensors, dtype=bool),
+        tensor_uncuttable=np.zeros(tensors, dtype=bool),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from importlib import metadata
@@ -11,7 +12,10 @@ from pathlib import Path
 import pytest
 
 import ov_autoplace
+from ov_autoplace._base import native
+from ov_autoplace._version import OPENVINO_VERSION
 from ov_autoplace.cli import main
+from ov_autoplace.errors import VersionMismatchError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -38,10 +42,18 @@ def test_an_installation_brings_no_training_framework() -> None:
 
 
 def test_the_openvino_that_is_required_to_run_is_the_one_required_to_build() -> None:
-    text = (ROOT / "pyproject.toml").read_text()
-    pins = set(re.findall(r'"openvino==([\d.]+)"', text))
-    assert len(pins) == 1
-    assert text.count('"openvino==') == 2
+    required = f"openvino=={OPENVINO_VERSION}"
+    assert required in (metadata.requires("ov-autoplace") or [])
+    provider = runpy.run_path(str(ROOT / "tools" / "wheels" / "openvino_requirement.py"))
+    assert provider["get_requires_for_dynamic_metadata"]({}) == [required]
+
+
+def test_the_release_of_openvino_stands_in_one_place() -> None:
+    # What CMake and the build's requirements say of it they take from there.
+    for name in ("pyproject.toml", "CMakeLists.txt", "Makefile", "tools/wheels/openvino_requirement.py"):
+        assert OPENVINO_VERSION not in (ROOT / name).read_text(), name
+    (said,) = re.findall(r"OpenVINO ([\d.]+) exactly", (ROOT / "README.md").read_text())
+    assert said == OPENVINO_VERSION
 
 
 def test_the_version_is_the_same_everywhere() -> None:
@@ -103,10 +115,68 @@ def test_the_library_for_other_programs_brings_no_openvino_into_a_process() -> N
     assert done.returncode == 0, done.stderr
 
 
-def test_another_openvino_is_refused_at_import_with_the_command_that_rebuilds() -> None:
-    done = python("import openvino; openvino.__version__ = '2020.1.0-1-abc'; import ov_autoplace")
+# A later OpenVINO beside a wheel for this one: the core asks for another library and cannot be loaded.
+LATER = (
+    "import sys, openvino as ov; ov.__version__ = '2099.1.0-1-abc'; sys.modules['ov_autoplace._core'] = None;"
+    "import ov_autoplace; from openvino import opset13 as ops; x = ops.parameter([1, 8], name='x');"
+    "model = ov.Model([ops.relu(ops.tanh(x, name='t'), name='r')], [x], 'net');"
+)
+
+
+def test_beside_another_openvino_what_needs_the_core_says_so_in_one_sentence() -> None:
+    done = python(f"{LATER} ov_autoplace.place(model, ['CPU'], mode='PROFILE', time_budget_ms=50)")
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    assert "VersionMismatchError" in last
-    assert "2020.1.0" in last
-    assert "pip install" in last
+    assert last.startswith("ov_autoplace.errors.VersionMismatchError: ")
+    assert "2099.1.0 is installed" in last
+    assert f"pip install openvino=={OPENVINO_VERSION}" in last
+
+
+def test_beside_another_openvino_the_command_line_says_so_in_one_sentence(tmp_path: Path) -> None:
+    done = python(
+        f"{LATER} from ov_autoplace.cli import main; path = {str(tmp_path / 'net.xml')!r};"
+        "ov.save_model(model, path); sys.exit(main(['annotate', path, '-d', 'CPU']))"
+    )
+    assert done.returncode == 2
+    assert f"openvino {OPENVINO_VERSION} alone" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("*.autoplace.xml"))
+
+
+def test_beside_another_openvino_models_are_annotated_from_a_file_and_run(tmp_path: Path) -> None:
+    done = python(
+        f"{LATER} from pathlib import Path; file = Path({str(tmp_path / 'net.affinity.json')!r});"
+        "names = [op.get_friendly_name() for op in model.get_ops()]; device = dict.fromkeys(names, 'CPU');"
+        "ov_autoplace.Placement.from_dict(device).save(file);"
+        "ov_autoplace.annotate(model, ov_autoplace.Placement.load(file));"
+        "compiled = ov.Core().compile_model(model, 'AUTOPLACE');"
+        "print(*compiled.get_property('EXECUTION_DEVICES')); print(len(ov_autoplace.catalogue()))"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == "CPU"
+    assert "whether HETERO can run it was not checked" not in done.stderr  # nothing is parted
+
+
+def test_beside_another_openvino_a_mix_is_annotated_unchecked_and_that_is_said() -> None:
+    done = python(
+        f"{LATER} model = ov.Model([ops.reshape(ops.tanh(x), ops.shape_of(x, 'i64'), False)], [x], 'net');"
+        "device = {op.get_friendly_name(): 'GPU' if op.get_type_name() == 'Tanh' else 'CPU'"
+        " for op in model.get_ops()}; ov_autoplace.annotate(model, device);"
+        "print(*[op.get_rt_info()['affinity'].astype(str) for op in model.get_ops()])"
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(set(done.stdout.split())) == ["CPU", "GPU"]
+    assert "whether HETERO can run it was not checked" in done.stderr
+
+
+def test_a_core_that_was_never_built_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "find_spec", lambda name: None)
+    with pytest.raises(VersionMismatchError, match=r"not built; run `pip install \.`"):
+        _ = native.Core().minimum_cut
+
+
+def test_importing_the_package_does_not_load_the_core() -> None:
+    done = python("import sys, ov_autoplace; print('ov_autoplace._core' in sys.modules)")
+    assert done.stdout.strip() == "False", done.stderr
+    for path in (ROOT / "ov_autoplace").rglob("*.py"):  # this way nothing can load it while it is imported
+        assert "from ov_autoplace._core import" not in path.read_text(), path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import openvino as ov
 import pytest
@@ -133,6 +135,16 @@ def test_weights_that_are_not_there_share_their_memory() -> None:
     assert len(weights) == 12
     assert all(weight.nbytes == 2 * 768 * 3072 for weight in weights)
     assert all(np.shares_memory(weights[0], other) for other in weights)
+
+
+def test_a_network_may_have_more_weights_than_the_machine_has_memory() -> None:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    net = NetworkBuilder(0, weights="untouched")
+
+    weight = net.normal("weight", (2 * memory // 4096, 1024), std=1.0)
+
+    assert weight.get_output_shape(0) == [2 * memory // 4096, 1024]
+    assert weight.data[-1, -1] == 0
 
 
 @pytest.mark.parametrize("family", zoo.FAMILIES)

@@ -5,6 +5,10 @@ seed and i alone, whatever the number of processes; shards that a killed run lef
 
     python tools/examples.py build/examples --workloads build/workloads --count 6000 --workers 2
 
+Another run with a larger count, and with one objective and number of devices, adds examples of that kind.
+
+``ov-autoplace pretrain --workloads`` makes the same examples itself, with ``--ray`` on many computers.
+
 With ``--judge``, workloads and objectives take turns on held-out machines (``held_out_machines``), and each
 problem is solved as well as is known.
 """
@@ -14,7 +18,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -22,15 +26,15 @@ import numpy as np
 from rich.progress import track
 
 from held_out_machines import held_out_task
+from ov_autoplace._base.files import write_atomically
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.training.examples import by_family, label_task, make_labelled
-from ov_autoplace.training.labelled import Labelled, load_labelled, save_labelled
-from ov_autoplace.training.targets import EVERY_OBJECTIVE
+from ov_autoplace.placement.simulator import OBJECTIVES
+from ov_autoplace.training.examples import by_family, label_task
+from ov_autoplace.training.labelled import Labelled, load_labelled, shard_bytes
+from ov_autoplace.training.teaching import SHARD, Teaching, shard_path
 from ov_autoplace.training.workload import Workload, load_folder
 
 __all__ = ["JUDGED", "judged_problem", "write_examples"]
-
-_SHARD = 64
 
 JUDGED = (
     *(("hetero", devices, limited) for limited in (False, True) for devices in (2, 3, 4, 8)),
@@ -57,33 +61,58 @@ def judged_problem(
 
 
 def write_examples(
-    folder: Path, workloads: Path, count: int, seed: int, workers: int = 1, judge: bool = False
+    folder: Path,
+    workloads: Path,
+    count: int,
+    seed: int,
+    workers: int = 1,
+    judge: bool = False,
+    kind: tuple[str | None, int | None] = (None, None),
 ) -> None:
-    """Write at least ``count`` examples, in shards of 64, of which those that are there already are kept."""
-    by_family(load_folder(workloads))  # what is wrong with it is said here, not in a process
+    """Write at least ``count`` examples, in shards of 64, of which those that are there already are kept.
+
+    Args:
+        folder: Where to.
+        workloads: Folder of workloads.
+        count: How many.
+        seed: Of everything random.
+        workers: Processes.
+        judge: Whether to write what policies are judged by.
+        kind: Of the others, the objective and number of devices; ``None`` draws it.
+    """
+    _families(workloads)  # what is wrong with it is said here, not in a process
     folder.mkdir(parents=True, exist_ok=True)
-    make = partial(_write, folder=folder, workloads=workloads, seed=seed, judge=judge)
-    shards = [i for i in range(-(-count // _SHARD)) if not _path(folder, i).exists()]
+    make = partial(_write, folder=folder, workloads=workloads, seed=seed, judge=judge, kind=kind)
+    shards = [i for i in range(-(-count // SHARD)) if not shard_path(folder, i).exists()]
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         for _ in track(pool.map(make, shards), "shards", len(shards)):
             pass
 
 
-def _path(folder: Path, shard: int) -> Path:
-    return folder / f"{shard:05d}.npz"
+@cache
+def _families(workloads: Path) -> tuple[tuple[Workload, ...], ...]:
+    """Once per process."""
+    return by_family(load_folder(workloads))
 
 
-def _write(shard: int, folder: Path, workloads: Path, seed: int, judge: bool) -> None:
-    families = by_family(load_folder(workloads))
-    numbers = range(shard * _SHARD, (shard + 1) * _SHARD)
+def _write(
+    shard: int,
+    folder: Path,
+    workloads: Path,
+    seed: int,
+    judge: bool,
+    kind: tuple[str | None, int | None],
+) -> None:
+    families = _families(workloads)
     if judge:
         kinds = len(JUDGED)
-        problems = [judged_problem(families, seed, i // kinds, JUDGED[i % kinds]) for i in numbers]
+        numbers = range(shard * SHARD, (shard + 1) * SHARD)
+        content = shard_bytes(
+            [judged_problem(families, seed, i // kinds, JUDGED[i % kinds]) for i in numbers]
+        )
     else:
-        problems = [
-            make_labelled(families, np.random.default_rng((seed, i)), EVERY_OBJECTIVE) for i in numbers
-        ]
-    save_labelled(_path(folder, shard), problems)
+        content = Teaching(families, seed, *kind).run("shard", shard, None)
+    write_atomically(shard_path(folder, shard), content)
 
 
 def main() -> None:
@@ -94,6 +123,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2, help="processes (default: %(default)s)")
     parser.add_argument("--judge", action="store_true", help="problems to judge by, on held-out machines")
+    parser.add_argument("--objective", choices=OBJECTIVES, help="of all examples (default: drawn)")
+    parser.add_argument("--devices", type=int, help="of all examples (default: drawn)")
     arguments = parser.parse_args()
     write_examples(
         arguments.folder,
@@ -102,6 +133,7 @@ def main() -> None:
         arguments.seed,
         arguments.workers,
         arguments.judge,
+        (arguments.objective, arguments.devices),
     )
     for path in sorted(arguments.folder.glob("*.npz"))[:1]:
         print(f"{path.name}: {len(load_labelled(path))} examples")

@@ -17,6 +17,7 @@ import numpy as np
 
 from ov_autoplace.cost.lanes import CORUN_FACTOR, EXECUTOR_SECONDS, with_lanes
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.targets import Task
 from ov_autoplace.training.workload import Workload
@@ -125,26 +126,14 @@ def _table(workload: Workload, names: list[str], random: np.random.Generator) ->
         ends = [kinds[names[end]] for end in (p, q)]
         latency[p, q] = sum(kind.link_latency for kind in ends)
         per_byte[p, q] = sum(1 / kind.link_bandwidth for kind in ends)
-    return CostTable(
+    transfers = TransferFit(
         devices=tuple(f"{name}.{names[:d].count(name)}" for d, name in enumerate(names)),
-        names=tuple(f"group{g}" for g in range(len(workload))),
-        op_seconds=np.stack([columns[name] for name in names], axis=1),
-        tensor_producer=workload.tensor_producer,
-        tensor_bytes=workload.tensor_bytes,
-        tensor_offsets=workload.tensor_offsets,
-        tensor_consumers=workload.tensor_consumers,
-        tensor_is_constant=workload.tensor_is_constant,
-        tensor_uncuttable=workload.tensor_uncuttable,
-        transfer_latency=latency,
-        transfer_seconds_per_byte=per_byte,
+        latency=latency,
+        seconds_per_byte=per_byte,
         launch_seconds=np.array([kinds[name].launch for name in names]),
-        memory_bytes=workload.weight_bytes + workload.output_bytes,
-        memory_capacity=np.full(D, np.inf),
-        result_bytes=workload.output_bytes,
-        op_types=workload.op_types,
-        output_shapes=workload.output_shapes,
-        source="profiled",
     )
+    seconds = np.stack([columns[name] for name in names], axis=1)
+    return replace(workload.table(seconds, transfers), result_bytes=workload.output_bytes)
 
 
 def _balanced(table: CostTable, names: list[str], random: np.random.Generator) -> CostTable:

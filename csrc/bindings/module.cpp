@@ -8,6 +8,7 @@ void init_overlap(nb::module_& m);
 void init_partition(nb::module_& m);
 void init_graph_tools(nb::module_& m);
 void init_max_flow(nb::module_& m);
+void init_peak_bytes(nb::module_& m);
 void init_profiler(nb::module_& m);
 void init_subset_sweep(nb::module_& m);
 
@@ -19,6 +20,7 @@ NB_MODULE(_core, m) {
     init_partition(m);
     init_graph_tools(m);
     init_max_flow(m);
+    init_peak_bytes(m);
     init_profiler(m);
     init_subset_sweep(m);
 }

@@ -218,18 +218,19 @@ void init_profiler(nb::module_& m) {
             [](Profiler& self, const std::string& xml_path, const std::string& device,
                const StringMap& properties, const std::optional<StringMap>& affinities,
                const std::map<std::string, std::int64_t>& input_high, std::uint64_t seed,
-               const std::string& extension) {
+               const std::vector<std::string>& extensions) {
                 nb::gil_scoped_release release;
-                if (!extension.empty()) {
+                for (const auto& extension : extensions) {
                     self.add_extension(extension);
                 }
                 return self.compile(xml_path, device, properties, affinities ? &*affinities : nullptr,
                                     {input_high, seed});
             },
             "xml_path"_a, "device"_a, "properties"_a = StringMap{}, "affinities"_a = nb::none(),
-            "input_high"_a = std::map<std::string, std::int64_t>{}, "seed"_a = 0, "extension"_a = "",
+            "input_high"_a = std::map<std::string, std::int64_t>{}, "seed"_a = 0,
+            "extensions"_a = std::vector<std::string>{},
             "Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, "
-            "`extension` is the library of its ops, if it has one.")
+            "`extensions` are the libraries of ops that are not OpenVINO's own.")
         .def_static(
             "race",
             [](const std::vector<std::shared_ptr<Executable>>& executables, double budget_seconds,

@@ -20,6 +20,8 @@ public:
     void run(const ov::TensorVector& inputs, ov::TensorVector& outputs);
 
     const Plan& plan() const { return m_plan; }
+    // The model that was compiled for a submodel.
+    const ov::CompiledModel& model(size_t submodel) const { return m_compiled.models.at(submodel); }
     const std::vector<ov::element::Type>& data_types() const { return m_compiled.data_types; }
     const std::vector<ov::element::Type>& result_types() const { return m_compiled.result_types; }
     // Those of this process; a forked one has its own.

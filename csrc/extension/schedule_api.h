@@ -4,18 +4,22 @@
  * are `data_inputs` tensors, then for each submodel two u8 constants: the text of its IR and its weights (at
  * least one byte). All else is attributes:
  *
- *   format           int      1
- *   data_inputs      int      how many inputs are data
- *   lanes            strings  device of each lane. Lanes of equal device and properties are copies: a
- * submodel of one of them may run on any lane_properties  strings  of each lane, KEY=VALUE joined by ';' and
- * passed to compile_model. In an IR none is ';', because OpenVINO's reader drops empty texts. Where a
- * submodel cannot be compiled with a CACHE_DIR, it is compiled without submodels        strings  a name for
- * each submodel; they are in topological order lane_of          ints     lane of each submodel rank ints of
- * its submodels that are ready, a lane begins that of the smallest rank sources          ints     for each
- * submodel its number of inputs, then for each of them a pair: -1 and an index of a data input, or an earlier
- * submodel and its output results          ints     such a pair for each output of the op output_types
- * strings  element types of the outputs input_shapes,    ints     for each data input and each output its
- * rank (-1: any), then its dimensions (-1: output_shapes             any)
+ * - `format` (int): 1
+ * - `data_inputs` (int): how many inputs are data
+ * - `lanes` (strings): device of each lane. Lanes of equal device and properties are copies: a submodel
+ *   of one of them may run on any
+ * - `lane_properties` (strings): of each lane, KEY=VALUE joined by ';' and passed to compile_model. In an IR
+ *   none is ';', because OpenVINO's reader drops empty texts. Where a submodel cannot be compiled with a
+ *   CACHE_DIR, it is compiled without
+ * - `submodels` (strings): a name for each submodel; they are in topological order
+ * - `lane_of` (ints): lane of each submodel
+ * - `rank` (ints): of its submodels that are ready, a lane begins that of the smallest rank
+ * - `sources` (ints): for each submodel its number of inputs, then for each of them a pair: -1 and an
+ *   index of a data input, or an earlier submodel and its output
+ * - `results` (ints): such a pair for each output of the op
+ * - `output_types` (strings): element types of the outputs
+ * - `input_shapes`, `output_shapes` (ints): for each data input and each output its rank (-1: any), then its
+ *   dimensions (-1: any)
  *
  * All strings are percent-encoded, a property's key and value each before they are joined. Data inputs and
  * outputs are f32, i32, i8 or u8, because OpenVINO's CPU plugin hands other types to an op in a
@@ -65,6 +69,14 @@ OV_AUTOPLACE_API int ov_autoplace_register_plugin(const char* name, const char* 
  * name is compiled, or there is no memory for the answer. Of several ops of one name, it is the one that was
  * compiled last; make names unique. */
 OV_AUTOPLACE_API size_t ov_autoplace_profile(const char* op, char* buffer, size_t size);
+
+/* The lanes of the op of this friendly name, in their order, with what the first submodel of each tells of
+ * how it was compiled, all values as text; none for a lane without submodels:
+ *
+ *   [{"device": "CPU", "properties": {"INFERENCE_NUM_THREADS": "1", ...}}, ...]
+ *
+ * What it returns and writes is as for ov_autoplace_profile. */
+OV_AUTOPLACE_API size_t ov_autoplace_lanes(const char* op, char* buffer, size_t size);
 
 /* The sentence of this thread's last call that failed; it stays valid until the next one. */
 OV_AUTOPLACE_API const char* ov_autoplace_last_error(void);

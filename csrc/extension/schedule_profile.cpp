@@ -1,8 +1,10 @@
 #include "schedule_profile.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <openvino/runtime/properties.hpp>
 #include <sstream>
 
 namespace ov_autoplace {
@@ -83,6 +85,33 @@ std::string run_of(const executor::Plan& plan, const executor::Context& context)
     return json.str();
 }
 
+// What a compiled model tells of how it was compiled for a lane. Some plugins list what they do not tell.
+std::string properties_of(const executor::Lane& lane, const ov::CompiledModel& model) {
+    std::ostringstream json;
+    for (const auto& name : model.get_property(ov::supported_properties)) {
+        try {
+            auto value = model.get_property(name).as<std::string>();
+            if (name == ov::inference_num_threads.name() && value == "0") {
+                // A CPU that runs in the calling thread says so of itself, however many threads it was given.
+                const auto given = std::find_if(lane.properties.begin(), lane.properties.end(),
+                                                [&](const auto& property) { return property.first == name; });
+                if (given != lane.properties.end()) value = given->second;
+            }
+            json << (json.tellp() > 0 ? ", " : "") << quoted(name) << ": " << quoted(value);
+        } catch (const std::exception&) {
+            continue;
+        }
+    }
+    return "{" + json.str() + "}";
+}
+
+std::shared_ptr<executor::Executor> executor_of(const std::string& op) {
+    auto& all = known();
+    const std::lock_guard lock(all.mutex);
+    const auto found = all.executors.find(op);
+    return found == all.executors.end() ? nullptr : found->second.lock();
+}
+
 }  // namespace
 
 void remember(const std::string& op, const std::shared_ptr<executor::Executor>& executor) {
@@ -95,13 +124,7 @@ void remember(const std::string& op, const std::shared_ptr<executor::Executor>& 
 }
 
 std::string profile_of(const std::string& op) {
-    std::shared_ptr<executor::Executor> executor;
-    {
-        auto& all = known();
-        const std::lock_guard lock(all.mutex);
-        const auto found = all.executors.find(op);
-        if (found != all.executors.end()) executor = found->second.lock();
-    }
+    const auto executor = executor_of(op);
     if (!executor) return "";
     auto& team = executor->team();
     std::string submodels;
@@ -112,6 +135,24 @@ std::string profile_of(const std::string& op) {
     json << "{\"runs\": " << counters.runs << ", \"wakes\": " << counters.wakes
          << ", \"helped\": " << counters.helped << ", \"submodels\": [" << submodels << "]}";
     return json.str();
+}
+
+std::string lanes_of(const std::string& op) {
+    const auto executor = executor_of(op);
+    if (!executor) return "";
+    const auto& plan = executor->plan();
+    std::ostringstream json;
+    for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
+        std::string properties = "{}";
+        for (size_t i = 0; i < plan.submodels.size(); ++i) {
+            if (plan.submodels[i].lane != lane) continue;
+            properties = properties_of(plan.lanes[lane], executor->model(i));
+            break;
+        }
+        json << (lane ? ", " : "") << "{\"device\": " << quoted(plan.lanes[lane].device)
+             << ", \"properties\": " << properties << "}";
+    }
+    return "[" + json.str() + "]";
 }
 
 }  // namespace ov_autoplace

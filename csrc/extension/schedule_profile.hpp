@@ -13,5 +13,6 @@ void remember(const std::string& op, const std::shared_ptr<executor::Executor>& 
 
 // JSON as described in schedule_api.h, or an empty text where no op of this name is compiled.
 std::string profile_of(const std::string& op);
+std::string lanes_of(const std::string& op);
 
 }  // namespace ov_autoplace

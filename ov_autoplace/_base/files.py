@@ -12,15 +12,16 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ov_autoplace._base.text import parse_json
 from ov_autoplace.errors import AutoplaceError, OutputError
 
 __all__ = [
+    "json_of",
     "os_reason",
     "read_json",
     "staged_folder",
@@ -45,11 +46,28 @@ def read_json(path: str | Path, error: type[AutoplaceError], what: str) -> Any:
         AutoplaceError: Of class ``error``: the file is missing, unreadable, or is not JSON.
     """
     try:
-        return parse_json(Path(path).read_text(encoding="utf-8"))
+        content = Path(path).read_bytes()
     except OSError as cause:
         raise error(f"cannot read {what} from {path}: {os_reason(cause)}") from cause
+    return json_of(content, path, error, what)
+
+
+def json_of(content: str | bytes, where: str | Path, error: type[AutoplaceError], what: str) -> Any:
+    """Parse JSON, of a file or of what another machine said.
+
+    Args:
+        content: The text; bytes are UTF-8.
+        where: Where it is from, for the error's sentence.
+        error: Class of the error to raise.
+        what: As :func:`read_json` takes it.
+
+    Raises:
+        AutoplaceError: Of class ``error``: it is not JSON.
+    """
+    try:
+        return parse_json(content if isinstance(content, str) else content.decode())
     except (ValueError, RecursionError) as cause:
-        raise error(f"{path} is not {what}: it does not parse as JSON ({cause})") from cause
+        raise error(f"{where} is not {what}: it does not parse as JSON ({cause})") from cause
 
 
 def write_text_atomically(path: str | Path, text: str) -> None:
@@ -57,8 +75,12 @@ def write_text_atomically(path: str | Path, text: str) -> None:
     write_atomically(path, text.encode())
 
 
-def write_atomically(path: str | Path, content: bytes) -> None:
+def write_atomically(path: str | Path, content: bytes | Callable[[BinaryIO], None]) -> None:
     """Write ``content`` beside ``path``, then rename, so that a reader never sees half a file.
+
+    Args:
+        path: The file.
+        content: Its bytes, or a function that writes them.
 
     Raises:
         OutputError: The folder is missing, read-only or full.
@@ -68,7 +90,10 @@ def write_atomically(path: str | Path, content: bytes) -> None:
         staged = stage / path.name
         try:
             with staged.open("wb") as file:
-                file.write(content)
+                if isinstance(content, bytes):
+                    file.write(content)
+                else:
+                    content(file)
                 file.flush()
                 os.fsync(file.fileno())
             staged.replace(path)

@@ -1,4 +1,9 @@
-"""Typed access to parsed JSON: every wrong field of a cost file becomes one sentence that names it."""
+"""Typed access to parsed JSON: every wrong field of a cost file becomes one sentence that names it.
+
+msgspec was weighed: a reader of target profiles has as many lines with it (77 for 76), because its records
+repeat the frozen classes that hold arrays, and lists as long as there are devices are checked by hand all the
+same. It takes 8 ms to import (pydantic 21), and names neither a wrong value nor the key of a mapping.
+"""
 
 from __future__ import annotations
 

@@ -8,11 +8,22 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-__all__ = ["is_unicode", "nearest", "parse_json", "printable", "printable_json", "unknown_name"]
+__all__ = [
+    "counted",
+    "is_unicode",
+    "nearest",
+    "nearest_device",
+    "no_such_device",
+    "parse_json",
+    "printable",
+    "printable_json",
+    "unknown_name",
+]
 
 # Control characters (C0 but tab and line feed, DEL, C1), what turns the direction of writing, and lone halves
 # of surrogate pairs, which no encoding can write.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_MISSPELT = 0.7  # the least similarity, between 0 (anything) and 1 (equal)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -30,15 +41,44 @@ def printable_json(text: str) -> str:
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def nearest(name: str, known: Sequence[str], cutoff: float = 0.4) -> str | None:
-    """The known name that is most like an unknown one; ``None`` where none is similar enough.
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: ``1 op``, ``1,009 ops``.
+
+    Args:
+        number: How many.
+        noun: Of one.
+        plural: Of several, where that is not the noun with an ``s``.
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """The known name of which an unknown one is a misspelling; ``None`` where it is like none of them.
+
+    Of ten letters seven have to be right, whatever their case.
 
     Args:
         name: The unknown one.
         known: What there is.
-        cutoff: How similar, between 0 (anything) and 1 (equal).
     """
-    return next(iter(get_close_matches(name, known, n=1, cutoff=cutoff)), None)
+    spelt = {one.lower(): one for one in known}
+    return next((spelt[near] for near in get_close_matches(name.lower(), spelt, n=1, cutoff=_MISSPELT)), None)
+
+
+def nearest_device(name: str, known: Sequence[str]) -> str | None:
+    """The same of names of devices, which are so short that only case and order of letters count.
+
+    Who names a GPU on a machine without one has not misspelt CPU.
+    """
+    letters = sorted(name.upper())
+    return next((device for device in known if sorted(device.upper()) == letters), None)
+
+
+def no_such_device(name: str, available: Sequence[str]) -> str:
+    """The sentence for a device that this machine does not have, with what it has."""
+    near = nearest_device(name, available)
+    hint = f"did you mean {near!r}? " if near else ""
+    return f"there is no device {name!r} here; {hint}available: {', '.join(available) or 'none'}"
 
 
 def unknown_name(what: str, value: object, known: Iterable[str]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -17,16 +19,20 @@ from ov_autoplace.cli import (
     benchmark_app,
     cache,
     calibrate,
+    compare,
     devices,
     explain,
     extension,
     finetune,
+    fleet,
     pretrain,
 )
-from ov_autoplace.cli.console import fail, log_handler, print_sentence
+from ov_autoplace.cli.console import fail, log_handler, make_writable, print_json, print_sentence
 from ov_autoplace.errors import AutoplaceError
 
 __all__ = ["app", "run"]
+
+_INTERRUPTED = 130
 
 app = typer.Typer(
     name="ov-autoplace",
@@ -34,19 +40,25 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # whose tables take ten lines for an option where a terminal has 80 columns
 )
-app.command("devices")(devices.devices)
-app.command("calibrate")(calibrate.calibrate)
-app.command("cache")(cache.cache)
-app.command("annotate")(annotate.annotate)
-app.command("bench")(bench.bench)
-app.command("explain")(explain.explain)
-app.command("finetune")(finetune.finetune)
-app.command("pretrain")(pretrain.pretrain)
-app.command("extension")(extension.extension)
-app.command("benchmark_app", context_settings=benchmark_app.CONTEXT, add_help_option=False)(
-    benchmark_app.benchmark_app
-)
+app.command("devices", short_help="What this machine has.")(devices.devices)
+app.command("calibrate", short_help="Measure this machine once: a target profile.")(calibrate.calibrate)
+app.command("cache", short_help="What was measured of transfers here, and is kept.")(cache.cache)
+app.command("annotate", short_help="Decide, and write the model with its placement.")(annotate.annotate)
+app.command("bench", short_help="Run devices, AUTO, HETERO and AUTOPLACE in turns.")(bench.bench)
+app.command("explain", short_help="Which op runs where, what it costs, and why.")(explain.explain)
+app.command("compare", short_help="Two reports side by side.")(compare.compare)
+app.command("finetune", short_help="Tune a policy on latencies of your own models.")(finetune.finetune)
+app.command("pretrain", short_help="Train a policy from scratch.")(pretrain.pretrain)
+app.add_typer(fleet.fleet, name="fleet", short_help="The same on machines somewhere on the network, by Ray.")
+app.command("extension", short_help="Where the library for other programs is.")(extension.extension)
+app.command(
+    "benchmark_app",
+    short_help="OpenVINO's own, which knows -d AUTOPLACE here.",
+    context_settings=benchmark_app.CONTEXT,
+    add_help_option=False,
+)(benchmark_app.benchmark_app)
 
 
 def _print_version(wanted: bool) -> None:
@@ -71,27 +83,76 @@ def _program(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code; see :func:`ov_autoplace.cli.main`."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    make_writable()
     log = logging.getLogger("ov_autoplace")
     handler = log_handler()
     log.addHandler(handler)
     try:
-        app(args=arguments, prog_name="ov-autoplace")
-    except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    except Exception as error:
-        if _is_interruption(error):
-            return 130
-        if log.isEnabledFor(logging.DEBUG):
-            traceback.print_exc()
-        if isinstance(error, AutoplaceError):
-            fail(str(error))
-            return error.exit_code
-        again = " ".join(["ov-autoplace --debug", *arguments])
-        fail(f"failed with {type(error).__name__}: {_first_line(error)} (for the traceback: {again})")
+        code = _answered(arguments, log)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Who reads has enough, like `| head -1`; what is left goes nowhere, when Python ends too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     finally:
         log.removeHandler(handler)
-    return 0
+
+
+def _answered(arguments: list[str], log: logging.Logger) -> int:
+    """Run a command; whatever keeps it from ending well is a sentence, and an object for ``--json``."""
+    as_json = _asks_for_json(arguments)
+    try:
+        # Where a program reads what is said, typer must not print its own pages about wrong usage.
+        left_with = app(args=arguments, prog_name="ov-autoplace", standalone_mode=not as_json)
+        code = left_with if isinstance(left_with, int) else 0
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        failure = _failure_of(error, arguments)
+        if failure.exit_code != _INTERRUPTED:
+            if log.isEnabledFor(logging.DEBUG):
+                traceback.print_exc()
+            fail(failure.sentence)
+        if as_json:
+            print_json({"error": failure.sentence, "kind": failure.kind, "exit_code": failure.exit_code})
+        return failure.exit_code
+    if as_json and code == _INTERRUPTED:
+        print_json({"error": "stopped by Ctrl-C", "kind": "KeyboardInterrupt", "exit_code": code})
+    return code
+
+
+class _Failure(NamedTuple):
+    """Why a command did not end well."""
+
+    sentence: str
+    kind: str
+    exit_code: int
+
+
+def _failure_of(error: Exception, arguments: Sequence[str]) -> _Failure:
+    if _is_interruption(error):
+        return _Failure("stopped by Ctrl-C", "KeyboardInterrupt", _INTERRUPTED)
+    kind = type(error).__name__
+    if isinstance(error, AutoplaceError):
+        return _Failure(str(error), kind, error.exit_code)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        where = f"{error.filename}" if error.filename else "the results"
+        return _Failure(f"cannot write {where}: no space is left on the disk", kind, 1)
+    if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+        # Wrong usage, in words of typer's, whose base class has moved from one of its releases to the next.
+        return _Failure(_first_line(error.format_message()), kind, int(error.exit_code))
+    again = " ".join(["ov-autoplace --debug", *arguments])
+    return _Failure(f"failed with {kind}: {_first_line(str(error))} (for the traceback: {again})", kind, 1)
+
+
+def _asks_for_json(arguments: Sequence[str]) -> bool:
+    """Whether a program reads what is printed; everything behind ``benchmark_app`` is that command's own."""
+    own = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
+    command = next((word for word in own if not word.startswith("-")), "")
+    return "--json" in own and command != "benchmark_app"
 
 
 def _is_interruption(error: BaseException | None) -> bool:
@@ -105,6 +166,6 @@ def _is_interruption(error: BaseException | None) -> bool:
     return False
 
 
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+def _first_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else "no message"

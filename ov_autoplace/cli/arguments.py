@@ -10,7 +10,10 @@ import typer
 __all__ = ["Devices", "Json", "Model", "Target"]
 
 Model = Annotated[
-    Path, typer.Argument(show_default=False, help="IR (.xml), ONNX or any file that OpenVINO reads.")
+    Path,
+    typer.Argument(
+        metavar="MODEL", show_default=False, help="IR (.xml), ONNX or any file that OpenVINO reads."
+    ),
 ]
 Devices = Annotated[
     str | None,

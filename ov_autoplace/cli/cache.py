@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,13 +34,14 @@ def cache(
     action: Annotated[
         _Action,
         typer.Argument(
+            metavar="ls|rm|verify",
             help="ls: show the entries; rm: remove them; verify: check their files, and measure again what "
             "was measured here.",
             show_default=False,
         ),
     ],
     entries: Annotated[
-        list[str] | None, typer.Argument(metavar="[ENTRY]...", help="Names that ls shows; all when left out.")
+        list[str] | None, typer.Argument(metavar="ENTRY", help="Names that ls shows; all when left out.")
     ] = None,
     as_json: arguments.Json = False,
 ) -> None:
@@ -63,9 +64,9 @@ def cache(
     if as_json:
         print_json({"folder": str(_folder()), "entries": rows})
     elif rows:
-        columns = {"bytes": ">size", "sizes": ">sizes"}
-        keys = list(rows[0])
-        cells = [[bytes_text(v) if k == "bytes" else v for k, v in row.items()] for row in rows]
+        columns = {"bytes": ">size", "sizes": ">sizes", "set": "~properties set", "remark": "~remark"}
+        keys = [key for key in rows[0] if key != "holds for"]  # five lines each, for programs
+        cells = [[bytes_text(row[k]) if k == "bytes" else row[k] for k in keys] for row in rows]
         print_table(str(_folder()), [columns.get(key, key) for key in keys], cells)
     else:
         print_sentence(f"{_folder()} holds no measurements")
@@ -105,19 +106,28 @@ def _removed(path: Path) -> dict[str, Any]:
 def _shown(path: Path) -> dict[str, Any]:
     from ov_autoplace.measure.transfer_store import SIZES, StoredTransfers
 
-    row: dict[str, Any] = {"entry": path.name, "devices": "", "sizes": "", "bytes": 0, "holds for": ""}
+    row: dict[str, Any] = {"entry": path.name, "devices": "", "sizes": "", "bytes": 0}
+    row |= {"set": "", "holds for": ""}
     try:
         row["bytes"] = path.stat().st_size
         entry = StoredTransfers.load(path)
     except (TargetError, OSError) as cause:
-        return {**row, "holds for": f"damaged: {cause}"}
+        return {**row, "set": f"damaged: {cause}", "holds for": f"damaged: {cause}"}
     sizes = {sample.tensor_bytes for sample in entry.samples}
     return {
         **row,
         "devices": ", ".join(entry.devices),
         "sizes": f"{len(sizes)} of {len(SIZES)}",
+        "set": "; ".join(filter(None, (_set_of(device, entry.settings) for device in entry.devices))),
         "holds for": "; ".join(entry.conditions),
     }
+
+
+def _set_of(device: str, settings: Mapping[str, Mapping[str, str]]) -> str:
+    """The properties of a device that are not what it has by itself."""
+    own = settings.get(device, {})
+    told = [f"{key}={value}" for key, value in own.items() if key != "EXCLUSIVE_ASYNC_REQUESTS"]
+    return f"{device} {', '.join(told)}" if told else ""
 
 
 def _verified(
@@ -148,12 +158,14 @@ class _ElsewhereError(Exception):
 
 def _measured_again(entry: StoredTransfers) -> Sequence[TransferSample]:
     """The stored sizes on this machine."""
+    import openvino as ov
+
     from ov_autoplace.devices.conditions import measuring_conditions
-    from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
+    from ov_autoplace.devices.names import resolve_devices
     from ov_autoplace.measure.isolation.interface import profiler_for
     from ov_autoplace.measure.transfers import measure_transfers
 
-    core = core_with_extra_devices()
+    core = ov.Core()
     try:
         resolve_devices(core, entry.devices)
     except DeviceError as cause:

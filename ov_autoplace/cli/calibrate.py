@@ -29,10 +29,12 @@ def calibrate(
     as_json: arguments.Json = False,
 ) -> None:
     """Measure this machine once: a target profile that other commands take as --target."""
-    from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
+    import openvino as ov
+
+    from ov_autoplace.devices.names import resolve_devices
     from ov_autoplace.measure.calibrate import calibrate as measure
 
-    core = core_with_extra_devices()
+    core = ov.Core()
     names = resolve_devices(core, devices)
     check_file(output)
     with progress_bar() as progress:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import math
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
@@ -19,11 +22,13 @@ from rich.tree import Tree
 
 from ov_autoplace._base.progress import Progress as ProgressCallback
 from ov_autoplace._base.text import printable, printable_json
+from ov_autoplace.cli.tables import columns_of, layout_of, shortened
 
 __all__ = [
     "bytes_text",
     "fail",
     "log_handler",
+    "make_writable",
     "milliseconds",
     "note",
     "print_json",
@@ -33,17 +38,42 @@ __all__ = [
     "progress_bar",
 ]
 
-# Names of ops can be long, and a table that is piped into a file must not lose their ends.
+# A table that is piped into a file is wider than this only where names of ops are too long.
 _PIPE_WIDTH = 160
+_INDENT = 8  # of the leaves of a tree
 
 
 def _stdout() -> Console:
     # Made for each use, because a test or a caller may have replaced sys.stdout.
-    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
+    return Console(file=sys.stdout, width=None if _is_narrow() else _PIPE_WIDTH, highlight=False)
+
+
+def _is_narrow() -> bool:
+    """Whether lines end somewhere: on a terminal, or where the user says how wide it is."""
+    return sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+
+
+def _is_unicode() -> bool:
+    """Whether stdout takes every character."""
+    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def _stderr() -> Console:
     return Console(file=sys.stderr, soft_wrap=True, highlight=False)
+
+
+def make_writable() -> None:
+    """Make stdout and stderr take everything.
+
+    Closed ones take it nowhere; those of a locale without Unicode show as escapes what they cannot write.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # Open as long as the program runs.
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def fail(sentence: str) -> None:
@@ -62,39 +92,73 @@ def print_sentence(sentence: str) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table; a column that is empty in all rows is left out.
+    """Print a table that fits the terminal; a column that is empty in all rows is left out.
+
+    Where there is too little room, names lose their middles and sentences are printed below; where there is
+    less still, each row is a list. In a pipe nothing is lost.
 
     Args:
         title: Plain text, as all cells are: nothing in it is taken for markup.
-        columns: Headings; a leading ``>`` aligns the column right.
+        columns: Headings; ``>`` in front of one aligns its column right, ``~`` says that it holds sentences,
+            and then ``?`` that it may be left out where there is no room.
         rows: Cells; ``None`` prints as a dash.
     """
-    kept = [i for i in range(len(columns)) if not rows or any(row[i] not in (None, "") for row in rows)]
-    columns, rows = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
-    table = Table()
-    for column in columns:
-        right = column.startswith(">")
-        table.add_column(_text(column.lstrip(">")), justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*("-" if cell is None else _text(str(cell)) for cell in row))
     console = _stdout()
+    texts = [[None if cell is None else _plain(str(cell)) for cell in row] for row in rows]
+    found = columns_of(columns, texts)
+    layout = layout_of(found, console.width)
+    if not _is_narrow() and layout.loses(found):
+        # What a file is written with does not end at the width of any terminal.
+        console.width += sum(column.natural for column in found)
+        layout = layout_of(found, console.width)
     console.print(f"[bold]{_text(title)}[/]", soft_wrap=True)
+    if not layout.columns:
+        for name, *values in zip(*(column.cells for column in found), strict=True):
+            said = [
+                f"{_one_line(c.heading)} {value}" for c, value in zip(found[1:], values, strict=True) if value
+            ]
+            console.print(f"[bold]{escape(name)}[/]: {escape(', '.join(said))}")
+        return
+    if len(layout.columns) == 1 and layout.below:  # a table of names alone would say nothing
+        for i, name in enumerate(found[0].cells):
+            console.print(f"[bold]{escape(name)}[/]")
+            for column in layout.below:
+                if column.cells[i]:
+                    line = f"  {escape(_one_line(column.heading))}: {escape(column.cells[i])}"
+                    console.print(line, soft_wrap=not _is_narrow())
+        return
+    table = Table()
+    for column, width in layout.columns:
+        side: Literal["left", "right"] = "right" if column.kind == ">" else "left"
+        table.add_column(escape(column.heading), justify=side, overflow="fold", width=width)
+    cells = [c.cells if c.kind else _folded(c.cells, width) for c, width in layout.columns]
+    for row in zip(*cells, strict=True):
+        table.add_row(*map(escape, row))
     console.print(table)
+    for column in layout.below:
+        console.print(f"[bold]{escape(_one_line(column.heading))}[/]")
+        for name, text in zip(found[0].cells, column.cells, strict=True):
+            if text:
+                console.print(f"  {escape(name)}: {escape(text)}", soft_wrap=not _is_narrow())
 
 
-def print_tree(title: str, branches: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """Print a tree of two levels; all of it is plain text."""
+def print_tree(title: str, branches: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:
+    """Print a tree of two levels, whose leaves are something short and a name; all of it is plain text."""
+    console = _stdout()
     tree = Tree(f"[bold]{_text(title)}[/]")
     for text, leaves in branches:
         branch = tree.add(_text(text))
-        for leaf in leaves:
-            branch.add(_text(leaf))
-    _stdout().print(tree)
+        texts, names = [_plain(text) for text, _ in leaves], [_plain(name) for _, name in leaves]
+        if _is_narrow():
+            names = _shortened(names, console.width - _INDENT - max(map(cell_len, texts), default=0))
+        for leaf, name in zip(texts, names, strict=True):
+            branch.add(escape(leaf + name))
+    console.print(tree)
 
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON object; infinite numbers, which JSON does not have, become ``null``."""
-    text = json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_finite(value), indent=1, ensure_ascii=not _is_unicode(), allow_nan=False)
     sys.stdout.write(printable_json(text) + "\n")
 
 
@@ -144,7 +208,22 @@ def bytes_text(size: float | None) -> str | None:
 
 def _text(text: str) -> str:
     """Plain text as rich prints it: no markup, nothing that a terminal would obey."""
-    return escape(printable(text))
+    return escape(_plain(text))
+
+
+def _plain(text: str) -> str:
+    """Nothing that a terminal would obey, and of our own signs those that it can show."""
+    text = printable(text)
+    return text if _is_unicode() else text.replace("±", "+/-")
+
+
+def _folded(names: Sequence[str], width: int) -> list[str]:
+    """Shortened names in lines of ``width`` characters, whatever is in them."""
+    return ["\n".join(chop_cells(name, width)) for name in _shortened(names, width)]
+
+
+def _shortened(names: Sequence[str], width: int) -> list[str]:
+    return shortened(names, width, "…" if _is_unicode() else "..")
 
 
 def _one_line(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import openvino as ov
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["devices"]
 
+_PRECISION = re.compile(r"(BF|FP|INT)\d+|BIN")  # plugins tell other capabilities among them
+
 
 def devices(target: arguments.Target = None, as_json: arguments.Json = False) -> None:
     """What is here: name, full name, precisions, memory, and calibrated rates with --target."""
-    from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
+    from ov_autoplace.devices.names import resolve_devices
 
     version = ov.__version__.split("-")[0]
-    core = core_with_extra_devices()
+    core = ov.Core()
     names = resolve_devices(core)
     here = generic_target(core, names) if names else None
     rows = [_description(Machine(core, names), device) for device in here.devices] if here else []
@@ -40,14 +43,14 @@ def devices(target: arguments.Target = None, as_json: arguments.Json = False) ->
         return
     print_table(
         f"Devices of OpenVINO {version}",
-        ("device", "full name", "precisions", ">memory", ">threads"),
+        ("device", "~full name", "~precisions", ">memory", ">threads"),
         [
             (
                 r["name"],
                 r["full_name"],
-                " ".join(r["precisions"]),
+                ", ".join(r["precisions"]),
                 bytes_text(r["memory_bytes"]),
-                " ".join(r["widths"]) or None,
+                ", ".join(r["widths"]) or None,
             )
             for r in rows
         ],
@@ -56,7 +59,7 @@ def devices(target: arguments.Target = None, as_json: arguments.Json = False) ->
         how = "measured" if profile.is_measured else "from public figures, nothing was measured"
         print_table(
             f"Target {profile.name} ({how})",
-            ("device", "op class", "precision", ">rate", "source"),
+            ("device", "op class", "precision", ">rate", "~source"),
             [
                 (
                     r["device"],
@@ -81,7 +84,7 @@ def _description(machine: Machine, device: DeviceProfile) -> dict[str, Any]:
         "name": device.name,
         "full_name": device.full_name,
         "emulated": is_emulated(machine.core, device.name),
-        "precisions": [c for c in capabilities if c != "EXPORT_IMPORT"],
+        "precisions": [c for c in capabilities if _PRECISION.fullmatch(c)],
         "memory_bytes": device.memory_bytes,
         "widths": [*map(str, machine.widths(device.name)), str(device.threads)] if device.threads else [],
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ov_autoplace._base.text import counted
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import (
     bytes_text,
@@ -18,6 +19,7 @@ from ov_autoplace.cli.console import (
     print_tree,
 )
 from ov_autoplace.cli.lanes import lane_rows, path_rows, print_lanes, print_submodels, stage_rows
+from ov_autoplace.cli.ops import CANNOT, print_ops
 from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
 from ov_autoplace.cli.placer_options import with_placer_options
 from ov_autoplace.cli.rates import print_rates, rates_json
@@ -26,6 +28,7 @@ from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:
     from ov_autoplace.explain.explanation import Cut, Explanation, GroupCost
+    from ov_autoplace.explain.op_costs import OpCost
     from ov_autoplace.explain.timeline import Timeline
     from ov_autoplace.explain.what_if import WhatIf
     from ov_autoplace.placement.decision import Decision
@@ -44,8 +47,15 @@ def explain(
     affinity: Annotated[
         Path | None, typer.Option(help="Explain this affinity file instead of searching.")
     ] = None,
+    ops: Annotated[
+        bool,
+        typer.Option(
+            "--ops", help="A row for every op: its device, its cost on each device, its share of the time."
+        ),
+    ] = False,
     op: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Explain the ops of this name pattern.")
+        str | None,
+        typer.Option(metavar="PATTERN", help="The same for ops of this name pattern, with reasons."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many groups and cuts to show.")] = 15,
     report: ReportFile = None,
@@ -53,8 +63,9 @@ def explain(
     as_json: arguments.Json = False,
 ) -> None:
     """Show which op went where, and why; an annotated model is explained as it is annotated."""
-    check_outputs(report, trace)
+    check_outputs(report, trace, [model])
     from ov_autoplace.cli.request import decision_of, open_model
+    from ov_autoplace.explain.op_costs import op_costs
     from ov_autoplace.explain.predicted import timeline_of
 
     request = open_model(model)
@@ -63,25 +74,30 @@ def explain(
     explanation = request.explanation(placement, devices, options)
     if op and not explanation.groups_matching(op):
         raise OptionError(f"--op {op!r} matches no op of {model}; patterns are shell-style, like '*/conv*'")
-    changes = changes_of(explanation, options)
     decision = decision_of(placement)
+    # What these ask for is the latency of one request.
+    changes = [] if decision.rates else changes_of(explanation, options, decision.candidates)
     timeline = timeline_of(explanation)
-    if as_json:
-        print_json(_report(model, decision, explanation, timeline, changes, op, top))
-    else:
+    rows = op_costs(explanation, request.op_types(constants=op is not None), op or "*")
+    if not as_json:
         print_sentence(decision.reason)
         print_rates("Many requests in flight", decision.rates, decision.rate_bound)
         _print_source(decision)
+        if op or ops:
+            print_ops(explanation, rows)
         if op:
-            _print_ops(explanation, op)
-        else:
+            _print_matching(explanation, op)
+        elif not ops:
             _print(model, explanation, timeline, changes, top)
-        _print_total(explanation, timeline, changes)
+        _print_total(decision, explanation, timeline, changes)
     if report is not None:
         from ov_autoplace.report.contents import placement_contents
 
-        save_report(report, placement_contents(str(model), decision, explanation, changes), as_json)
+        contents = placement_contents(str(model), decision, explanation, changes, request.model)
+        save_report(report, contents, as_json)
     save_trace(trace, str(model), explanation, as_json)
+    if as_json:
+        print_json(_report(model, decision, explanation, timeline, changes, rows, op, top))
 
 
 def _report(
@@ -90,6 +106,7 @@ def _report(
     explanation: Explanation,
     timeline: Timeline,
     changes: list[WhatIf],
+    ops: list[OpCost],
     op: str | None,
     top: int,
 ) -> dict[str, Any]:
@@ -107,6 +124,7 @@ def _report(
         ],
         **rates_json(decision),
         "cost_source": explanation.table.source,
+        "measured_ms": _measured_ms(decision),
         "predicted_ms": schedule.latency_seconds * 1e3,
         "bound_ms": _bound(changes),
         "transfer_ms": schedule.transfer_seconds * 1e3,
@@ -115,10 +133,12 @@ def _report(
         "critical_path": path_rows(timeline),
         "subgraphs": [{**asdict(subgraph), **placed[subgraph.index]} for subgraph in explanation.subgraphs()],
         "groups": [asdict(group) for group in groups],
-        "ops": dict(explanation.ops_matching(op)) if op else {},
+        "ops": [asdict(row) for row in ops],
         "left_on_slower": [asdict(group) for group in explanation.left_on_slower(top)],
         "cuts": [asdict(cut) for cut in explanation.cuts()[:top]],
-        "what_if": [{**asdict(change), "matters": change.matters} for change in changes],
+        "what_if": [
+            {**asdict(change), "matters": change.matters, "verdict": change.verdict} for change in changes
+        ],
     }
 
 
@@ -142,21 +162,39 @@ def _print(
         _print_groups("On a slower device, those that lose the most first", explanation, slower)
     _print_cuts(explanation, top)
     print_table(
-        "What would change the answer",
-        ("if", ">this placement ms", ">best placement ms", ">gain", "best placement", ">ops moved", "proven"),
+        "What would change the prediction",
+        (
+            "~if",
+            ">predicted\nhere ms",
+            ">predicted\nbest ms",
+            ">predicted\ngain",
+            "~best placement\nby prediction",
+            "~measured",
+            ">?ops\nmoved",
+            "?optimal for\nthese costs",
+        ),
         [
             (
                 change.change,
                 milliseconds(change.placed_seconds),
                 milliseconds(change.best_seconds),
                 f"{100 * change.gain:.1f} %",
-                change.answer if change.matters or not change.moved_ops else f"{change.answer} (too little)",
+                _answer(change),
+                change.verdict,
                 change.moved_ops or None,
                 "yes" if change.proven else "no",
             )
             for change in changes
         ],
     )
+
+
+def _answer(change: WhatIf) -> str | None:
+    """The best placement by prediction, where it is another one."""
+    if not change.moved_ops:
+        return None
+    too_little = not change.matters and not change.is_refuted
+    return f"{change.answer} (too little)" if too_little else change.answer
 
 
 def _print_subgraphs(model: Path, explanation: Explanation, timeline: Timeline, top: int) -> None:
@@ -172,16 +210,18 @@ def _print_subgraphs(model: Path, explanation: Explanation, timeline: Timeline, 
         if stage.subgraph not in kept:
             continue
         received = arriving.get(stage.subgraph, [])
-        text = f"{stage.subgraph}  {stage.device}  {milliseconds(stage.seconds)} ms  {stage.ops} ops"
+        text = (
+            f"{stage.subgraph}  {stage.device}  {milliseconds(stage.seconds)} ms  {counted(stage.ops, 'op')}"
+        )
         if received:
-            text += f"  after {len(received)} transfers of {milliseconds(sum(received))} ms"
+            text += f"  after {counted(len(received), 'transfer')} of {milliseconds(sum(received))} ms"
         heaviest = sorted(stage.groups, key=lambda g: -own[g])[:_LEAVES]
-        leaves = [f"{milliseconds(float(own[g]))} ms  {names[g]}" for g in heaviest]
+        leaves = [(f"{milliseconds(float(own[g]))} ms  ", names[g]) for g in heaviest]
         rest = len(stage.groups) - len(leaves)
-        branches.append((text, [*leaves, f"and {rest} groups more"] if rest else leaves))
+        branches.append((text, [*leaves, (f"and {counted(rest, 'other group')}", "")] if rest else leaves))
     left_out = len(timeline.stages) - len(branches)
     if left_out:
-        branches.append((f"and {left_out} shorter subgraphs", []))
+        branches.append((f"and {counted(left_out, 'shorter subgraph')}", []))
     print_tree(f"Subgraphs of {model} in the order in which they run", branches)
 
 
@@ -189,7 +229,7 @@ def _print_groups(title: str, explanation: Explanation, groups: list[GroupCost])
     columns = explanation.columns
     print_table(
         title,
-        ("group", "type", ">ops", ">subgraph", "device", *(f">{d} ms" for d in columns), "why"),
+        ("group", "?type", ">?ops", ">?subgraph", "device", *(f">{d} ms" for d in columns), "~why"),
         [
             (
                 group.name,
@@ -197,7 +237,7 @@ def _print_groups(title: str, explanation: Explanation, groups: list[GroupCost])
                 group.ops,
                 None if group.subgraph < 0 else group.subgraph,
                 group.device,
-                *(milliseconds(group.seconds[device]) for device in columns.values()),
+                *(milliseconds(group.seconds[device]) or CANNOT for device in columns.values()),
                 group.reason,
             )
             for group in groups
@@ -205,13 +245,8 @@ def _print_groups(title: str, explanation: Explanation, groups: list[GroupCost])
     )
 
 
-def _print_ops(explanation: Explanation, pattern: str) -> None:
-    """The ops that match, then the groups that they belong to: a group has one cost and one device."""
-    print_table(
-        f"Ops that match {pattern}",
-        ("op", "belongs to"),
-        [(name, group if group != name else None) for name, group in explanation.ops_matching(pattern)],
-    )
+def _print_matching(explanation: Explanation, pattern: str) -> None:
+    """Why the groups of the ops that match are where they are."""
     groups = explanation.groups_matching(pattern)
     _print_groups("Their groups", explanation, groups)
     names = {group.name for group in groups}
@@ -243,25 +278,38 @@ def _print_cut_rows(title: str, cuts: list[Cut]) -> None:
     )
 
 
-def _print_total(explanation: Explanation, timeline: Timeline, changes: list[WhatIf]) -> None:
+def _print_total(
+    decision: Decision, explanation: Explanation, timeline: Timeline, changes: list[WhatIf]
+) -> None:
     schedule = explanation.schedule
     total, crossing = milliseconds(schedule.latency_seconds), milliseconds(schedule.transfer_seconds)
+    measured = _measured_ms(decision)
     source = explanation.table.source
+    if measured is not None:
+        threads = f" on {decision.width.label}" if decision.width else ""
+        print_sentence(f"measured {measured:.3f} ms{threads}, the median of the race that decided")
+    where = " on all threads" if decision.width else ""
     if explanation.objective != "overlap":
-        print_sentence(f"predicted {total} ms, of which {crossing} ms transfers; costs are {source}")
+        print_sentence(f"predicted {total} ms{where}, of which {crossing} ms transfers; costs are {source}")
         return
     idle = milliseconds(sum(lane.idle_seconds for lane in timeline.lanes))
     path = [step for step in timeline.path if step.kind == "subgraph"]
     bound = _bound(changes)
     print_sentence(
-        f"predicted {total} ms, decided by {len(path)} of {len(timeline.stages)} submodels; all lanes "
-        f"together are idle for {idle} ms, and {crossing} ms of transfers go on beside the work; "
-        + ("" if bound is None else f"no schedule takes less than {bound:.3f} ms; ")
+        f"predicted {total} ms, decided by {len(path)} of {counted(len(timeline.stages), 'submodel')}; all "
+        f"lanes together are idle for {idle} ms, and {crossing} ms of transfers go on beside the work; "
+        + ("" if bound is None else f"no schedule is predicted below {bound:.3f} ms; ")
         + f"costs are {source}"
     )
 
 
+def _measured_ms(decision: Decision) -> float | None:
+    """What the answer took in the race that decided; ``None`` where it was not run."""
+    seconds = next((c.measured_seconds for c in decision.candidates if c.name == decision.chosen), None)
+    return None if seconds is None else 1e3 * seconds
+
+
 def _bound(changes: list[WhatIf]) -> float | None:
-    """Milliseconds that no placement beats at the costs as they are."""
+    """Milliseconds that no placement is predicted to beat at the costs as they are."""
     seconds = changes[0].bound_seconds if changes else None
     return None if seconds is None else seconds * 1e3

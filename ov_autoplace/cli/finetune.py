@@ -12,7 +12,7 @@ import typer
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import milliseconds, note, print_json, print_sentence, print_table, progress_bar
-from ov_autoplace.cli.outputs import ReportFile, check_outputs, save_report
+from ov_autoplace.cli.outputs import ReportFile, check_folder, check_outputs, save_report
 from ov_autoplace.cli.placer_options import with_placer_options
 from ov_autoplace.cli.settings_options import with_settings
 from ov_autoplace.decide.options import PlacerOptions
@@ -21,14 +21,16 @@ from ov_autoplace.training.finetuning.settings import FinetuneSettings
 if TYPE_CHECKING:
     from ov_autoplace.training.finetuning.result import FinetuneResult, TunedModel
 
-__all__ = ["finetune"]
+__all__ = ["finetune", "result_values", "show_result"]
 
 _PLACER_OPTIONS = ("target", "pins", "memory_limits", "shapes", "seed", "isolation", "executor", "lanes")
 
 Models = Annotated[
     list[Path],
     typer.Argument(
-        show_default=False, help="One or more models: IR (.xml), ONNX or any that OpenVINO reads."
+        metavar="MODEL",
+        show_default=False,
+        help="One or more models: IR (.xml), ONNX or any that OpenVINO reads.",
     ),
 ]
 Checkpoint = Annotated[
@@ -78,41 +80,49 @@ def finetune(
     extra `train`. Ctrl-C ends it as the end of the budget does.
     """
     started = time.perf_counter()
-    check_outputs(page)
-    from ov_autoplace.training.finetune import finetune as tune
+    check_outputs(page, models=models)
+    check_folder(output)
+    try:
+        from ov_autoplace.training.finetune import finetune as tune
 
-    with progress_bar() as progress:
-        result = tune(
-            models,
-            devices,
-            checkpoint=None if checkpoint == "none" else checkpoint,
-            budget=budget,
-            out=output,
-            superposition_only=superposition_only,
-            resume=resume,
-            settings=FinetuneSettings(**settings),
-            network=network,
-            progress=progress,
-            command=shlex.join(["ov-autoplace", *sys.argv[1:]]),
-            started=started,
-            **{name: getattr(options, name) for name in _PLACER_OPTIONS},
-            properties=options.properties,
-        )
+        with progress_bar() as progress:
+            result = tune(
+                models,
+                devices,
+                checkpoint=None if checkpoint == "none" else checkpoint,
+                budget=budget,
+                out=output,
+                superposition_only=superposition_only,
+                resume=resume,
+                settings=FinetuneSettings(**settings),
+                network=network,
+                progress=progress,
+                command=shlex.join(["ov-autoplace", *sys.argv[1:]]),
+                started=started,
+                **{name: getattr(options, name) for name in _PLACER_OPTIONS},
+                properties=options.properties,
+            )
+    except KeyboardInterrupt:
+        note("stopped by Ctrl-C before anything was measured; nothing was written")
+        raise
     if result.stopped == "interrupted":
         note(f"stopped by Ctrl-C; --resume -o {output} continues")
     for name in result.not_reached:
-        note(f"{name} was not reached within the budget; --resume -o {output} continues")
-    if as_json:
-        print_json(_report(result))
-    else:
-        _print(result)
+        note(f"no placement of {name} was measured; --resume -o {output} continues")
+    if not as_json and result.models:
+        show_result(result)
     if page is not None:
+        from ov_autoplace.cli.request import open_model
         from ov_autoplace.report.tuning import finetune_contents
 
-        save_report(page, finetune_contents(result), as_json)
+        model = open_model(models[0]).model if len(models) == 1 else None
+        save_report(page, finetune_contents(result, model), as_json)
+    if as_json:
+        print_json(result_values(result))
 
 
-def _report(result: FinetuneResult) -> dict[str, Any]:
+def result_values(result: FinetuneResult) -> dict[str, Any]:
+    """A run for ``--json``."""
     return {
         "checkpoint": str(result.checkpoint),
         "learning_curve": str(result.learning_curve),
@@ -140,7 +150,8 @@ def _report(result: FinetuneResult) -> dict[str, Any]:
     }
 
 
-def _print(result: FinetuneResult) -> None:
+def show_result(result: FinetuneResult) -> None:
+    """Print the table of a run."""
     rows = [
         (
             model.name,

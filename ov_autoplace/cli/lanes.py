@@ -65,7 +65,7 @@ def print_lanes(model: Path, timeline: Timeline) -> None:
     """A row per lane: what it does, and what it waits for."""
     print_table(
         f"Lanes of {model}",
-        ("lane", ">submodels", ">ops", ">busy ms", ">idle ms", ">busy", "idle times, the longest first"),
+        ("lane", ">?submodels", ">?ops", ">busy ms", ">idle ms", ">busy", "~idle times, the longest first"),
         [
             (
                 lane.name,
@@ -89,7 +89,7 @@ def print_submodels(explanation: Explanation, timeline: Timeline, top: int) -> N
     print_table(
         "Submodels by start, * = on the critical path"
         + (f"; the longest {top} of {len(timeline.stages)}" if len(timeline.stages) > top else ""),
-        (">submodel", "lane", ">start ms", ">end ms", ">ms", ">ops", ">after", "from", "to"),
+        (">submodel", "lane", ">start ms", ">?end ms", ">ms", ">?ops", ">?after", "from", "?to"),
         [
             (
                 f"{stage.subgraph} *" if stage.is_critical else f"{stage.subgraph}  ",

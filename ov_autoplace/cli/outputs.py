@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ov_autoplace.explain.explanation import Explanation
     from ov_autoplace.explain.what_if import WhatIf
     from ov_autoplace.measure.measured_run import MeasuredRun
+    from ov_autoplace.placement.decision import Candidate
     from ov_autoplace.placement.placement import Placement
     from ov_autoplace.report.contents import Contents
 
@@ -27,6 +28,7 @@ __all__ = [
     "ReportFile",
     "TraceFile",
     "changes_of",
+    "check_distinct",
     "check_file",
     "check_folder",
     "check_outputs",
@@ -39,7 +41,9 @@ __all__ = [
 ReportFile = Annotated[
     Path | None,
     typer.Option(
-        "--report", metavar="FILE.html", help="Write a page to look at: schedule, placement graph, latencies."
+        "--report",
+        metavar="FILE.html",
+        help="Write a page to look at: schedule, ops, latencies; as FILE.json, the data for compare.",
     ),
 ]
 TraceFile = Annotated[
@@ -48,12 +52,20 @@ TraceFile = Annotated[
 ]
 
 
+# What follows a dot in these is part of a file's name, and of no folder that anybody means.
+_FILE_SUFFIXES = (".bin", ".blob", ".html", ".json", ".jsonl", ".onnx", ".safetensors", ".xml")
+
+
 def check_folder(folder: Path) -> None:
     """Refuse now a folder that could not be written, or made, after minutes of measuring; makes nothing.
 
     Raises:
-        OutputError: It cannot, or is no folder.
+        OutputError: It cannot, or is no folder, or would be one with the name of a file.
     """
+    if folder.suffix.lower() in _FILE_SUFFIXES and not folder.is_dir():
+        raise OutputError(f"cannot write to {folder}: it is a file's name; give the name of a folder")
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"cannot write to {folder}: it is a file, not a folder")
     with staged_folder(next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))):
         pass
 
@@ -67,6 +79,36 @@ def check_file(path: Path) -> None:
     if path.is_dir():
         raise OutputError(f"cannot write {path}: it is a folder; give the name of a file")
     check_folder(path.parent)
+
+
+def check_distinct(outputs: Sequence[Path | None], models: Sequence[Path] = ()) -> None:
+    """Refuse files that would take the place of each other, or of a model that is read.
+
+    Args:
+        outputs: Files to be written; ``None`` counts for nothing.
+        models: Models; their weights count, too.
+
+    Raises:
+        OutputError: Two of them are the same.
+    """
+    read = list(models)
+    read += [model.with_suffix(".bin") for model in models if model.name]  # "." and "/" have no name
+    written: list[Path] = []
+    for path in outputs:
+        if path is None:
+            continue
+        if any(_are_same(path, other) for other in read):
+            raise OutputError(f"cannot write {path}: it belongs to a model that is read; give another name")
+        if any(_are_same(path, other) for other in written):
+            raise OutputError(f"cannot write {path}: two outputs have this name; give one of them another")
+        written.append(path)
+
+
+def _are_same(first: Path, second: Path) -> bool:
+    try:
+        return first.samefile(second)
+    except OSError:  # one of them is not there yet
+        return os.path.realpath(first) == os.path.realpath(second)
 
 
 @contextmanager
@@ -91,20 +133,21 @@ def made_folder(folder: Path) -> Iterator[None]:
         raise
 
 
-def check_outputs(report: Path | None, trace: Path | None = None) -> None:
-    """:func:`check_file` of the files that were asked for.
+def check_outputs(report: Path | None, trace: Path | None = None, models: Sequence[Path] = ()) -> None:
+    """:func:`check_file` and :func:`check_distinct` of the files that were asked for.
 
     Raises:
-        OptionError: The library that draws the report is not installed.
         OutputError: One cannot be written.
+        OptionError: The library that draws the report is not installed.
     """
-    if report is not None:
-        from ov_autoplace.report import require_library
-
-        require_library()
     for path in (report, trace):
         if path is not None:
             check_file(path)
+    check_distinct((report, trace), models)
+    if report is not None:
+        from ov_autoplace.report import require_library
+
+        require_library(report)
 
 
 def save_report(path: Path | None, contents: Contents, quiet: bool) -> None:
@@ -139,8 +182,14 @@ def save_trace(
         print_sentence(f"wrote {path}; open it at https://ui.perfetto.dev or chrome://tracing")
 
 
-def changes_of(explanation: Explanation, options: PlacerOptions) -> list[WhatIf]:
-    """What would change the answer, under the pins and limits of the request."""
+def changes_of(explanation: Explanation, options: PlacerOptions, tried: Sequence[Candidate]) -> list[WhatIf]:
+    """What would change the prediction, under the pins and limits of the request.
+
+    Args:
+        explanation: The placement.
+        options: The placer's.
+        tried: What was run; it has the last word on the costs as they are.
+    """
     from ov_autoplace.explain.what_if import what_ifs
 
     return what_ifs(
@@ -151,6 +200,7 @@ def changes_of(explanation: Explanation, options: PlacerOptions) -> list[WhatIf]
         memory_limits=options.memory_limits,
         pins=options.pins,
         seed=options.seed,
+        tried=tried,
     )
 
 
@@ -159,7 +209,7 @@ def save_placement(
     trace: Path | None,
     request: Request,
     placement: Placement,
-    devices: str | None,
+    devices: str | Sequence[str] | None,
     options: PlacerOptions,
     quiet: bool,
 ) -> None:
@@ -178,11 +228,13 @@ def save_placement(
         return
     from ov_autoplace.cli.request import decision_of
 
-    explanation = request.explanation(placement, devices, options)
+    explanation, decision = request.explanation(placement, devices, options), decision_of(placement)
     title = str(request.path)
     if report is not None:
         from ov_autoplace.report.contents import placement_contents
 
-        changes = changes_of(explanation, options)
-        save_report(report, placement_contents(title, decision_of(placement), explanation, changes), quiet)
+        # What these ask for is the latency of one request.
+        changes = [] if decision.rates else changes_of(explanation, options, decision.candidates)
+        contents = placement_contents(title, decision, explanation, changes, request.model)
+        save_report(report, contents, quiet)
     save_trace(trace, title, explanation, quiet)

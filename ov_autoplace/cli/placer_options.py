@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from enum import Enum
 from functools import wraps
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args
 
 import typer
 
@@ -14,6 +16,7 @@ from ov_autoplace._base.files import read_json
 from ov_autoplace._base.text import parse_json
 from ov_autoplace.cli.arguments import Target
 from ov_autoplace.decide.options import PREFIX, PlacerOptions, split_config
+from ov_autoplace.devices.device_config import DEVICE_PROPERTIES
 from ov_autoplace.errors import OptionError
 
 __all__ = ["options_of", "read_config", "with_placer_options"]
@@ -57,7 +60,7 @@ def _pairs(
         for pair in given:
             key, _, value = split(pair, "=")
             if not key or not value:
-                raise OptionError(f"{flag} {pair!r} is not of the form NAME=VALUE")
+                raise OptionError(f"{flag} {pair!r} is not of the form {form}")
             result.pop(key.strip(), None)  # what is said again counts from where it is said last
             result[key.strip()] = parse(value.strip())
         return result
@@ -89,7 +92,14 @@ _ENTRIES = {
     ),
     "target": _Entry(Target),
     "time_budget_ms": _Entry(
-        Annotated[float | None, typer.Option("--time-budget-ms", help="Milliseconds for running candidates.")]
+        Annotated[
+            float | None,
+            typer.Option(
+                "--time-budget-ms",
+                show_default="2,000, and 30,000 to tune; more for slow models",
+                help="Milliseconds for the whole decision.",
+            ),
+        ]
     ),
     # Names of ops and of inputs may hold an equals sign.
     "pins": _pairs(
@@ -123,9 +133,9 @@ _ENTRIES = {
             str | None,
             typer.Option(
                 metavar="NAME,...|none",
-                show_default="auto,greedy",
-                help="Solvers that propose placements, in this order, like auto,local; none leaves single "
-                "devices, HETERO and the policy.",
+                show_default="portfolio,greedy",
+                help="Solvers that propose placements, in this order, like portfolio,local; none leaves "
+                "single devices, HETERO and the policy.",
             ),
         ]
     ),
@@ -171,11 +181,13 @@ _ENTRIES = {
         lambda arrivals: arrivals.value,
     ),
 }
+_FLAGS = {"pins": "--pin", "memory_limits": "--memory-limit", "shapes": "--shape"}  # otherwise as the field
 _CONFIG = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|JSON",
-        help="OpenVINO properties to compile with: a JSON object, or a file that holds one.",
+        help="OpenVINO properties to compile with: a JSON object, or a file that holds one. They are for all "
+        'devices that know them; {"CPU": {...}} is for one.',
     ),
 ]
 
@@ -190,7 +202,12 @@ def with_placer_options(
         purpose: What the command does, for the sentence that refuses the others in ``--config``.
         **defaults: Fields that the command takes otherwise than ``PlacerOptions`` where they are not given.
     """
-    taken = {name: _ENTRIES[name].annotation for name in names or _ENTRIES} | {"config": _CONFIG}
+    taken = {
+        name: _with_default(_ENTRIES[name].annotation, defaults[name])
+        if name in defaults
+        else _ENTRIES[name].annotation
+        for name in names or _ENTRIES
+    } | {"config": _CONFIG}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -214,6 +231,14 @@ def with_placer_options(
     return decorate
 
 
+def _with_default(annotation: Any, default: str) -> Any:
+    """An option whose help says what a command takes where it is not given."""
+    kind, option = get_args(annotation)
+    told = copy(option)
+    told.show_default = default.lower()
+    return Annotated[kind, told]
+
+
 def options_of(
     texts: Mapping[str, Any], purpose: str = "placing", defaults: Mapping[str, Any] | None = None
 ) -> PlacerOptions:
@@ -232,13 +257,39 @@ def options_of(
             command has no option for.
     """
     own, properties = split_config(read_config(texts["config"]))
+    properties = _grouped(properties)
     unused = sorted(set(own) - set(texts))
     if unused:
         raise OptionError(f"--config sets {PREFIX}{unused[0].upper()}, which {purpose} has no use for")
     explicit = {
         name: entry.read(texts[name]) for name, entry in _ENTRIES.items() if texts.get(name) not in (None, [])
     }
-    return PlacerOptions.from_arguments({**(defaults or {}), **own, **explicit, "properties": properties})
+    try:
+        return PlacerOptions.from_arguments({**(defaults or {}), **own, **explicit, "properties": properties})
+    except OptionError as cause:
+        raise OptionError(_as_typed(str(cause), explicit)) from cause
+
+
+def _grouped(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """``{"CPU": {...}}``, as files of benchmark_app's have it, as one entry of ``DEVICE_PROPERTIES``."""
+    own = {k: v for k, v in properties.items() if isinstance(v, dict) and k != DEVICE_PROPERTIES}
+    if not own:
+        return dict(properties)
+    if DEVICE_PROPERTIES in properties:
+        raise OptionError(
+            f"--config gives {next(iter(own))} properties of its own beside {DEVICE_PROPERTIES}; "
+            "put them there"
+        )
+    flat = {key: value for key, value in properties.items() if key not in own}
+    return {**flat, DEVICE_PROPERTIES: own}
+
+
+def _as_typed(sentence: str, explicit: Collection[str]) -> str:
+    """A sentence about a property, of the option that was typed."""
+    for name in explicit:
+        flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+        sentence = re.sub(rf"\b{PREFIX}{name.upper()}\b", flag, sentence)
+    return sentence
 
 
 def read_config(config: str | None) -> dict[str, Any]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from ov_autoplace._base.text import counted
 from ov_autoplace.cli.console import print_json, print_sentence, print_table, progress_bar
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ov_autoplace.cli.request import Request
-    from ov_autoplace.decide.options import PlacerOptions
+    from ov_autoplace.decide.machine import Machine
     from ov_autoplace.placement.decision import Decision, RateRow
     from ov_autoplace.placement.placement import Placement
 
@@ -23,7 +26,14 @@ def print_rates(title: str, rows: Sequence[RateRow], bound: float | None) -> Non
         return
     print_table(
         title,
-        ("requests a second of", ">in flight", ">predicted", ">waiting threads", ">queue", "note"),
+        (
+            "requests a second of",
+            ">in flight",
+            ">predicted",
+            ">measured\nwaiting threads",
+            ">measured\nqueue",
+            "~note",
+        ),
         [
             (
                 row.name,
@@ -37,7 +47,9 @@ def print_rates(title: str, rows: Sequence[RateRow], bound: float | None) -> Non
         ],
     )
     if bound is not None:
-        print_sentence(f"No mixture of placements is predicted to exceed {bound:.0f} requests a second.")
+        print_sentence(
+            f"No mixture of placements is predicted to exceed {counted(round(bound), 'request')} a second."
+        )
 
 
 def rates_json(decision: Decision) -> dict[str, Any]:
@@ -49,24 +61,26 @@ def rates_json(decision: Decision) -> dict[str, Any]:
 
 def bench_rate(
     request: Request,
-    devices: Sequence[str],
+    machine: Machine,
     placement: Placement,
-    options: PlacerOptions,
     seconds: float,
+    report: Path | None,
+    trace: Path | None,
     as_json: bool,
 ) -> None:
     """Run the answer against what OpenVINO offers for a rate, in turns and called in both ways.
 
     Args:
         request: The model.
-        devices: Their names.
+        machine: Its devices.
         placement: The answer, with a plan for a rate.
-        options: As they were given.
         seconds: For all measuring.
+        report: The page to write, if any.
+        trace: The same of the trace.
         as_json: For programs.
     """
+    from ov_autoplace.cli.outputs import save_placement
     from ov_autoplace.cli.request import decision_of
-    from ov_autoplace.decide.machine import Machine
     from ov_autoplace.decide.rate_again import run_again
     from ov_autoplace.graph.prepare import prepare
 
@@ -74,22 +88,25 @@ def bench_rate(
     decision = decision_of(placement)
     with progress_bar() as progress:
         progress(0, 1, "measure rates")
-        machine = Machine(request.core, tuple(devices), options)
-        rows = run_again(machine, prepare(request.model, options.shapes), placement.rate, seconds)
+        prepared = prepare(request.model, machine.options.shapes)
+        rows = run_again(machine, prepared, placement.rate, seconds)
+    if not as_json:
+        title = f"{request.path} on {', '.join(machine.devices)}, run in turns"
+        print_rates(title, rows, decision.rate_bound)
+        print_sentence(f"AUTOPLACE: {decision.reason}")
+    run = replace(placement, decision=replace(decision, rates=rows))
+    save_placement(report, trace, request, run, machine.devices, machine.options, as_json)
     if as_json:
         print_json(
             {
                 "model": str(request.path),
-                "devices": list(devices),
+                "devices": list(machine.devices),
                 "decision": decision.reason,
                 "rows": [asdict(row) for row in rows],
                 **rates_json(decision),
             }
         )
-        return
-    print_rates(f"{request.path} on {', '.join(devices)}, run in turns", rows, decision.rate_bound)
-    print_sentence(f"AUTOPLACE: {decision.reason}")
 
 
 def _rate(value: float | None) -> str | None:
-    return None if value is None else f"{value:.0f}"
+    return None if value is None else f"{value:,.0f}"

@@ -12,11 +12,12 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import IntArray
+from ov_autoplace._base.text import counted
 from ov_autoplace.cli.console import milliseconds, note, progress_bar
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.models import read_model
-from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
+from ov_autoplace.devices.names import resolve_devices
 from ov_autoplace.errors import DeviceError, ModelError, PlacementError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotated_placement
@@ -50,6 +51,11 @@ class Request:
     def stem(self) -> str:
         """First part of the names of files made from this model; annotating twice does not prolong it."""
         return self.path.stem.removesuffix(".autoplace")
+
+    def op_types(self, constants: bool) -> dict[str, str]:
+        """Type of every op by friendly name, with or without Constants."""
+        types = {op.get_friendly_name(): op.get_type_name() for op in self.model.get_ordered_ops()}
+        return {name: kind for name, kind in types.items() if constants or kind != "Constant"}
 
     def search(self, devices: str | Sequence[str] | None, options: PlacerOptions) -> Placement:
         """Decide, with a progress bar."""
@@ -112,9 +118,11 @@ class Request:
 
         scheduled = decision_of(placement).scheduled
         if scheduled is not None:
-            return Explanation(scheduled.table, scheduled.assignment, "overlap", scheduled.priority)
+            return Explanation(
+                scheduled.table, scheduled.assignment, "overlap", scheduled.priority, options.pins
+            )
         table = self.cost_table(placement, devices, options)
-        return Explanation(table, assignment_of(placement, table))
+        return Explanation(table, assignment_of(placement, table), pins=options.pins)
 
     def _decided(self, placement: Placement, chosen: str, how: str) -> Placement:
         from ov_autoplace.placement.fitting import count_subgraphs
@@ -134,7 +142,7 @@ def open_model(path: Path) -> Request:
         ModelError: The file is missing, is not a model, or is one that was divided into lanes already.
     """
     start = time.perf_counter()
-    core = core_with_extra_devices()
+    core = ov.Core()
     model = read_model(core, path)
     if is_scheduled(model):
         raise ModelError(
@@ -142,7 +150,10 @@ def open_model(path: Path) -> Request:
         )
     renamed = make_names_unique(model)
     if renamed:
-        note(f"{renamed} ops of {path} shared a name and were renamed: HETERO tells ops apart by name")
+        note(
+            f"{counted(renamed, 'op')} of {path} got another name, because HETERO tells ops apart by name "
+            "and others had the same"
+        )
     return Request(core, model, path, time.perf_counter() - start)
 
 

@@ -30,7 +30,6 @@ def with_settings(settings: type) -> Callable[[Callable[..., None]], Callable[..
             option = typer.Option(
                 f"--{field.name.replace('_', '-')}",
                 help=descriptions[field.name],
-                rich_help_panel="Hyper-parameters",
             )
             parameters.append(
                 inspect.Parameter(
@@ -51,4 +50,4 @@ def _attribute_descriptions(settings: type) -> dict[str, str]:
     """Description of each attribute, from the docstring."""
     _, _, text = (inspect.getdoc(settings) or "").partition("Attributes:\n")
     entries: list[tuple[str, Any]] = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, flags=re.MULTILINE)
-    return {name: re.sub(r"\s+|``", " ", description).strip() for name, description in entries}
+    return {name: re.sub(r"\s+", " ", description.replace("``", "")) for name, description in entries}

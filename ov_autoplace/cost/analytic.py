@@ -25,7 +25,14 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import DeviceProfile, Target
 from ov_autoplace.graph.computation_graph import CoarseGraph
 
-__all__ = ["WORK_CLASSES", "analytic_table", "busy_groups", "bytes_exchanged", "work_by_class"]
+__all__ = [
+    "WORK_CLASSES",
+    "analytic_table",
+    "busy_groups",
+    "bytes_exchanged",
+    "group_seconds",
+    "work_by_class",
+]
 
 _MATMUL, _CONVOLUTION, _DEPTHWISE, _ELEMENTWISE = "matmul", "convolution", "depthwise", "elementwise"
 
@@ -83,7 +90,7 @@ def analytic_table(
         TargetError: The target lacks a device.
     """
     profiles = [target.device(name) for name in devices]
-    seconds = np.stack([_group_seconds(coarse, profile) for profile in profiles], axis=1)
+    seconds = np.stack([group_seconds(coarse, profile) for profile in profiles], axis=1)
     if supported is not None:
         group, device = np.nonzero(~supported)
         seconds[coarse.group_of[group], device] = np.inf
@@ -97,7 +104,7 @@ def analytic_table(
     )
 
 
-def _group_seconds(coarse: CoarseGraph, device: DeviceProfile) -> FloatArray:
+def group_seconds(coarse: CoarseGraph, device: DeviceProfile) -> FloatArray:
     """Estimated run time of each group on one device, ``float64[G]``."""
     arithmetic = np.bincount(
         coarse.group_of, weights=_arithmetic_seconds(coarse, device), minlength=len(coarse)

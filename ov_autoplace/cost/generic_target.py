@@ -20,6 +20,7 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import frozen_array
+from ov_autoplace._base.text import no_such_device
 from ov_autoplace.cost.target import DeviceProfile, Rate, Target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.devices.conditions import cpu_information
@@ -117,9 +118,7 @@ def _kind(core: ov.Core, device: str) -> str:
     try:
         plugin = next(iter(core.get_versions(device.split(".")[0]).values())).description
     except RuntimeError as cause:
-        raise DeviceError(
-            f"there is no device {device!r} here; available: {', '.join(core.available_devices)}"
-        ) from cause
+        raise DeviceError(no_such_device(device, core.available_devices)) from cause
     if "gpu" in plugin:
         discrete = str(_property(core, device, "DEVICE_TYPE") or "").upper().endswith("DISCRETE")
         return "discrete GPU" if discrete else "integrated GPU"

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray, IntArray, offsets_of, rows_of
 
 if TYPE_CHECKING:
@@ -52,15 +53,23 @@ class Liveness:
         return replace(self, holders=unit_of[self.holders])
 
     def peak_bytes(self, device: IntArray, num_devices: int) -> FloatArray:
-        """The most that each device holds of results at one moment, ``float64[D]``."""
-        result = rows_of(self.offsets)
-        pair = np.unique(result * num_devices + device[self.holders])
-        result, on = pair // num_devices, pair % num_devices
-        change = np.zeros((self.moments + 1, num_devices))
-        np.add.at(change, (self.first[result], on), self.result_bytes[result])
-        np.add.at(change, (self.last[result] + 1, on), -self.result_bytes[result])
-        peak = np.cumsum(change, axis=0).max(axis=0, initial=0.0)
-        return np.asarray(peak, dtype=np.float64)
+        """The most that each device holds of results at one moment, ``float64[D]`` or ``float64[B, D]``.
+
+        Args:
+            device: Device of each holder, of one assignment or several, ``int32[H]`` or ``int32[B, H]``.
+            num_devices: D.
+        """
+        peaks = _core.peak_bytes(
+            self.moments,
+            self.result_bytes,
+            self.first,
+            self.last,
+            self.offsets,
+            self.holders,
+            np.ascontiguousarray(np.atleast_2d(device), dtype=np.int32),
+            num_devices,
+        )
+        return np.asarray(peaks.reshape(*device.shape[:-1], num_devices))
 
     def critical_moments(self) -> list[IntArray]:
         """The results that are alive together, at those moments that no other moment includes."""

@@ -38,16 +38,18 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ov_autoplace._base.arrays import csr_from_lists
-from ov_autoplace._base.files import read_json, write_text_atomically
+from ov_autoplace._base.files import json_of, read_json, write_text_atomically
 from ov_autoplace._base.json_fields import Record, naming
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.table_npz import SUFFIX, load_archive, save_archive
 from ov_autoplace.cost.wiring import Wiring
 from ov_autoplace.errors import CostTableError
 
-__all__ = ["SCHEMA", "VERSION", "load_table", "save_table"]
+__all__ = ["SCHEMA", "VERSION", "load_table", "save_table", "table_of_text", "table_text"]
 
 SCHEMA = "ov-autoplace/cost-table"
 VERSION = 1
+_WHAT = "a cost table"
 _MAX_ID = 2**31 - 2
 _MAX_DIM = 2**63 - 1
 
@@ -55,11 +57,22 @@ _Field = TypeVar("_Field")
 
 
 def save_table(table: CostTable, path: str | Path) -> None:
-    """Write ``table`` to ``path``.
+    """Write ``table`` to ``path``: as JSON, or where the name ends in ``.npz`` as an archive of arrays.
+
+    The archive (:mod:`ov_autoplace.cost.table_npz`) is for large tables: it is written and read many times
+    as fast, and holds the same.
 
     Raises:
         OutputError: The file cannot be written.
     """
+    if Path(path).suffix.lower() == SUFFIX:
+        save_archive(table, path)
+    else:
+        write_text_atomically(path, table_text(table))
+
+
+def table_text(table: CostTable) -> str:
+    """A table as JSON."""
     head = {
         "schema": SCHEMA,
         "version": VERSION,
@@ -76,7 +89,7 @@ def save_table(table: CostTable, path: str | Path) -> None:
     for key, items in sections.items():
         lines = ",\n  ".join(map(_dumps, items))
         parts.append(f"{json.dumps(key)}: [\n  {lines}\n ]" if lines else f"{json.dumps(key)}: []")
-    write_text_atomically(path, "{" + ",\n ".join(parts) + "}\n")
+    return "{" + ",\n ".join(parts) + "}\n"
 
 
 def load_table(path: str | Path) -> CostTable:
@@ -85,7 +98,26 @@ def load_table(path: str | Path) -> CostTable:
     Raises:
         CostTableError: The file is missing, is no cost table, has another version, or contradicts itself.
     """
-    top = Record.of(read_json(path, CostTableError, "a cost table"), str(path), CostTableError)
+    if Path(path).suffix.lower() == SUFFIX:
+        return load_archive(path)
+    return _table(read_json(path, CostTableError, _WHAT), str(path))
+
+
+def table_of_text(text: str, where: str) -> CostTable:
+    """The table of a text that :func:`table_text` made.
+
+    Args:
+        text: JSON.
+        where: Where it is from, for error sentences.
+
+    Raises:
+        CostTableError: As :func:`load_table` raises it.
+    """
+    return _table(json_of(text, where, CostTableError, _WHAT), where)
+
+
+def _table(data: object, where: str) -> CostTable:
+    top = Record.of(data, where, CostTableError)
     top.require_schema(SCHEMA, VERSION)
     devices = list(top.records("devices", "device"))
     groups = list(top.records("groups", "group"))
@@ -95,7 +127,7 @@ def load_table(path: str | Path) -> CostTable:
     op_seconds = [group.numbers("op_seconds", D, null=math.inf) for group in groups]
     classes = _on_all(groups, "colocation", lambda g: g.integer("colocation", -1, _MAX_ID))
     results = _on_all(groups, "result_bytes", lambda g: g.number("result_bytes"))
-    with naming(path, CostTableError):
+    with naming(where, CostTableError):
         return CostTable(
             devices=tuple(device.text("name") for device in devices),
             names=tuple(group.text("name") for group in groups),

@@ -32,16 +32,17 @@ from typing import Any
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
-from ov_autoplace._base.files import read_json, write_text_atomically
+from ov_autoplace._base.files import json_of, read_json, write_text_atomically
 from ov_autoplace._base.json_fields import Record, naming
 from ov_autoplace.cost.target import DeviceProfile, Rate, RateSample, Target
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.errors import TargetError
 
-__all__ = ["SCHEMA", "VERSION", "catalogue", "load_target", "save_target"]
+__all__ = ["SCHEMA", "VERSION", "catalogue", "load_target", "save_target", "target_of_text", "target_text"]
 
 SCHEMA = "ov-autoplace/target"
 VERSION = 1
+_WHAT = "a target profile"
 
 
 def save_target(target: Target, path: str | Path) -> None:
@@ -50,6 +51,11 @@ def save_target(target: Target, path: str | Path) -> None:
     Raises:
         OutputError: The file cannot be written.
     """
+    write_text_atomically(path, target_text(target))
+
+
+def target_text(target: Target) -> str:
+    """A profile as JSON."""
     transfers = target.transfers
     document = {
         "schema": SCHEMA,
@@ -80,7 +86,7 @@ def save_target(target: Target, path: str | Path) -> None:
             for s in target.samples
         ],
     }
-    write_text_atomically(path, _dumps(document) + "\n")
+    return _dumps(document) + "\n"
 
 
 def catalogue() -> tuple[str, ...]:
@@ -106,9 +112,26 @@ def load_target(source: str | Path) -> Target:
             f"there is no target profile {str(source)!r}: no such file, and the catalogue has "
             f"{', '.join(catalogue())}"
         )
-    top = Record.of(read_json(path, TargetError, "a target profile"), str(path), TargetError)
+    return _target(read_json(path, TargetError, _WHAT), str(path))
+
+
+def target_of_text(text: str, where: str) -> Target:
+    """The profile of a text that :func:`target_text` made.
+
+    Args:
+        text: JSON.
+        where: Where it is from, for error sentences.
+
+    Raises:
+        TargetError: As :func:`load_target` raises it.
+    """
+    return _target(json_of(text, where, TargetError, _WHAT), where)
+
+
+def _target(data: object, where: str) -> Target:
+    top = Record.of(data, where, TargetError)
     top.require_schema(SCHEMA, VERSION)
-    with naming(path, TargetError):
+    with naming(where, TargetError):
         devices = tuple(_device(record) for record in top.records("devices", "device"))
         transfers = top.record("transfers")
         return Target(

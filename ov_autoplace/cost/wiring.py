@@ -71,6 +71,16 @@ class Wiring:
             raise CostTableError(
                 "the wiring's tensors need one producer, one size and one range of consumers each"
             )
+        offsets = self.tensor_offsets
+        if offsets[0] or offsets[-1] != len(self.tensor_consumers) or (np.diff(offsets) < 0).any():
+            raise CostTableError(
+                "the wiring's tensor_offsets must rise from 0 to the number of its tensor_consumers, "
+                f"{len(self.tensor_consumers)}, without a fall"
+            )
+        for name in ("tensor_producer", "tensor_consumers"):
+            ends = getattr(self, name)
+            if ends.size and not 0 <= ends.min() <= ends.max() < len(self.node_group):
+                raise CostTableError(f"the wiring's {name} must name nodes below {len(self.node_group)}")
         if len(self.node_kind) and not 0 <= self.node_kind.min() <= self.node_kind.max() <= GROUP:
             raise CostTableError(f"the wiring's node kinds must lie between 0 and {GROUP}")
 

@@ -53,7 +53,7 @@ def unbeatable_device(problem: Problem, samples: Mapping[str, FloatArray], seed:
     Args:
         problem: With crossings priced as the bound shall take them, see :func:`cheap_transfers`.
         samples: Latencies of the whole model on each device, ``float64[n]`` in seconds.
-        seed: Of the solver ``auto``, which is asked where crossing costs something.
+        seed: Of the solver ``portfolio``, which is asked where crossing costs something.
     """
     table = problem.table
     known = [device for device in table.devices if device in samples]
@@ -63,7 +63,7 @@ def unbeatable_device(problem: Problem, samples: Mapping[str, FloatArray], seed:
     scale = np.array([_speed_up(samples.get(d)) if d != best else 1.0 for d in table.devices])
     hopeful = replace(table, op_seconds=frozen_array(table.op_seconds * scale, np.float64))
     crossing = table.launch_seconds.any() or table.transfer_latency.any()
-    solvers = ("auto",) if crossing else ()
+    solvers = ("portfolio",) if crossing else ()
     candidates = propose(problem.at(hopeful), ProposalSource(solvers, seed=seed))
     alone = next((p for p in candidates if p.is_single and p.name == best), None)
     if alone is None:

@@ -14,7 +14,6 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.support import supported_ops
-from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.counting import CountedDevices
 from ov_autoplace.measure.crossings import PROBES
@@ -65,7 +64,7 @@ class CostSource:
         target = self._machine.target or generic_target(core, devices)
         if supported is None and set(devices) <= set(core.available_devices):
             supported = supported_ops(core, prepared.model, prepared.graph.names, devices)
-        coarse = coarsen(prepared.graph, pins=self._machine.options.pins)
+        coarse = prepared.groups(self._machine.options.pins)
         return analytic_table(coarse, target, devices, supported)
 
     def transfers(self, session: ProfilingSession, thorough: bool = True) -> tuple[TransferFit, bool]:
@@ -78,6 +77,8 @@ class CostSource:
             session: What is measured runs in its process.
             thorough: Measure more sizes than a fit needs, where there is time.
         """
+        if self._machine.known is not None:
+            return self._machine.known.transfers, True
         target = self._machine.target
         if target is not None:
             return target.transfers, True

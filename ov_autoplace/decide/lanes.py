@@ -50,7 +50,7 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.registry import solve_problem
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["scheduled"]
+__all__ = ["not_estimated", "scheduled"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -100,6 +100,14 @@ def scheduled(
     if is_demanded:
         return race.demand(verdict, search.schedules)
     return race.challenge(verdict, search.schedules)
+
+
+def not_estimated(machine: Machine, verdict: Verdict) -> Verdict:
+    """The verdict of ``ZERO_SHOT``, which says of lanes that were demanded why there are none."""
+    if machine.options.executor != "OVERLAP":
+        return verdict
+    why = "lanes are not tried, because what they cost is measured, and ZERO_SHOT measures nothing"
+    return replace(verdict, reason=f"{verdict.reason}; {why}")
 
 
 def _obstacle(machine: Machine, prepared: PreparedModel) -> str | None:
@@ -152,17 +160,12 @@ class _Search:
             except (PlacementError, ProfilingError) as cause:
                 _log.info("%s is left out: %s", division.name(devices), cause)
                 continue
-            if candidate is not None and (is_demanded or self._hopes(candidate)):
+            # What devices take is known of themselves, what ops take beside others on lanes is not.
+            hoped = 1.0 if division.lanes is None else HOPED
+            if candidate is not None and (is_demanded or hoped * candidate.promised_seconds < self._best):
                 self.schedules.append(candidate)
         self.schedules.sort(key=lambda candidate: candidate.promised_seconds)
         del self.schedules[_RACED:]
-
-    def _hopes(self, candidate: Candidate) -> bool:
-        """Whether a schedule is worth a race."""
-        seconds = candidate.promised_seconds
-        # What devices take is known of themselves, what ops take beside others on lanes is not.
-        is_divided = candidate.scheduled is not None and candidate.scheduled.table.lane_devices is not None
-        return (HOPED if is_divided else 1.0) * seconds < self._best
 
     def _may_win(self, division: Division) -> bool:
         """Whether a division could beat the best so far, by what is known without another measurement."""
@@ -195,7 +198,7 @@ class _Search:
         table = costs.table
         options = self._machine.options
         question = Problem.of(table, options.memory_limits, options.pins, "overlap")
-        answer = solve_problem(question, "auto", SolverOptions(seed=options.seed))
+        answer = solve_problem(question, "portfolio", SolverOptions(seed=options.seed))
         if len(np.unique(answer.assignment)) < 2:
             return None
         schedule = costs.scheduled(answer)

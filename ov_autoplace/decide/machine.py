@@ -10,19 +10,48 @@ from typing import TYPE_CHECKING, Any
 
 import openvino as ov
 
+from ov_autoplace._base.text import nearest_device
 from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.devices.device_config import config_for
+from ov_autoplace.devices.names import resolve_devices
+from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:  # compiling with a decision from the cache, which shall be quick, needs none of these
     from ov_autoplace.cost.table import CostTable
     from ov_autoplace.cost.target import Target
+    from ov_autoplace.cost.transfers import TransferFit
     from ov_autoplace.devices.widths import Width
     from ov_autoplace.graph.prepare import PreparedModel
+    from ov_autoplace.measure.counting import CountedDevices
     from ov_autoplace.measure.session import ProfilingSession
     from ov_autoplace.problem.problem import Problem
 
-__all__ = ["Machine"]
+__all__ = ["KnownCosts", "Machine"]
 
 _log = logging.getLogger("ov_autoplace")
+
+
+@dataclass(frozen=True, eq=False)
+class KnownCosts:
+    """What machines of this kind measured of one model, so that it need not be measured again.
+
+    Attributes:
+        devices: Device names, D.
+        counted: What the devices took for its nodes.
+        transfers: What crossings cost.
+    """
+
+    devices: tuple[str, ...]
+    counted: CountedDevices
+    transfers: TransferFit
+
+    def only(self, devices: Sequence[str]) -> KnownCosts:
+        """The part that concerns some of the devices, in their order."""
+        return KnownCosts(
+            tuple(devices),
+            self.counted.only([self.devices.index(device) for device in devices], devices),
+            self.transfers.for_devices(devices),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +62,32 @@ class Machine:
         core: Where the devices are.
         devices: Their names.
         options: What the user asked for.
+        known: What is known of the model to be placed; ``None`` = it is measured here.
     """
 
     core: ov.Core
     devices: tuple[str, ...]
     options: PlacerOptions = field(default_factory=PlacerOptions)
+    known: KnownCosts | None = None
+
+    @classmethod
+    def of(cls, core: ov.Core, devices: str | Sequence[str] | None, options: PlacerOptions) -> Machine:
+        """The devices that a request names, each with the properties that it knows.
+
+        Args:
+            core: Where the devices are.
+            devices: ``"GPU,CPU"`` or a sequence; all of the Core's when ``None``.
+            options: Their properties may be for all devices, or for single ones.
+
+        Raises:
+            DeviceError: A device that is not here.
+            OptionError: A property that no device knows, or a value that one refuses; no device at all.
+        """
+        names = resolve_devices(core, devices)
+        if not names:
+            raise OptionError("OpenVINO finds no device on this machine; install the driver of one")
+        properties = config_for(core, names, options.properties)
+        return cls(core, names, replace(options, properties=properties))
 
     @cached_property
     def target(self) -> Target | None:
@@ -45,6 +95,30 @@ class Machine:
         from ov_autoplace.cost.target_json import load_target
 
         return None if self.options.target is None else load_target(self.options.target)
+
+    def check_named_devices(self) -> None:
+        """Refuse pins to, and limits of, devices that take no part, before anything is measured.
+
+        Raises:
+            OptionError: There is one.
+        """
+        named = [(device, f"the pin {pattern!r}") for pattern, device in self.options.pins.items()]
+        named += [(device, "a memory limit") for device in self.options.memory_limits]
+        here, listed = self.core.available_devices, ", ".join(self.devices)
+        for device, what in named:
+            if device in self.devices:
+                continue
+            if device in here:
+                raise OptionError(
+                    f"{what} names {device!r}, which is not among the devices asked for, {listed}; "
+                    "add it to them"
+                )
+            whose = "this machine has" if set(self.devices) <= set(here) else "the target has"
+            near = nearest_device(device, self.devices)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise OptionError(
+                f"{what} names {device!r}, but {whose} no such device; the devices are {listed}{hint}"
+            )
 
     @property
     def fingerprint(self) -> str:
@@ -97,6 +171,11 @@ class Machine:
         hint = self.options.properties.get("PERFORMANCE_HINT", "")
         return str(getattr(hint, "name", hint)).upper() in ("THROUGHPUT", "CUMULATIVE_THROUGHPUT")
 
+    def estimating(self, cause: Exception) -> Machine:
+        """The same request, answered without measuring anything; says why."""
+        _log.warning("costs are estimated, not measured: %s", cause)
+        return replace(self, options=replace(self.options, mode="ZERO_SHOT"))
+
     def without(self, failures: Mapping[str, Exception]) -> Machine:
         """The same request on the devices that did not fail; says which ones did."""
         for device, cause in failures.items():
@@ -106,7 +185,9 @@ class Machine:
     def only(self, devices: Sequence[str]) -> Machine:
         """The same request on some of the devices."""
         limits = {d: limit for d, limit in self.options.memory_limits.items() if d in devices}
-        return replace(self, devices=tuple(devices), options=replace(self.options, memory_limits=limits))
+        known = None if self.known is None else self.known.only(devices)
+        options = replace(self.options, memory_limits=limits)
+        return replace(self, devices=tuple(devices), options=options, known=known)
 
     def open(self, prepared: PreparedModel) -> ProfilingSession:
         """A model on these devices, to be compiled and timed; a context manager.

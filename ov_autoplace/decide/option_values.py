@@ -25,9 +25,17 @@ _LANES = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
 _SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
 
 
-def nearest_of(name: str, known: Sequence[str]) -> str:
-    """The end of a sentence about a name that does not exist."""
-    return f"; did you mean {nearest(name, known, cutoff=0.0)}? All: {', '.join(known)}"
+def nearest_of(name: str, known: Sequence[str], prefix: str = "") -> str:
+    """The end of a sentence about a name that does not exist.
+
+    Args:
+        name: That name.
+        known: Those that there are.
+        prefix: What all of them begin with, which makes none of them more alike.
+    """
+    near = nearest(name.removeprefix(prefix), [one.removeprefix(prefix) for one in known])
+    everything = ", ".join(known)
+    return f"; all: {everything}" if near is None else f"; did you mean {prefix}{near}? All: {everything}"
 
 
 def _one_of(name: str, known: Sequence[str]) -> Callable[[Any], str]:
@@ -161,12 +169,18 @@ def _solvers(value: Any) -> tuple[str, ...]:
         text = value.strip()
         value = () if text.lower() in ("", _NO_SOLVERS) else [name.strip() for name in text.split(",")]
     if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
-        raise OptionError(f"{PREFIX}SOLVERS is {value!r}; it must be a list of names, like 'auto,greedy'")
+        raise OptionError(
+            f"{PREFIX}SOLVERS is {value!r}; it must be a list of names, like 'portfolio,greedy'"
+        )
     # Imported here, because solvers know options; a solver that was registered since counts.
-    from ov_autoplace.solvers.registry import SOLVERS
+    from ov_autoplace.solvers.registry import FORMER_NAMES, SOLVERS
 
     for name in value:
         if name not in SOLVERS:
+            if name in FORMER_NAMES:
+                raise OptionError(
+                    f"{PREFIX}SOLVERS names {name!r}, which is called {FORMER_NAMES[name]!r} now; name it so"
+                )
             raise OptionError(f"{PREFIX}SOLVERS names {name!r}{nearest_of(name, list(SOLVERS))}")
     return tuple(dict.fromkeys(value))
 

@@ -28,7 +28,7 @@ __all__ = [
     "split_config",
 ]
 
-DEFAULT_SOLVERS = ("auto", "greedy")
+DEFAULT_SOLVERS = ("portfolio", "greedy")
 POLICY_SOLVER = "policy"
 DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
 _FORMER_NAMES = {"pin": "pins", "memory_limit": "memory_limits"}  # still understood
@@ -62,9 +62,9 @@ class PlacerOptions:
             model itself stays as dynamic as it is. A name is the input's friendly name or one of its tensor
             names, and all its sizes are given. A dynamic input without a shape counts, with a warning, with 1
             for a batch, 3x224x224 for an image and 64 for any other dimension, within its bounds; of one
-            without a known number of dimensions the shape is required. An input of static shape may be given
-            another one of as many dimensions. On the command line: ``--shape 'INPUT=[1,3,224,224]'``, once
-            per input.
+            without a known number of dimensions the shape is required. An input of static shape has no
+            other: reshape the model itself first. On the command line: ``--shape 'INPUT=[1,3,224,224]'``,
+            once per input.
         target: A target profile (path, catalogue name), for machines other than this one or to spare
             the calibration.
         policy: Checkpoint of the policy that proposes placements: a folder, ``base`` (the shipped one) or
@@ -154,14 +154,15 @@ def split_config(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict
     """
     own: dict[str, Any] = {}
     rest: dict[str, Any] = {}
-    for key, value in (config or {}).items():
+    for key, given in (config or {}).items():
+        # The functions of openvino.properties wrap what they are given, and benchmark_app what it loads.
+        value = given.value if isinstance(given, ov.OVAny) else given
         if not str(key).startswith(PREFIX):
-            # The functions of openvino.properties wrap what they are given.
-            rest[key] = value.value if isinstance(value, ov.OVAny) else value
+            rest[key] = value
             continue
         option = option_of(key)
         if option is None:
-            raise OptionError(f"there is no property {key}{nearest_of(key, PROPERTY_NAMES)}")
+            raise OptionError(f"there is no property {key}{nearest_of(str(key), PROPERTY_NAMES, PREFIX)}")
         if option in own:
             raise OptionError(
                 f"{PREFIX}{option.upper()} is given twice, once by its former name; give it once"

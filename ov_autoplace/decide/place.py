@@ -14,11 +14,9 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions
 from ov_autoplace.decide.placer import Placer
 from ov_autoplace.decide.rate import place_for_rate
-from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
-from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
 
-__all__ = ["place"]
+__all__ = ["machine_for", "place"]
 
 
 def place(
@@ -93,13 +91,25 @@ def place(
             **former,
         }
     )
-    core = core or core_with_extra_devices()
+    machine = machine_for(core or ov.Core(), devices, settings)
+    return place_for_rate(machine, model) if machine.wants_rate else Placer(machine).place(model)
+
+
+def machine_for(core: ov.Core, devices: str | Sequence[str] | None, settings: PlacerOptions) -> Machine:
+    """The devices that a request names, on which it is to be met.
+
+    Args:
+        core: Where the devices are.
+        devices: As :func:`place` takes them.
+        settings: What is asked for; the machine has it with the properties that the devices take.
+
+    Raises:
+        AutoplaceError: A device that is not here, or an option that does not fit.
+    """
     if settings.target is not None and settings.mode == "ZERO_SHOT":
         # The profile of another machine names devices that need not be here.
-        resolved = load_target(settings.target).resolve_devices(devices)
+        machine = Machine(core, load_target(settings.target).resolve_devices(devices), settings)
     else:
-        resolved = resolve_devices(core, devices)
-    if not resolved:
-        raise OptionError("OpenVINO finds no device on this machine; install the driver of one")
-    machine = Machine(core, resolved, settings)
-    return place_for_rate(machine, model) if machine.wants_rate else Placer(machine).place(model)
+        machine = Machine.of(core, devices, settings)
+    machine.check_named_devices()
+    return machine

@@ -1,6 +1,7 @@
 """The algorithm: from a model and devices to a placement that is never knowingly slower than one device.
 
-1. Extract the graph, coarsen it, mask what a device cannot run and what the user pinned.
+1. Extract the graph, coarsen it, mask what a device cannot run and what the user pinned. The only device is
+   the answer at once unless fewer of its threads, or lanes, could be faster.
 2. Make the cost table: analytic (ZERO_SHOT) or profiled (PROFILE, TUNE). Where a bound proves that no mix
    can be faster than the best device by what counts, that device is the answer and nothing more is measured.
 3. Propose candidates: every single device, default HETERO, the solvers' answers, the learned policy's
@@ -32,19 +33,22 @@ from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.decide.costs import CostSource, Measured
-from ov_autoplace.decide.lanes import scheduled
+from ov_autoplace.decide.divisions import is_worth_dividing
+from ov_autoplace.decide.lanes import not_estimated, scheduled
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
-from ov_autoplace.decide.unfolding import unfolded
+from ov_autoplace.decide.unfolding import runs_as_it_is, unfolded
 from ov_autoplace.decide.verdict import Verdict, out_of_time, predicted, proven
-from ov_autoplace.decide.widths import estimated, raced
+from ov_autoplace.decide.widths import estimated, is_worth_measuring, raced
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.measure.counting import count_devices
+from ov_autoplace.measure.model_file import UnreadableModelError
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Decision
+from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.placement.partition import number_devices
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.policy.runner import find_policy
 from ov_autoplace.problem.problem import Problem
@@ -104,16 +108,26 @@ class Placer:
             with self._phase("solve"):
                 problem = machine.problem(table)
                 verdict = estimated(machine, table, prepared, predicted(propose(problem, source)))
+                verdict = not_estimated(machine, verdict)
             return self._answer(prepared, problem, verdict, source)
-        with self._phase("prepare"):
-            session = machine.open(prepared)
+        if self._is_settled(prepared):
+            return self._only(prepared)
+        try:
+            with self._phase("prepare"):
+                session = machine.open(prepared)
+        except UnreadableModelError as cause:
+            return Placer(machine.estimating(cause), self._left_out, self._budget).place(model)
         wait_for_policy()  # nothing else may run while something is measured
         with session:
             try:
                 with self._phase("profile"):
                     # A budget that nobody gave grows with the model, once that was compiled everywhere.
                     is_firm = options.time_budget_ms is not None
-                    counted = count_devices(session, self._budget, is_firm=is_firm)
+                    counted = (
+                        count_devices(session, self._budget, is_firm=is_firm)
+                        if machine.known is None
+                        else machine.known.counted
+                    )
                 if counted is None:
                     with self._phase("solve"):
                         problem = machine.problem(self._costs.estimate(prepared, session.room.supported))
@@ -135,6 +149,26 @@ class Placer:
         left_out = self._left_out | {device: str(cause) for device, cause in failure.items()}
         return Placer(machine.without(failure), left_out, self._budget).place(model)
 
+    def _is_settled(self, prepared: PreparedModel) -> bool:
+        """Whether there is one device and one way to run the model on it: nothing is worth measuring."""
+        machine, devices = self._machine, self._machine.devices
+        if len(devices) > 1 or self._left_out or self._options.executor == "OVERLAP":
+            return False
+        if is_worth_measuring(machine, devices[0], prepared.model):
+            return False
+        return self._options.executor == "HETERO" or not is_worth_dividing(
+            machine, devices[0], prepared.model
+        )
+
+    def _only(self, prepared: PreparedModel) -> Placement:
+        """The one device, once it is known that it supports the model and holds it as the user wants."""
+        (device,) = self._machine.devices
+        with self._phase("solve"):
+            propose(self._machine.problem(self._costs.estimate(prepared)), ProposalSource(solvers=()))
+        fewer = ", and fewer threads are not expected to be faster" if self._machine.widths(device) else ""
+        reason = f"{device} is the only device{fewer}: there was nothing to decide"
+        return self._whole(prepared, Candidate(device, None, 1), reason)
+
     def _single(self, prepared: PreparedModel, session: ProfilingSession, cause: ProfilingError) -> Placement:
         """The fastest device that can be measured, else the first one that compiles, when all else fails.
 
@@ -154,15 +188,26 @@ class Placer:
         chosen = min(candidates, key=lambda c: c.measured_seconds or np.inf)
         how = "the first device" if chosen.measured_seconds is None else "the fastest device alone"
         reason = f"{chosen.name} is {how} that compiles the model; nothing else could be measured: {cause}"
+        placement = self._whole(prepared, chosen, reason, candidates)
+        _log.warning("%s", placement.decision)
+        return placement
+
+    def _whole(
+        self,
+        prepared: PreparedModel,
+        chosen: Candidate,
+        reason: str,
+        candidates: tuple[Candidate, ...] = (),
+    ) -> Placement:
+        """Everything on one device, without costs."""
         decision = Decision(
             chosen=chosen.name,
             reason=reason + self._machine.remarks(self._left_out),
             mode=self._options.mode,
-            candidates=candidates,
+            candidates=candidates or (chosen,),
             seconds=dict(self._seconds),
             left_out=self._left_out,
         )
-        _log.warning("%s", decision)
         model = prepared.given.clone()
         make_names_unique(model)
         names = (op.get_friendly_name() for op in model.get_ordered_ops())
@@ -253,6 +298,10 @@ class Placer:
             decision=decision,
             given={},  # to be found: it was decided on the folded model
         )
+        if not prepared.is_folded:
+            names = prepared.graph.names
+            if runs_as_it_is(prepared.graph, number_devices(names, placement.decided())):
+                return replace(placement, given=None)
         return unfolded(prepared.given, placement, problem, source, shapes=prepared.shapes)
 
     @contextmanager

@@ -13,12 +13,12 @@ from ov_autoplace.decide.options import DEFAULT_SOLVERS, POLICY_SOLVER
 from ov_autoplace.errors import CheckpointError, PlacementError
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.simulator import simulate
-from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.merging import graph_within_reach
 from ov_autoplace.policy.readout import draw
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem
-from ov_autoplace.solvers.policy import policy_assignment
+from ov_autoplace.solvers.policy import refined_assignment
 
 __all__ = ["POLICY_NAME", "ProposalSource", "propose"]
 
@@ -110,10 +110,10 @@ def _assignments(
 
 
 def _policy_answers(problem: Problem, source: ProposalSource) -> Iterator[tuple[str, IntArray, None]]:
-    """The policy's greedy answer, and those of a few draws that are predicted to be fastest."""
+    """The policy's answer, and those of a few draws that are predicted to be fastest."""
     if source.policy is None:
         return
-    graph = policy_graph(problem)
+    graph = graph_within_reach(problem)
     try:
         scores = source.policy.scores(graph)
     except CheckpointError as cause:
@@ -123,7 +123,7 @@ def _policy_answers(problem: Problem, source: ProposalSource) -> Iterator[tuple[
         return
     answers: list[IntArray] = []
     try:
-        answers.append(policy_assignment(scores, graph))
+        answers.append(refined_assignment(scores, graph, SolverOptions(seed=source.seed)))
         answers.extend(draw(scores, graph, _SAMPLES, source.seed))
     except PlacementError:
         pass  # the policy found nothing, or no more, that fits into memory
@@ -131,8 +131,8 @@ def _policy_answers(problem: Problem, source: ProposalSource) -> Iterator[tuple[
         return
     distinct = {device.tobytes(): i for i, device in reversed(list(enumerate(answers)))}
     numbers = sorted(distinct.values())
-    latencies = problem.evaluator.latencies([answers[i] for i in numbers])
+    latencies = graph.problem.evaluator.latencies([answers[i] for i in numbers])
     drawn = [numbers[i] for i in np.argsort(latencies, kind="stable") if numbers[i] > 0]
     for i in [*(n for n in numbers if n == 0), *drawn[:_KEPT_SAMPLES]]:
         name = f"{POLICY_NAME} sample {i}" if i else POLICY_NAME
-        yield name, problem.units.to_groups(answers[i]), None
+        yield name, graph.problem.units.to_groups(answers[i]), None

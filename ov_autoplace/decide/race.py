@@ -11,6 +11,7 @@ import numpy as np
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.statistics import paired_ratio, was_disturbed
+from ov_autoplace._base.text import counted
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
@@ -91,18 +92,18 @@ class Race:
         champion = self._race(finalists, share) or reference
         if tuning:
             champion = self._tune(field, reference, champion)
-        verdict = measured(field, self._fastest(singles), champion)
+        why = self._problem.why_no_single
+        verdict = measured(field, self._fastest(singles), champion, why)
         contenders = self._contenders(verdict.winner, singles)
         compilations = self._compilations(contenders)
         is_mix = not verdict.winner.is_single
         if is_mix and len(contenders) > 1 and not compilations:
-            return unconfirmed(field, self._fastest(singles), verdict.winner)
+            return unconfirmed(field, self._fastest(singles), verdict.winner, why)
         if compilations:
             self._race_anew(contenders, compilations)
             still = is_mix and len(verdict.winner.samples)
-            verdict = measured(
-                field, self._fastest(singles), verdict.winner if still else self._fastest(singles)
-            )
+            best = self._fastest(singles)
+            verdict = measured(field, best, verdict.winner if still else best, why)
         disturbed = any(was_disturbed(c.samples) for c in contenders)
         return replace(verdict, disturbed=disturbed)
 
@@ -174,7 +175,7 @@ class Race:
         for candidate, entry in zip((champion, reference), entries, strict=True):
             candidate.paused_samples = entry.samples[:rounds]
         if rounds < CONVINCING_ROUNDS:
-            return f"the time budget allowed only {rounds} paired runs {what}", False
+            return f"the time budget allowed only {counted(rounds, 'paired run')} {what}", False
         ratio = paired_ratio(champion.paused_samples, reference.paused_samples)
         took = f"{what} it takes {ratio.median:.3f} of the time of {reference.name}"
         return f"{took} ({ratio.low:.3f} to {ratio.high:.3f})", ratio.high < 1

@@ -56,7 +56,7 @@ from ov_autoplace.errors import AutoplaceError, PlacementError, ProfilingError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.measure.counting import count_devices
-from ov_autoplace.measure.model_file import failing_on
+from ov_autoplace.measure.model_file import UnreadableModelError, failing_on
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Decision, RateRow
 from ov_autoplace.placement.mixture import Mixture
@@ -97,6 +97,7 @@ def place_for_rate(machine: Machine, model: ov.Model) -> Placement:
 
 class _Decider:
     def __init__(self, machine: Machine) -> None:
+        self._asked = machine
         self._machine = without_hint(machine)
         self._options = machine.options
         self._budget = Budget(machine.options.budget_seconds)
@@ -104,6 +105,7 @@ class _Decider:
         self._seconds: dict[str, float] = {}
         self._entrants: list[Entrant] = []
         self._bound: float | None = None
+        self._table: CostTable | None = None
         self._singles: dict[str, float] = {}  # requests per second of each device, by a cost table
 
     def place(self, model: ov.Model) -> Placement:
@@ -114,9 +116,13 @@ class _Decider:
             return self._estimated(prepared)
         if options.time_budget_ms == 0 and len(machine.devices) > 1:
             return self._estimated(prepared)
-        with machine.open(prepared) as session:
+        try:
+            opened = machine.open(prepared)
+        except UnreadableModelError as cause:
+            return _Decider(self._asked.estimating(cause)).place(model)
+        with opened as session:
             devices = able_devices(machine, session)
-            self._enter(session, hinted(devices))
+            self._enter(session, hinted(devices, prepared))
             settled = self._settled(prepared, devices)
             if settled is not None:
                 reason = f"{settled.base.name}: the model takes too long to gain by how it is called"
@@ -205,6 +211,7 @@ class _Decider:
 
     def _solved(self, table: CostTable) -> tuple[Mixture, Placement]:
         """The best mixture and the best placement for all requests."""
+        self._table = table
         problem = Problem.of(table, self._options.memory_limits, self._options.pins, "rate")
         options = SolverOptions(seed=self._options.seed)
         mixture, whole = mixture_of(problem, options), solve_rate(problem, options)
@@ -248,10 +255,7 @@ class _Decider:
         own = reference.base.name
         contenders = finalists(self._entrants)
         if all(e.is_hint for e in contenders):
-            return (
-                reference,
-                f"{own} has the highest rate of what OpenVINO offers, and nothing else was better",
-            )
+            return reference, _none_better(own)
         session.forget()
         for entrant in self._entrants:
             entrant.executables = ()
@@ -264,19 +268,17 @@ class _Decider:
         if winner is not None:
             return winner, f"{_name(winner)} was measured faster than {own}: {shown}"
         best = best_hint(contenders) or reference
-        return (
-            best,
-            f"{best.base.name} has the highest rate of what OpenVINO offers, and nothing else was better",
-        )
+        return best, _none_better(best.base.name)
 
     def _estimated(self, prepared: PreparedModel) -> Placement:
         """Without running anything: all devices side by side if that promises more, else the best one."""
         table = self._costs.estimate(prepared)
         self._solved(table)
         if not self._singles:
-            raise PlacementError("no single device can run the whole model; use the mode PROFILE for a rate")
+            why = self._machine.problem(table).why_no_single
+            raise PlacementError(f"{why}; use the mode PROFILE for a rate")
         devices = sorted(self._singles, key=lambda d: -self._singles[d])
-        self._entrants = hinted([d for d in table.devices if d in self._singles])
+        self._entrants = hinted([d for d in table.devices if d in self._singles], prepared)
         self._predict(table.devices)
         best = max(self._entrants, key=lambda e: e.predicted or 0.0)
         alone = next(e for e in self._entrants if e.members[0].device == devices[0])
@@ -301,6 +303,7 @@ class _Decider:
             mode=self._options.mode,
             candidates=(Candidate(name, None, 1),),
             seconds=dict(self._seconds),
+            table=self._table,
             rates=rows or rows_of(self._entrants),
             rate_bound=self._bound,
         )
@@ -316,6 +319,11 @@ class _Decider:
         make_names_unique(model)
         device = base.members[0].device.removeprefix("AUTO:").split(",")[0]
         return Placement.from_dict({op.get_friendly_name(): device for op in model.get_ordered_ops()})
+
+
+def _none_better(name: str) -> str:
+    offered = f"{name} has the highest rate of what OpenVINO offers"
+    return f"{offered}, and nothing else was better in both ways of calling it"
 
 
 def _name(pair: Pair) -> str:

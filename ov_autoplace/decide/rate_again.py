@@ -32,7 +32,7 @@ def run_again(
     if plan.dealt:
         answers.append(Entrant("AUTOPLACE (waiting threads)", plan.dealt, plan.order))
     with bare.open(prepared) as session:
-        entrants = hinted(able_devices(bare, session))
+        entrants = hinted(able_devices(bare, session), prepared)
         for entrant in entrants:
             try:
                 compile_entrant(session, entrant)

@@ -80,16 +80,17 @@ def able_devices(machine: Machine, session: ProfilingSession) -> list[str]:
     return [d for d in session.devices if room.supports_all(d) and room.holds_all(d) and pinned <= {d}]
 
 
-def hinted(devices: Sequence[str]) -> list[Entrant]:
+def hinted(devices: Sequence[str], prepared: PreparedModel) -> list[Entrant]:
     """What OpenVINO offers: each device under THROUGHPUT, and AUTO over all of them.
 
     Args:
         devices: Those that can run and hold the whole model.
+        prepared: The model; AUTO refuses one with variables, whose requests cannot change devices.
     """
     found = [
         Entrant(f"{d} THROUGHPUT", (RateMember(d, {HINT: "THROUGHPUT"}),), is_hint=True) for d in devices
     ]
-    if len(devices) > 1:
+    if len(devices) > 1 and not prepared.model.get_sinks():
         # AUTO would run on the CPU until the others are compiled.
         settings = {HINT: "CUMULATIVE_THROUGHPUT", "ENABLE_STARTUP_FALLBACK": "NO"}
         member = RateMember("AUTO:" + ",".join(devices), settings)

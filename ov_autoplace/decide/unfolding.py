@@ -24,13 +24,13 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.extract import extract, extract_structure
-from ov_autoplace.placement.fitting import fit
+from ov_autoplace.placement.fitting import FittedPlacement, fit
 from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.partition import count_graph_subgraphs
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.problem import Problem
 
-__all__ = ["unfolded"]
+__all__ = ["runs_as_it_is", "unfolded"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -42,6 +42,7 @@ def unfolded(
     source: ProposalSource | None = None,
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    fitted: FittedPlacement | None = None,
 ) -> Placement:
     """``placement`` with ``Placement.given`` set where it is of the model with folded shapes.
 
@@ -53,12 +54,13 @@ def unfolded(
             to ``placement`` as it can.
         source: Whose solvers are asked to place the given model's groups.
         shapes: Input shapes to take sizes from, see :func:`~ov_autoplace.graph.extract.extract`.
+        fitted: What :func:`~ov_autoplace.placement.fitting.fit` finds for ``model``, where that is known.
 
     Raises:
         PlacementError: HETERO cannot run the placement on the folded model either.
     """
-    fitted = fit(model, placement)
-    if fitted.folded is None and _runs(fitted.graph, fitted.devices):
+    fitted = fitted or fit(model, placement)
+    if fitted.folded is None and runs_as_it_is(fitted.graph, fitted.devices):
         return replace(placement, given=None)
     graph = extract(model, shapes) if shapes else extract_structure(model)
     devices = placement.devices if problem is None else problem.table.devices
@@ -70,14 +72,20 @@ def unfolded(
     }
     projection = _projected(graph, known, devices)
     same_cuts = count_graph_subgraphs(fitted.graph, fitted.devices)
-    if not _runs(graph, projection) or count_graph_subgraphs(graph, projection) != same_cuts:
+    if not runs_as_it_is(graph, projection) or count_graph_subgraphs(graph, projection) != same_cuts:
         found = None if problem is None else _cheapest(graph, problem, source or ProposalSource())
         projection = _nearest(graph, projection) if found is None else found
     given = {name: devices[d] for name, d in zip(graph.names, projection.tolist(), strict=True)}
     return replace(placement, given=given)
 
 
-def _runs(graph: ComputationGraph, device: IntArray) -> bool:
+def runs_as_it_is(graph: ComputationGraph, device: IntArray) -> bool:
+    """Whether plain HETERO runs a placement of a model's own file.
+
+    Args:
+        graph: The N ops of the model as it was given.
+        device: Any number per op that tells devices apart, ``int32[N]``.
+    """
     return not broken_bonds(graph, device, as_it_is=True)
 
 
@@ -103,7 +111,7 @@ def _nearest(graph: ComputationGraph, wanted: IntArray) -> IntArray:
     votes = np.zeros((int(group_of.max(initial=-1)) + 1, int(wanted.max(initial=0)) + 1))
     np.add.at(votes, (group_of, wanted), work)
     by_group: IntArray = votes.argmax(axis=1).astype(np.int32)[group_of]
-    if _runs(graph, by_group):
+    if runs_as_it_is(graph, by_group):
         return by_group
     return np.full(len(graph), votes.sum(axis=0).argmax(), dtype=np.int32)
 
@@ -123,7 +131,7 @@ def _cheapest(graph: ComputationGraph, problem: Problem, source: ProposalSource)
                 cause,
             )
             continue
-        able = [p for p in proposals if _runs(graph, p.assignment[coarse.group_of])]
+        able = [p for p in proposals if runs_as_it_is(graph, p.assignment[coarse.group_of])]
         best = min(able, key=lambda p: p.promised_seconds, default=None)
         single = min((p for p in able if p.is_single), key=lambda p: p.promised_seconds, default=None)
         if best is not None and single is not None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import paired_ratio
+from ov_autoplace._base.text import counted
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.proposals import POLICY_NAME
 from ov_autoplace.placement.decision import Candidate
@@ -30,6 +31,8 @@ ESTIMATE_MARGIN = 0.1
 
 CONVINCING_ROUNDS = 6
 """Fewer paired samples than this give no 95 % interval of a median, so they cannot prove a gain."""
+
+_NO_SINGLE = "no single device could be run"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +86,15 @@ def out_of_time(candidates: Sequence[Candidate], budget_seconds: float) -> Verdi
     return replace(verdict, winner=winner, reason=reason)
 
 
-def unconfirmed(candidates: Sequence[Candidate], reference: Candidate | None, mix: Candidate) -> Verdict:
+def unconfirmed(
+    candidates: Sequence[Candidate],
+    reference: Candidate | None,
+    mix: Candidate,
+    why_no_single: str = _NO_SINGLE,
+) -> Verdict:
     """The best single device, because the budget ended before a mix could win a second time."""
     if reference is None:
-        return measured(candidates, reference, mix)
+        return measured(candidates, reference, mix, why_no_single)
     reason = (
         f"{reference.name}: {mix.name} was measured faster once, but the time budget ended before both were "
         "compiled anew to confirm it"
@@ -123,7 +131,10 @@ def predicted(candidates: Sequence[Candidate]) -> Verdict:
 
 
 def measured(
-    candidates: Sequence[Candidate], reference: Candidate | None, champion: Candidate | None
+    candidates: Sequence[Candidate],
+    reference: Candidate | None,
+    champion: Candidate | None,
+    why_no_single: str = _NO_SINGLE,
 ) -> Verdict:
     """The champion if it beats the best single device by more than the noise, else that device.
 
@@ -131,11 +142,14 @@ def measured(
         candidates: Everybody.
         reference: The best single device, if one can run the model.
         champion: The fastest in the races, if anything could be run.
+        why_no_single: Said where there is no ``reference``.
     """
     if champion is None:
         # Nothing could be run here; the prediction is all there is.
         winner = min(candidates, key=attrgetter("promised_seconds"))
-        reason = f"{winner.name} is predicted to be fastest; no candidate could be run"
+        dropped = next((f"{c.name} {c.dropped}" for c in candidates if c.dropped), "")
+        why = dropped or "the time budget ended before"
+        reason = f"{winner.name} is predicted to be fastest; no candidate could be run: {why}"
         return Verdict(winner, reason, candidates)
     if champion.is_default:
         mixes = [c for c in candidates if not c.is_single and (len(c.samples) or c.dropped)]
@@ -151,13 +165,13 @@ def measured(
         reason = f"{champion.name} is the fastest device and no mix of devices {verb} to be faster"
         return Verdict(champion, reason, candidates)
     if reference is None:
-        reason = f"{champion.name} was measured fastest; no single device can run the model"
+        reason = f"{champion.name} was measured fastest; {why_no_single}"
         return Verdict(champion, reason, candidates)
     rounds = min(len(champion.samples), len(reference.samples))
     if rounds < CONVINCING_ROUNDS:
         reason = (
             f"{reference.name}: {champion.name} looked faster, but the time budget allowed only "
-            f"{rounds} paired runs, and fewer than {CONVINCING_ROUNDS} prove nothing"
+            f"{counted(rounds, 'paired run')}, and fewer than {CONVINCING_ROUNDS} prove nothing"
         )
         return Verdict(reference, reason, candidates)
     ratio = paired_ratio(champion.samples, reference.samples)

@@ -20,7 +20,7 @@ import openvino as ov
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.collector import collection_paused
-from ov_autoplace.cost.analytic import analytic_table, busy_groups
+from ov_autoplace.cost.analytic import analytic_table, busy_groups, group_seconds
 from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS, generic_target
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target import THREAD_SCALING
@@ -74,13 +74,16 @@ def widths_for(machine: Machine, device: str, model: ov.Model) -> tuple[Width, .
         device: One of them.
         model: With its shape computations folded.
     """
-    widths = machine.widths(device)
-    is_dynamic = any(value.get_partial_shape().is_dynamic for value in model.inputs)
-    if not widths or (is_dynamic and not machine.options.shapes):
-        return ()
-    if not can_fail(model):
+    widths = _possible_widths(machine, device, model)
+    if not widths or not can_fail(model):
         return widths
     return tuple(replace(width, in_caller=width.threads == 1) for width in widths)
+
+
+def _possible_widths(machine: Machine, device: str, model: ov.Model) -> tuple[Width, ...]:
+    """:func:`widths_for`, whoever the thread of a single one belongs to."""
+    is_dynamic = any(value.get_partial_shape().is_dynamic for value in model.inputs)
+    return () if is_dynamic and not machine.options.shapes else machine.widths(device)
 
 
 def is_worth_measuring(machine: Machine, device: str, model: ov.Model) -> bool:
@@ -182,30 +185,30 @@ def estimated(machine: Machine, table: CostTable, prepared: PreparedModel, verdi
     A width wins that is predicted faster by more than estimates can be wrong.
     """
     target = machine.target or generic_target(machine.core, machine.devices)
-    coarse = coarsen(prepared.graph, pins=machine.options.pins)
+    coarse = prepared.groups(machine.options.pins)
     found = []
     for d, device in enumerate(table.devices):
         alone = next((c for c in verdict.candidates if c.is_default and c.name == device), None)
         if alone is None:
             continue
-        for width in widths_for(machine, device, prepared.model):
+        for width in _possible_widths(machine, device, prepared.model):
             if width.cores:
                 continue  # profiles know threads, not which cores they are on
-            narrow = replace(
-                target,
-                devices=(target.device(device).on_threads(width.threads),),
-                transfers=target.transfers.for_devices((device,)),
-            )
-            seconds = float(analytic_table(coarse, narrow, (device,)).op_seconds.sum())
+            seconds = float(group_seconds(coarse, target.device(device).on_threads(width.threads)).sum())
             change = seconds - float(table.op_seconds[:, d].sum())
             # Nothing was compiled, so the setting is the one that compiles nothing otherwise.
             width = replace(width, in_caller=width.threads == 1)
             found.append(width_candidate(alone, device, width, alone.promised_seconds + change))
     candidates = [*verdict.candidates, *found]
     best = min(found, key=lambda candidate: candidate.promised_seconds, default=None)
-    if best is None or best.promised_seconds > (1 - ESTIMATE_MARGIN) * verdict.winner.promised_seconds:
+    if best is None:
         return replace(verdict, candidates=candidates)
     gain = 100 * (1 - best.promised_seconds / verdict.winner.promised_seconds)
+    if gain < 0.1:
+        return replace(verdict, candidates=candidates)
+    if best.promised_seconds > (1 - ESTIMATE_MARGIN) * verdict.winner.promised_seconds:
+        why = f"{best.name} is predicted {gain:.1f} % faster still, by less than estimates can be wrong"
+        return replace(verdict, reason=f"{verdict.reason}; {why}", candidates=candidates)
     reason = f"{best.name} is predicted {gain:.1f} % faster than {verdict.winner.name}; nothing was measured"
     return replace(verdict, winner=best, reason=reason, candidates=candidates)
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import openvino as ov
 
+from ov_autoplace._base.native import check_core
+from ov_autoplace.devices.names import bare_core
 from ov_autoplace.errors import VersionMismatchError
 
-__all__ = ["add_extension", "extension_path"]
+__all__ = ["add_extension", "extension_path", "extensions_of", "remember_extension"]
 
 _NAME = "libov_autoplace_extension.so"
 
 # Attribute of a Core that has the library.
 _ADDED = "_autoplace_extension"
+# Attribute of a Core: paths of other libraries that it has, in their order, as the keys of a mapping.
+_OTHERS = "_autoplace_other_extensions"
 
 
 def extension_path() -> str:
@@ -38,7 +44,36 @@ def extension_path() -> str:
 
 
 def add_extension(core: ov.Core) -> None:
-    """Load the library into a Core, once."""
+    """Load the library into a Core, once.
+
+    Raises:
+        VersionMismatchError: This process has an OpenVINO that it was not built against.
+    """
     if _ADDED not in core.__dict__:
+        check_core()
         core.add_extension(extension_path())
         setattr(core, _ADDED, True)
+
+
+def remember_extension(core: ov.Core, extension: Any) -> None:
+    """Note what was given to ``core.add_extension``: a process that measures has to load it, too.
+
+    Args:
+        core: The Core that has it now.
+        extension: A path; what has none, such as a class of Python, is nothing that another process can load.
+    """
+    if isinstance(extension, (str, bytes, os.PathLike)):
+        path = os.fsdecode(extension)
+        noted = os.path.realpath(path) if os.path.exists(path) else path  # a bare name is searched for
+        if os.path.basename(noted) != _NAME:
+            core.__dict__.setdefault(_OTHERS, {})[noted] = None
+
+
+def extensions_of(core: ov.Core) -> tuple[str, ...]:
+    """Paths of the libraries whose ops a Core knows, but for this package's own.
+
+    Those that it was given since the package was imported, and those that every new Core is given, such as
+    that of openvino_tokenizers: it has them, too, whenever it was made.
+    """
+    new = bare_core()
+    return tuple({**new.__dict__.get(_OTHERS, {}), **core.__dict__.get(_OTHERS, {})})

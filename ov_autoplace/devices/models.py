@@ -9,7 +9,7 @@ import openvino as ov
 
 from ov_autoplace.errors import ModelError
 
-__all__ = ["lacks_library", "openvino_reason", "read_model"]
+__all__ = ["check_model_file", "lacks_library", "openvino_reason", "read_model"]
 
 
 def read_model(core: ov.Core, model: Any, weights: bytes | None = None) -> ov.Model:
@@ -24,12 +24,8 @@ def read_model(core: ov.Core, model: Any, weights: bytes | None = None) -> ov.Mo
         ModelError: The file is missing, or is not a model.
     """
     if isinstance(model, (str, Path)) and weights is None:
-        path = Path(model)
-        if not path.exists():
-            raise ModelError(f"there is no model file {path}")
-        if path.is_dir() and not any(path.iterdir()):
-            raise ModelError(f"{path} is an empty folder, not a model file")
-        what = str(path)
+        check_model_file(Path(model))
+        what = str(model)
     elif isinstance(model, (str, Path, bytes)) or hasattr(model, "read"):
         what = "the model in memory"
         model = model.encode() if isinstance(model, str) else model
@@ -39,6 +35,20 @@ def read_model(core: ov.Core, model: Any, weights: bytes | None = None) -> ov.Mo
         return _read(core, model, weights)
     except (RuntimeError, TypeError, UnicodeError) as cause:
         raise ModelError(f"OpenVINO cannot read {what}: {openvino_reason(cause)}") from cause
+
+
+def check_model_file(path: Path) -> None:
+    """Refuse a file that is not there, before others are worked on for minutes.
+
+    Raises:
+        ModelError: It is missing, or an empty folder.
+    """
+    if not path.exists():
+        raise ModelError(f"there is no model file {path}")
+    if path.is_file() and path.stat().st_size == 0:
+        raise ModelError(f"{path} is empty, so it is no model")
+    if path.is_dir() and not any(path.iterdir()):
+        raise ModelError(f"{path} is an empty folder, not a model file")
 
 
 def _read(core: ov.Core, model: Any, weights: bytes | None) -> ov.Model:

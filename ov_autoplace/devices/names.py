@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import openvino as ov
 
-from ov_autoplace.devices.models import openvino_reason
-from ov_autoplace.errors import AutoplaceError, DeviceError
-
-if TYPE_CHECKING:
-    pass
+from ov_autoplace._base.text import no_such_device
+from ov_autoplace.errors import DeviceError
 
 __all__ = [
     "EMULATED",
-    "EXTRA_DEVICES_VARIABLE",
+    "EXTRA_DEVICES",
     "VIRTUAL_DEVICES",
-    "core_with_extra_devices",
+    "bare_core",
     "device_properties",
     "device_settings",
     "emulation",
@@ -29,13 +25,14 @@ __all__ = [
     "is_emulated",
     "plugin_library",
     "property_text",
-    "register_extra_devices",
     "remember_properties",
     "resolve_devices",
     "single_device_config",
 ]
 
-EXTRA_DEVICES_VARIABLE = "AUTOPLACE_EXTRA_DEVICES"
+EXTRA_DEVICES = "_autoplace_extra_devices"
+"""Attribute of a Core that has the devices of ``devices/extra_devices.py``, or shall not get them."""
+
 EMULATED = "outputs undefined"
 """Stands in the full name of a device whose times are made up and which computes nothing, such as the virtual
 GPU of ``tools/virtual_gpu`` when its kernels are paced."""
@@ -45,7 +42,6 @@ VIRTUAL_DEVICES = ("AUTO", "AUTOPLACE", "BATCH", "HETERO", "MULTI")
 # HETERO gives CPU submodels one shared executor through this internal property, which makes thread
 # settings void; see `device_properties`.
 _EXCLUSIVE = "EXCLUSIVE_ASYNC_REQUESTS"
-
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -74,9 +70,7 @@ def resolve_devices(core: ov.Core, devices: str | Sequence[str] | None = None) -
         if name.split(".")[0].split(":")[0] in VIRTUAL_DEVICES:
             raise DeviceError(f"{name!r} is a virtual device; name real ones: {', '.join(available)}")
         if not _exists(core, name, available):
-            raise DeviceError(
-                f"there is no device {name!r} here; available: {', '.join(available) or 'none'}"
-            )
+            raise DeviceError(no_such_device(name, available))
     # The only device of its kind is listed without a number, and is the same one with its number.
     bases = [name.split(".")[0] for name in names]
     listed = [base if base in available else name for base, name in zip(bases, names, strict=True)]
@@ -98,50 +92,11 @@ def _exists(core: ov.Core, name: str, available: Sequence[str]) -> bool:
     return bool(number) and base in available and number in core.get_property(base, "AVAILABLE_DEVICES")
 
 
-def core_with_extra_devices() -> ov.Core:
-    """A new Core with the aliases of :data:`EXTRA_DEVICES_VARIABLE` registered."""
+def bare_core() -> ov.Core:
+    """A new Core that knows what OpenVINO finds by itself, whatever devices the environment adds."""
     core = ov.Core()
-    register_extra_devices(core)
+    setattr(core, EXTRA_DEVICES, True)
     return core
-
-
-def register_extra_devices(core: ov.Core) -> None:
-    """Register the device aliases that the environment asks for; meant for demos and tests.
-
-    ``AUTOPLACE_EXTRA_DEVICES="XCPU=CPU"`` makes the CPU plugin available a second time as ``XCPU``.
-    Entries are separated by ``;`` and may carry properties: ``XCPU=CPU,INFERENCE_NUM_THREADS=1``.
-
-    Raises:
-        DeviceError: An entry that does not parse, or a plugin that cannot be registered.
-    """
-    for entry in filter(None, (e.strip() for e in os.environ.get(EXTRA_DEVICES_VARIABLE, "").split(";"))):
-        if not entry.isprintable():
-            raise DeviceError(f"{EXTRA_DEVICES_VARIABLE}: {entry!r} holds characters that no name has")
-        first, *rest = entry.split(",")
-        alias, _, plugin = first.partition("=")
-        pairs = [item.partition("=") for item in rest]
-        if not alias.strip() or not plugin.strip() or not all(key and value for key, _, value in pairs):
-            raise DeviceError(
-                f"{EXTRA_DEVICES_VARIABLE}: {entry!r} does not read like ALIAS=DEVICE[,PROPERTY=VALUE...]"
-            )
-        alias, plugin = alias.strip(), plugin.strip()
-        if alias not in core.available_devices:
-            try:
-                core.register_plugin(str(plugin_library(core, plugin)), alias)
-                core.get_versions(alias)
-            except RuntimeError as cause:
-                raise DeviceError(
-                    f"{EXTRA_DEVICES_VARIABLE}: {plugin} cannot be registered as {alias!r}; "
-                    f"OpenVINO wants an alias that contains the plugin's own name, like X{plugin}"
-                ) from cause
-        if pairs:
-            try:
-                core.set_property(alias, {key.strip(): value.strip() for key, _, value in pairs})
-            except (RuntimeError, AutoplaceError) as cause:
-                raise DeviceError(
-                    f"{EXTRA_DEVICES_VARIABLE}: {alias!r} takes none of these properties: {entry!r} "
-                    f"({openvino_reason(cause)})"
-                ) from cause
 
 
 def plugin_library(core: ov.Core, device: str) -> Path:
@@ -217,7 +172,7 @@ def device_settings(
         devices: Real devices.
         properties: More properties per device; they win.
     """
-    fresh = ov.Core()
+    fresh = bare_core()
     known = {d.split(".")[0] for d in fresh.available_devices}
     settings: dict[str, dict[str, str]] = {}
     for device in devices:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,10 +10,17 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import BoolArray
+from ov_autoplace._base.text import counted
 from ov_autoplace.devices.models import openvino_reason
+from ov_autoplace.devices.op_kinds import op_kinds
 from ov_autoplace.errors import DeviceError, ModelError
 
-__all__ = ["supported_ops"]
+__all__ = ["LARGEST_WHOLE", "supported_ops"]
+
+_log = logging.getLogger("ov_autoplace")
+
+LARGEST_WHOLE = 10_000
+"""Ops of the largest model about all of which devices are asked."""
 
 
 def supported_ops(
@@ -23,6 +31,9 @@ def supported_ops(
     properties: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> BoolArray:
     """Ask every device which ops of ``model`` it can run.
+
+    In a model of more than :data:`LARGEST_WHOLE` ops, devices are asked about a few ops of each kind (see
+    :func:`~ov_autoplace.devices.op_kinds.op_kinds`), and a warning says so.
 
     Args:
         core: Where the devices are registered.
@@ -44,19 +55,29 @@ def supported_ops(
         for op in model.get_ops()
         if op.get_type_name() in ("Constant", "Parameter", "Result")
     }
+    kinds = op_kinds(model) if len(names) > LARGEST_WHOLE else None
+    asked = model if kinds is None else kinds.model
     mask = np.zeros((len(names), len(devices)), dtype=bool)
     for d, device in enumerate(devices):
         try:
-            answer = core.query_model(model, device, dict((properties or {}).get(device, {})))
+            answer = core.query_model(asked, device, dict((properties or {}).get(device, {})))
         except RuntimeError as cause:
             raise DeviceError(f"{device} does not answer for this model: {openvino_reason(cause)}") from cause
-        mask[:, d] = [name in answer or name in follows for name in names]
+        able = answer if kinds is None else kinds.supported(answer)
+        mask[:, d] = [name in able or name in follows for name in names]
+    if kinds is not None:
+        _log.warning(
+            "of %d ops, %s were asked whether they support %d, a few of each of %d kinds; others of a kind "
+            "are taken to be supported alike",
+            *(len(names), ", ".join(devices), sum(map(len, kinds.samples)), len(kinds.samples)),
+        )
     unsupported = np.flatnonzero(~mask.any(axis=1))
     if len(unsupported):
         types = {op.get_friendly_name(): op.get_type_name() for op in model.get_ops()}
         first = names[int(unsupported[0])]
         raise ModelError(
-            f"{len(unsupported)} ops can run on none of {', '.join(devices)}, the first is {first!r} "
-            f"of type {types.get(first, 'unknown')}; add a device that supports it or replace the op"
+            f"{counted(len(unsupported), 'op')} can run on none of {', '.join(devices)}, "
+            f"the first is {first!r} of type {types.get(first, 'unknown')}; "
+            "add a device that supports it or replace the op"
         )
     return mask

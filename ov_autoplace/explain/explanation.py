@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -12,6 +12,7 @@ from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Schedule
 from ov_autoplace.placement.simulator import parts_of, simulate, simulate_batch
+from ov_autoplace.problem.constraints import pinned_devices
 
 __all__ = ["Cut", "Explanation", "GroupCost", "SubgraphCost"]
 
@@ -85,6 +86,7 @@ class Explanation:
         objective: ``hetero``, whose devices take turns, or ``overlap``: lanes that work at once.
         priority: Under ``overlap``, what a free lane takes first, ``float64[G]``; ``None`` = what has the
             longest way to the end.
+        pins: Device by name pattern, as the placement was asked for; reasons name them.
     """
 
     def __init__(
@@ -93,12 +95,16 @@ class Explanation:
         assignment: IntArray,
         objective: str = "hetero",
         priority: FloatArray | None = None,
+        pins: Mapping[str, str] | None = None,
     ) -> None:
         self.table = table
         self.assignment = assignment
         self.objective = objective
         self.priority = priority
         self.schedule: Schedule = simulate(table, assignment, objective, priority)
+        allowed = pinned_devices(table, pins or {})
+        elsewhere = (table.supported & ~allowed).any(axis=1)
+        self._is_pinned = elsewhere & allowed[np.arange(len(table)), assignment]
         self._own_seconds = table.op_seconds[np.arange(len(table)), assignment]
 
     @property
@@ -158,15 +164,6 @@ class Explanation:
         """The groups of which an op's name matches a shell-style pattern, in topological order."""
         found = [g for g, ops in enumerate(self.members()) if any(fnmatchcase(op, pattern) for op in ops)]
         return self.group_costs(found)
-
-    def ops_matching(self, pattern: str) -> list[tuple[str, str]]:
-        """The ops whose names match a shell-style pattern, each with the name of its group."""
-        return [
-            (op, self.table.names[g])
-            for g, ops in enumerate(self.members())
-            for op in ops
-            if fnmatchcase(op, pattern)
-        ]
 
     def members(self) -> tuple[tuple[str, ...], ...]:
         """The ops of each group."""
@@ -285,9 +282,12 @@ class Explanation:
             what = "as fast on all lanes of its device"
         if change < 0:
             what = "predicted to be better elsewhere"
+        if self._is_pinned[g]:
+            what = "pinned here"
         if not np.isfinite(change):
             return f"{what}: alone on {self.table.devices[other]}, it would be cut from what it belongs to"
-        return f"{what}: alone on {self.table.devices[other]}, the model would take {change * 1e3:+.3f} ms"
+        extra = f"{abs(change) * 1e3:.3f} ms {'less' if change < 0 else 'more'}"
+        return f"{what}: alone on {self.table.devices[other]}, the model takes {extra}"
 
     def _brief_reason(self, g: int) -> str:
         """A reason from run times alone."""
@@ -299,9 +299,8 @@ class Explanation:
         if gain <= 0:
             lanes = self.table.device_of == self.table.device_of[here]
             return "as fast on all lanes of its device" if lanes.sum() > 1 else "fastest here"
-        return (
-            f"stays with its neighbours: {self.table.devices[fastest]} alone would save {gain * 1e3:.3f} ms"
-        )
+        what = "pinned here" if self._is_pinned[g] else "stays with its neighbours"
+        return f"{what}: {self.table.devices[fastest]} alone would save {gain * 1e3:.3f} ms"
 
     def _only_here(self, g: int) -> str:
         return f"only {self._device(g)} can run it"

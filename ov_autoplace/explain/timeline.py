@@ -170,19 +170,27 @@ class Timeline:
         return tuple(self._steps())
 
     def _steps(self) -> Iterator[Step]:
-        now, sender = 0.0, NOBODY
+        now = 0.0
+        sender: Stage | None = None
         for stage in self.stages:
             if not stage.is_critical:
                 continue
             if stage.start - now > _ROUNDING * self.seconds:
-                kind, text = (
-                    ("start", "start") if sender == NOBODY else ("transfer", f"transfer from {sender}")
-                )
+                kind, text = _gap(sender, stage)
                 yield Step(kind, text, now, stage.start - now)
             yield Step("subgraph", f"{stage.subgraph} on {stage.device}", stage.start, stage.seconds)
-            now, sender = stage.end, stage.subgraph
+            now, sender = stage.end, stage
         if self.seconds - now > _ROUNDING * self.seconds:
-            yield Step("rest", "what has no place", now, self.seconds - now)
+            yield Step("rest", "outside all subgraphs", now, self.seconds - now)
+
+
+def _gap(sender: Stage | None, stage: Stage) -> tuple[str, str]:
+    """Kind and name of the time before a stage of the critical path."""
+    if sender is None:
+        return "start", "start"
+    if sender.device == stage.device:
+        return "transfer", f"between {sender.subgraph} and {stage.subgraph}"
+    return "transfer", f"transfer from {sender.subgraph} to {stage.subgraph}"
 
 
 def with_path(stages: Sequence[Stage]) -> tuple[Stage, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.solvers import solve
+
+if TYPE_CHECKING:
+    from ov_autoplace.placement.decision import Candidate
 
 __all__ = ["WhatIf", "what_ifs"]
 
@@ -22,7 +26,7 @@ _LARGE_ON_LANES, _SECONDS_ON_LANES = 50, 1.0
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """The best answer under changed costs.
+    """The best answer under changed costs, as far as costs can tell: a prediction.
 
     Attributes:
         change: What was changed, in words.
@@ -33,6 +37,9 @@ class WhatIf:
         gain: Share of the latency that it saves, 0 to 1.
         proven: Whether no placement is faster under these costs.
         bound_seconds: No placement is faster than this under them; ``None`` = nothing is proven.
+        placed_measured_seconds: Of the costs as they are: measured latency of the placement that is
+            explained, ``None`` = it was not run.
+        best_measured_seconds: The same of the best placement.
     """
 
     change: str
@@ -43,11 +50,32 @@ class WhatIf:
     gain: float
     proven: bool
     bound_seconds: float | None = None
+    placed_measured_seconds: float | None = None
+    best_measured_seconds: float | None = None
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether its placement was run, and was not faster than the one that is explained."""
+        placed, best = self.placed_measured_seconds, self.best_measured_seconds
+        return self.moved_ops > 0 and placed is not None and best is not None and best >= placed
 
     @property
     def matters(self) -> bool:
-        """Whether it saves enough for a decision to take it."""
-        return self.moved_ops > 0 and self.gain >= MINIMAL_GAIN
+        """Whether it saves enough for a decision to take it, and no measurement says otherwise."""
+        return self.moved_ops > 0 and self.gain >= MINIMAL_GAIN and not self.is_refuted
+
+    @property
+    def verdict(self) -> str:
+        """What was measured of its placement, in words; empty where it was not run."""
+        placed, best = self.placed_measured_seconds, self.best_measured_seconds
+        if best is None or not self.moved_ops:
+            return ""
+        if placed is None:
+            return f"measured {best * 1e3:.3f} ms"
+        percent = 100 * (best / placed - 1)
+        if best >= placed:
+            return f"measured {best * 1e3:.3f} ms, {percent:.1f} % slower, which decided"
+        return f"measured {best * 1e3:.3f} ms, {-percent:.1f} % faster, which proved too little"
 
 
 def what_ifs(
@@ -59,11 +87,13 @@ def what_ifs(
     pins: Mapping[str, str] | None = None,
     seed: int = 0,
     priority: FloatArray | None = None,
+    tried: Sequence[Candidate] = (),
 ) -> list[WhatIf]:
     """Solve changed versions of a table as a decision would, and compare with one placement.
 
-    The first entry is the table as it is. Under ``overlap`` the questions are those of lanes: what they hand
-    over, what one of them costs the others, and one lane more.
+    The first entry is the table as it is, where measurements of the same placements have the last word.
+    Under ``overlap`` the questions are those of lanes: what they hand over, what one of them costs the
+    others, and one lane more.
 
     Args:
         table: Costs of G groups.
@@ -73,10 +103,42 @@ def what_ifs(
         pins: Device by op name pattern, as in the decision.
         seed: Of the solver.
         priority: Of the groups in that placement, ``float64[G]``, where it has some.
+        tried: The candidates of the decision, those that were run with their samples.
     """
     changes = _changes_of_lanes(table) if objective == "overlap" else _changes(table, assignment)
     options = _Options(objective, memory_limits, pins, seed, priority)
-    return [_answer(change, changed, assignment, options) for change, changed in changes]
+    answers = []
+    for change, changed in changes:
+        best, answer = _answer(change, changed, assignment, options)
+        if changed is table:
+            answer = replace(
+                answer,
+                placed_measured_seconds=_measured(table, assignment, objective, tried),
+                best_measured_seconds=_measured(table, best, objective, tried),
+            )
+        answers.append(answer)
+    return answers
+
+
+def _measured(
+    table: CostTable, assignment: IntArray, objective: str, tried: Sequence[Candidate]
+) -> float | None:
+    """The shortest measured latency of a placement, on however many threads; ``None`` = nobody ran it."""
+    alone = table.devices[int(assignment[0])] if len(np.unique(assignment)) == 1 else None
+    found = []
+    for candidate in tried:
+        placed = candidate.assignment
+        if objective == "overlap":
+            if candidate.scheduled is None:
+                continue
+            placed = candidate.scheduled.assignment
+        elif candidate.scheduled is not None:
+            continue
+        # Without a cost table, only a device's name says what a candidate is.
+        same = np.array_equal(placed, assignment) if len(placed) else candidate.name == alone
+        if same and candidate.measured_seconds is not None:
+            found.append(candidate.measured_seconds)
+    return min(found, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +230,10 @@ def _another_lane(table: CostTable, own: BoolArray) -> CostTable:
     )
 
 
-def _answer(change: str, table: CostTable, assignment: IntArray, options: _Options) -> WhatIf:
+def _answer(
+    change: str, table: CostTable, assignment: IntArray, options: _Options
+) -> tuple[IntArray, WhatIf]:
+    """The best placement under changed costs, ``int32[G]``, and what is to be said of it."""
     objective = options.objective
     placed = simulate(table, assignment, objective, options.priority).latency_seconds
     is_long = objective == "overlap" and len(table) > _LARGE_ON_LANES
@@ -185,12 +250,12 @@ def _answer(change: str, table: CostTable, assignment: IntArray, options: _Optio
     if seconds.latency_seconds >= placed:
         # The solver knows no better one, and may know the same under another name.
         proven = _is_proven(bound, placed)
-        return WhatIf(change, placed, placed, "the same placement", 0, 0.0, proven, bound)
+        return assignment, WhatIf(change, placed, placed, "the same placement", 0, 0.0, proven, bound)
     moved = np.flatnonzero(best.assignment != assignment)
     used = [table.devices[d] for d in np.unique(best.assignment).tolist()]
     what = "submodels" if objective == "overlap" else "subgraphs"
     answer = f"{seconds.subgraphs} {what} on {', '.join(used)}" if len(used) > 1 else f"all on {used[0]}"
-    return WhatIf(
+    return best.assignment, WhatIf(
         change=change,
         placed_seconds=placed,
         best_seconds=seconds.latency_seconds,

@@ -38,6 +38,6 @@ def can_fail(model: ov.Model) -> bool:
     return any(
         op.get_type_name() not in _TAKES_ANYTHING
         or not op.get_type_info().version_id.startswith("opset")
-        or any(output.get_partial_shape().is_dynamic for output in op.outputs())
+        or any(op.get_output_partial_shape(i).is_dynamic for i in range(op.get_output_size()))
         for op in model.get_ops()
     )

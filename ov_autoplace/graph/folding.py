@@ -56,9 +56,13 @@ def fold_static_shapes(model: ov.Model) -> int:
 
 
 class _KnownValues:
-    """Small values that do not depend on any input of the model, by the op and output that have them."""
+    """Small values that do not depend on any input of the model, by the op and output that have them.
+
+    Those of a model's own Constants are read when an op is found that is computed from such values alone.
+    """
 
     def __init__(self) -> None:
+        self._constants: dict[int, ov.Node] = {}
         self._values: dict[int, list[ov.Tensor]] = {}
         # What the model stores, and of that what is stored in fewer bits, with the ops that decompress it.
         self._stored: set[int] = set()
@@ -76,23 +80,20 @@ class _KnownValues:
         """Whether Constants may take the place of ``op``, whose producers were looked at before."""
         kind, identity = op.get_type_name(), op.get_instance_id()
         if kind == "Constant":
-            if _is_small(op):
-                self._values[identity] = [ov.Tensor(op.get_data())]
-                self._stored.add(identity)
+            self._constants[identity] = op
             return False
         if kind == "ShapeOf":
             if op.get_input_partial_shape(0).is_static:
                 dtype = np.int32 if op.get_output_element_type(0) == ov.Type.i32 else np.int64
                 self._values[identity] = [ov.Tensor(np.array(list(op.get_input_shape(0)), dtype=dtype))]
             return identity in self._values
-        inputs = op.input_values()
-        sources = [value.get_node().get_instance_id() for value in inputs]
-        if not sources or not all(source in self._values for source in sources):
+        sources = [value.get_node().get_instance_id() for value in op.input_values()]
+        if not sources or not all(map(self._is_known, sources)):
             return False
         if kind in _NEVER_FOLDED or not _is_small(op):
             return False
         values = [ov.Tensor(out.get_element_type(), out.get_shape()) for out in op.outputs()]
-        if not op.evaluate(values, [self.value(value) for value in inputs]):
+        if not op.evaluate(values, [self.value(value) for value in op.input_values()]):
             return False
         self._values[identity] = values
         if all(source in self._stored for source in sources):
@@ -101,6 +102,15 @@ class _KnownValues:
                 self._stored.add(identity)
                 self._compressed.add(identity)
         return identity not in self._compressed
+
+    def _is_known(self, identity: int) -> bool:
+        """Whether the values of an op are known; reads those of a small Constant."""
+        if identity not in self._values and identity in self._constants:
+            constant = self._constants.pop(identity)
+            if _is_small(constant):
+                self._values[identity] = [ov.Tensor(constant.get_data())]
+                self._stored.add(identity)
+        return identity in self._values
 
 
 def _is_small(op: ov.Node) -> bool:

@@ -6,17 +6,21 @@ Defaults of a dynamic dimension, each moved into the dimension's own bounds:
 * the two spatial dimensions of an image, which is a rank-4 input whose dimensions 2 and 3 (NCHW) are
   both dynamic, or whose dimensions 1 and 2 are while the last is at most 4 (NHWC): 224;
 * a dynamic channel of such an NCHW image: 3;
-* anything else, such as a sequence length: 64.
+* anything else, such as a sequence length: 64;
+* where these do not fit the model, the only dimension of a vector is the batch, too (``beam_idx`` of a
+  language model): that of the other inputs.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import openvino as ov
 from openvino import op as ov_op
 
+from ov_autoplace._base.text import counted
 from ov_autoplace.errors import ModelError, OptionError
 
 __all__ = ["DEFAULT_BATCH", "DEFAULT_DIMENSION", "DEFAULT_IMAGE_SIDE", "assumed_size", "with_static_shapes"]
@@ -50,25 +54,24 @@ def with_static_shapes(
         OptionError: A name is no input, two names mean one input, or a shape does not fit.
         ModelError: An input has dynamic rank and no shape was given, or the guessed shapes do not fit.
     """
-    clone = model.clone()
-    given = _by_input(clone, shapes or {})
-    guessed: dict[str, tuple[int, ...]] = {}
-    changed = False
-    for i, parameter in enumerate(clone.get_parameters()):
-        partial = parameter.get_output_partial_shape(0)
-        if i in given:
-            shape = given[i]
-        elif partial.is_static:
-            continue
-        else:
-            shape = _guess(parameter)
-            guessed[parameter.get_friendly_name()] = shape
-        if partial.is_dynamic or tuple(partial.to_shape()) != shape:
-            parameter.set_partial_shape(ov.PartialShape(list(shape)))
-            changed = True
-    if changed:
-        _propagate(clone, shapes or {}, guessed)
-    return clone, guessed
+    given = _by_input(model, shapes or {})
+    guessed = _guesses(model, given, DEFAULT_DIMENSION)
+    try:
+        clone = _reshaped(model, {**given, **guessed})
+    except RuntimeError as cause:
+        second = _guesses(model, given, _batch([*given.values(), *guessed.values()]))
+        if second == guessed:
+            raise _misfit(model, shapes or {}, guessed, cause) from cause
+        try:
+            clone = _reshaped(model, {**given, **second})
+        except RuntimeError:
+            raise _misfit(model, shapes or {}, guessed, cause) from cause
+        guessed = second
+    inputs = model.get_parameters()
+    for i, shape in guessed.items():
+        name, partial = inputs[i].get_friendly_name(), inputs[i].get_output_partial_shape(0)
+        _log.warning("input %r of shape %s has no static shape; assuming %s", name, partial, list(shape))
+    return clone, {inputs[i].get_friendly_name(): shape for i, shape in guessed.items()}
 
 
 def assumed_size(position: int, dimension: ov.Dimension, rank: int) -> int:
@@ -103,10 +106,15 @@ def _by_input(model: ov.Model, shapes: Mapping[str, Sequence[int]]) -> dict[int,
         partial = parameter.get_output_partial_shape(0)
         if partial.rank.is_static and len(shape) != partial.rank.get_length():
             raise OptionError(
-                f"the shape given for input {name!r}, {list(shape)}, has {len(shape)} dimensions; "
+                f"the shape given for input {name!r}, {list(shape)}, has {counted(len(shape), 'dimension')}; "
                 f"the input is {partial}"
             )
-        if partial.is_dynamic and not partial.compatible(ov.PartialShape(list(shape))):
+        if partial.is_static and shape != tuple(partial.to_shape()):
+            raise OptionError(
+                f"the shape given for input {name!r}, {list(shape)}, is not the one that it has, "
+                f"{list(partial.to_shape())}; give the model another shape first, with openvino.Model.reshape"
+            )
+        if not partial.compatible(ov.PartialShape(list(shape))):
             raise OptionError(
                 f"the shape given for input {name!r}, {list(shape)}, is outside of what it allows, {partial}"
             )
@@ -116,13 +124,32 @@ def _by_input(model: ov.Model, shapes: Mapping[str, Sequence[int]]) -> dict[int,
     return result
 
 
-def _guess(parameter: ov_op.Parameter) -> tuple[int, ...]:
-    """The documented default shape of one input, with a warning that names it."""
+def _guesses(
+    model: ov.Model, given: Mapping[int, tuple[int, ...]], vector: int
+) -> dict[int, tuple[int, ...]]:
+    """The documented default shapes of dynamic inputs that are not given, by position of the Parameter."""
+    return {
+        i: _guess(parameter, vector)
+        for i, parameter in enumerate(model.get_parameters())
+        if i not in given and parameter.get_output_partial_shape(0).is_dynamic
+    }
+
+
+def _batch(shapes: Iterable[tuple[int, ...]]) -> int:
+    """The first dimension of most of these shapes that have several."""
+    firsts = Counter(shape[0] for shape in shapes if len(shape) > 1)
+    return firsts.most_common(1)[0][0] if firsts else DEFAULT_BATCH
+
+
+def _guess(parameter: ov_op.Parameter, vector: int) -> tuple[int, ...]:
+    """That of one input; ``vector`` is the size of one with a single dimension."""
     name = parameter.get_friendly_name()
     partial = parameter.get_output_partial_shape(0)
     if partial.rank.is_dynamic:
         raise ModelError(f"input {name!r} has no known number of dimensions; give it a shape")
     dimensions = [partial.get_dimension(i) for i in range(partial.rank.get_length())]
+    if len(dimensions) == 1:
+        return (_clamped(vector, dimensions[0]),)
     shape = [assumed_size(i, dimension, len(dimensions)) for i, dimension in enumerate(dimensions)]
     if len(dimensions) == 4:
         dynamic = [dimension.is_dynamic for dimension in dimensions]
@@ -132,7 +159,6 @@ def _guess(parameter: ov_op.Parameter) -> tuple[int, ...]:
                 shape[1] = _clamped(DEFAULT_CHANNELS, dimensions[1])
         elif dynamic[1] and dynamic[2] and shape[3] <= 4:
             shape[1:3] = [_clamped(DEFAULT_IMAGE_SIDE, dimension) for dimension in dimensions[1:3]]
-    _log.warning("input %r of shape %s has no static shape; assuming %s", name, partial, shape)
     return tuple(shape)
 
 
@@ -142,20 +168,39 @@ def _clamped(size: int, dimension: ov.Dimension) -> int:
     return int(max(size if upper < 0 else min(size, upper), dimension.get_min_length()))
 
 
-def _propagate(
-    clone: ov.Model, shapes: Mapping[str, Sequence[int]], guessed: Mapping[str, tuple[int, ...]]
-) -> None:
-    """Infer all shapes again, or say which input shapes do not fit together."""
-    try:
+def _reshaped(model: ov.Model, shapes: Mapping[int, tuple[int, ...]]) -> ov.Model:
+    """A clone with inputs of these shapes, by position of the Parameter.
+
+    Raises:
+        RuntimeError: They do not fit together.
+    """
+    clone = model.clone()
+    changed = False
+    for i, parameter in enumerate(clone.get_parameters()):
+        partial = parameter.get_output_partial_shape(0)
+        if i in shapes and (partial.is_dynamic or tuple(partial.to_shape()) != shapes[i]):
+            parameter.set_partial_shape(ov.PartialShape(list(shapes[i])))
+            changed = True
+    if changed:
         clone.validate_nodes_and_infer_types()
-    except RuntimeError as cause:
-        lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-        reason = lines[-1].rstrip(":") if lines else "shape inference failed"
-        if guessed:
-            assumed = ", ".join(f"{name!r}: {list(shape)}" for name, shape in guessed.items())
-            raise ModelError(
-                f"the shapes assumed for dynamic inputs ({assumed}) do not fit the model; "
-                f"give these inputs a shape ({reason})"
-            ) from cause
-        chosen = ", ".join(f"{name!r}: {list(shape)}" for name, shape in shapes.items())
-        raise OptionError(f"the given shapes ({chosen}) do not fit the model ({reason})") from cause
+    return clone
+
+
+def _misfit(
+    model: ov.Model,
+    shapes: Mapping[str, Sequence[int]],
+    guessed: Mapping[int, tuple[int, ...]],
+    cause: RuntimeError,
+) -> ModelError | OptionError:
+    """The sentence that says which input shapes do not fit together."""
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    reason = lines[-1].rstrip(":") if lines else "shape inference failed"
+    if guessed:
+        inputs = model.get_parameters()
+        assumed = ", ".join(f"{inputs[i].get_friendly_name()!r}: {list(s)}" for i, s in guessed.items())
+        return ModelError(
+            f"the shapes assumed for dynamic inputs ({assumed}) do not fit the model; "
+            f"give these inputs a shape ({reason})"
+        )
+    chosen = ", ".join(f"{name!r}: {list(shape)}" for name, shape in shapes.items())
+    return OptionError(f"the given shapes ({chosen}) do not fit the model ({reason})")

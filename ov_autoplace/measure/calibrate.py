@@ -18,6 +18,7 @@ from ov_autoplace._base.progress import Progress
 from ov_autoplace.cost.generic_target import default_precision, memory_of
 from ov_autoplace.cost.target import MEASURED, DeviceProfile, Rate, RateSample, Target
 from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.devices.device_config import config_for
 from ov_autoplace.devices.names import (
     device_properties,
     device_settings,
@@ -76,8 +77,9 @@ def calibrate(
     Raises:
         ProfilingError: A device fails at a model of one op.
         DeviceError: A device that the Core does not know.
+        OptionError: A property that no device knows, or a value that one refuses.
     """
-    by_device = device_properties(core, devices, properties)
+    by_device = device_properties(core, devices, config_for(core, devices, properties or {}))
     profiler = profiler_for(core, devices, by_device, isolation=isolation)
     sources = {device: MEASURED + emulation(core, (device,)) for device in devices}
     bench = _Bench(profiler, seconds=0.015 if quick else 0.06, sources=sources)

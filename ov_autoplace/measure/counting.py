@@ -88,6 +88,20 @@ class CountedDevices:
     capacity: FloatArray
     emulation: str = ""
 
+    def only(self, indices: Sequence[int], devices: Sequence[str]) -> CountedDevices:
+        """What some of the devices took.
+
+        Args:
+            indices: Their positions among the D devices.
+            devices: Their names.
+        """
+        return replace(
+            self,
+            columns=tuple(self.columns[d] for d in indices),
+            samples={device: self.samples[device] for device in devices if device in self.samples},
+            capacity=frozen_array(self.capacity[list(indices)], np.float64),
+        )
+
     @property
     def was_disturbed(self) -> bool:
         """Whether other work kept a device so busy that its times are worth little."""
@@ -240,7 +254,7 @@ def _count_piece(
     best = min(tries, key=attrgetter("count.disturbance"))
     if best.count.disturbance > _BUSY:
         _log.warning(
-            "other work disturbed the profile on %s: its inferences took %.1f times the median in the mean; "
+            "other work disturbed the profile on %s: the mean of its inferences was %.1f times their median; "
             "profile again on an idle machine if the placement matters",
             device,
             best.count.disturbance,

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import openvino as ov
 
+from ov_autoplace import _core
 from ov_autoplace.devices.models import openvino_reason
+from ov_autoplace.devices.names import bare_core
 from ov_autoplace.errors import OutputError, ProfilingError
 
-__all__ = ["failing_on", "reported_failure", "save_ir"]
+__all__ = ["UnreadableModelError", "check_readable", "failing_on", "reported_failure", "save_ir"]
+
+
+class UnreadableModelError(ProfilingError):
+    """A model that no process but this one can read, so that none can measure it."""
 
 
 @contextmanager
@@ -25,11 +31,9 @@ def reported_failure(what: str, device: str | None = None) -> Iterator[None]:
     Raises:
         ProfilingError: Instead of the profiler's own error.
     """
-    from ov_autoplace._core import ProfilerError
-
     try:
         yield
-    except ProfilerError as cause:
+    except _core.ProfilerError as cause:
         raise ProfilingError(f"{what}: {openvino_reason(cause)}", device) from cause
 
 
@@ -49,6 +53,28 @@ def save_ir(model: ov.Model, folder: Path) -> Path:
             "make room there or set TMPDIR to another folder"
         ) from cause
     return path
+
+
+def check_readable(path: Path, extensions: Sequence[str]) -> None:
+    """Read what :func:`save_ir` wrote as another process would.
+
+    Args:
+        path: The file.
+        extensions: Libraries of ops that are not OpenVINO's own.
+
+    Raises:
+        UnreadableModelError: It holds an op that is in none of them.
+    """
+    reader = bare_core()
+    try:
+        for extension in extensions:
+            reader.add_extension(extension)
+        reader.read_model(path)
+    except RuntimeError as cause:
+        raise UnreadableModelError(
+            f"the model holds ops of a library that nothing but this Core knows ({openvino_reason(cause)}); "
+            "import ov_autoplace before core.add_extension is called, and give it the path of the library"
+        ) from cause
 
 
 def failing_on(device: str) -> AbstractContextManager[None]:

@@ -16,6 +16,7 @@ from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.devices.device_config import config_for
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
@@ -84,18 +85,19 @@ def profile(
 
     Raises:
         DeviceError: A device does not exist.
+        OptionError: A property that no device knows, or a value that one refuses.
         ModelError: An op runs on none of the devices.
         ProfilingError: A device fails on the model.
     """
-    from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
+    from ov_autoplace.devices.names import resolve_devices
 
-    core = core or core_with_extra_devices()
+    core = core or ov.Core()
     devices = resolve_devices(core, devices)
     with open_session(
         core,
         prepare(model, shapes),
         devices,
-        properties=properties,
+        properties=config_for(core, devices, properties or {}),
         memory_limits=memory_limits,
         seed=seed,
         isolation=isolation,

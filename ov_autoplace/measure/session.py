@@ -14,15 +14,15 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.files import temporary_folder
-from ov_autoplace.devices.extension import extension_path
-from ov_autoplace.devices.names import core_with_extra_devices, emulation
+from ov_autoplace.devices.extension import extension_path, extensions_of
+from ov_autoplace.devices.names import emulation
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.prepare import normalize
 from ov_autoplace.graph.shapes import with_static_shapes
-from ov_autoplace.measure.model_file import failing_on, reported_failure, save_ir
+from ov_autoplace.measure.model_file import check_readable, failing_on, reported_failure, save_ir
 from ov_autoplace.measure.room import Room
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.lane_plan import Lane, LanePlan
@@ -60,6 +60,7 @@ class ProfilingSession:
     Raises:
         OutputError: The temporary folder cannot be written.
         OptionError: A shape does not fit.
+        UnreadableModelError: The model holds ops whose library is not known.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class ProfilingSession:
         from ov_autoplace.measure.isolation.interface import measured_settings, profiler_for
         from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 
-        core = core or core_with_extra_devices()
+        core = core or ov.Core()
         self.devices = tuple(devices)
         self._settings = measured_settings(core, devices, properties)
         self.emulation = emulation(core, self.devices)
@@ -85,6 +86,7 @@ class ProfilingSession:
         self.model, _ = with_static_shapes(model, shapes)
         normalize(self.model)  # what static shapes alone make known is folded
         self.properties = properties or {}
+        self._extensions = extensions_of(core)
         self.seed = seed
         self._room = room
         self._input_high = input_ranges(self.model)
@@ -94,6 +96,8 @@ class ProfilingSession:
             self._resources.callback(self.profiler.close)
         try:
             self._ir = save_ir(self.model, self._resources.enter_context(temporary_folder()))
+            if any(not op.get_type_info().version_id.startswith("opset") for op in self.model.get_ops()):
+                check_readable(self._ir, self._extensions)
         except BaseException:
             self._resources.close()
             raise
@@ -231,7 +235,10 @@ class ProfilingSession:
         )
         folder = self._ir.parent / f"schedule{len(list(self._ir.parent.iterdir()))}"
         folder.mkdir()
-        model = scheduled_model(self.model, replace(plan, lanes=lanes))
+        # The plan is of the caller's model, of which static shapes have folded more.
+        left = {op.get_friendly_name() for op in self.model.get_ops()}
+        submodel_of = {name: submodel for name, submodel in plan.submodel_of.items() if name in left}
+        model = scheduled_model(self.model, replace(plan, lanes=lanes, submodel_of=submodel_of))
         path = save_ir(model, folder)
         with failing_on("lanes of " + ", ".join(dict.fromkeys(lane.device for lane in lanes))):
             executable = self.profiler.compile(
@@ -241,7 +248,7 @@ class ProfilingSession:
                 None,
                 self._input_high,
                 self.seed,
-                extension_path(),
+                [extension_path()],
             )
         return executable, model
 
@@ -318,4 +325,5 @@ class ProfilingSession:
                 None if device_of is None else dict(device_of),
                 self._input_high,
                 self.seed,
+                self._extensions,
             )

@@ -20,13 +20,14 @@ from ov_autoplace.errors import DeviceError, PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique, unique_names
 from ov_autoplace.placement.bounded import open_bounded_crossings
-from ov_autoplace.placement.fitting import check_complete, fit, remember_folded
+from ov_autoplace.placement.fitting import FittedPlacement, check_complete, fit, remember_folded
 from ov_autoplace.placement.placement import Placement
 
 __all__ = [
     "AFFINITY_KEY",
     "OP_KEY",
     "annotate",
+    "annotate_fitted",
     "annotated_placement",
     "completed",
     "set_affinities",
@@ -52,12 +53,24 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
     """
     placement = placement if isinstance(placement, Placement) else Placement.from_dict(placement)
     make_names_unique(model)
-    fitted = fit(model, placement)
+    annotate_fitted(model, placement, fit(model, placement))
+
+
+def annotate_fitted(model: ov.Model, placement: Placement, fitted: FittedPlacement) -> None:
+    """:func:`annotate` where it is known already which model the placement is of.
+
+    Args:
+        model: The model that ``placement`` was fitted to, or a clone of it; its names are unique.
+        placement: The placement.
+        fitted: What :func:`~ov_autoplace.placement.fitting.fit` found.
+    """
     if fitted.folded is not None:
         fold_static_shapes(model)
         if fitted.folded:
             remember_folded(model, fitted.folded)
-    device_of = open_bounded_crossings(model, fitted.device_of)
+    device_of: Mapping[str, str] = fitted.device_of
+    if len(fitted.graph.bounded_edges):
+        device_of = open_bounded_crossings(model, device_of)
     summarize(model, placement, set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY)))
 
 

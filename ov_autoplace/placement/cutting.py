@@ -17,6 +17,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
+from ov_autoplace._base.text import counted
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.lane_plan import Form, LanePlan
 from ov_autoplace.placement.schedulable import ModelOps, Role, Tensor, carried_type
@@ -238,7 +239,7 @@ def _submodels(ops: ModelOps, plan: LanePlan) -> list[int]:
     unknown = [name for name in plan.submodel_of if name not in names]
     if unknown:
         raise PlacementError(
-            f"{len(unknown)} ops of the plan are not in the model, the first is {unknown[0]!r}; "
+            f"the model lacks {counted(len(unknown), 'op')} of the plan, the first is {unknown[0]!r}; "
             "was the plan made for another model?"
         )
     runs = [role is Role.RUNS for role in ops.roles]
@@ -246,7 +247,7 @@ def _submodels(ops: ModelOps, plan: LanePlan) -> list[int]:
     left_out = [name for name, run in zip(ops.names, runs, strict=True) if run and name not in known]
     if left_out:
         raise PlacementError(
-            f"{len(left_out)} of the {sum(runs)} ops that run have no submodel, the first is "
+            f"there is no submodel for {len(left_out)} of {counted(sum(runs), 'op')} that run, the first is "
             f"{left_out[0]!r}; a plan names one for each"
         )
     known = plan.submodel_of

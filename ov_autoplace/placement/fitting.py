@@ -8,14 +8,15 @@ here, so that all have the same answer.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import openvino as ov
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace._base.text import parse_json
-from ov_autoplace.errors import PlacementError
+from ov_autoplace._base.text import counted, parse_json
+from ov_autoplace.errors import PlacementError, VersionMismatchError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract_structure
 from ov_autoplace.graph.names import make_names_unique
@@ -26,6 +27,8 @@ from ov_autoplace.placement.partition import count_graph_subgraphs, graph_subgra
 from ov_autoplace.placement.placement import Placement
 
 __all__ = ["FittedPlacement", "check_complete", "count_subgraphs", "fit", "remember_folded"]
+
+_log = logging.getLogger("ov_autoplace")
 
 # Where `annotate` notes, in a model that it folded, the placed ops that are no more.
 _FOLDED_KEY = ["autoplace", "folded"]
@@ -124,7 +127,11 @@ def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str]
     """Why HETERO cannot run a placement of a graph's ops; ``None`` where it leaves an op out."""
     if any(name not in device_of for name in graph.names):
         return None
-    broken = broken_bonds(graph, number_devices(graph.names, device_of))
+    try:
+        broken = broken_bonds(graph, number_devices(graph.names, device_of))
+    except VersionMismatchError as cause:
+        _log.warning("the placement is taken as it is: whether HETERO can run it was not checked; %s", cause)
+        return []
     # First what the placement says itself, then what HETERO parts on one device because of it.
     broken.sort(key=lambda bond: device_of[bond.first] == device_of[bond.second])
     return [bond.reason for bond in broken]
@@ -140,8 +147,8 @@ def check_complete(device_of: Mapping[str, str], names: Iterable[str]) -> None:
     missing = [name for name in names if name not in device_of]
     if missing:
         raise PlacementError(
-            f"{len(missing)} of {len(names)} ops have no device, the first is {missing[0]!r}; "
-            "every op needs one, Constants, Parameters and Results too"
+            f"there is no device for {len(missing)} of {counted(len(names), 'op')}, "
+            f"the first is {missing[0]!r}; every op needs one, Constants, Parameters and Results too"
         )
 
 
@@ -164,9 +171,9 @@ def _folded_before(model: ov.Model) -> list[str]:
 def _check_known(device_of: Mapping[str, str], known: set[str]) -> None:
     unknown = sorted(name for name in device_of if name not in known)
     if unknown:
+        others = f" and lacks {counted(len(unknown) - 1, 'other placed op')}" if len(unknown) > 1 else ""
         raise PlacementError(
-            f"{len(unknown)} placed ops are not in the model, the model has no op {unknown[0]!r}; "
-            "was the placement made for another model?"
+            f"the model has no op {unknown[0]!r}{others}; was the placement made for another model?"
         )
 
 

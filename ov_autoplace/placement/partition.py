@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import IntArray, csr_from_lists
+from ov_autoplace._base.text import counted
 from ov_autoplace.cost.wiring import CONSTANT, PARAMETER, RESULT, node_kinds
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.computation_graph import ComputationGraph
@@ -121,7 +122,8 @@ def _device_indices(names: list[str], placement: Placement | Mapping[str, str]) 
     missing = [name for name in names if name not in device_of]
     if missing:
         raise PlacementError(
-            f"{len(missing)} of {len(names)} ops have no device, the first is {missing[0]!r}; place every op"
+            f"there is no device for {len(missing)} of {counted(len(names), 'op')}, "
+            f"the first is {missing[0]!r}; place every op"
         )
     if len(device_of) != len(names):
         known = set(names)

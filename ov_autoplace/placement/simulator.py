@@ -63,7 +63,7 @@ OBJECTIVES = ("hetero", "overlap", "rate")
 """What can be made short: a request in HETERO's turns, one on lanes and devices that work at once, or the
 time per request of many."""
 
-_Simulator: TypeAlias = _core.Simulator | _core.OverlapSimulator
+_Simulator: TypeAlias = "_core.Simulator | _core.OverlapSimulator"
 
 _simulators: dict[str, WeakKeyDictionary[CostTable, _Simulator]] = {
     objective: WeakKeyDictionary() for objective in OBJECTIVES

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,29 +16,65 @@ from ov_autoplace._base.collector import collection_paused
 from ov_autoplace._base.files import staged_folder
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import OutputError
-from ov_autoplace.graph.names import unique_names
-from ov_autoplace.placement.annotation import annotate, summarize
+from ov_autoplace.graph.names import make_names_unique, unique_names
+from ov_autoplace.placement.annotation import annotate_fitted, summarize
+from ov_autoplace.placement.fitting import FittedPlacement, fit
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.scheduled import scheduled_model
 
-__all__ = ["AnnotatedFiles", "save_annotated"]
+__all__ = ["AnnotatedFiles", "save_annotated", "save_annotated_as"]
 
 
 _RUNTIME_KEY = "OpenVINO Runtime"
 
 
+_LAST_BYTES = 64
 _STORED_BYTES = re.compile(rb' shape="[^"]*" offset="(\d+)" size="(\d+)"')
 
 
 class AnnotatedFiles(NamedTuple):
-    """Where :func:`save_annotated` put its files."""
+    """Names of the files of an annotated model, which lie in one folder.
+
+    Attributes:
+        model: The model, ``.xml``.
+        affinities: The device of every op.
+    """
 
     model: Path
     affinities: Path
 
+    @classmethod
+    def of(cls, folder: str | Path, stem: str) -> AnnotatedFiles:
+        """``stem.autoplace.xml`` and ``stem.affinity.json`` in a folder."""
+        return cls(Path(folder) / f"{stem}.autoplace.xml", Path(folder) / f"{stem}.affinity.json")
+
+    @classmethod
+    def named(cls, model: str | Path) -> AnnotatedFiles:
+        """A model of any name that ends in ``.xml``, and ``.affinity.json`` in the place of that."""
+        return cls(Path(model), Path(model).with_suffix(".affinity.json"))
+
+    @property
+    def weights(self) -> Path:
+        """Where OpenVINO looks for the model's weights."""
+        return self.model.with_suffix(".bin")
+
 
 def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, stem: str) -> AnnotatedFiles:
-    """Write ``stem.autoplace.xml`` with its ``.bin``, and ``stem.affinity.json``.
+    """:func:`save_annotated_as` under the names of :meth:`AnnotatedFiles.of`."""
+    files = AnnotatedFiles.of(folder, stem)
+    save_annotated_as(model, placement, files)
+    return files
+
+
+def save_annotated_as(
+    model: ov.Model,
+    placement: Placement,
+    files: AnnotatedFiles,
+    *,
+    fitted: FittedPlacement | None = None,
+    in_place: bool = False,
+) -> None:
+    """Write an annotated model with its weights, and its affinities.
 
     A placement with a plan for lanes becomes a model with the plan in it; see
     :mod:`ov_autoplace.placement.scheduled`.
@@ -48,30 +86,33 @@ def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, st
     there. A kill at any moment leaves the older files, the new ones, or no ``.xml``.
 
     Args:
-        model: The model; a clone is annotated.
+        model: The model.
         placement: Covers every op of the model, or every op that folding leaves.
-        folder: Existing folder.
-        stem: First part of the file names.
+        files: Their names; the folder exists.
+        fitted: What :func:`~ov_autoplace.placement.fitting.fit` finds for the two, where that is known.
+        in_place: Annotate ``model`` itself, of which nobody needs what it was before. Else a clone is
+            annotated, and takes memory, too.
 
     Raises:
         OutputError: The folder cannot be written, or is full.
         PlacementError: See :func:`annotate`.
     """
-    folder = Path(folder)
+    folder = files.model.parent
     with collection_paused():
-        names = unique_names(op.get_friendly_name() for op in model.get_ordered_ops())
-        if placement.given is None or set(placement.given) != set(names):
-            placement = unfolded(model, placement)
+        fitted = fitted or fit(model, placement)
+        if placement.given is None or not _covers(model, placement.given):
+            placement = unfolded(model, placement, fitted=fitted)
         if placement.plan is not None:
-            clone = scheduled_model(model, placement.plan)
-            summarize(clone, placement)
+            annotated = scheduled_model(model, placement.plan)
+            summarize(annotated, placement)
         else:
-            clone = model.clone()
-            annotate(clone, placement)
-    xml, weights, affinities = (f"{stem}.autoplace.xml", f"{stem}.autoplace.bin", f"{stem}.affinity.json")
+            annotated = model if in_place else model.clone()
+            make_names_unique(annotated)
+            annotate_fitted(annotated, placement, fitted)
+    xml, weights, affinities = files.model.name, files.weights.name, files.affinities.name
     with staged_folder(folder) as stage:
         try:
-            _save(clone, stage / xml, stage / weights)
+            _save(annotated, stage / xml, stage / weights)
         except RuntimeError as cause:
             raise OutputError(
                 f"cannot write {folder / xml}: {str(cause).strip().splitlines()[-1]}"
@@ -79,7 +120,10 @@ def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, st
         placement.save(stage / affinities)
         _check_complete_files(stage / xml, stage / weights)
         _take_places(stage, folder, (weights, affinities, xml))
-    return AnnotatedFiles(folder / xml, folder / affinities)
+
+
+def _covers(model: ov.Model, given: Mapping[str, str]) -> bool:
+    return set(given) == set(unique_names(op.get_friendly_name() for op in model.get_ordered_ops()))
 
 
 def _take_places(stage: Path, folder: Path, names: tuple[str, ...]) -> None:
@@ -129,12 +173,13 @@ def _check_complete_files(xml: Path, weights: Path) -> None:
         OutputError: A file is missing or cut short.
     """
     try:
-        text = xml.read_bytes()
         stored = weights.stat().st_size
-    except OSError as cause:
+        with xml.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            is_whole = text[-_LAST_BYTES:].rstrip().endswith(b"</net>")
+            needed = max((int(m[1]) + int(m[2]) for m in _STORED_BYTES.finditer(text)), default=0)
+    except (OSError, ValueError) as cause:  # a file of no bytes cannot be mapped
         raise _not_stored(xml) from cause
-    needed = max((int(start) + int(size) for start, size in _STORED_BYTES.findall(text)), default=0)
-    if not text.rstrip().endswith(b"</net>") or stored < needed:
+    if not is_whole or stored < needed:
         raise _not_stored(xml)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from ov_autoplace.plugin.core_properties import DEVICE_NAME
+
 __all__ = ["run"]
 
 
@@ -14,16 +16,24 @@ def run(arguments: Sequence[str]) -> None:
     Args:
         arguments: Its command line, without the program's name.
     """
-    import openvino.tools.benchmark.benchmark as runner
     import openvino.tools.benchmark.main as benchmark
     from openvino.tools.benchmark.utils import utils
 
-    from ov_autoplace.devices.names import core_with_extra_devices
+    # Of these names benchmark_app takes the devices behind the colon for theirs, not for more devices.
+    if DEVICE_NAME not in utils.meta_plugins:
+        utils.meta_plugins.append(DEVICE_NAME)
+    for_other_devices = utils.parse_value_for_virtual_device
 
-    runner.Core = core_with_extra_devices
-    # For these names benchmark_app hands options such as the precision on to the real devices.
-    if "AUTOPLACE" not in utils.meta_plugins:
-        utils.meta_plugins.append("AUTOPLACE")
+    def parse_value(device: str, values: dict[str, str]) -> None:
+        """One value for the virtual device, where benchmark_app knows the three of OpenVINO alone."""
+        if device == DEVICE_NAME and device in values:
+            value = values[device]
+            values.clear()
+            values[device] = value
+        else:
+            for_other_devices(device, values)
+
+    benchmark.parse_value_for_virtual_device = parse_value
     sys.argv = ["benchmark_app", *arguments]
     benchmark.main()
 

@@ -27,14 +27,13 @@ from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.blob_lock import cache_lock, writing_blobs
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision, cache_folder
+from ov_autoplace.plugin.placed_model import PlacedModel
 from ov_autoplace.plugin.rate import compile_for_rate
 
 __all__ = ["compile_placed"]
 
 _log = logging.getLogger("ov_autoplace")
 
-# The name under which the Core knows the HETERO plugin a second time; see `device.py`.
-_NATIVE_NAME = "AUTOPLACE"
 _CHECKED = {True: "it holds", False: "it does not hold", None: "the machine is still busy"}
 _PRECISION = ("INFERENCE_PRECISION_HINT", "EXECUTION_MODE_HINT")
 
@@ -52,7 +51,7 @@ def _search(machine: Machine, model: ov.Model) -> Placement:
 def _confirm(machine: Machine, model: ov.Model, stored: StoredDecision) -> bool | None:
     from ov_autoplace.decide.confirmation import confirm
 
-    return confirm(machine, model, stored.device_of, stored.width, stored.plan)
+    return confirm(machine, model, stored.device_of, stored.width, stored.plan).holds
 
 
 def compile_placed(
@@ -176,7 +175,7 @@ def _compile_for(
     if cache_folder(core, config):
         _tell_blobs_apart(core, model, used, config)
     with writing_blobs(core, hetero_config(core, used, config)) as native:
-        return compile_native(model, f"{_NATIVE_NAME}:{','.join(used)}", native)
+        return compile_native(model, f"HETERO:{','.join(used)}", native)
 
 
 def _able_device(machine: Machine, model: ov.Model, device_of: Mapping[str, str]) -> str | None:
@@ -204,7 +203,11 @@ def _compile_on(
     config = single_device_config(device, machine.options.properties)
     threads = _thread_properties(machine, model, device, width)
     with writing_blobs(machine.core, config) as native:
-        return compile_native(model, device, {**native, **threads})
+        compiled = compile_native(model, device, {**native, **threads})
+    if threads.get("NUM_STREAMS") != "0":
+        return compiled
+    # In the calling thread, a CPU says of itself that it has none.
+    return PlacedModel(compiled, {"INFERENCE_NUM_THREADS": int(threads["INFERENCE_NUM_THREADS"])})
 
 
 def _thread_properties(machine: Machine, model: ov.Model, device: str, width: Width | None) -> dict[str, str]:

@@ -15,12 +15,14 @@ from typing import Any
 import openvino as ov
 from openvino.utils.data_helpers import OVDict
 
+from ov_autoplace.plugin.placed_model import PlacedModel
+
 __all__ = ["DealingModel"]
 
 _OPTIMAL = "OPTIMAL_NUMBER_OF_INFER_REQUESTS"
 
 
-class DealingModel(ov.CompiledModel):  # type: ignore[misc]  # the bindings' base class is untyped
+class DealingModel(PlacedModel):
     """A compiled model that deals out the requests of others.
 
     Args:
@@ -33,21 +35,13 @@ class DealingModel(ov.CompiledModel):  # type: ignore[misc]  # the bindings' bas
     def __init__(
         self, base: ov.CompiledModel, members: Sequence[ov.CompiledModel], turns: Sequence[int], requests: int
     ) -> None:
-        super().__init__(base)
+        super().__init__(base, {_OPTIMAL: requests})
         self._members = tuple(members)
         self._turns = itertools.cycle(turns)  # whose next() is atomic
-        self._requests = requests
 
     def create_infer_request(self) -> ov.InferRequest:
         """A new request of whichever compiled model has its turn."""
         return _DealtRequest(self._members[next(self._turns)].create_infer_request(), self.outputs)
-
-    def get_property(self, *args: Any, **kwargs: Any) -> Any:
-        """As of the base, but for the number of requests that are best."""
-        name = kwargs.get("property") or (args[0] if args else "")
-        if (name() if callable(name) else name) == _OPTIMAL:
-            return self._requests
-        return super().get_property(*args, **kwargs)
 
 
 class _DealtRequest(ov.InferRequest):  # type: ignore[misc]

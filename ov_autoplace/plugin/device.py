@@ -1,9 +1,9 @@
 """The device name AUTOPLACE: what ``import ov_autoplace`` adds to ``openvino.Core``.
 
-OpenVINO's HETERO plugin does the running. It is registered a second time under the name AUTOPLACE, on
-each Core at its first use, so that compiling, importing, caching and properties work natively; the
-methods of the class ``openvino.Core`` are wrapped, so that a model gets its affinities before it is
-compiled. Cores made before the import are served too, because the class is changed in place.
+The methods of the class ``openvino.Core`` are wrapped, so that a model gets its affinities before it is
+compiled; OpenVINO's HETERO plugin does the running. Cores made before the import are served too, because the
+class is changed in place. So are the devices that the environment adds, which each Core gets at the first
+call that is about them.
 """
 
 from __future__ import annotations
@@ -11,27 +11,29 @@ from __future__ import annotations
 import functools
 import io
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import openvino as ov
 
-from ov_autoplace.decide.options import PREFIX, PROPERTY_NAMES, PlacerOptions, option_of, split_config
+from ov_autoplace.devices.extension import remember_extension
+from ov_autoplace.devices.extra_devices import are_wanted, register_extra_devices
 from ov_autoplace.devices.names import remember_properties
-from ov_autoplace.errors import DeviceError, ModelError, OptionError
+from ov_autoplace.errors import DeviceError, ModelError
+from ov_autoplace.plugin.core_properties import (
+    DEVICE_NAME,
+    HINT,
+    CoreState,
+    get_property,
+    request_of,
+    set_properties,
+)
 
 __all__ = ["DEVICE_NAME", "register", "unregister"]
 
-DEVICE_NAME = "AUTOPLACE"
-
-# What ``core.set_property("AUTOPLACE", ...)`` takes of OpenVINO's own: HETERO would refuse it, and AUTOPLACE
-# decides by it.
-_HINT, _HINTS = "PERFORMANCE_HINT", ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT")
-
-# Attribute of a Core: the options set with core.set_property("AUTOPLACE", ...). Its presence also says
-# that the plugin is registered there.
-_STATE = "_autoplace_options"
-_originals: dict[str, Callable[..., Any]] = {}
+_HETERO = "HETERO"
+_originals: dict[str, Any] = {}
 
 
 def register() -> None:
@@ -41,14 +43,16 @@ def register() -> None:
     for name, wrapper in _WRAPPERS.items():
         original = getattr(ov.Core, name)
         _originals[name] = original
-        setattr(ov.Core, name, functools.wraps(original)(wrapper))
+        is_method = callable(original)
+        wrapped = functools.wraps(original)(wrapper) if is_method else property(wrapper, doc=original.__doc__)
+        setattr(ov.Core, name, wrapped)
 
 
 def unregister() -> None:
     """Undo :func:`register`: ``openvino.Core`` is as it was before the import.
 
     Compiled models stay valid. A Core on which AUTOPLACE was already used keeps HETERO registered
-    under that name.
+    under that name, and the devices of the environment that it has.
     """
     for name, original in _originals.items():
         if name in _INHERITED:
@@ -56,6 +60,17 @@ def unregister() -> None:
         else:
             setattr(ov.Core, name, original)
     _originals.clear()
+
+
+class _Devices(list[str]):
+    """The devices of a Core; AUTOPLACE is in the list when a program asks, and not when it goes through it.
+
+    OpenVINO's backend of ``torch.compile`` asks before it compiles, and goes without OpenVINO where it finds
+    nothing. A program that lists devices wants each of them once.
+    """
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or _device_list(name) is not None
 
 
 def _device_list(device_name: Any) -> str | None:
@@ -66,20 +81,43 @@ def _device_list(device_name: Any) -> str | None:
     return devices if name == DEVICE_NAME else None
 
 
-def _state(core: ov.Core) -> dict[str, Any]:
-    """Options set on this Core; registers the HETERO plugin as AUTOPLACE at the first call."""
-    state: dict[str, Any] | None = core.__dict__.get(_STATE)
-    if state is None:
-        library = Path(ov.__file__).parent / "libs" / "libopenvino_hetero_plugin.so"
+def _asked(core: ov.Core, device_name: Any) -> str | None:
+    """:func:`_device_list`, on a Core that has the devices of the environment if the call is about them."""
+    if are_wanted(device_name if isinstance(device_name, str) else None):
+        register_extra_devices(core)
+    return _device_list(device_name)
+
+
+def _native(core: ov.Core, method: str) -> Callable[..., ov.CompiledModel]:
+    """A method of OpenVINO's Core; HETERO is the one that AUTOPLACE registered.
+
+    That one cannot be spoilt by properties that were set on HETERO, or on all devices.
+    """
+
+    def call(model: Any, device: str, config: Mapping[str, Any]) -> ov.CompiledModel:
+        name, _, devices = device.partition(":")
+        if name == _HETERO:
+            device = f"{_hetero_of(core)}:{devices}"
+        return _originals[method](core, model, device, config)
+
+    return call
+
+
+def _hetero_of(core: ov.Core) -> str:
+    """The name under which a Core knows HETERO a second time; registers it where there is none."""
+    state = CoreState.of(core)
+    library = Path(ov.__file__).parent / "libs" / "libopenvino_hetero_plugin.so"
+    while not state.hetero:
+        name = DEVICE_NAME + (f"_{state.names}" if state.names else "")
+        state.names += 1
         try:
-            core.register_plugin(str(library), DEVICE_NAME)
+            core.register_plugin(str(library), name)
         except RuntimeError as cause:
             # Someone's plugins.xml may name it already; any other failure is an error.
             if "already registered" not in str(cause):
                 raise DeviceError(f"cannot register {DEVICE_NAME}: {cause}") from cause
-        state = {}
-        setattr(core, _STATE, state)
-    return state
+        state.hetero = name
+    return state.hetero
 
 
 def _compile_model(
@@ -90,29 +128,32 @@ def _compile_model(
     *,
     weights: bytes | None = None,
 ) -> ov.CompiledModel:
-    original = _originals["compile_model"]
-    devices = _device_list(device_name)
+    devices = _asked(self, device_name)
     if devices is None:
-        return original(self, model, device_name, config, weights=weights)
-    from ov_autoplace.decide.machine import Machine
-    from ov_autoplace.devices.names import resolve_devices
+        return _originals["compile_model"](self, model, device_name, config, weights=weights)
     from ov_autoplace.placement.schedulable import is_scheduled
     from ov_autoplace.plugin.compilation import compile_placed
 
-    own, properties = split_config(config)
-    options = PlacerOptions.from_arguments(_arguments(self, own, properties))
-    machine = Machine(self, resolve_devices(self, devices), options)
-    own_model, native = _own_model(self, model, weights), functools.partial(original, self)
+    machine, explicit = request_of(self, devices, config)
+    own_model, native = _own_model(self, model, weights), _native(self, "compile_model")
     compiled: ov.CompiledModel
     if is_scheduled(own_model):
         from ov_autoplace.plugin.scheduled import compile_scheduled
 
-        compiled = compile_scheduled(self, own_model, properties, native)
+        compiled = compile_scheduled(self, own_model, machine.options.properties, native)
     else:
-        compiled = compile_placed(machine, own_model, native, explicit=bool(devices))
+        compiled = compile_placed(machine, own_model, native, explicit=explicit)
+    compiled = _told(compiled, machine.options.properties)
     if weights is not None:
         compiled._autoplace_weights = weights  # the constants point into the caller's buffer
     return _kept(self, compiled)
+
+
+def _told(compiled: ov.CompiledModel, properties: Mapping[str, Any]) -> ov.CompiledModel:
+    """A compiled model that says for what it was asked."""
+    from ov_autoplace.plugin.placed_model import placed_model
+
+    return placed_model(compiled, {HINT: properties[HINT]} if HINT in properties else {})
 
 
 def _kept(core: ov.Core, compiled: ov.CompiledModel) -> ov.CompiledModel:
@@ -142,69 +183,53 @@ def _own_model(core: ov.Core, model: Any, weights: bytes | None) -> ov.Model:
 def _query_model(
     self: ov.Core, model: ov.Model, device_name: str, config: Mapping[str, Any] | None = None
 ) -> dict[str, str]:
-    devices = _device_list(device_name)
+    devices = _asked(self, device_name)
     if devices is None:
         answer: dict[str, str] = _originals["query_model"](self, model, device_name, config)
         return answer
     from ov_autoplace.decide.place import place
 
-    own, properties = split_config(config)
-    return place(model, devices or None, core=self, **_arguments(self, own, properties)).to_dict()
-
-
-def _arguments(core: ov.Core, own: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The placer's arguments of a call: its own, over those that were set on the Core."""
-    state = _state(core)
-    return {**state, **own, "properties": {**state.get("properties", {}), **properties}}
-
-
-def _hint_of(value: Any) -> str:
-    """A performance hint as text.
-
-    Raises:
-        OptionError: It is none.
-    """
-    text = str(getattr(value, "name", value)).upper()
-    if text not in _HINTS:
-        raise OptionError(f"{_HINT} of {DEVICE_NAME} is {value!r}; it can be {', '.join(_HINTS)}")
-    return text
+    machine, _ = request_of(self, devices, config)
+    return place(model, machine.devices, core=self, **vars(machine.options)).to_dict()
 
 
 def _import_model(
     self: ov.Core, model_stream: Any, device_name: str, config: Mapping[str, Any] | None = None
 ) -> ov.CompiledModel:
-    original = _originals["import_model"]
-    devices = _device_list(device_name)
+    devices = _asked(self, device_name)
     if devices is None:
-        return original(self, model_stream, device_name, config)
-    from ov_autoplace.devices.names import resolve_devices
+        return _originals["import_model"](self, model_stream, device_name, config)
+    machine, _ = request_of(self, devices, config)
+    compiled = _imported(self, model_stream, machine.devices, machine.options.properties)
+    return _kept(self, _told(compiled, {}))
 
-    _state(self)
-    _, properties = split_config(config)
-    resolved = resolve_devices(self, devices)
-    if b"<hetero " in _head(model_stream):
-        return _kept(self, original(self, model_stream, f"{DEVICE_NAME}:{','.join(resolved)}", properties))
+
+def _imported(
+    core: ov.Core, stream: Any, devices: tuple[str, ...], properties: Mapping[str, Any]
+) -> ov.CompiledModel:
     from ov_autoplace.devices.models import lacks_library
+    from ov_autoplace.devices.names import single_device_config
     from ov_autoplace.plugin.scheduled import ExportNote, import_scheduled, note_behind
 
-    note, native = note_behind(model_stream), functools.partial(original, self)
+    native = _native(core, "import_model")
+    if b"<hetero " in _head(stream):
+        return native(stream, f"{_HETERO}:{','.join(devices)}", properties)
+    note = note_behind(stream)
     if note is not None:
-        return _kept(self, import_scheduled(self, model_stream, note, properties, native))
+        return import_scheduled(core, stream, note, properties, native)
     # A model that AUTOPLACE put on one device was exported by that device's own plugin.
-    from ov_autoplace.devices.names import single_device_config
-
     failures = []
-    for device in resolved:
+    for device in devices:
         try:
-            if isinstance(model_stream, io.BytesIO):
-                model_stream.seek(0)
-            return original(self, model_stream, device, single_device_config(device, properties))
+            if isinstance(stream, io.BytesIO):
+                stream.seek(0)
+            return native(stream, device, single_device_config(device, properties))
         except RuntimeError as cause:
             if lacks_library(cause):  # it was exported by another program
-                foreign = ExportNote(tuple(self.available_devices), cache="")
-                return _kept(self, import_scheduled(self, model_stream, foreign, properties, native))
+                foreign = ExportNote(tuple(core.available_devices), cache="")
+                return import_scheduled(core, stream, foreign, properties, native)
             failures.append(f"{device}: {str(cause).strip().splitlines()[-1]}")
-    raise ModelError(f"none of {', '.join(resolved)} can import this model ({'; '.join(failures)})")
+    raise ModelError(f"none of {', '.join(devices)} can import this model ({'; '.join(failures)})")
 
 
 def _head(stream: Any) -> bytes:
@@ -214,57 +239,112 @@ def _head(stream: Any) -> bytes:
 
 
 def _get_property(self: ov.Core, *args: Any, **kwargs: Any) -> Any:
-    original = _originals["get_property"]
-    device = kwargs.get("device_name", args[0] if args else None)
-    devices = _device_list(device)
-    if devices is None:
-        return original(self, *args, **kwargs)
-    from ov_autoplace.devices.names import resolve_devices
-
-    state = _state(self)
-    name = kwargs.get("property") or kwargs.get("name") or (args[1] if len(args) > 1 else "")
-    name = name() if callable(name) else name
-    resolved = resolve_devices(self, devices)
-    if name == _HINT:
-        return state.get("properties", {}).get(_HINT, _HINTS[0])
-    if isinstance(name, str) and name.startswith(PREFIX) and (option := option_of(name)) is not None:
-        return getattr(PlacerOptions.from_arguments(state), option)
-    if name == "MULTI_DEVICE_PRIORITIES":
-        return ",".join(resolved)
-    if name == "FULL_DEVICE_NAME":
-        return f"{DEVICE_NAME}:{','.join(resolved)}"
-    value = original(self, f"{DEVICE_NAME}:{','.join(resolved)}", name)
-    if name == "SUPPORTED_PROPERTIES":
-        value = {**value, **dict.fromkeys((_HINT, *PROPERTY_NAMES), "RW")}
-    return value
+    device, name = _device_and(("property", "name"), args, kwargs)
+    devices = None if device is None else _asked(self, device)
+    if devices is None or not (isinstance(name, str) or callable(name)):
+        return _originals["get_property"](self, *args, **kwargs)
+    return get_property(self, devices, name() if callable(name) else name)
 
 
 def _set_property(self: ov.Core, *args: Any, **kwargs: Any) -> None:
-    original = _originals["set_property"]
-    device = kwargs.get("device_name", args[0] if args else None)
-    properties = kwargs.get("properties", args[1] if len(args) > 1 else {})
-    if not isinstance(properties, Mapping):
-        properties = dict([properties])
-    if _device_list(device) is None:
-        original(self, *args, **kwargs)
-        if isinstance(device, str):
-            remember_properties(self, device, properties)
+    device, given = _device_and(("properties", "property"), args, kwargs)
+    devices = None if device is None else _asked(self, device)
+    properties = dict([given]) if isinstance(given, tuple) and len(given) == 2 else given
+    if devices is not None and isinstance(properties, Mapping):
+        set_properties(self, devices, properties)
         return
-    own, rest = split_config(properties)
-    state = _state(self)
-    if _HINT in rest:
-        own["properties"] = {**state.get("properties", {}), _HINT: _hint_of(rest.pop(_HINT))}
-    PlacerOptions.from_arguments({**state, **own})  # refuse bad values now, not at the next compile
-    if rest:
-        original(self, DEVICE_NAME, rest)
-    state.update(own)
+    if device is None:
+        _set_of_all(self, properties, *args, **kwargs)
+        return
+    _originals["set_property"](self, *args, **kwargs)
+    remember_properties(self, device, properties)
+
+
+def _set_of_all(core: ov.Core, properties: Any, *args: Any, **kwargs: Any) -> None:
+    """``core.set_property(properties)``, also when it comes after AUTOPLACE was used."""
+    register_extra_devices(core)  # what is set of all devices is set of these
+    state = CoreState.known_of(core)
+    try:
+        _originals["set_property"](core, *args, **kwargs)
+    except RuntimeError:
+        # Looking for devices loads OpenVINO's virtual ones, too, which refuse what is for real devices.
+        if state is None or not isinstance(properties, Mapping):
+            raise
+        for device in core.available_devices:
+            _originals["set_property"](core, device, properties)
+    if state is not None:
+        # HETERO was told, too, and cannot be loaded any more where it does not know one of them.
+        state.hetero = ""
+
+
+def _device_and(
+    names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[str | None, Any]:
+    """The device of a call that can do without one, and its next argument, which has one of ``names``."""
+    by_name = next((kwargs[name] for name in names if name in kwargs), None)
+    if "device_name" in kwargs:
+        return kwargs["device_name"], args[0] if args else by_name
+    if len(args) > 1 or (args and by_name is not None):
+        return args[0], args[1] if len(args) > 1 else by_name
+    return None, args[0] if args else by_name
+
+
+def _get_versions(self: ov.Core, device_name: str) -> dict[str, ov.Version]:
+    devices = _asked(self, device_name)
+    if devices is None:
+        answer: dict[str, ov.Version] = _originals["get_versions"](self, device_name)
+        return answer
+    from ov_autoplace.devices.names import resolve_devices
+
+    # What runs a mix is HETERO; OpenVINO would tell the version of AUTO, by the first letters of the name.
+    # A version points into its plugin, and the HETERO of this Core may be one that cannot be loaded.
+    spare = CoreState.of(self).spare
+    found = {DEVICE_NAME: _originals["get_versions"](spare, _HETERO)[_HETERO]}
+    for device in resolve_devices(self, devices):
+        found.update(_originals["get_versions"](self, device))
+    return found
+
+
+def _available_devices(self: ov.Core) -> list[str]:
+    register_extra_devices(self)
+    return _Devices(_originals["available_devices"].__get__(self))
+
+
+def _add_extension(self: ov.Core, *args: Any, **kwargs: Any) -> None:
+    _originals["add_extension"](self, *args, **kwargs)
+    remember_extension(self, *args, *kwargs.values())
+
+
+def _refused_context(method: str) -> Callable[..., Any]:
+    def call(self: ov.Core, device_name: str, *args: Any, **kwargs: Any) -> Any:
+        if _asked(self, device_name) is not None:
+            raise DeviceError(f"{DEVICE_NAME} has no remote context; ask one of its devices for its own")
+        return _originals[method](self, device_name, *args, **kwargs)
+
+    return call
+
+
+def _unload_plugin(self: ov.Core, device_name: str) -> None:
+    if _asked(self, device_name) is None:
+        _originals["unload_plugin"](self, device_name)
+        return
+    state = CoreState.known_of(self)
+    if state is not None and state.hetero:
+        with suppress(RuntimeError):  # it was registered, and not used
+            _originals["unload_plugin"](self, state.hetero)
 
 
 _WRAPPERS: dict[str, Callable[..., Any]] = {
+    "add_extension": _add_extension,
+    "available_devices": _available_devices,
     "compile_model": _compile_model,
-    "query_model": _query_model,
-    "import_model": _import_model,
+    "create_context": _refused_context("create_context"),
+    "get_default_context": _refused_context("get_default_context"),
     "get_property": _get_property,
+    "get_versions": _get_versions,
+    "import_model": _import_model,
+    "query_model": _query_model,
     "set_property": _set_property,
+    "unload_plugin": _unload_plugin,
 }
 _INHERITED = tuple(name for name in _WRAPPERS if name not in vars(ov.Core))

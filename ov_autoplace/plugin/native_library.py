@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable
 from functools import cache
 
 import openvino as ov
 
 from ov_autoplace.devices.extension import extension_path
-from ov_autoplace.devices.names import plugin_library
+from ov_autoplace.devices.names import bare_core, plugin_library
 from ov_autoplace.errors import DeviceError
 
-__all__ = ["last_run", "tell_plugins"]
+__all__ = ["lanes_of", "last_run", "tell_plugins"]
 
 
 def tell_plugins(core: ov.Core, devices: Iterable[str]) -> None:
@@ -39,7 +40,21 @@ def last_run(op: str) -> str | None:
     Args:
         op: Friendly name of an ``autoplace::Schedule``.
     """
-    call = _library().ov_autoplace_profile
+    return _told_of(op, _library().ov_autoplace_profile)
+
+
+def lanes_of(op: str) -> list[tuple[str, dict[str, str]]]:
+    """Device of each lane of an op, with what the lane's first submodel tells of how it was compiled.
+
+    Args:
+        op: Friendly name of an ``autoplace::Schedule``; there are none where no such op is compiled.
+    """
+    told = _told_of(op, _library().ov_autoplace_lanes)
+    return [(lane["device"], lane["properties"]) for lane in json.loads(told or "[]")]
+
+
+def _told_of(op: str, call: Callable[..., int]) -> str | None:
+    """The text that a function of the library has of an op; ``None`` where no such op is compiled."""
     size = call(op.encode(), None, 0)
     while size:
         # Another run may need more room than the one that was asked about.
@@ -52,14 +67,15 @@ def last_run(op: str) -> str | None:
 
 @cache
 def _known_to_every_core() -> frozenset[str]:
-    return frozenset(device.split(".")[0] for device in ov.Core().available_devices)
+    return frozenset(device.split(".")[0] for device in bare_core().available_devices)
 
 
 @cache
 def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(extension_path())
     library.ov_autoplace_register_plugin.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
-    library.ov_autoplace_profile.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
-    library.ov_autoplace_profile.restype = ctypes.c_size_t
+    for function in (library.ov_autoplace_profile, library.ov_autoplace_lanes):
+        function.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
+        function.restype = ctypes.c_size_t
     library.ov_autoplace_last_error.restype = ctypes.c_char_p
     return library

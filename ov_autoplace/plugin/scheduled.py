@@ -33,9 +33,11 @@ from ov_autoplace.placement.scheduled import (
     lanes_of,
     with_properties,
 )
+from ov_autoplace.plugin import native_library
 from ov_autoplace.plugin.blob_lock import writing_blobs
 from ov_autoplace.plugin.decision_cache import cache_folder
 from ov_autoplace.plugin.native_library import last_run, tell_plugins
+from ov_autoplace.plugin.placed_model import GROUPS, SUPPORTED, PlacedModel, agreed_value
 
 __all__ = [
     "ExportNote",
@@ -51,6 +53,18 @@ Native: TypeAlias = Callable[[Any, str, Mapping[str, Any]], ov.CompiledModel]
 
 # What makes of a cached blob what the user wants; it cannot be handed to the library's Core.
 _CALLBACKS = "CACHE_ENCRYPTION_CALLBACKS"
+# What a compiled model tells of itself as a whole; all else it tells of how it was compiled.
+_OF_THE_WHOLE = frozenset(
+    {
+        "EXECUTION_DEVICES",
+        "LOADED_FROM_CACHE",
+        "LOG_LEVEL",
+        "NETWORK_NAME",
+        "OPTIMAL_NUMBER_OF_INFER_REQUESTS",
+        "PERFORMANCE_HINT",
+        "PERFORMANCE_HINT_NUM_REQUESTS",
+    }
+)
 # Of the user's properties, those that the surrounding model obeys.
 _OUTER = ("PERF_COUNT", "LOG_LEVEL")
 # Behind an exported model: a JSON text, its length, and this. OpenVINO does not look there, and the model
@@ -100,7 +114,7 @@ class ScheduledRequest(ov.InferRequest):  # type: ignore[misc]  # the bindings' 
         return self.profiling_info
 
 
-class ScheduledModel(ov.CompiledModel):  # type: ignore[misc]  # the bindings' base class is untyped
+class ScheduledModel(PlacedModel):
     """A compiled model like any other, whose requests profile submodels too.
 
     Args:
@@ -109,7 +123,7 @@ class ScheduledModel(ov.CompiledModel):  # type: ignore[misc]  # the bindings' b
     """
 
     def __init__(self, compiled: ov.CompiledModel, note: ExportNote) -> None:
-        super().__init__(compiled)
+        super().__init__(compiled, {"EXECUTION_DEVICES": list(note.devices)})
         self._note = note
         self._ops = _op_names(compiled)
 
@@ -128,6 +142,40 @@ class ScheduledModel(ov.CompiledModel):  # type: ignore[misc]  # the bindings' b
             return None
         stream.seek(0)
         return stream
+
+    def get_property(self, property: Any) -> Any:  # noqa: A002 - the name that OpenVINO gave it
+        """See ``openvino.CompiledModel.get_property``; how it was compiled is what its lanes say.
+
+        Raises:
+            OptionError: Its lanes have different values.
+            RuntimeError: It has no such property.
+        """
+        name = property() if callable(property) else property
+        if name in self.told or name in _OF_THE_WHOLE:
+            return super().get_property(property)
+        lanes = self._lanes()
+        if name == SUPPORTED:
+            of_lanes = dict.fromkeys((GROUPS, *(key for own in lanes.values() for key in own)), "RO")
+            return {**super().get_property(property), **of_lanes}
+        if name == GROUPS:
+            return lanes
+        values = {lane: own[name] for lane, own in lanes.items() if name in own}
+        return agreed_value(name, values, "lanes") if values else super().get_property(property)
+
+    def _lanes(self) -> dict[str, dict[str, Any]]:
+        """Values by lane, called ``CPU#1`` as in profiles, and property."""
+        of_outer = super().get_property(SUPPORTED)
+        samples = {key: super(ScheduledModel, self).get_property(key) for key in of_outer}
+        return {
+            f"{device}#{number}": {
+                key: _of_type_of(samples.get(key), text)
+                for key, text in properties.items()
+                if key not in self.told and key not in (SUPPORTED, *_OF_THE_WHOLE)
+            }
+            for op in sorted(self._ops)
+            for number, (device, properties) in enumerate(native_library.lanes_of(op))
+            if properties
+        }
 
     def create_infer_request(self) -> ScheduledRequest:
         """A request."""
@@ -230,6 +278,19 @@ def _op_names(compiled: ov.CompiledModel) -> frozenset[str]:
     """The ops of a compiled model that run submodels."""
     names = (op.get_friendly_name() for op in compiled.get_runtime_model().get_ops())
     return frozenset(name for name in names if name.startswith(OP_NAME))
+
+
+def _of_type_of(sample: Any, text: str) -> Any:
+    """A property's value out of its text, as the bindings give one of the same type as ``sample``."""
+    if isinstance(sample, bool):
+        return text in ("YES", "TRUE", "true")
+    if isinstance(sample, (int, float)):
+        return type(sample)(text)
+    if isinstance(sample, ov.Type):
+        return getattr(ov.Type, text, text)
+    if isinstance(sample, (set, list)) and not text:
+        return type(sample)()
+    return getattr(type(sample), "__members__", {}).get(text, text)  # enumerations
 
 
 def _inner_nodes(op: str) -> list[ov.ProfilingInfo]:

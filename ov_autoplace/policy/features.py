@@ -64,9 +64,6 @@ class PolicyGraph:
     Attributes:
         problem: What it was made from; its units are the N units.
         allowed: Which unit may run where, ``bool[N, D]``.
-        op_type: Vocabulary index of each unit's heaviest group, ``int64[N]``.
-        output_shapes: Shape of that group's output, length N; empty when not known.
-        output_bytes: Bytes that each unit sends to others, ``float64[N]``.
         pair_features: What the table says of each unit on each device, ``float32[N, D, P]``.
         node_cost: Seconds by ``scale_seconds``; forbidden devices are dear instead of infinite,
             ``float32[N, D]``.
@@ -91,9 +88,6 @@ class PolicyGraph:
 
     problem: Problem
     allowed: BoolArray
-    op_type: NDArray[np.int64]
-    output_shapes: tuple[tuple[int, ...], ...]
-    output_bytes: NDArray[np.float64]
     pair_features: NDArray[np.float32]
     node_cost: NDArray[np.float32]
     edge_source: NDArray[np.int64]
@@ -119,11 +113,33 @@ class PolicyGraph:
         return int(self.allowed.shape[1])
 
     @cached_property
+    def op_type(self) -> NDArray[np.int64]:
+        """Vocabulary index of each unit's heaviest group, ``int64[N]``."""
+        table = self.problem.table
+        return op_type_indices(table.op_types, len(table))[self._heaviest]
+
+    @cached_property
     def node_features(self) -> NDArray[np.float32]:
         """Structure without costs, ``float32[N, F]``; columns are named by :data:`NODE_FEATURES`."""
+        shapes = self.problem.table.output_shapes
         return structural_features(
-            self.edge_source, self.edge_target, len(self), self.output_shapes, self.output_bytes
+            self.edge_source,
+            self.edge_target,
+            len(self),
+            () if shapes is None else tuple(shapes[g] for g in self._heaviest),
+            self.output_bytes,
         )
+
+    @cached_property
+    def output_bytes(self) -> NDArray[np.float64]:
+        """Bytes that each unit sends to others, ``float64[N]``."""
+        units = self.problem.units
+        return np.bincount(units.producer, units.tensor_bytes, len(self)).astype(np.float64)
+
+    @cached_property
+    def _heaviest(self) -> NDArray[np.int64]:
+        """Of each unit the group that takes longest, ``int64[N]``."""
+        return _heaviest_groups(self.problem.table, self.problem.units)
 
     @property
     def objective(self) -> str:
@@ -161,8 +177,6 @@ def policy_graph(problem: Problem) -> PolicyGraph:
     scale = float(fastest.mean()) or float(units.launch_seconds.mean() + units.transfer_latency.mean()) or 1.0
     cost = np.where(allowed, units.op_seconds, dearest + _FORBIDDEN_COST * scale) / scale
     source, target, price, share = _edges(units, scale)
-    heaviest = _heaviest_groups(table, units)
-    shapes = table.output_shapes
     timing = timing_of(units, np.where(allowed, cost, np.inf).min(axis=1), source, target, problem.objective)
     limited = np.where(units.may_overflow, np.maximum(units.memory_capacity, 1e-30), np.inf)
     memory = units.packing_bytes[:, None] / limited
@@ -170,9 +184,6 @@ def policy_graph(problem: Problem) -> PolicyGraph:
     return PolicyGraph(
         problem=problem,
         allowed=allowed,
-        op_type=op_type_indices(table.op_types, len(table))[heaviest],
-        output_shapes=() if shapes is None else tuple(shapes[g] for g in heaviest),
-        output_bytes=np.bincount(units.producer, units.tensor_bytes, len(units)).astype(np.float64),
         pair_features=_pair_features(cost, allowed, units.launch_seconds / scale, memory, copy_of),
         node_cost=cost.astype(np.float32),
         edge_source=source,

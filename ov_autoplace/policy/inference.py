@@ -116,7 +116,7 @@ def compute_scores(
             shapes = list(answers[-1].shape), list(graph.allowed.shape)
             raise CheckpointError(f"the network of {name} answers with {shapes[0]} scores for {shapes[1]}")
         if len(stages) > 1:
-            placed.append(likeliest(answers[-1], graph, thorough=False))
+            placed.append(likeliest(answers[-1], graph))
     scores = answers[-1] if len(answers) == 1 else answers[fastest(graph, placed)]
     scores[~graph.allowed] = -np.inf
     return scores

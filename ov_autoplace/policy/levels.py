@@ -139,7 +139,7 @@ def build_levels(graph: Levelled) -> tuple[Level, ...]:
     members = np.ones(len(cost))
     source, target = graph.edge_source, graph.edge_target
     price = graph.edge_cost.astype(np.float64)
-    shared = price * graph.edge_share[:, None, None]
+    shared = price.sum(axis=(1, 2)) * graph.edge_share
     light = float(cost.min(axis=1).sum()) / _LIGHT if graph.objective == "overlap" else None
     levels = []
     for depth in range(LEVELS):
@@ -242,32 +242,35 @@ def _level(
     n, D = cost.shape
     to = np.concatenate((target, source))
     order = np.argsort(to, kind="stable")
-    arc_source = np.concatenate((source, target))[order]
-    # Rows: device of the node that the arc goes to.
-    arc_price = np.concatenate((price.transpose(0, 2, 1), price))[order]
-    total = np.maximum(price.sum(axis=(1, 2)), 1e-30)
-    share = np.concatenate((s := shared.sum(axis=(1, 2)) / total, s))[order]
-    forward = np.concatenate((np.ones(len(source)), np.zeros(len(source))))[order]
-    others = max(D - 1, 1)
-    off = arc_price + np.where(np.eye(D, dtype=bool), np.inf, 0.0) if D > 1 else arc_price
-    arc_columns = (
-        signed_log(arc_price.sum(axis=2) / others),
-        signed_log(arc_price.sum(axis=1) / others),
-        signed_log(off.min(axis=2)),
-        np.broadcast_to(share[:, None], (len(to), D)),
-        np.broadcast_to(forward[:, None], (len(to), D)),
-    )
-    degree = np.bincount(to, minlength=n)
-    pull = _sums(arc_price.sum(axis=2) / others, to[order], n)
+
+    def of_arcs(to_target: NDArray[np.float64], to_source: NDArray[np.float64]) -> NDArray[np.float32]:
+        return np.concatenate((to_target, to_source)).astype(np.float32)[order]
+
+    # Products with ones: numpy adds along short axes one number at a time.
+    ones, others = np.ones(D), max(D - 1, 1)
+    if_source_leaves, if_target_leaves = price @ ones / others, ones @ price / others  # [E, D] each
+    off = price + np.where(np.eye(D, dtype=bool), np.inf, 0.0) if D > 1 else price
+    share = shared / np.maximum(if_source_leaves @ ones * others, 1e-30)
+    if_source_leaves_log, if_target_leaves_log = signed_log(if_source_leaves), signed_log(if_target_leaves)
+    arc_features = np.empty((len(to), D, len(ARC_FEATURES)), dtype=np.float32)
+    # An arc's own node is the one that it goes to.
+    arc_features[:, :, 0] = of_arcs(if_target_leaves_log, if_source_leaves_log)
+    arc_features[:, :, 1] = of_arcs(if_source_leaves_log, if_target_leaves_log)
+    arc_features[:, :, 2] = of_arcs(signed_log(off.min(axis=1)), signed_log(off.min(axis=2)))
+    arc_features[:, :, 3] = (arc_share := of_arcs(share, share))[:, None]
+    arc_features[:, :, 4] = (order < len(source))[:, None]
+    pull = _sums(np.concatenate((if_target_leaves, if_source_leaves)), to, n)
     columns = [*features[:_EDGES], signed_log(pull), *features[_EDGES:]]
+    degree = np.bincount(to, minlength=n)
     return Level(
         cost=cost.astype(np.float32),
         features=np.stack(columns, axis=2).astype(np.float32),
-        arc_source=arc_source,
+        arc_source=np.concatenate((source, target))[order],
         arc_target=to[order],
-        arc_price=arc_price.astype(np.float32),
-        arc_share=share.astype(np.float32),
-        arc_features=np.stack(arc_columns, axis=2).astype(np.float32),
+        # Rows: device of the node that the arc goes to.
+        arc_price=of_arcs(price.transpose(0, 2, 1), price),
+        arc_share=arc_share,
+        arc_features=arc_features,
         inverse_root_degree=(1.0 / np.sqrt(np.maximum(degree, 1))).astype(np.float32),
         parent=parent,
     )
@@ -291,9 +294,7 @@ def _contracted(
     crossing = source != target
     key, edge_of = np.unique(target[crossing] * groups + source[crossing], return_inverse=True)
     D = price.shape[1]
-
-    def added(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _sums(values[crossing].reshape(-1, D * D), edge_of, len(key)).reshape(-1, D, D)
-
     new_target, new_source = np.divmod(key, max(groups, 1))
-    return new_source, new_target, added(price), added(shared)
+    new_price = _sums(price[crossing].reshape(-1, D * D), edge_of, len(key)).reshape(-1, D, D)
+    new_shared = np.bincount(edge_of, shared[crossing], len(key)).astype(np.float64)
+    return new_source, new_target, new_price, new_shared

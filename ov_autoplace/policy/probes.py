@@ -14,10 +14,12 @@ Where devices work at once, it is told the schedule: when units run, and which l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace.placement.simulator import simulate, simulate_batch
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.problem.cycles import cycles_of
 
@@ -72,19 +74,19 @@ def _probe(graph: PolicyGraph) -> NDArray[np.float32]:
     if graph.objective == "overlap":
         return np.zeros((n, len(PROBE_FEATURES)), dtype=np.float32)  # lanes know no cycles
     best_single = max(float(graph.node_cost.sum(axis=0).min()), 1e-12)
-    group = unit
-    columns: list[NDArray[np.float64]] = []
+    group, simple = unit, []
     for level in graph.levels[:PROBED_LEVELS]:
         placed = level.cost.argmin(axis=1)[group]
-        placed = np.where(graph.allowed[unit, placed], placed, graph.node_cost.argmin(axis=1))
-        own, cycles, relaxed, seconds = _what_happens(graph, placed)
+        simple.append(np.where(graph.allowed[unit, placed], placed, graph.node_cost.argmin(axis=1)))
+        group = level.parent[group]
+    columns: list[NDArray[np.float64]] = []
+    for own, cycles, relaxed, seconds in _what_happens(graph, simple):
         columns += [
             np.log(own) / 4,
             np.full(n, np.log1p(cycles) / 4),
             np.full(n, _log_ratio(relaxed, best_single)),
             np.full(n, _log_ratio(seconds, best_single)),
         ]
-        group = level.parent[group]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
@@ -96,7 +98,7 @@ def look_features(graph: PolicyGraph, placed: NDArray[np.integer]) -> NDArray[np
         placed: Device of each unit, ``int[N]``.
     """
     n, D = len(graph), graph.num_devices
-    own, cycles, relaxed, seconds = _what_happens(graph, placed)
+    ((own, cycles, relaxed, seconds),) = _what_happens(graph, [placed])
     busy, start, finish = np.zeros((n, D)), np.zeros(n), np.zeros(n)
     if graph.objective == "overlap":
         seconds, busy, start, finish = _schedule(graph, placed)
@@ -125,18 +127,25 @@ def look_features(graph: PolicyGraph, placed: NDArray[np.integer]) -> NDArray[np
 
 
 def _what_happens(
-    graph: PolicyGraph, placed: NDArray[np.integer]
-) -> tuple[NDArray[np.int64], int, float, float]:
-    """Subgraphs in the cycle of each unit and in all cycles, relaxed and simulated latency of a placement.
+    graph: PolicyGraph, placements: Sequence[NDArray[np.integer]]
+) -> list[tuple[NDArray[np.int64], int, float, float]]:
+    """Of each placement: subgraphs in each unit's cycle and in all cycles, relaxed and simulated latency.
 
     On lanes no subgraphs wait for each other in a cycle; what happens there, a schedule says.
     """
     n = len(graph)
-    relaxed = graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _transfers(graph, placed)
+    relaxed = [
+        graph.node_cost[np.arange(n), placed].sum(dtype=np.float64) + _transfers(graph, placed)
+        for placed in placements
+    ]
     if graph.objective == "overlap":
-        return np.ones(n, dtype=np.int64), 0, relaxed, relaxed
-    own, cycles, work = cycles_of(_ends(graph), placed)
-    return own, cycles, relaxed, _simulated(graph, placed, work)
+        return [(np.ones(n, dtype=np.int64), 0, seconds, seconds) for seconds in relaxed]
+    ends = _ends(graph)
+    found = [cycles_of(ends, placed) for placed in placements]
+    simulated = _simulated(graph, placements, [work for _, _, work in found])
+    return [
+        (own, cycles, *seconds) for (own, cycles, _), *seconds in zip(found, relaxed, simulated, strict=True)
+    ]
 
 
 def _schedule(
@@ -186,16 +195,26 @@ def _transfers(graph: PolicyGraph, placed: NDArray[np.integer]) -> float:
     return float((price * (0.5 + 0.5 * graph.edge_share)).sum(dtype=np.float64))
 
 
-def _simulated(graph: PolicyGraph, placed: NDArray[np.integer], work: int) -> float:
-    """Latency in units of the graph's scale; infinite where simulating it would take long."""
+def _simulated(
+    graph: PolicyGraph, placements: Sequence[NDArray[np.integer]], work: Sequence[int]
+) -> list[float]:
+    """Latencies in units of the graph's scale; infinite where simulating one would take long.
+
+    The evaluator remembers them for whoever compares answers.
+    """
     wiring = graph.problem.table.wiring
     nodes = len(graph) if wiring is None else len(wiring.node_group)
-    has_cycles = work > len(graph)
-    if has_cycles and (nodes > _MOST_NODES_IN_CYCLES or work * nodes > _MOST_WORK * len(graph)):
-        return float("inf")
-    devices = graph.problem.units.to_groups(placed)
-    seconds = simulate_batch(graph.problem.table, devices[None], threads=1, objective=graph.objective)
-    return float(seconds[0]) / graph.scale_seconds
+
+    def takes_long(visited: int) -> bool:
+        has_cycles = visited > len(graph)
+        return has_cycles and (nodes > _MOST_NODES_IN_CYCLES or visited * nodes > _MOST_WORK * len(graph))
+
+    quick = [i for i, visited in enumerate(work) if not takes_long(visited)]
+    seconds = np.full(len(placements), np.inf)
+    if quick:
+        rows = np.stack([placements[i] for i in quick]).astype(np.int32)
+        seconds[quick] = graph.problem.evaluator.latencies(rows)
+    return [float(value) for value in seconds / graph.scale_seconds]
 
 
 def _log_ratio(seconds: float, best_single: float) -> float:

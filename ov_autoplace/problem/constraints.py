@@ -10,11 +10,11 @@ from fnmatch import translate
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
-from ov_autoplace._base.text import nearest
+from ov_autoplace._base.text import nearest_device
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError, PlacementError
 
-__all__ = ["Constraints"]
+__all__ = ["Constraints", "pinned_devices"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Constraints:
             )
         unit_of = _units(table, piece_of)
         if pins:
-            allowed = _pinned(table, pins)
+            allowed = pinned_devices(table, pins)
         _check_units(table, allowed, unit_of)
         return cls(
             allowed=frozen_array(allowed, np.bool_),
@@ -89,14 +89,23 @@ def _columns(table: CostTable, device: str, what: str) -> IntArray:
     ]
     if not found:
         known = list(dict.fromkeys([*table.devices, *owners]))
-        near = nearest(device, known)
+        near = nearest_device(device, known)
         hint = f"; did you mean {near!r}?" if near else ""
         raise OptionError(f"a {what} names {device!r}, but the devices are {', '.join(known)}{hint}")
     return np.array(found, dtype=np.int32)
 
 
-def _pinned(table: CostTable, pins: Mapping[str, str]) -> BoolArray:
-    """Supported devices per group, narrowed to the pinned ones where a pattern matches."""
+def pinned_devices(table: CostTable, pins: Mapping[str, str]) -> BoolArray:
+    """Supported devices per group, ``bool[G, D]``, narrowed to the pinned ones where a pattern matches.
+
+    Args:
+        table: The groups.
+        pins: Device or lane by name pattern.
+
+    Raises:
+        OptionError: A pattern that matches nothing, or a device that is not in the table.
+        PlacementError: A group is pinned to what cannot run it.
+    """
     pinned_to: list[str | None] = [None] * len(table)
     only = np.ones_like(table.supported)
     for pattern, device in pins.items():

@@ -66,6 +66,22 @@ class Problem:
         """The same question at other costs of the same groups."""
         return replace(self, table=table)
 
+    @property
+    def why_no_single(self) -> str:
+        """Why there is no placement on one device, where there is none."""
+        if not self.table.supported.all(axis=0).any():
+            return "no single device can run every op"
+        asked = list(dict.fromkeys(self.pins.values()))
+        if asked and not self.constraints.allowed.all(axis=0).any():
+            if len(asked) == 1:
+                return f"the pins ask for {asked[0]}, which cannot run every op"
+            return (
+                f"the pins ask for {', '.join(asked[:-1])} and {asked[-1]}, so no single device was compared"
+            )
+        if not self.evaluator.singles():
+            return "no single device has room for the model"
+        return "no single device could be run"
+
     @cached_property
     def units(self) -> UnitGraph:
         """What cannot be separated, as one unit each."""

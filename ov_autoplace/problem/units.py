@@ -231,16 +231,46 @@ class UnitGraph:
         )
 
     def memory_of(self, device: IntArray) -> FloatArray:
-        """The most bytes that an assignment holds on each device at once, ``float64[D]``.
+        """The most bytes held on each device at once, ``float64[D]`` or ``float64[B, D]``.
 
         Every lane of a device has what all of them hold.
+
+        Args:
+            device: One assignment or several, ``int32[U]`` or ``int32[B, U]``.
         """
+        D = self.num_devices
         device = self.device_of[device]
-        held = np.bincount(device, self.memory_bytes, self.num_devices).astype(np.float64)
+        rows = np.atleast_2d(device)
+        B = len(rows)
+        cell = rows + D * np.arange(B)[:, None]
+        held = np.bincount(cell.ravel(), np.tile(self.memory_bytes, B), B * D).astype(np.float64)
+        held = held.reshape(*device.shape[:-1], D)
         if self.liveness is not None:
-            held = held + self.liveness.peak_bytes(device, self.num_devices)
-        return np.asarray(held[self.device_of])
+            held = held + self.liveness.peak_bytes(device, D)
+        return np.asarray(held[..., self.device_of])
 
     def fits(self, device: IntArray) -> bool:
         """Whether no device holds more than its capacity (sums are compared up to rounding)."""
-        return bool((self.memory_of(device) <= self.memory_capacity * MEMORY_TOLERANCE).all())
+        return bool(self.fits_each(device[None])[0])
+
+    def fits_each(self, devices: IntArray) -> BoolArray:
+        """Which of B assignments fit, see :meth:`fits`, ``bool[B]``.
+
+        Args:
+            devices: ``int32[B, U]``.
+        """
+        return self.overfull(devices) <= 0
+
+    def overfull(self, devices: IntArray) -> FloatArray:
+        """By how much B assignments exceed the devices' capacities, ``float64[B]``; 0 = it fits.
+
+        The bytes of all devices together, as a share of what one holds that has everything.
+
+        Args:
+            devices: ``int32[B, U]``.
+        """
+        if not self.has_memory_limits:
+            return np.zeros(len(devices))
+        beyond = self.memory_of(devices) - self.memory_capacity * MEMORY_TOLERANCE
+        each = self.device_of == np.arange(self.num_devices)  # lanes share what their device has
+        return np.asarray(np.maximum(beyond, 0.0)[:, each].sum(axis=1) / self.most_bytes)

@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page about a placement, a benchmark or a fine-tuning run.
+"""The report: one self-contained HTML page about a placement, a benchmark, a fine-tuning run, or two of them.
 
 The drawings are made with Bokeh, the only thing here that needs the extra ``report``. Bokeh draws on a
 canvas, so that thousands of ops are no elements of the page; its script is 1.3 MB (plotly's is 4.8); it
@@ -10,6 +10,7 @@ Imports ``training`` and below.
 
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,36 +18,60 @@ from typing import TYPE_CHECKING
 from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:
+    from ov_autoplace.report.comparison import Comparison
     from ov_autoplace.report.contents import Contents
 
-__all__ = ["require_library", "write_report"]
+__all__ = ["require_library", "write_comparison", "write_report"]
 
 
-def require_library() -> None:
+def require_library(path: Path) -> None:
     """Refuse a report that could not be drawn.
+
+    Args:
+        path: Where it is to be written; ``.json`` needs no drawing.
 
     Raises:
         OptionError: Bokeh is not installed.
     """
-    if find_spec("bokeh") is None:
+    if not _is_data(path) and find_spec("bokeh") is None:
         raise OptionError(
             "a report needs the package 'bokeh'; install it with: pip install 'ov-autoplace[report]'"
         )
 
 
 def write_report(contents: Contents, path: Path) -> None:
-    """Write the page.
+    """Write a report as a page, or as data that two reports are compared by.
 
     Args:
         contents: What it shows.
-        path: The file, ``.html``.
+        path: The file: a page, or where its name ends in ``.json``, the data.
 
     Raises:
         OptionError: Bokeh is not installed.
         OutputError: The file cannot be written.
     """
-    require_library()
+    require_library(path)
     from ov_autoplace._base.files import write_text_atomically
+
+    if _is_data(path):
+        from ov_autoplace.report.record import analysis_of, record_of
+
+        record = record_of(contents, analysis_of(contents))
+        write_text_atomically(path, json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+        return
     from ov_autoplace.report.page import page
 
     write_text_atomically(path, page(contents))
+
+
+def write_comparison(comparison: Comparison, path: Path) -> None:
+    """Write the page about two reports; errors are those of :func:`write_report`."""
+    require_library(path)
+    from ov_autoplace._base.files import write_text_atomically
+    from ov_autoplace.report.compare_page import compare_page
+
+    write_text_atomically(path, compare_page(comparison))
+
+
+def _is_data(path: Path) -> bool:
+    return path.suffix.lower() == ".json"

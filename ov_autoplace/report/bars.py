@@ -8,7 +8,8 @@ from typing import Any
 from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.plotting import figure
 
-from ov_autoplace.report.charts import MUTED, TOOLTIP
+from ov_autoplace.report.charts import TOOLTIP
+from ov_autoplace.report.palette import MUTED
 
 __all__ = ["HALF", "Bars", "draw_bars", "draw_gaps", "draw_labels", "draw_lines", "draw_outlines", "hover"]
 
@@ -108,8 +109,8 @@ def draw_lines(chart: figure, lines: dict[str, list[Any]], colour: str, name: st
             hover(chart, drawn)
 
 
-def draw_labels(chart: figure, bars: Bars) -> None:
-    """Texts in the middle of bars; the page's script shows those that have room."""
+def draw_labels(chart: figure, bars: Bars, name: str) -> None:
+    """Texts in the middle of bars; the page's script shows those that have room, and finds them by name."""
     if len(bars):
         columns = {name: bars.columns[name] for name in ("left", "right", "ink")}
         columns["x"] = [(a + b) / 2 for a, b in zip(bars.columns["left"], bars.columns["right"], strict=True)]
@@ -121,7 +122,7 @@ def draw_labels(chart: figure, bars: Bars) -> None:
             "y",
             "label",
             source=ColumnDataSource(columns),
-            name="labels",
+            name=name,
             text_color="ink",
             text_align="center",
             text_baseline="middle",

@@ -5,16 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from bokeh.models import BasicTicker, ColumnDataSource, DataRange1d, HoverTool, Span
+from bokeh.models import (
+    BasicTicker,
+    ColumnDataSource,
+    DataRange1d,
+    FixedTicker,
+    HoverTool,
+    NoOverlap,
+    Range1d,
+    Span,
+)
 from bokeh.plotting import figure
 
-from ov_autoplace.report.contents import Curve, Latency
-from ov_autoplace.report.palette import device_styles
+from ov_autoplace.report.contents import Curve
+from ov_autoplace.report.latency import Latency
+from ov_autoplace.report.palette import MUTED, device_styles
 
-__all__ = ["MUTED", "TOOLTIP", "curve_chart", "latency_chart", "plain"]
-
-MUTED = "#8a8a8a"
-"""Lines and text that are readable on white and on black; the page's script sets better ones."""
+__all__ = [
+    "TOOLTIP",
+    "curve_chart",
+    "interval_text",
+    "latency_chart",
+    "plain",
+    "plain_legend",
+    "rows_chart",
+]
 
 TOOLTIP = '<div style="max-width:30rem;overflow-wrap:anywhere;white-space:pre-line;font:13px/1.45 system-ui">'
 """Opens the text of a tooltip: long names wrap."""
@@ -35,6 +50,7 @@ def plain(chart: figure) -> figure:
     chart.axis.major_label_text_color = MUTED
     chart.axis.axis_label_text_font_style = "normal"
     chart.axis.axis_label_text_font = chart.axis.major_label_text_font = "system-ui, sans-serif"
+    chart.xaxis.major_label_policy = NoOverlap(min_distance=8)  # on a phone, every other number
     chart.toolbar.logo = None
     return chart
 
@@ -44,24 +60,19 @@ def latency_chart(latencies: Sequence[Latency]) -> figure | None:
     shown = [row for row in latencies if row.median is not None or row.predicted is not None]
     if not shown:
         return None
-    # Equal names would be one row of the chart.
-    names = [f"{row.name} " + "\u200b" * i for i, row in enumerate(shown)]
+    places = [-float(i) for i in range(len(shown))]
     longest = max(seconds for row in shown for seconds in (row.median, row.predicted) if seconds is not None)
-    chart = figure(
-        name="latency",
-        x_range=DataRange1d(default_span=0.2e3 * longest),  # where all are equal
-        y_range=names[::-1],
-        height=120 + 24 * len(shown),
-        sizing_mode="stretch_width",
-        tools="xpan,xbox_zoom,reset,save",
-        toolbar_location="above",
-        x_axis_label="latency in ms",
-    )
-    measured = [(name, row) for name, row in zip(names, shown, strict=True) if row.median is not None]
-    predicted = [(name, row) for name, row in zip(names, shown, strict=True) if row.predicted is not None]
+    chart = rows_chart("latency", [row.name for row in shown], "latency in ms", 32)
+    chart.x_range = DataRange1d(default_span=0.2e3 * longest)  # where all are equal
+    measured = [(y, row) for y, row in zip(places, shown, strict=True) if row.median is not None]
+    predicted = [(y, row) for y, row in zip(places, shown, strict=True) if row.predicted is not None]
     if predicted:
         rings = ColumnDataSource(
-            {"x": [_ms(row.predicted) for _, row in predicted], "y": [name for name, _ in predicted]}
+            {
+                "x": [_ms(row.predicted) for _, row in predicted],
+                "y": [y for y, _ in predicted],
+                "name": [row.name for _, row in predicted],
+            }
         )
         drawn = chart.scatter(
             "x",
@@ -74,7 +85,9 @@ def latency_chart(latencies: Sequence[Latency]) -> figure | None:
             legend_label="predicted",
         )
         chart.add_tools(
-            HoverTool(renderers=[drawn], tooltips=[("", "@y"), ("predicted", "@x{0.000} ms")], visible=False)
+            HoverTool(
+                renderers=[drawn], tooltips=[("", "@name"), ("predicted", "@x{0.000} ms")], visible=False
+            )
         )
     if measured:
         dots = ColumnDataSource(
@@ -83,37 +96,75 @@ def latency_chart(latencies: Sequence[Latency]) -> figure | None:
                 # Without an interval the line has no length.
                 "low": [_ms(row.median if row.low is None else row.low) for _, row in measured],
                 "high": [_ms(row.median if row.high is None else row.high) for _, row in measured],
+                "interval": [interval_text(row) for _, row in measured],
                 "samples": [row.samples for _, row in measured],
-                "y": [name for name, _ in measured],
+                "y": [y for y, _ in measured],
+                "name": [row.name for _, row in measured],
             }
         )
         colour = device_styles(1)[0].colour
         # Not Bokeh's whiskers, which the range of the axis leaves out.
         chart.segment("low", "y", "high", "y", source=dots, line_color=colour, line_width=2)
         drawn = chart.scatter(
-            "x", "y", source=dots, size=9, color=colour, legend_label="median, 95 % interval"
+            "x", "y", source=dots, size=9, color=colour, legend_label="measured, 95 % interval"
         )
         chart.add_tools(
             HoverTool(
                 renderers=[drawn],
                 tooltips=[
-                    ("", "@y"),
-                    ("median", "@x{0.000} ms"),
-                    ("95 % interval", "@low{0.000} .. @high{0.000} ms"),
+                    ("", "@name"),
+                    ("measured", "@x{0.000} ms"),
+                    ("95 % interval", "@interval"),
                     ("samples", "@samples"),
                 ],
                 visible=False,
             )
         )
-    chart.ygrid.grid_line_color = None
-    chart.legend.location = "center"
     chart.add_layout(chart.legend[0], "above")
-    _plain_legend(chart)
+    plain_legend(chart)
     return plain(chart)
 
 
+def interval_text(row: Latency) -> str:
+    """The 95 % interval of what was measured, in milliseconds."""
+    if row.interval is None:
+        return "unknown, there are too few samples"
+    low, high = row.interval
+    return f"{low * 1e3:.3f} .. {high * 1e3:.3f} ms"
+
+
+def rows_chart(
+    name: str, labels: Sequence[str], axis: str, height: int, tools: str = "xpan,xbox_zoom,reset,save"
+) -> figure:
+    """A drawing with a named row per label, from the top.
+
+    Args:
+        name: Of the drawing.
+        labels: Of the rows, whose places are 0, -1, -2 and so on.
+        axis: What the horizontal axis shows.
+        height: Pixels of a row.
+        tools: What the pointer can do; a wheel scrolls the page until it is asked to do something else.
+    """
+    chart = figure(
+        name=name,
+        y_range=Range1d(-len(labels) + 0.4, 0.6),
+        height=120 + height * len(labels),
+        sizing_mode="stretch_width",
+        tools=tools,
+        active_scroll=None,
+        toolbar_location="above",
+        x_axis_label=axis,
+    )
+    chart.yaxis.ticker = FixedTicker(ticks=[-float(i) for i in range(len(labels))])
+    # Whole numbers are looked up without a point.
+    chart.yaxis.major_label_overrides = {-i: label for i, label in enumerate(labels)}
+    chart.ygrid.grid_line_color = None
+    chart.xaxis.formatter.use_scientific = False
+    return chart
+
+
 def curve_chart(curves: Sequence[Curve]) -> figure | None:
-    """The best placement so far as a line, every measured one as a dot; ``None`` without any."""
+    """The best placement so far as a line, behind it every evaluation as a dot; ``None`` without any."""
     curves = [curve for curve in curves if len(curve.numbers)]
     if not curves:
         return None
@@ -128,13 +179,14 @@ def curve_chart(curves: Sequence[Curve]) -> figure | None:
     )
     chart.xaxis.ticker = BasicTicker(min_interval=1)
     chart.add_layout(Span(location=1.0, dimension="width", line_color=MUTED, line_dash="dotted"))
+    drawn = []
     for curve, style in zip(curves, device_styles(len(curves)), strict=True):
         values = np.minimum(curve.values, _HIGHEST)
         source = ColumnDataSource(
             {
                 "x": curve.numbers,
                 "y": values,
-                "best": np.minimum.accumulate(values),
+                "best": np.minimum(curve.best, _HIGHEST),
                 "name": [curve.name] * len(values),
             }
         )
@@ -142,12 +194,26 @@ def curve_chart(curves: Sequence[Curve]) -> figure | None:
             "x",
             "y",
             source=source,
-            size=8,
+            size=7,
             color=style.colour,
-            alpha=0.6,
+            alpha=0.3,
             marker=style.shape,
             line_color=None,
         )
+        drawn.append((curve, style, source))
+        chart.add_tools(
+            HoverTool(
+                renderers=[dots],
+                tooltips=[
+                    ("", "@name"),
+                    ("placement", "@x"),
+                    ("ratio", "@y{0.000}"),
+                    ("best until then", "@best{0.000}"),
+                ],
+                visible=False,
+            )
+        )
+    for curve, style, source in drawn:  # above the dots of all
         chart.step(
             "x",
             "best",
@@ -157,29 +223,20 @@ def curve_chart(curves: Sequence[Curve]) -> figure | None:
             color=style.colour,
             legend_label=curve.name,
         )
-        chart.add_tools(
-            HoverTool(
-                renderers=[dots],
-                tooltips=[
-                    ("", "@name"),
-                    ("placement", "@x"),
-                    ("ratio", "@y{0.000}"),
-                    ("best", "@best{0.000}"),
-                ],
-                visible=False,
-            )
-        )
     chart.add_layout(chart.legend[0], "above")  # dots may be anywhere inside
-    _plain_legend(chart)
+    plain_legend(chart)
     return plain(chart)
 
 
-def _plain_legend(chart: figure) -> None:
+def plain_legend(chart: figure) -> None:
+    """A legend in a row, as unobtrusive as the axes."""
     chart.legend.background_fill_color = None
     chart.legend.border_line_color = None
     chart.legend.label_text_color = MUTED
     chart.legend.label_text_font = "system-ui, sans-serif"
     chart.legend.orientation = "horizontal"
+    chart.legend.location = "top_left"
+    chart.legend.margin = 0
 
 
 def _ms(seconds: float | None) -> float | None:

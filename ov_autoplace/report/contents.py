@@ -2,57 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import openvino as ov
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import median_interval
+from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.explain.what_if import WhatIf
 from ov_autoplace.measure.measured_run import MeasuredRun
+from ov_autoplace.report.latency import Latency, answer_facts, measured_answer
+from ov_autoplace.report.ops import op_columns
 
 if TYPE_CHECKING:
-    from ov_autoplace.placement.decision import Candidate, Decision
+    from ov_autoplace.placement.decision import Candidate, Decision, RateRow
 
 __all__ = [
     "Contents",
     "Curve",
-    "Latency",
     "bench_contents",
     "placement_contents",
     "placement_facts",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """One way of running the model. Times are in seconds.
-
-    Attributes:
-        name: Who it is.
-        predicted: Simulated latency, or ``None``.
-        median, low, high: Measured latency with its 95 % interval, or ``None``.
-        samples: How many inferences that is.
-        paused: Median latency after idle gaps, or ``None``.
-        subgraphs: HETERO's subgraphs, or ``None``.
-        note: Anything else.
-        chosen: Whether it is the answer.
-    """
-
-    name: str
-    predicted: float | None = None
-    median: float | None = None
-    low: float | None = None
-    high: float | None = None
-    samples: int = 0
-    paused: float | None = None
-    subgraphs: int | None = None
-    note: str = ""
-    chosen: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,11 +39,13 @@ class Curve:
         name: The model.
         numbers: Number of each measurement, ``float64[n]``.
         values: Its latency over that of the best single device, ``float64[n]``, ``inf`` = could not be run.
+        best: The same of the best that was proven until then, ``float64[n]``.
     """
 
     name: str
     numbers: FloatArray
     values: FloatArray
+    best: FloatArray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,13 +54,16 @@ class Contents:
 
     Attributes:
         title: What it is about.
-        answer: The decision in a sentence.
+        answer: The decision in a sentence, with what was measured where that is another race.
         facts: Names and values for the head of the page.
         latencies: The candidates.
         explanation: The placement.
         changes: What would change the answer.
         measured: The placement on its devices.
         curves: Learning curves.
+        ops: The model's ops, as ``ops.op_columns`` gives them.
+        rates: Ways to run many requests, where their number a second counts.
+        rate_bound: So many a second no mixture of placements is predicted to exceed.
     """
 
     title: str
@@ -93,6 +74,9 @@ class Contents:
     changes: tuple[WhatIf, ...] = ()
     measured: MeasuredRun | None = None
     curves: tuple[Curve, ...] = ()
+    ops: Mapping[str, Any] | None = None
+    rates: tuple[RateRow, ...] = ()
+    rate_bound: float | None = None
 
 
 def placement_contents(
@@ -100,22 +84,41 @@ def placement_contents(
     decision: Decision,
     explanation: Explanation,
     changes: Sequence[WhatIf] = (),
-    facts: Sequence[tuple[str, str]] = (),
+    model: ov.Model | None = None,
 ) -> Contents:
-    """A page about one placement and the candidates it was chosen from."""
+    """A page about one placement and the candidates it was chosen from.
+
+    Args:
+        title: What it is about.
+        decision: How it was chosen.
+        explanation: The placement.
+        changes: What would change the prediction.
+        model: Whose ops are shown; ``None`` = groups are all that is.
+    """
+    latencies = tuple(_candidate(c, c.name == decision.chosen) for c in decision.candidates)
+    if decision.rates:  # nobody's latency was asked for
+        answered: Iterable[tuple[str, str]] = (
+            ("one request, predicted", f"{explanation.schedule.latency_seconds * 1e3:.3f} ms"),
+        )
+        latencies = ()
+    else:
+        answered = answer_facts(latencies, explanation.schedule.latency_seconds)
     return Contents(
         title=title,
         answer=decision.reason,
         facts=(
             ("mode", decision.mode.lower().replace("_", "-")),
             *_chosen(decision),
+            *answered,
             *placement_facts(explanation),
             *_bound(changes),
-            *facts,
         ),
-        latencies=tuple(_candidate(c, c.name == decision.chosen) for c in decision.candidates),
+        latencies=latencies,
+        rates=decision.rates,
+        rate_bound=decision.rate_bound,
         explanation=explanation,
         changes=tuple(changes),
+        ops=None if model is None else op_columns(model),
     )
 
 
@@ -126,12 +129,13 @@ def bench_contents(
     changes: Sequence[WhatIf],
     rows: Sequence[Mapping[str, Any]],
     measured: MeasuredRun | None = None,
+    model: ov.Model | None = None,
 ) -> Contents:
-    """A page about a benchmark, whose rows are those of ``bench --json``."""
-    latencies = []
+    """A page about a benchmark, whose rows are those of ``bench --json``; other arguments are as above."""
+    found = []
     for row in rows:
         low, high = row["ci95_ms"] or (None, None)
-        latencies.append(
+        found.append(
             Latency(
                 name=row["name"],
                 predicted=_seconds(row["predicted_ms"]),
@@ -145,14 +149,22 @@ def bench_contents(
                 chosen=row["name"] == "AUTOPLACE",
             )
         )
+    latencies = tuple(found)
     return Contents(
         title=title,
-        answer=decision.reason,
-        facts=(*_chosen(decision), *placement_facts(explanation), *_bound(changes)),
-        latencies=tuple(latencies),
+        answer="; ".join(filter(None, (decision.reason, measured_answer(latencies)))),
+        facts=(
+            ("mode", decision.mode.lower().replace("_", "-")),
+            *_chosen(decision),
+            *answer_facts(latencies, explanation.schedule.latency_seconds),
+            *placement_facts(explanation),
+            *_bound(changes),
+        ),
+        latencies=latencies,
         explanation=explanation,
         changes=tuple(changes),
         measured=measured,
+        ops=None if model is None else op_columns(model),
     )
 
 
@@ -162,12 +174,13 @@ def placement_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
     at_once = explanation.objective == "overlap"
     crossing = f"{schedule.transfer_seconds * 1e3:.3f} ms"
     return (
-        ("lanes" if at_once else "devices", ", ".join(explanation.table.devices)),
+        ("devices", ", ".join(explanation.columns)),
+        *((("lanes", ", ".join(explanation.table.devices)),) if at_once else ()),
         ("costs", explanation.table.source),
-        ("ops", f"{sum(map(len, explanation.members())):,} in {len(explanation.table):,} groups"),
+        ("ops", f"{sum(map(len, explanation.members())):,}"),
+        ("groups of ops", f"{len(explanation.table):,}"),
         ("submodels" if at_once else "subgraphs", f"{schedule.subgraphs:,}"),
-        ("predicted", f"{schedule.latency_seconds * 1e3:.3f} ms"),
-        ("transfers beside the work" if at_once else "of which transfers", crossing),
+        ("predicted transfers, beside the work" if at_once else "predicted transfers", crossing),
         *(_lane_facts(explanation) if at_once else ()),
     )
 
@@ -180,15 +193,15 @@ def _lane_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
     share = 100 * idle / whole if whole > 0 else 0.0
     path = sum(stage.is_critical for stage in timeline.stages)
     return (
-        ("idle, all lanes", f"{idle * 1e3:.3f} ms, {share:.0f} %"),
-        ("critical path", f"{path} of {len(timeline.stages)} submodels"),
+        ("predicted idle, all lanes", f"{idle * 1e3:.3f} ms, {share:.0f} %"),
+        ("predicted critical path", f"{path} of {len(timeline.stages)} submodels"),
     )
 
 
 def _bound(changes: Sequence[WhatIf]) -> tuple[tuple[str, str], ...]:
-    """What no placement beats at the costs as they are, where something is proven."""
+    """What no placement is predicted to beat at the costs as they are, where something is proven."""
     seconds = changes[0].bound_seconds if changes else None
-    return () if seconds is None else (("no placement takes less than", f"{seconds * 1e3:.3f} ms"),)
+    return () if seconds is None else (("no placement is predicted below", f"{seconds * 1e3:.3f} ms"),)
 
 
 def _chosen(decision: Decision) -> list[tuple[str, str]]:
@@ -200,14 +213,17 @@ def _chosen(decision: Decision) -> list[tuple[str, str]]:
 
 def _candidate(candidate: Candidate, chosen: bool) -> Latency:
     also = f"also proposed by {', '.join(candidate.also)}" if candidate.also else ""
-    median, low, high = median_interval(candidate.samples) if len(candidate.samples) else (None, None, None)
+    count = len(candidate.samples)
+    median, low, high = median_interval(candidate.samples) if count else (None, None, None)
+    if count < CONVINCING_ROUNDS:
+        low = high = None
     return Latency(
         name=candidate.name,
         predicted=candidate.predicted_seconds,
         median=median,
         low=low,
         high=high,
-        samples=len(candidate.samples),
+        samples=count,
         paused=float(np.median(candidate.paused_samples)) if len(candidate.paused_samples) else None,
         subgraphs=candidate.subgraphs,
         note="; ".join(filter(None, (also, candidate.dropped))),

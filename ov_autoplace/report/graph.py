@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool, Range1d, TapTool
 from bokeh.plotting import figure
 
+from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.explain.explanation import Explanation, GroupCost
-from ov_autoplace.report.charts import MUTED, TOOLTIP, plain
+from ov_autoplace.measure.measured_run import MeasuredRun
+from ov_autoplace.report.charts import TOOLTIP, plain, plain_legend
 from ov_autoplace.report.nodes import DrawnGraph
-from ov_autoplace.report.palette import CUT, device_styles
+from ov_autoplace.report.palette import CUT, MUTED, device_styles
 from ov_autoplace.report.schedule import costs_text
 
 __all__ = ["graph_chart", "graph_facts"]
@@ -23,7 +25,9 @@ _LIST = 3  # groups that a node's tooltip names
 
 def graph_chart(explanation: Explanation, drawn: DrawnGraph, groups: Sequence[GroupCost]) -> figure:
     """The graph from left to right in the order of computation."""
-    low, high = float(drawn.y.min(initial=0.0)), float(drawn.y.max(initial=0.0))
+    arcs = _arcs(drawn)
+    peaks = np.concatenate([drawn.y, arcs.peak])
+    low, high = float(peaks.min(initial=0.0)), float(peaks.max(initial=0.0))
     margin = max(0.06 * (high - low), 1.0)
     last = float(drawn.x.max(initial=0.0))
     chart = figure(
@@ -37,7 +41,7 @@ def graph_chart(explanation: Explanation, drawn: DrawnGraph, groups: Sequence[Gr
         y_range=Range1d(low - margin, high + margin),
         lod_threshold=None,
     )
-    _draw_edges(chart, drawn)
+    _draw_edges(chart, drawn, arcs)
     nodes = chart.scatter(
         "x",
         "y",
@@ -68,34 +72,39 @@ def graph_chart(explanation: Explanation, drawn: DrawnGraph, groups: Sequence[Gr
     plain(chart)
     chart.axis.visible = False
     chart.grid.grid_line_color = None
-    chart.legend.orientation = "horizontal"
-    chart.legend.background_fill_color = None
-    chart.legend.border_line_color = None
-    chart.legend.label_text_color = MUTED
-    chart.legend.label_text_font = "system-ui, sans-serif"
+    plain_legend(chart)
     chart.add_layout(chart.legend[0], "above")
     return chart
 
 
-def graph_facts(explanation: Explanation, drawn: DrawnGraph, groups: Sequence[GroupCost]) -> dict[str, Any]:
-    """What the page's script needs: groups with their ops and costs, and the node of each."""
-    table = explanation.table
-    milliseconds = np.where(np.isfinite(table.op_seconds), table.op_seconds * 1e3, -1.0)
-    members = [
-        [op for op in ops if op != name] for name, ops in zip(table.names, explanation.members(), strict=True)
-    ]
+def graph_facts(
+    explanation: Explanation, drawn: DrawnGraph, measured: MeasuredRun | None = None
+) -> dict[str, Any]:
+    """What the page's script needs besides the report.
+
+    Args:
+        explanation: The placement.
+        drawn: Its drawing.
+        measured: Its run, if there was one.
+
+    Returns:
+        The colours of devices, the drawn node of each group, and of each kernel that ran: type, kernel, mean
+        milliseconds, device, and its ops, of which lanes name the first only.
+    """
     return {
-        "devices": list(table.devices),
-        "colours": [style.colour for style in device_styles(table.num_devices)],
-        "names": list(table.names),
-        "types": [group.op_type for group in groups],
-        "device": explanation.assignment.tolist(),
-        "subgraph": explanation.schedule.subgraph_of.tolist(),
-        "ms": [[float(f"{value:.5g}") for value in row] for row in milliseconds.tolist()],
-        "reasons": [group.reason for group in groups],
-        "members": members,
+        "colours": [style.colour for style in device_styles(explanation.table.num_devices)],
         "node": drawn.node_of.tolist(),
-        "collapsed": drawn.is_collapsed,
+        "measured": [
+            [
+                node.kind,
+                node.kernel,
+                float(f"{node.seconds * 1e3:.5g}"),
+                stage.device,
+                list(node.ops or (node.name,)),
+            ]
+            for stage in (measured.stages if measured is not None else ())
+            for node in stage.nodes
+        ],
     }
 
 
@@ -114,7 +123,7 @@ def _columns(explanation: Explanation, drawn: DrawnGraph, groups: Sequence[Group
             texts.append(
                 f"{group.op_type or 'group'} of {group.ops} ops on {group.device}"
                 f"{f', subgraph {group.subgraph}' if group.subgraph >= 0 else ''}\n"
-                f"{costs_text(table.devices, table.op_seconds[members[0]])}\n{group.reason}"
+                f"predicted: {costs_text(table.devices, table.op_seconds[members[0]])}\n{group.reason}"
             )
             continue
         where = "several subgraphs" if drawn.subgraph[node] < 0 else f"subgraph {drawn.subgraph[node]}"
@@ -122,8 +131,8 @@ def _columns(explanation: Explanation, drawn: DrawnGraph, groups: Sequence[Group
         titles.append(f"{len(members)} groups of {where} on {table.devices[drawn.device[node]]}")
         sums = table.op_seconds[members].sum(axis=0)
         texts.append(
-            f"{drawn.seconds[node] * 1e3:.4f} ms here; {costs_text(table.devices, sums)}\nheaviest: "
-            + "\n".join(f"{groups[g].name}: {groups[g].reason}" for g in heaviest)
+            f"predicted: {drawn.seconds[node] * 1e3:.4f} ms here; {costs_text(table.devices, sums)}\n"
+            "heaviest: " + "\n".join(f"{groups[g].name}: {groups[g].reason}" for g in heaviest)
         )
     return {
         "x": drawn.x,
@@ -137,14 +146,39 @@ def _columns(explanation: Explanation, drawn: DrawnGraph, groups: Sequence[Group
     }
 
 
-def _draw_edges(chart: figure, drawn: DrawnGraph) -> None:
+class _Arcs(NamedTuple):
+    """Edges that reach over others of their row.
+
+    Attributes:
+        edge: Their positions among the edges.
+        control: y of what an arc is drawn towards.
+        peak: y of its middle, half as far.
+    """
+
+    edge: IntArray
+    control: FloatArray
+    peak: FloatArray
+
+
+def _arcs(drawn: DrawnGraph) -> _Arcs:
+    """Outwards from the middle of the row, the higher the further they reach."""
+    start, end = drawn.edges[:, 0], drawn.edges[:, 1]
+    span = np.abs(drawn.x[end] - drawn.x[start])
+    edge = np.flatnonzero((drawn.row[start] == drawn.row[end]) & (span > 1)).astype(np.int32)
+    start, end = start[edge], end[edge]
+    middle = (drawn.y[start] + drawn.y[end]) / 2
+    bend = np.where(middle >= drawn.middle[drawn.row[start]], 1.0, -1.0) * (0.8 + 0.5 * np.log2(span[edge]))
+    return _Arcs(edge, middle + bend, middle + bend / 2)
+
+
+def _draw_edges(chart: figure, drawn: DrawnGraph, arcs: _Arcs) -> None:
     """Straight to the next layer; further on in an arc, so that what lies between stays visible."""
     start, end = drawn.edges[:, 0], drawn.edges[:, 1]
     span = drawn.x[end] - drawn.x[start]
     same_row = drawn.row[start] == drawn.row[end]
     for cut, colour, width, alpha in ((False, MUTED, 1.0, 0.55), (True, CUT, 2.0, 0.9)):
         wanted = drawn.is_cut == cut
-        near, far = wanted & same_row & (np.abs(span) <= 1), wanted & same_row & (np.abs(span) > 1)
+        near = wanted & same_row & (np.abs(span) <= 1)
         style = {"line_color": colour, "line_width": width, "line_alpha": alpha}
         if near.any():
             a, b = start[near], end[near]
@@ -153,17 +187,14 @@ def _draw_edges(chart: figure, drawn: DrawnGraph) -> None:
             a, b = start[over], end[over]
             faint = {**style, "line_width": 1.0, "line_alpha": alpha / 3}
             chart.segment(drawn.x[a], drawn.y[a], drawn.x[b], drawn.y[b], **faint)
-        if far.any():
-            a, b = start[far], end[far]
-            # Outwards from the middle of the row; the arc is half as high as its control point.
-            up = (drawn.y[a] + drawn.y[b]) / 2 >= drawn.middle[drawn.row[a]]
-            bend = np.where(up, 1.0, -1.0) * (0.8 + 0.5 * np.log2(np.abs(span[far])))
+        if (far := wanted[arcs.edge]).any():
+            a, b = start[arcs.edge[far]], end[arcs.edge[far]]
             chart.quadratic(
                 x0=drawn.x[a],
                 y0=drawn.y[a],
                 x1=drawn.x[b],
                 y1=drawn.y[b],
                 cx=(drawn.x[a] + drawn.x[b]) / 2,
-                cy=(drawn.y[a] + drawn.y[b]) / 2 + bend,
+                cy=arcs.control[far],
                 **style,
             )

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CUT", "DeviceStyle", "device_styles"]
+__all__ = ["CUT", "MUTED", "DeviceStyle", "device_styles"]
 
 CUT = "#d55e00"
+
+MUTED = "#8a8a8a"
+"""Lines and text that are readable on white and on black; the page's script sets better ones."""
 
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8c8c8c")
 _SHAPES = ("circle", "square", "triangle", "diamond", "hex", "inverted_triangle")

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import FixedTicker, Range1d
+from bokeh.models import Range1d
 from bokeh.plotting import figure
 
 from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.explain.measured import measured_timeline
 from ov_autoplace.explain.timeline import Stage, Timeline
 from ov_autoplace.measure.measured_run import MeasuredRun
 from ov_autoplace.report.bars import (
@@ -22,8 +21,9 @@ from ov_autoplace.report.bars import (
     draw_lines,
     draw_outlines,
 )
-from ov_autoplace.report.charts import MUTED, plain
-from ov_autoplace.report.palette import CUT, DeviceStyle, device_styles
+from ov_autoplace.report.charts import plain, rows_chart
+from ov_autoplace.report.palette import CUT, MUTED, DeviceStyle, device_styles
+from ov_autoplace.report.record import Analysis
 
 __all__ = ["costs_text", "draws_groups", "schedule_chart"]
 
@@ -34,35 +34,23 @@ _FEW_ROWS = 6  # up to so many are high
 _LINES = ("x0", "y0", "x1", "y1", "title", "text")
 
 
-def schedule_chart(
-    explanation: Explanation, timeline: Timeline, measured: MeasuredRun | None = None
-) -> figure:
-    """The predicted run, and above it the measured one when there is one."""
-    drawing = _Drawing(explanation)
-    runs = [(timeline, False)]
-    if measured is not None:
-        runs.insert(0, (measured_timeline(explanation, measured), True))
-    rows = _Rows(runs)
-    drawing.add_predicted(timeline, rows)
-    if measured is not None:
-        drawing.add_measured(runs[0][0], measured, rows)
-    total = max(run.seconds for run, _ in runs)
-    chart = figure(
-        name="schedule",
-        height=90 + (76 if len(rows.labels) <= _FEW_ROWS else 58) * len(rows.labels),
-        sizing_mode="stretch_width",
-        tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
-        active_scroll=None,
-        toolbar_location="above",
-        x_range=Range1d(-0.005 * total * 1e3, 1.01 * total * 1e3),
-        y_range=Range1d(-len(rows.labels) + 0.4, 0.6),
-        x_axis_label="ms",
-    )
+def schedule_chart(analysis: Analysis, measured: MeasuredRun | None = None) -> figure:
+    """The predicted run, and above it the measured one when there is one.
+
+    Args:
+        analysis: The placement.
+        measured: The nodes of its measured run.
+    """
+    drawing = _Drawing(analysis.explanation)
+    rows = _Rows(analysis)
+    drawing.add_predicted(analysis.predicted, rows)
+    if measured is not None and analysis.measured is not None:
+        drawing.add_measured(analysis.measured, measured, rows)
+    total = max(run.seconds for _, run in analysis.runs)
+    height = 76 if len(rows.labels) <= _FEW_ROWS else 58
+    chart = rows_chart("schedule", rows.labels, "ms", height, tools="xpan,xwheel_zoom,xbox_zoom,reset,save")
+    chart.x_range = Range1d(-0.005 * total * 1e3, 1.01 * total * 1e3)
     drawing.draw(chart)
-    chart.yaxis.ticker = FixedTicker(ticks=[-float(i) for i in range(len(rows.labels))])
-    # Whole numbers are looked up without a point.
-    chart.yaxis.major_label_overrides = {-i: label for i, label in enumerate(rows.labels)}
-    chart.ygrid.grid_line_color = None
     plain(chart)
     chart.yaxis.axis_line_color = chart.yaxis.major_tick_line_color = None
     chart.yaxis.major_label_text_font_size = "13px"
@@ -77,23 +65,25 @@ def draws_groups(explanation: Explanation) -> bool:
 class _Rows:
     """Where the rows of devices and lanes are, from 0 downwards, and what they are called."""
 
-    def __init__(self, runs: Sequence[tuple[Timeline, bool]]) -> None:
+    def __init__(self, analysis: Analysis) -> None:
         self.labels: list[str] = []
-        self._place: dict[tuple[str, bool], int] = {}
-        uses = {(lane.name, is_measured): lane for run, is_measured in runs for lane in run.lanes}
-        names = dict.fromkeys(lane.name for run, _ in runs for lane in run.lanes)
+        self._place: dict[tuple[str, str], int] = {}
+        uses = {(lane.name, what): lane for what, run in analysis.runs for lane in run.lanes}
+        names = dict.fromkeys(lane.name for _, run in analysis.runs for lane in run.lanes)
         for name in names:
-            for _, is_measured in runs:
-                lane = uses.get((name, is_measured))
+            for what, _ in analysis.runs:
+                lane = uses.get((name, what))
                 if lane is None:
                     continue
-                self._place[name, is_measured] = -len(self.labels)
-                title = f"{name}, measured" if is_measured else name
-                self.labels.append(f"{title}\nidle {100 * (1 - lane.share):.0f} %")
+                self._place[name, what] = -len(self.labels)
+                # Numbers stay with their units where the page breaks the lines.
+                idle = f"idle {lane.idle_seconds * 1e3:.3f}\N{NO-BREAK SPACE}ms, "
+                idle += f"{100 * (1 - lane.share):.0f}\N{NO-BREAK SPACE}%"
+                self.labels.append(f"{name}, {what}\n{idle}")
 
-    def place(self, name: str, is_measured: bool) -> int:
+    def place(self, name: str, what: str) -> int:
         """The middle of a row."""
-        return self._place[name, is_measured]
+        return self._place[name, what]
 
 
 class _Drawing:
@@ -116,7 +106,8 @@ class _Drawing:
         draw_gaps(chart, self._gaps)
         for bars in (self._arrivals, self._parts, self._stages):
             draw_bars(chart, bars)
-        draw_labels(chart, self._stages)
+        draw_labels(chart, self._gaps, "gap-labels")
+        draw_labels(chart, self._stages, "labels")
         draw_lines(chart, self._links, CUT)
         draw_outlines(chart, self._outlines, "critical")
         draw_lines(chart, self._path, MUTED, "critical-path")
@@ -126,12 +117,13 @@ class _Drawing:
         table, split = self._table, draws_groups(self._explanation)
         what = "submodel" if self._at_once else "subgraph"
         for stage in timeline.stages:
-            row = rows.place(stage.device, False)
+            row = rows.place(stage.device, "predicted")
             text = (
                 f"{stage.ops} ops in {len(stage.groups)} groups\n"
                 f"from {table.names[stage.groups[0]]}\nto {table.names[stage.groups[-1]]}"
             )
-            self._add_stage(stage, row, split, f"{what} {stage.subgraph} on {stage.device}", text)
+            title = f"{what} {stage.subgraph} on {stage.device}, predicted"
+            self._add_stage(stage, row, split, title, text)
             for i, g in enumerate(stage.groups if split else ()):
                 kind = table.op_types[g] if table.op_types is not None else "group"
                 self._parts.add(
@@ -142,17 +134,17 @@ class _Drawing:
                     colour=self._style[stage.device].colour,
                     alpha=0.75 if i % 2 else 0.5,
                     title=table.names[g],
-                    text=f"{kind}, {timeline.group_seconds[g] * 1e3:.4f} ms\n"
+                    text=f"{kind}, {timeline.group_seconds[g] * 1e3:.4f} ms predicted\n"
                     f"{costs_text(table.devices, table.op_seconds[g])}",
                 )
         self._add_transfers(timeline, rows)
-        self._add_waits(timeline, rows, False)
+        self._add_waits(timeline, rows, "predicted")
 
     def add_measured(self, timeline: Timeline, run: MeasuredRun, rows: _Rows) -> None:
         """Submodels with their nodes."""
         nodes = {stage.subgraph: stage.nodes for stage in run.stages}
         for stage in timeline.stages:
-            row = rows.place(stage.device, True)
+            row = rows.place(stage.device, "measured")
             own = nodes[stage.subgraph]
             title = f"submodel {stage.subgraph} on {stage.device}, measured"
             self._add_stage(stage, row, bool(own), title, f"{len(own)} nodes")
@@ -172,7 +164,7 @@ class _Drawing:
                     text=f"{node.kind}, {node.kernel}\n{node.seconds * 1e3:.4f} ms measured",
                 )
                 now += scale * node.seconds
-        self._add_waits(timeline, rows, True)
+        self._add_waits(timeline, rows, "measured")
 
     def _add_stage(self, stage: Stage, row: int, split: bool, title: str, text: str) -> None:
         style = self._style.get(stage.device, self._other)
@@ -190,17 +182,19 @@ class _Drawing:
             text=f"{stage.seconds * 1e3:.4f} ms from {stage.start * 1e3:.4f} ms on{after}{critical}\n{text}",
         )
 
-    def _add_waits(self, timeline: Timeline, rows: _Rows, is_measured: bool) -> None:
+    def _add_waits(self, timeline: Timeline, rows: _Rows, what: str) -> None:
         """Idle times, and the critical path where anything runs beside it."""
         for lane in timeline.lanes:
-            row = rows.place(lane.name, is_measured)
+            row = rows.place(lane.name, what)
             for idle in lane.idle:
                 self._gaps.add(
                     idle.start,
                     idle.seconds,
                     row - HALF,
                     row + HALF,
-                    title=f"{lane.name} is idle{', measured' if is_measured else ''}",
+                    ink=MUTED,
+                    label=f"{idle.reason}, {idle.seconds * 1e3:.3f} ms" if self._at_once else "",
+                    title=f"{lane.name} is idle, {what}",
                     text=f"{idle.seconds * 1e3:.4f} ms: {idle.reason}",
                 )
         if not timeline.has_slack:
@@ -209,22 +203,24 @@ class _Drawing:
         for stage in timeline.stages:
             if not stage.is_critical:
                 continue
-            row = rows.place(stage.device, is_measured)
+            row = rows.place(stage.device, what)
             self._outlines.add(stage.start, stage.seconds, row - HALF, row + HALF, title="", text="")
             if before is not None and before.device != stage.device:
-                _add_line(self._path, before, rows.place(before.device, is_measured), stage.start, row)
+                _add_line(self._path, before, rows.place(before.device, what), stage.start, row)
             before = stage
 
     def _add_transfers(self, timeline: Timeline, rows: _Rows) -> None:
         """Lines from the sender's row to the receiver's; in turns, the time that they take is a bar there."""
         for transfer in timeline.transfers:
             cut = transfer.cut
-            source, target = rows.place(cut.source_device, False), rows.place(cut.target_device, False)
+            source, target = (
+                rows.place(device, "predicted") for device in (cut.source_device, cut.target_device)
+            )
             title = f"transfer of {cut.producer}"
             text = (
                 f"subgraph {cut.source_subgraph} on {cut.source_device} to "
                 f"subgraph {cut.target_subgraph} on {cut.target_device}\n"
-                f"{cut.bytes:,.0f} bytes, {cut.seconds * 1e3:.4f} ms"
+                f"{cut.bytes:,.0f} bytes, {cut.seconds * 1e3:.4f} ms predicted"
             )
             if not self._at_once:
                 self._arrivals.add(

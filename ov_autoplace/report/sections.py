@@ -8,10 +8,13 @@ from html import escape
 import numpy as np
 
 from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.explain.timeline import LaneUse, Timeline
+from ov_autoplace.explain.timeline import LaneUse, Step, Timeline
 from ov_autoplace.explain.what_if import WhatIf
-from ov_autoplace.report.contents import Latency
-from ov_autoplace.report.palette import device_styles
+from ov_autoplace.placement.decision import RateRow
+from ov_autoplace.report.latency import Latency, measured_apart, prediction_alone
+from ov_autoplace.report.palette import MUTED, device_styles
+from ov_autoplace.report.record import Analysis
+from ov_autoplace.report.tables import table
 
 __all__ = [
     "candidates_table",
@@ -19,12 +22,19 @@ __all__ = [
     "cuts_table",
     "devices_table",
     "facts_list",
+    "path_table",
     "slower_table",
     "subgraphs_table",
 ]
 
 _ROWS = 15  # of a table; the script's search finds the rest
 _REASONS = 3  # of a lane's idle times
+_STEPS = {
+    "subgraph": "submodels",
+    "transfer": "between them",
+    "start": "before the first one",
+    "rest": "outside all submodels",
+}
 
 
 def facts_list(facts: Sequence[tuple[str, str]]) -> str:
@@ -34,15 +44,15 @@ def facts_list(facts: Sequence[tuple[str, str]]) -> str:
 
 
 def candidates_table(latencies: Sequence[Latency]) -> str:
-    """Every candidate with its prediction and its measurement."""
+    """Every candidate with its measurement and its prediction."""
     rows = [
         (
             f"{row.name} (chosen)" if row.chosen else row.name,
-            _ms(row.predicted),
             _ms(row.median),
-            "" if row.low is None else f"{_ms(row.low)} .. {_ms(row.high)}",
+            "" if row.interval is None else " .. ".join(map(_ms, row.interval)),
             str(row.samples or ""),
             _ms(row.paused),
+            _ms(row.predicted),
             "" if row.subgraphs is None else str(row.subgraphs),
             row.note,
         )
@@ -50,58 +60,135 @@ def candidates_table(latencies: Sequence[Latency]) -> str:
     ]
     heads = (
         "candidate",
-        ">predicted ms",
-        ">median ms",
+        ">measured ms",
         ">95 % interval",
         ">samples",
-        ">after 3 ms idle",
+        ">measured after 3 ms idle",
+        ">predicted ms",
         ">subgraphs",
         "note",
     )
-    return _table(heads, rows, strong=[i for i, row in enumerate(latencies) if row.chosen])
+    chosen = [i for i, row in enumerate(latencies) if row.chosen]
+    return table(heads, rows, strong=chosen) + "".join(
+        _note(said(latencies)) for said in (prediction_alone, measured_apart)
+    )
 
 
-def devices_table(explanation: Explanation, timeline: Timeline, measured: Timeline | None = None) -> str:
-    """What each device or lane has to do, and what it waits for."""
-    table, schedule = explanation.table, explanation.schedule
-    styles = device_styles(table.num_devices)
-    ran = {lane.name: lane for lane in measured.lanes} if measured is not None else {}
-    at_once = explanation.objective == "overlap"
-    rows = []
-    for d, lane in enumerate(timeline.lanes):
-        here = explanation.assignment == d
-        ops = sum(explanation.num_ops(g) for g in np.flatnonzero(here).tolist())
-        busy = schedule.device_seconds[d]
-        share = 100 * busy / schedule.latency_seconds if schedule.latency_seconds else 0.0
-        size = schedule.memory_bytes[d] / 2**20
-        used = ran.get(lane.name)
-        rows.append(
-            (
-                lane.name,
-                f"{ops:,}",
-                f"{lane.subgraphs:,}",
-                _ms(busy),
-                _ms(max(schedule.latency_seconds - busy, 0.0)),
-                f"{share:.1f}",
-                _ms(used.busy_seconds) if used is not None else "",
-                _ms(used.idle_seconds) if used is not None else "",
-                f"{size:,.1f}",
-                _reasons(lane) if at_once else "",
-            )
+def rates_table(rates: Sequence[RateRow], bound: float | None) -> str:
+    """Ways to run many requests, with the rates of both ways to call them."""
+    heads = (
+        "way to run them",
+        ">in flight",
+        ">predicted",
+        ">measured, waiting threads",
+        ">measured, queue",
+        "note",
+    )
+    rows = [
+        (
+            row.name,
+            str(row.requests),
+            _rate(row.predicted),
+            _rate(row.synchronous),
+            _rate(row.asynchronous),
+            row.dropped,
         )
+        for row in rates
+    ]
+    most = "" if bound is None else f"No mixture of placements is predicted to exceed {bound:,.0f} a second."
+    return table(heads, rows) + _note(most)
+
+
+def _rate(per_second: float | None) -> str:
+    return "" if per_second is None else f"{per_second:,.0f}"
+
+
+def devices_table(analysis: Analysis) -> str:
+    """What each device or lane has to do, and what it waits for, as measured and as predicted."""
+    explanation = analysis.explanation
+    at_once = explanation.objective == "overlap"
+    names = dict.fromkeys(lane.name for _, run in analysis.runs for lane in run.lanes)
+    colours = dict(zip(explanation.table.devices, device_styles(len(names)), strict=False))
+    rows, swatches = [], []
+    for name in names:
+        for what, run in analysis.runs:
+            lane = next((lane for lane in run.lanes if lane.name == name), None)
+            if lane is None:
+                continue
+            rows.append((name, what, *_use(analysis, lane, what, at_once)))
+            swatches.append(colours[name].colour if name in colours else MUTED)
     heads = (
         "lane" if at_once else "device",
+        "run",
         ">ops",
         ">submodels" if at_once else ">subgraphs",
         ">busy ms",
         ">idle ms",
-        ">share of the latency %",
-        ">measured busy ms",
-        ">measured idle ms",
+        ">busy %",
         ">weights and results MiB",
         "idle times, the longest first",
     )
-    return _table(heads, rows, swatches=[style.colour for style in styles])
+    return table(heads, rows, swatches=swatches)
+
+
+def _use(analysis: Analysis, lane: LaneUse, what: str, at_once: bool) -> tuple[str, ...]:
+    """The cells of a device or lane in one run."""
+    explanation = analysis.explanation
+    ops, memory = "", ""
+    if what == "predicted":
+        d = explanation.table.devices.index(lane.name)
+        here = np.flatnonzero(explanation.assignment == d).tolist()
+        ops = f"{sum(explanation.num_ops(g) for g in here):,}"
+        memory = f"{explanation.schedule.memory_bytes[d] / 2**20:,.1f}"
+    return (
+        ops,
+        f"{lane.subgraphs:,}",
+        _ms(lane.busy_seconds),
+        _ms(lane.idle_seconds),
+        f"{100 * lane.share:.1f}",
+        memory,
+        _reasons(lane) if at_once else "",
+    )
+
+
+def path_table(analysis: Analysis) -> str:
+    """The critical paths, whose parts add up to the latency; empty where everything is critical."""
+    if not analysis.predicted.has_slack:
+        return ""
+    sums = []
+    cells: dict[str, dict[str, Step]] = {}
+    for what, run in analysis.runs:
+        kinds: dict[str, float] = {}
+        for step in run.path:
+            kinds[step.kind] = kinds.get(step.kind, 0.0) + step.seconds
+            text = f"submodel {step.text}" if step.kind == "subgraph" else step.text
+            cells.setdefault(text, {})[what] = step
+        parts = " + ".join(f"{_ms(seconds)} ms {_STEPS[kind]}" for kind, seconds in kinds.items())
+        sums.append(f"{what.capitalize()}: {_ms(run.seconds)} ms = {parts}.")
+    longest = sorted(cells, key=lambda part: -max(step.seconds for step in cells[part].values()))[:_ROWS]
+    shown = [part for part in cells if part in longest]
+    # In the order of the first run that knows it, which is the measured one where there is one.
+    shown.sort(key=lambda part: next(iter(cells[part].values())).start)
+    rows = [
+        (
+            part,
+            *(
+                _ms(value)
+                for what in ("measured", "predicted")
+                for step in [cells[part].get(what)]
+                for value in ((step.start, step.seconds) if step is not None else (None, None))
+            ),
+        )
+        for part in shown
+    ]
+    heads = (
+        "part",
+        ">measured start ms",
+        ">measured ms",
+        ">predicted start ms",
+        ">predicted ms",
+    )
+    return _note(" ".join(sums)) + table(heads, rows) + _rest(len(cells), "parts, the longest")
 
 
 def slower_table(explanation: Explanation) -> str:
@@ -122,8 +209,14 @@ def slower_table(explanation: Explanation) -> str:
         )
         for group in groups
     ]
-    heads = ("group", "type", "device", *(f">{device} ms" for device in explanation.columns), "why")
-    return _table(heads, rows)
+    heads = (
+        "group",
+        "type",
+        "device",
+        *(f">{device}, predicted ms" for device in explanation.columns),
+        "why, by prediction",
+    )
+    return table(heads, rows)
 
 
 def cuts_table(explanation: Explanation) -> str:
@@ -141,7 +234,7 @@ def cuts_table(explanation: Explanation) -> str:
         )
         for cut in cuts[:_ROWS]
     ]
-    return _table(("made by", "from", "to", ">bytes", ">ms"), rows) + _rest(len(cuts), "transfers")
+    return table(("made by", "from", "to", ">bytes", ">predicted ms"), rows) + _rest(len(cuts), "transfers")
 
 
 def subgraphs_table(explanation: Explanation, timeline: Timeline) -> str:
@@ -169,9 +262,9 @@ def subgraphs_table(explanation: Explanation, timeline: Timeline) -> str:
         ">submodel" if at_once else ">subgraph",
         "lane" if at_once else "device",
         ">ops",
-        ">starts at ms",
-        ">ends at ms",
-        ">ms",
+        ">predicted start ms",
+        ">predicted end ms",
+        ">predicted ms",
         ">after",
         "critical",
         "from",
@@ -179,7 +272,7 @@ def subgraphs_table(explanation: Explanation, timeline: Timeline) -> str:
     )
     strong = [i for i, stage in enumerate(shown) if timeline.has_slack and stage.is_critical]
     what = "submodels" if at_once else "subgraphs"
-    return _table(heads, rows, strong=strong) + _rest(len(timeline.stages), what)
+    return table(heads, rows, strong=strong) + _rest(len(timeline.stages), what)
 
 
 def changes_table(changes: Sequence[WhatIf]) -> str:
@@ -197,43 +290,21 @@ def changes_table(changes: Sequence[WhatIf]) -> str:
             else f"{change.answer}, but by too little",
             f"{change.moved_ops:,}" if change.moved_ops else "",
             "yes" if change.proven else "no",
+            change.verdict,
         )
         for change in changes
     ]
     heads = (
         "if",
-        ">this placement ms",
-        ">best placement ms",
-        ">gain %",
-        "best placement",
+        ">predicted here ms",
+        ">predicted best ms",
+        ">predicted gain %",
+        "best placement by prediction",
         ">ops moved",
-        "proven best",
+        "optimal for these costs",
+        "measured",
     )
-    return _table(heads, rows, strong=[i for i, change in enumerate(changes) if change.matters])
-
-
-def _table(
-    heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    strong: Sequence[int] = (),
-    swatches: Sequence[str] = (),
-) -> str:
-    """A table; a heading with ``>`` aligns its column right, empty columns are left out."""
-    kept = [i for i in range(len(heads)) if any(row[i] for row in rows)]
-    side = [' class="n"' if head.startswith(">") else "" for head in heads]
-    head = "".join(f"<th{side[i]}>{escape(heads[i].lstrip('>'))}</th>" for i in kept)
-    lines = []
-    for r, row in enumerate(rows):
-        cells = [f"<td{side[i]}>{escape(row[i])}</td>" for i in kept]
-        if swatches:
-            cells[0] = (
-                f'<td class="swatched"><svg class="swatch" viewBox="0 0 1 1" aria-hidden="true">'
-                f'<rect width="1" height="1" fill="{escape(swatches[r])}"/></svg>{escape(row[0])}</td>'
-            )
-        opening = '<tr class="strong">' if r in strong else "<tr>"
-        lines.append(f"{opening}{''.join(cells)}</tr>")
-    body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
-    return f'<div class="wide"><table>{body}</table></div>'
+    return table(heads, rows, strong=[i for i, change in enumerate(changes) if change.matters])
 
 
 def _reasons(lane: LaneUse) -> str:
@@ -245,7 +316,11 @@ def _reasons(lane: LaneUse) -> str:
 
 
 def _rest(count: int, what: str) -> str:
-    return f'<p class="note">{_ROWS} of {count:,} {what}.</p>' if count > _ROWS else ""
+    return _note(f"{_ROWS} of {count:,} {what}.") if count > _ROWS else ""
+
+
+def _note(text: str) -> str:
+    return f'<p class="note">{escape(text)}</p>' if text else ""
 
 
 def _ms(seconds: float | None) -> str:

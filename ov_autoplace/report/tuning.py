@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openvino as ov
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import Interval, median_interval, paired_ratio
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.report.contents import Contents, Curve, Latency, placement_facts
+from ov_autoplace.report.contents import Contents, Curve, placement_facts
+from ov_autoplace.report.latency import Latency, answer_facts
+from ov_autoplace.report.ops import op_columns
 from ov_autoplace.training.finetuning.files import LOG, TuningFolder
+from ov_autoplace.training.finetuning.learning_curve import best_so_far
 from ov_autoplace.training.finetuning.result import FinetuneResult, TunedModel
 from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT, placement_text
 from ov_autoplace.training.logs import read_log
@@ -23,15 +27,28 @@ __all__ = ["finetune_contents"]
 _Line = Mapping[str, Any]
 
 
-def finetune_contents(result: FinetuneResult) -> Contents:
-    """A page about a fine-tuning run: its log, and the best placement where there is one model."""
+def finetune_contents(result: FinetuneResult, model: ov.Model | None = None) -> Contents:
+    """A page about a fine-tuning run: its log, and the best placement where there is one model.
+
+    Args:
+        result: What the run left.
+        model: The one that was tuned, whose ops are then shown.
+    """
     lines = read_log(result.checkpoint / LOG)
     alone = result.models[0] if len(result.models) == 1 else None
     explanation = None
     if alone is not None:
         table = _table(result.checkpoint, alone)
         explanation = Explanation(table, alone.placement.groups_of(table))
-    how = (("schedules", "ov-autoplace explain MODEL --affinity FILE --report PAGE.html"),)
+    latencies = tuple(
+        row for each in result.models for row in _tuned(each, result.checkpoint, lines, alone is not None)
+    )
+    how: tuple[tuple[str, str], ...] = (
+        ("schedules", "ov-autoplace explain MODEL --affinity FILE --report PAGE.html"),
+    )
+    if explanation is not None:
+        predicted = explanation.schedule.latency_seconds
+        how = (*answer_facts(latencies, predicted), *placement_facts(explanation))
     return Contents(
         title=f"fine-tuning on {', '.join(model.name for model in result.models) or 'no model'}",
         answer="; ".join(f"{model.name}: {model.reason}" for model in result.models),
@@ -41,15 +58,12 @@ def finetune_contents(result: FinetuneResult) -> Contents:
             ("measured placements", str(sum(model.measurements for model in result.models))),
             ("policy", str(result.checkpoint)),
             *((("not reached", ", ".join(result.not_reached)),) if result.not_reached else ()),
-            *(placement_facts(explanation) if explanation is not None else how),
+            *how,
         ),
-        latencies=tuple(
-            row
-            for model in result.models
-            for row in _tuned(model, result.checkpoint, lines, alone is not None)
-        ),
+        latencies=latencies,
         explanation=explanation,
         curves=tuple(_curve(name, lines) for name in dict.fromkeys(line["model"] for line in lines)),
+        ops=None if model is None or explanation is None else op_columns(model),
     )
 
 
@@ -124,9 +138,12 @@ def _reference_samples(races: Sequence[_Line]) -> FloatArray:
 
 
 def _curve(name: str, lines: Sequence[Mapping[str, Any]]) -> Curve:
-    run = [line for line in lines if line["model"] == name and line["kind"] == "measured"]
+    own = [line for line in lines if line["model"] == name]
+    run = [line for line in own if line["kind"] == "measured"]
+    numbers, best = best_so_far(own)
     return Curve(
         name=name,
-        numbers=np.array([float(line["measurement"]) for line in run]),
+        numbers=numbers,
+        best=best,
         values=np.array([np.inf if line["relative"] is None else float(line["relative"]) for line in run]),
     )

@@ -15,6 +15,8 @@ shortest by the optimistic costs: of all ready tasks, the one on it goes next, t
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
@@ -24,6 +26,8 @@ from ov_autoplace.solvers.list_schedule import ListSchedule, by_priority, hop_se
 from ov_autoplace.solvers.tasks import TaskGraph
 
 __all__ = ["cpop_assignment", "critical_path_assignment", "optimistic_costs", "peft_assignment"]
+
+_MOST_READY = 16  # tasks that one step chooses among
 
 
 def peft_assignment(problem: Problem, tasks: TaskGraph) -> IntArray | None:
@@ -77,33 +81,32 @@ def _critical_path(tasks: TaskGraph, through: FloatArray) -> list[int]:
 
 
 def critical_path_assignment(problem: Problem, tasks: TaskGraph) -> IntArray | None:
-    """Units by a critical path found anew at each step, ``int32[U]``; ``None`` when memory is full."""
+    """Units by a critical path found anew at each step, ``int32[U]``; ``None`` when memory is full.
+
+    Ways only get longer while lanes fill. Where more tasks are ready than a step looks at, it takes those
+    whose ways were the longest when they were last looked at.
+    """
     schedule, costs = ListSchedule(problem, tasks), optimistic_costs(problem, tasks)
     waits = [len(producers) for producers in tasks.producers]
-    finish: dict[int, FloatArray] = {}  # of the ready tasks, on each lane
-    arrival: dict[int, FloatArray] = {}
+    ready: list[tuple[float, int]] = []
 
     def enter(task: int) -> None:
-        arrival[task] = schedule.ready_seconds(task)
-        finish[task] = schedule.finish_seconds(task)
+        heappush(ready, (-float((schedule.finish_seconds(task) + costs[task]).min()), task))
 
     for task in [task for task, count in enumerate(waits) if not count]:
         enter(task)
-    # What is bound to what has been placed, or finds memory full, has fewer lanes with every step.
-    shares_lanes = len(np.unique(tasks.together)) < len(tasks)
-    is_bound = problem.units.has_memory_limits or shares_lanes
-    while finish:
+    while ready:
+        looked_at = [heappop(ready)[1] for _ in range(min(_MOST_READY, len(ready)))]
+        finish = {task: schedule.finish_seconds(task) for task in looked_at}
         ways = {task: float((ends + costs[task]).min()) for task, ends in finish.items()}
         task = max(ways, key=lambda t: (ways[t], -t))
         lane = int(np.argmin(finish[task] + costs[task]))
         if not np.isfinite(finish[task][lane]):
             return None
-        schedule.put(task, lane, float(finish.pop(task)[lane]))
-        for other, ends in finish.items():
-            if is_bound:
-                finish[other] = schedule.finish_seconds(other)
-            elif np.isfinite(ends[lane]):
-                ends[lane] = schedule.finish_on(other, lane, float(arrival[other][lane]))
+        schedule.put(task, lane, float(finish[task][lane]))
+        for other in looked_at:
+            if other != task:
+                heappush(ready, (-ways[other], other))
         for reader, _ in schedule.readers[task]:
             waits[reader] -= 1
             if not waits[reader]:

@@ -63,7 +63,7 @@ def exact_assignment(problem: Problem, options: SolverOptions) -> IntArray:
         if len(rows) > _MOST_OPEN:
             raise PlacementError(
                 f"the solver exact has {len(rows)} placements of {u + 1} of {len(units)} units still to try; "
-                "use the solver auto for a graph of this size"
+                "use the solver portfolio for a graph of this size"
             )
     if units.has_memory_limits:
         rows = rows[[units.fits(row) for row in rows]] if len(rows) else rows

@@ -10,7 +10,7 @@ from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.greedy import greedy_assignment
-from ov_autoplace.solvers.memory import fill_in_order, limited_move
+from ov_autoplace.solvers.memory import filled, limited_move
 from ov_autoplace.solvers.moves import all_moves, share_out
 from ov_autoplace.solvers.solver import SolverOptions
 
@@ -45,8 +45,8 @@ def expansion_proposals(evaluator: Evaluator, options: SolverOptions) -> list[In
     if units.fits(fastest):
         starts.append(fastest)
     has_limits = units.has_memory_limits
-    if has_limits and (filled := fill_in_order(units)) is not None:
-        starts.append(filled)
+    if has_limits and (in_order := filled(units)) is not None:
+        starts.append(in_order)
     proposals = {a.tobytes(): a for a in starts}
     starts = list(proposals.values())
     order = np.argsort(evaluator.latencies(starts), kind="stable")

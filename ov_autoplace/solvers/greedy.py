@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray, grouped, rows_of
-from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.device_memory import DeviceMemory
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import first_fit
@@ -32,14 +32,16 @@ def greedy_assignment(table: CostTable, units: UnitGraph) -> IntArray:
     """
     D = units.num_devices
     inputs = grouped(rows_of(units.offsets), units.consumers, len(units))
-    seconds, size = units.op_seconds.tolist(), units.packing_bytes.tolist()
-    room = (units.memory_capacity * MEMORY_TOLERANCE).tolist()
+    seconds = units.op_seconds.tolist()
+    room = DeviceMemory(units) if units.has_memory_limits else None
     producer, tensor_bytes = units.producer.tolist(), units.tensor_bytes.tolist()
     latency, rate = units.transfer_latency.tolist(), units.transfer_seconds_per_byte.tolist()
     chosen = [-1] * len(units)
     arrived: set[tuple[int, int]] = set()
     for u, tensors in enumerate(inputs):
-        costs = [s if size[u] <= room[d] else np.inf for d, s in enumerate(seconds[u])]
+        costs = seconds[u]
+        if room is not None:
+            costs = np.where(room.takes(u), costs, np.inf).tolist()
         for tensor in tensors:
             sender = chosen[producer[tensor]]
             if sender < 0:
@@ -51,7 +53,8 @@ def greedy_assignment(table: CostTable, units: UnitGraph) -> IntArray:
         if costs[best] == np.inf:
             return first_fit(table, units)
         chosen[u] = best
-        room[best] -= size[u]
+        if room is not None:
+            room.put(u, best)
         arrived.update((tensor, best) for tensor in tensors)
     device = np.array(chosen, dtype=np.int32)
     return device if units.fits(device) else first_fit(table, units)

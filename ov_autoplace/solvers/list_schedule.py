@@ -7,7 +7,7 @@ transfer.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
@@ -20,8 +20,12 @@ from ov_autoplace.solvers.tasks import TaskGraph
 
 __all__ = ["LaneRule", "ListSchedule", "by_priority", "hop_seconds"]
 
+_ROUNDING = 1e-12  # gaps that are shorter, relative to their time, are what is left of sums
+
 LaneRule = Callable[[int, FloatArray], int]
 """From a task and when it would be finished on each lane, ``float64[L]``, ``inf`` = not there: its lane."""
+
+_Timeline = list[tuple[float, float]]  # when a lane is busy, in order; a gap between any two
 
 
 class ListSchedule:
@@ -46,7 +50,7 @@ class ListSchedule:
                 self.readers[p].append((task, size))
         self.lane = np.full(len(tasks), -1, dtype=np.int32)
         self.finish = np.zeros(len(tasks))
-        self._timelines: list[list[tuple[float, float]]] = [[] for _ in range(table.num_devices)]
+        self._timelines: list[_Timeline] = [[] for _ in range(table.num_devices)]
         self._room = units.memory_capacity * MEMORY_TOLERANCE
         self._bytes_of_class = [float(units.packing_bytes[members].sum()) for members in tasks.units]
         self._allowed = [np.isfinite(units.op_seconds[members]).all(axis=0) for members in tasks.units]
@@ -55,12 +59,16 @@ class ListSchedule:
 
     def ready_seconds(self, task: int) -> FloatArray:
         """When everything that a task reads has arrived on each lane, ``float64[L]``; all of it is placed."""
-        launch = self._problem.table.launch_seconds
+        table = self._problem.table
         if not self._tasks.producers[task]:
-            return np.asarray(launch, dtype=np.float64)
+            return np.asarray(table.launch_seconds, dtype=np.float64)
         ready = np.zeros(len(self._lanes))
         for p, size in self._tasks.producers[task]:
-            ready = np.maximum(ready, self.finish[p] + hop_seconds(self._problem, size)[self.lane[p]])
+            lane, finish = self.lane[p], self.finish[p]
+            arrives = table.transfer_seconds_per_byte[lane] * size
+            arrives += finish + table.transfer_latency[lane] + table.launch_seconds
+            arrives[lane] = finish
+            np.maximum(ready, arrives, out=ready)
         return ready
 
     def candidates(self, task: int) -> IntArray:
@@ -89,7 +97,7 @@ class ListSchedule:
         own = int(self._tasks.together[task])
         if self._lane_of_class[own] < 0:
             self._place(own, lane)
-        insort(self._timelines[lane], (finish - float(self._tasks.seconds[task, lane]), finish))
+        _occupy(self._timelines[lane], finish - float(self._tasks.seconds[task, lane]), finish)
         self.lane[task], self.finish[task] = lane, finish
 
     def _place(self, own: int, lane: int) -> None:
@@ -156,8 +164,10 @@ def hop_seconds(problem: Problem, size: float) -> FloatArray:
     return np.asarray(hop)
 
 
-def _earliest(timeline: list[tuple[float, float]], ready: float, length: float) -> float:
+def _earliest(timeline: _Timeline, ready: float, length: float) -> float:
     """When a lane is first free for so long, at ``ready`` or later."""
+    if length <= 0:
+        return ready  # it is in nobody's way
     start = ready
     # What begins later than this cannot be in the way before; the one before may still run.
     for i in range(max(0, bisect_right(timeline, (ready, np.inf)) - 1), len(timeline)):
@@ -166,3 +176,18 @@ def _earliest(timeline: list[tuple[float, float]], ready: float, length: float) 
             break
         start = max(start, end)
     return start
+
+
+def _occupy(timeline: _Timeline, begin: float, end: float) -> None:
+    """Mark a lane as busy. What touches is joined: on wide graphs, lanes have few gaps and many tasks."""
+    if end <= begin:
+        return
+    at = bisect_right(timeline, (begin, np.inf))
+    first, last = at, at
+    if at and timeline[at - 1][1] >= begin * (1 - _ROUNDING):
+        first = at - 1
+        begin, end = timeline[first][0], max(timeline[first][1], end)
+    if at < len(timeline) and timeline[at][0] <= end * (1 + _ROUNDING):
+        last = at + 1
+        end = max(end, timeline[at][1])
+    timeline[first:last] = [(begin, end)]

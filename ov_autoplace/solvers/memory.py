@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +11,13 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
+from ov_autoplace.problem.device_memory import DeviceMemory
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.limits import smallest_limits
 from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.moves import Move, Moved
 
-__all__ = ["fill_in_order", "first_fit", "limited_move"]
+__all__ = ["fill_in_order", "filled", "first_fit", "limited_move"]
 
 _PACKING_STEPS = 20_000
 _PACKING_NODES = 200
@@ -98,27 +100,48 @@ def repair(units: UnitGraph, device: IntArray) -> IntArray | None:
     return device if units.fits(device) else None
 
 
-def fill_in_order(units: UnitGraph) -> IntArray | None:
-    """Fill the fastest device with units in topological order, then the next: few tensors are cut.
+def filled(units: UnitGraph) -> IntArray | None:
+    """The fastest of some placements that fill one device after the other, by the relaxed objective.
+
+    Which device comes first decides what fits at all, so each does once, followed by the others from the
+    fastest to the slowest, and by the others from the roomiest to the one with the least room.
+    """
+    allowed = np.isfinite(units.op_seconds)
+    seconds = np.where(allowed, units.op_seconds, units.op_seconds.max(where=allowed, initial=0.0))
+    by_speed = np.argsort(seconds.sum(axis=0), kind="stable").tolist()
+    by_room = np.argsort(-units.memory_capacity, kind="stable").tolist()
+    orders = {
+        tuple(sorted(order, key=lambda d: d != first)): None
+        for order in (by_speed, by_room)
+        for first in order
+    }
+    found = [device for order in orders if (device := fill_in_order(units, order)) is not None]
+    return min(found, key=units.relaxed_seconds, default=None)
+
+
+def fill_in_order(units: UnitGraph, devices: Sequence[int]) -> IntArray | None:
+    """Fill one device with units in topological order, then the next: few tensors are cut.
+
+    Args:
+        units: The units, with their memory limits.
+        devices: All of them, in the order in which they are filled.
 
     Returns:
         ``int32[U]``, or ``None`` when a unit fits nowhere any more.
     """
     allowed = np.isfinite(units.op_seconds)
-    seconds = np.where(allowed, units.op_seconds, units.op_seconds.max(where=allowed, initial=0.0))
-    order = np.argsort(seconds.sum(axis=0), kind="stable").tolist()
-    room = (units.memory_capacity * MEMORY_TOLERANCE).tolist()
+    room = DeviceMemory(units)
     device = np.empty(len(units), dtype=np.int32)
-    filling = 0  # position in ``order``: devices before it are full
+    filling = 0  # position in ``devices``: those before it are full
     for u in units.order.tolist():
-        size = units.packing_bytes[u]
-        takes = [i for i, d in enumerate(order) if allowed[u, d] and size <= room[d]]
+        fits = room.takes(u) & allowed[u]
+        takes = [i for i, d in enumerate(devices) if fits[d]]
         if not takes:
             return None
         chosen = next((i for i in takes if i >= filling), takes[0])
-        filling = max(filling, chosen if allowed[u, order[filling]] else filling)
-        room[order[chosen]] -= size
-        device[u] = order[chosen]
+        filling = max(filling, chosen if allowed[u, devices[filling]] else filling)
+        device[u] = devices[chosen]
+        room.put(u, devices[chosen])
     return device if units.fits(device) else None
 
 
@@ -137,7 +160,7 @@ def first_fit(table: CostTable, units: UnitGraph) -> IntArray:
         own = units.device_of[None, :] == device[:, None]
         lane: IntArray = np.argmin(np.where(own, units.op_seconds, np.inf), axis=1).astype(np.int32)
         return lane
-    for found in (repair(units, fastest), _pack(units)):
+    for found in (repair(units, fastest), filled(units), _pack(units)):
         if found is not None and units.fits(found):
             return found
     packed = solve_model(_without_prices(units), np.isfinite(units.op_seconds), node_limit=_PACKING_NODES)

@@ -59,7 +59,7 @@ def cut_proposals(evaluator: Evaluator) -> tuple[list[IntArray], float]:
         names = ", ".join(evaluator.table.devices[d] for d in usable)
         raise OptionError(
             f"the solver 'mincut' places on two devices, but {names} can all be used; "
-            "use 'expansion' or 'auto'"
+            "use 'expansion' or 'portfolio'"
         )
     first, second = usable[0], usable[-1]
     start = first_fit(evaluator.table, units) if units.has_memory_limits else None

@@ -40,7 +40,6 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
-from ov_autoplace.solvers.auto import allowed_assignments
 from ov_autoplace.solvers.columns import Columns
 from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
 from ov_autoplace.solvers.local import improve
@@ -48,6 +47,7 @@ from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.mincut import cut_proposals
 from ov_autoplace.solvers.pipelines import pipelines
 from ov_autoplace.solvers.pooling import copies_of
+from ov_autoplace.solvers.portfolio import allowed_assignments
 from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["mixture_of", "searched_columns", "solve_mixture"]

@@ -60,7 +60,8 @@ def oracle(start: Solver) -> Solver:
             ) from cause
         if len(problem.units) > _MOST_UNITS:
             raise OptionError(
-                f"the solver oracle takes {_MOST_UNITS} units at most, not {len(problem.units)}; use auto"
+                f"the solver oracle takes {_MOST_UNITS} units at most, not {len(problem.units)}; "
+                "use portfolio"
             )
         # With a deadline, the other would search until it is over.
         known = start(problem, replace(options, deadline=None))
@@ -91,7 +92,7 @@ class _Search:
     def run(self) -> Placement:
         """Search until the best is proven, or the time is up."""
         evaluator, bound = self._problem.evaluator, self._bound
-        left = _DETERMINISTIC_SECONDS
+        left = _DETERMINISTIC_SECONDS if self._options.deadline is None else math.inf
         while bound < self._value * (1 - _PROVEN) and not self._options.expired and left > 0:
             self._model.add(self._objective <= self._steps(self._value * (1 - _PROVEN)))
             self._model.clear_hints()

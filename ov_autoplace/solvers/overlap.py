@@ -23,6 +23,7 @@ from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.heft import heft_assignment
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import first_fit
+from ov_autoplace.solvers.policy import searched_assignment
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 from ov_autoplace.solvers.tasks import TaskGraph, task_graphs
 
@@ -45,16 +46,19 @@ LIST_SCHEDULERS: dict[str, ListScheduler] = {
 }
 """By name, from a graph of tasks to an assignment of units; ``None`` when it runs out of memory."""
 
+_NO_HURRY = SolverOptions()
 _STARTS = 3
 _KICKS = 6
 _WORK = 1_500_000  # groups that the simulator visits in one search
 _KICKED_WORK = 300_000
+_LARGE = 2_000  # units; above, the policy takes longer than the search, and gigabytes
 
 
 def solve_overlap(problem: Problem, options: SolverOptions) -> Placement:
-    """What the solver ``auto`` does under the objective ``overlap``; never slower than the best single lane.
+    """What the solver ``portfolio`` does under ``overlap``; never slower than the best single lane.
 
-    Few enough placements are all tried.
+    Few enough placements are all tried. On all but large graphs the policy's answer is one of the starts, so
+    that none is slower than that of the solver ``policy`` without a time limit either.
 
     Raises:
         PlacementError: Nothing that fits into memory was found.
@@ -63,11 +67,15 @@ def solve_overlap(problem: Problem, options: SolverOptions) -> Placement:
     if is_tiny(problem):
         best = exact_assignment(problem, options)
         return evaluator.answer(best, float(evaluator.latencies([best])[0]))
-    graphs = list(task_graphs(problem))
-    proposals = list_schedules(problem, graphs, tuple(LIST_SCHEDULERS))
+    graphs = _graphs(problem, options)
+    proposals = list_schedules(problem, graphs, tuple(LIST_SCHEDULERS), options)
     with suppress(PlacementError):
         proposals.append(greedy_assignment(problem.table, problem.units))
     bound = overlap_bound(problem)
+    is_open = problem.evaluator.latencies(proposals).min() > bound * (1 + 1e-9)
+    if is_open and len(problem.units) <= _LARGE and not options.expired:
+        with suppress(PlacementError):
+            proposals.append(searched_assignment(problem, replace(options, deadline=None)))
     return evaluator.answer(_search(problem, options, proposals, graphs, bound), bound)
 
 
@@ -75,8 +83,8 @@ def searching(scheduler: str) -> Solver:
     """The solver that improves the schedules of one list scheduler by local search."""
 
     def solve(problem: Problem, options: SolverOptions) -> Placement:
-        graphs = list(task_graphs(problem))
-        proposals = list_schedules(problem, graphs, (scheduler,))
+        graphs = _graphs(problem, options)
+        proposals = list_schedules(problem, graphs, (scheduler,), options)
         if not proposals and not problem.evaluator.singles():
             proposals = [first_fit(problem.table, problem.units)]
         return problem.evaluator.answer(_search(problem, options, proposals, graphs))
@@ -98,11 +106,34 @@ def solve_chains(problem: Problem, options: SolverOptions) -> Placement:
 
 
 def list_schedules(
-    problem: Problem, graphs: Sequence[TaskGraph], schedulers: Sequence[str]
+    problem: Problem,
+    graphs: Sequence[TaskGraph],
+    schedulers: Sequence[str],
+    options: SolverOptions = _NO_HURRY,
 ) -> list[IntArray]:
-    """The assignments of units that list schedulers give for several graphs of tasks, equal ones once."""
-    answers = [LIST_SCHEDULERS[name](problem, tasks) for name in schedulers for tasks in graphs]
-    return list({answer.tobytes(): answer for answer in answers if answer is not None}.values())
+    """The assignments of units that list schedulers give for several graphs of tasks, equal ones once.
+
+    Where the time is up, those count that are there, or the first one.
+    """
+    answers: dict[bytes, IntArray] = {}
+    for name in schedulers:
+        for tasks in graphs:
+            answer = LIST_SCHEDULERS[name](problem, tasks)
+            if answer is not None:
+                answers.setdefault(answer.tobytes(), answer)
+            if answers and options.expired:
+                return list(answers.values())
+    return list(answers.values())
+
+
+def _graphs(problem: Problem, options: SolverOptions) -> list[TaskGraph]:
+    """The graphs of tasks, the finest first, as many as there is time for."""
+    graphs: list[TaskGraph] = []
+    for tasks in task_graphs(problem):
+        graphs.append(tasks)
+        if options.expired:
+            break
+    return graphs
 
 
 def solve_lanes_locally(problem: Problem, options: SolverOptions) -> Placement:
@@ -112,7 +143,7 @@ def solve_lanes_locally(problem: Problem, options: SolverOptions) -> Placement:
         PlacementError: Nothing that fits into memory was found.
     """
     start = greedy_assignment(problem.table, problem.units)
-    return problem.evaluator.answer(_search(problem, options, [start], list(task_graphs(problem))))
+    return problem.evaluator.answer(_search(problem, options, [start], _graphs(problem, options)))
 
 
 def _search(

@@ -17,11 +17,11 @@ from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
-from ov_autoplace.solvers.auto import enumerated
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.mixture import searched_columns
 from ov_autoplace.solvers.pipelines import pipelines
+from ov_autoplace.solvers.portfolio import enumerated
 from ov_autoplace.solvers.rounding import rounded
 from ov_autoplace.solvers.solver import SolverOptions
 
@@ -35,7 +35,7 @@ _STARTS_UP_TO = 1_000  # groups; beyond, local search begins from one placement
 
 
 def solve_rate(problem: Problem, options: SolverOptions) -> Placement:
-    """What the solver ``auto`` does under the objective ``rate``; never slower than the best single device.
+    """What the solver ``portfolio`` does under ``rate``; never slower than the best single device.
 
     Few enough placements are all tried.
 

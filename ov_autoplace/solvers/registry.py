@@ -13,7 +13,6 @@ from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers.auto import solve_auto
 from ov_autoplace.solvers.exact import solve_exact
 from ov_autoplace.solvers.expansion import solve_expansion
 from ov_autoplace.solvers.greedy import solve_greedy
@@ -29,11 +28,12 @@ from ov_autoplace.solvers.overlap import (
     solve_overlap,
 )
 from ov_autoplace.solvers.policy import solve_policy
+from ov_autoplace.solvers.portfolio import solve_portfolio
 from ov_autoplace.solvers.rate import solve_rate, solve_rate_locally
 from ov_autoplace.solvers.single import solve_single
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
-__all__ = ["SOLVERS", "SOLVERS_OF", "solve", "solve_problem"]
+__all__ = ["FORMER_NAMES", "SOLVERS", "SOLVERS_OF", "solve", "solve_problem"]
 
 SOLVERS: dict[str, Solver] = {
     "single": solve_single,
@@ -43,8 +43,8 @@ SOLVERS: dict[str, Solver] = {
     "local": solve_local,
     "milp": solve_milp,
     "policy": solve_policy,
-    "auto": solve_auto,
-    "oracle": oracle(solve_auto),
+    "portfolio": solve_portfolio,
+    "oracle": oracle(solve_portfolio),
 }
 """All solvers of the objective ``hetero`` by name; what is put into it can be named wherever a solver is."""
 
@@ -58,14 +58,14 @@ SOLVERS_OF: dict[str, dict[str, Solver]] = {
         "local": solve_lanes_locally,
         "exact": solve_exact,
         "policy": solve_policy,
-        "auto": solve_overlap,
+        "portfolio": solve_overlap,
         "oracle": oracle(solve_overlap),
     },
     "rate": {
         "single": solve_single,
         "local": solve_rate_locally,
         "policy": solve_policy,
-        "auto": solve_rate,
+        "portfolio": solve_rate,
         "oracle": oracle(solve_rate),
     },
 }
@@ -73,9 +73,13 @@ SOLVERS_OF: dict[str, dict[str, Solver]] = {
 ``rate``, cuts at prices look for mixtures (:func:`~ov_autoplace.solvers.mixture.solve_mixture`)."""
 
 
+FORMER_NAMES = {"auto": "portfolio"}
+"""What solvers are called now, by the names that they had; AUTO is a device of OpenVINO's."""
+
+
 def solve(
     table: CostTable,
-    solver: str = "auto",
+    solver: str = "portfolio",
     *,
     objective: str = "hetero",
     time_limit: float | None = None,
@@ -113,6 +117,8 @@ def solve(
     if objective not in SOLVERS_OF:
         raise OptionError(unknown_name("objective", objective, SOLVERS_OF))
     if solver not in SOLVERS_OF[objective]:
+        if solver in FORMER_NAMES:
+            raise OptionError(f"the solver {solver!r} is called {FORMER_NAMES[solver]!r} now; name it so")
         what = "solver" if objective == "hetero" else f"solver of the objective {objective}"
         raise OptionError(unknown_name(what, solver, SOLVERS_OF[objective]))
     if time_limit is not None and not time_limit > 0:

@@ -62,7 +62,7 @@ def task_graphs(problem: Problem) -> Iterator[TaskGraph]:
 
 
 class _Contraction:
-    """Tasks that are contracted step by step; one is named by its first piece."""
+    """Tasks that are contracted step by step; one is named by a piece of its own."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
@@ -71,6 +71,7 @@ class _Contraction:
         P = len(self._parts)
         self._first = list(range(P))  # a forest: piece to a piece of its task
         self._seconds = [row.copy() for row in seconds]
+        self._weight: list[float] = seconds.min(axis=1, initial=np.inf).tolist()
         self._readers: list[dict[int, float]] = [{} for _ in range(P)]
         self._producers: list[dict[int, float]] = [{} for _ in range(P)]
         offsets, consumers = self._parts.offsets.tolist(), self._parts.consumers.tolist()
@@ -82,7 +83,7 @@ class _Contraction:
         table = problem.table
         apart = ~np.eye(table.num_devices, dtype=np.bool_)
         self._hop = float(table.transfer_latency[apart].min()) if apart.any() else 0.0
-        self.total_seconds = float(sum(self._seconds[p].min() for p in self._alive))
+        self.total_seconds = float(sum(self._weight[p] for p in self._alive))
 
     def __len__(self) -> int:
         return len(self._alive)
@@ -93,58 +94,63 @@ class _Contraction:
 
     def contract(self, limit: float) -> None:
         """Contract chains, and edges at tasks that take less than ``limit`` seconds, the lightest first."""
-        queue = [(self._weight(p), p) for p in self._alive]
+        queue = [(self._weight[p], p) for p in self._alive]
         heapify(queue)
         while queue:
             weight, task = heappop(queue)
-            if task not in self._alive or weight != self._weight(task):
+            if task not in self._alive or weight != self._weight[task]:
                 continue
             partner = self._partner(task, weight < limit)
             if partner is None:
                 continue
-            first, second = min(task, partner), max(task, partner)
-            for neighbour in {*self._readers[second], *self._producers[second], *self._readers[first]}:
-                heappush(queue, (self._weight(neighbour), neighbour))
-            self._join(first, second)
-            heappush(queue, (self._weight(first), first))
-
-    def _weight(self, task: int) -> float:
-        return float(self._seconds[task].min())
+            for changed in self._join(task, partner):
+                heappush(queue, (self._weight[changed], changed))
 
     def _partner(self, task: int, is_light: bool) -> int | None:
         """The neighbour to be contracted with: the lightest of those that may be."""
+        readers, producers = self._readers[task], self._producers[task]
+        # A heavy task may join chains alone, whatever the number of its neighbours.
+        edges = [(task, c) for c in readers] if is_light or len(readers) == 1 else []
+        if is_light or len(producers) == 1:
+            edges += [(p, task) for p in producers]
         found = []
-        for producer, consumer in [
-            *((task, c) for c in self._readers[task]),
-            *((p, task) for p in self._producers[task]),
-        ]:
-            leaves_alone, enters_alone = (
-                len(self._readers[producer]) == 1,
-                len(self._producers[consumer]) == 1,
-            )
+        for producer, consumer in edges:
+            leaves_alone = len(self._readers[producer]) == 1
+            enters_alone = len(self._producers[consumer]) == 1
             is_chain = leaves_alone and enters_alone
             if (is_chain or (is_light and (leaves_alone or enters_alone))) and self._suit(producer, consumer):
                 other = consumer if producer == task else producer
-                found.append((self._weight(other), other))
+                found.append((self._weight[other], other))
         return min(found)[1] if found else None
 
     def _suit(self, first: int, second: int) -> bool:
         """Whether one lane for both costs no more than a transfer between the best lane of each."""
         together = float((self._seconds[first] + self._seconds[second]).min())
-        return together <= self._weight(first) + self._weight(second) + self._hop
+        return together <= self._weight[first] + self._weight[second] + self._hop
 
-    def _join(self, first: int, second: int) -> None:
-        self._first[second] = first
-        self._alive.discard(second)
-        self._seconds[first] = self._seconds[first] + self._seconds[second]
+    def _join(self, task: int, partner: int) -> set[int]:
+        """Contract two neighbours; the tasks that may have a partner now.
+
+        The one of more neighbours keeps its name: a hub is not rewritten for every task that joins it.
+        """
+        degree = {t: len(self._readers[t]) + len(self._producers[t]) for t in (task, partner)}
+        kept, gone = sorted(degree, key=lambda t: (-degree[t], t))
+        self._first[gone] = kept
+        self._alive.discard(gone)
+        self._seconds[kept] = self._seconds[kept] + self._seconds[gone]
+        self._weight[kept] = float(self._seconds[kept].min())
+        changed = {kept}
         for ends, back in ((self._readers, self._producers), (self._producers, self._readers)):
-            for neighbour, size in ends[second].items():
-                del back[neighbour][second]
-                if neighbour != first:
-                    ends[first][neighbour] = back[neighbour][first] = max(
-                        size, ends[first].get(neighbour, 0.0)
-                    )
-            ends[second] = {}
+            for neighbour, size in ends[gone].items():
+                del back[neighbour][gone]
+                if neighbour != kept:
+                    changed.add(neighbour)
+                    ends[kept][neighbour] = back[neighbour][kept] = max(size, ends[kept].get(neighbour, 0.0))
+            ends[gone] = {}
+        for ends in (self._readers, self._producers):
+            if len(ends[kept]) == 1:
+                changed.update(ends[kept])
+        return changed
 
     def tasks(self) -> TaskGraph:
         """The present tasks."""

@@ -15,8 +15,9 @@ from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.solvers.policy import policy_assignment
 from ov_autoplace.training.examples import Example
+from ov_autoplace.training.labelled import Labelled
 
-__all__ = ["Evaluation", "evaluate", "greedy", "mean_interval"]
+__all__ = ["Evaluation", "evaluate", "greedy", "mean_interval", "seconds_of"]
 
 _RESAMPLES = 2000
 _REPORTED_LOSSES = 5
@@ -36,11 +37,21 @@ class Evaluation:
     families: tuple[str, ...]
     names: tuple[str, ...]
 
+    @classmethod
+    def of(cls, seconds: Sequence[float], problems: Sequence[Example | Labelled]) -> Evaluation:
+        """Of the seconds that the answer to each problem takes."""
+        return cls(
+            np.array([s / problem.best_seconds - 1.0 for s, problem in zip(seconds, problems, strict=True)]),
+            tuple(problem.task.family for problem in problems),
+            tuple(problem.task.name for problem in problems),
+        )
+
     def summary(self) -> dict[str, float]:
-        """Mean, median, 95th percentile and largest gap."""
+        """Mean, geometric mean, median, 95th percentile and largest gap."""
         gaps = self.gaps
         return {
             "mean_gap": float(gaps.mean()),
+            "geometric_gap": float(np.expm1(np.log1p(gaps).mean())),
             "median_gap": float(np.median(gaps)),
             "p95_gap": float(np.quantile(gaps, 0.95)),
             "largest_gap": float(gaps.max()),
@@ -72,15 +83,25 @@ def mean_interval(values: FloatArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def greedy(network: PlacementNetwork) -> Callable[[PolicyGraph], IntArray]:
-    """A network's placement of a graph as the solver ``policy`` reads it from scores, ``int32[N]``."""
+def greedy(network: PlacementNetwork, implementation: str | None = None) -> Callable[[PolicyGraph], IntArray]:
+    """A network's placement of a graph as the solver ``policy`` reads it from scores, ``int32[N]``.
+
+    Args:
+        network: In evaluation mode.
+        implementation: Who passes messages, as :func:`~ov_autoplace.policy.networks.batch.collate` takes it.
+    """
 
     def answer(graph: PolicyGraph) -> IntArray:
         with torch.no_grad():
-            output = network(collate([graph]))
+            output = network(collate([graph], implementation))
         return policy_assignment(output.logits[output.row_of].numpy(), graph)
 
     return answer
+
+
+def seconds_of(answer: Callable[[PolicyGraph], IntArray], problem: Example) -> float:
+    """What an answer takes on the true table."""
+    return float(problem.true_problem.evaluator.latencies([answer(problem.graph)])[0])
 
 
 def evaluate(answer: Callable[[PolicyGraph], IntArray], problems: Sequence[Example]) -> Evaluation:
@@ -90,12 +111,4 @@ def evaluate(answer: Callable[[PolicyGraph], IntArray], problems: Sequence[Examp
         answer: Device of each unit of a graph, ``int32[N]``.
         problems: The problems.
     """
-    gaps = []
-    for problem in problems:
-        seconds = float(problem.true_problem.evaluator.latencies([answer(problem.graph)])[0])
-        gaps.append(seconds / problem.best_seconds - 1.0)
-    return Evaluation(
-        np.array(gaps),
-        tuple(problem.task.family for problem in problems),
-        tuple(problem.task.name for problem in problems),
-    )
+    return Evaluation.of([seconds_of(answer, problem) for problem in problems], problems)

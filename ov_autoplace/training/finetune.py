@@ -12,7 +12,7 @@ import openvino as ov
 
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.devices.names import core_with_extra_devices, resolve_devices
+from ov_autoplace.devices.models import check_model_file
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.training.finetuning.budget import parse_seconds
 from ov_autoplace.training.finetuning.result import FinetuneResult
@@ -52,8 +52,9 @@ def finetune(
     ``place(..., mode="TUNE")``.
 
     The folder ``out`` becomes a checkpoint, and always holds the best placement found so far of each model
-    (``best.MODEL.affinity.json``) and every measurement (``measurements.jsonl``). Ctrl-C ends the run as
-    the end of the budget does; after a kill, ``resume`` continues it.
+    (``best.MODEL.affinity.json``) and every measurement (``measurements.jsonl``). It is there as soon as the
+    first model was profiled. Ctrl-C ends the run as the end of the budget does, and before that leaves
+    nothing; after a kill, ``resume`` continues it.
 
     Args:
         models: A model or several: files that OpenVINO reads, or ``openvino.Model``, which is not modified.
@@ -77,6 +78,7 @@ def finetune(
     Raises:
         TrainingError: The packages for training are not installed, the folder holds something else, or the
             budget does not suffice to measure anything.
+        KeyboardInterrupt: Ctrl-C, before anything was measured.
         AutoplaceError: One of its kinds, when the request or a model cannot be met.
     """
     started = time.perf_counter() if started is None else started
@@ -97,10 +99,15 @@ def finetune(
             "install it with: pip install 'ov-autoplace[train]'"
         ) from cause
     sources = [models] if isinstance(models, (str, os.PathLike, ov.Model)) else list(models)
-    core = core or core_with_extra_devices()
+    for source in sources:
+        if not isinstance(source, ov.Model):
+            check_model_file(Path(source))
+    core = core or ov.Core()
+    machine = Machine.of(core, devices, placing)
+    machine.check_named_devices()
     request = FinetuneRequest(
         models=tuple(sources),
-        machine=Machine(core, resolve_devices(core, devices), placing),
+        machine=machine,
         checkpoint=checkpoint,
         budget_seconds=seconds,
         started=started,

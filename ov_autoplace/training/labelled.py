@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CostTableError, TrainingError
 from ov_autoplace.training.targets import Task
 
-__all__ = ["Labelled", "load_labelled", "save_labelled"]
+__all__ = ["Labelled", "Shard", "load_labelled", "read_shard", "save_labelled", "shard_bytes"]
 
 _SCHEMA = 1
 _DAMAGED = (OSError, EOFError, KeyError, ValueError, IndexError, RuntimeError, zipfile.BadZipFile, zlib.error)
@@ -80,8 +80,57 @@ class Labelled:
     single_seconds: float
 
 
+class Shard(Sequence[Labelled]):
+    """P problems in the arrays of their file, each of which is made of them when it is asked for.
+
+    Args:
+        arrays: As the file has them.
+
+    Raises:
+        ValueError: The sizes do not fit the values.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._arrays = dict(arrays)
+        self._offsets = {field: _offsets(arrays, field) for field in _FIELDS}
+
+    def __len__(self) -> int:
+        return len(self._arrays["about.sizes"])
+
+    @overload
+    def __getitem__(self, i: int) -> Labelled: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> list[Labelled]: ...
+
+    def __getitem__(self, i: int | slice) -> Labelled | list[Labelled]:
+        if isinstance(i, slice):
+            return [self[j] for j in range(len(self))[i]]
+        if not 0 <= i < len(self):
+            raise IndexError(i)
+        fields = {}
+        for field, offsets in self._offsets.items():
+            fields[field] = self._arrays[field][offsets[i] : offsets[i + 1]]
+        return _problem(fields)
+
+    @property
+    def num_devices(self) -> NDArray[np.int64]:
+        """Columns of each problem's tables, ``int64[P]``."""
+        return np.asarray(self._arrays["launch_seconds.sizes"], dtype=np.int64)
+
+
 def save_labelled(path: str | Path, problems: Sequence[Labelled]) -> None:
     """Write a shard, whole or not at all.
+
+    Raises:
+        TrainingError: A table has co-location classes, members or wiring, which shards do not hold.
+        OutputError: The file cannot be written.
+    """
+    write_atomically(path, shard_bytes(problems))
+
+
+def shard_bytes(problems: Sequence[Labelled]) -> bytes:
+    """The content of the file that :func:`save_labelled` writes.
 
     Raises:
         TrainingError: A table has co-location classes, members or wiring, which shards do not hold.
@@ -94,11 +143,11 @@ def save_labelled(path: str | Path, problems: Sequence[Labelled]) -> None:
         arrays[f"{field}.sizes"] = np.array([len(part) for part in parts], dtype=np.int64)
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
-    write_atomically(path, content.getvalue())
+    return content.getvalue()
 
 
-def load_labelled(path: str | Path) -> list[Labelled]:
-    """Read what :func:`save_labelled` wrote.
+def read_shard(path: str | Path) -> Shard:
+    """Read what :func:`save_labelled` wrote; each problem of it has been looked at.
 
     Raises:
         TrainingError: There is no such file, or it holds no labelled problems.
@@ -108,23 +157,35 @@ def load_labelled(path: str | Path) -> list[Labelled]:
             arrays = dict(file)
         if arrays["schema"].tolist() != _SCHEMA:
             raise ValueError(f"its schema is {arrays['schema'].tolist()}, and this version reads {_SCHEMA}")
-        parts = {field: _split(arrays, field) for field in _FIELDS}
-        count = len(parts["about"])
-        return [_problem({field: parts[field][i] for field in _FIELDS}) for i in range(count)]
+        shard = Shard(arrays)
+        for i in range(len(shard)):
+            shard[i]
+        return shard
     except (*_DAMAGED, CostTableError) as cause:
         raise TrainingError(
             f"{path} holds no labelled problems ({cause}); write it again with tools/examples.py"
         ) from cause
 
 
-def _split(arrays: Mapping[str, NDArray[Any]], field: str) -> list[NDArray[Any]]:
-    """The values of one field by problem."""
+def load_labelled(path: str | Path) -> list[Labelled]:
+    """All problems of a shard.
+
+    Raises:
+        TrainingError: There is no such file, or it holds no labelled problems.
+    """
+    return list(read_shard(path))
+
+
+def _offsets(arrays: Mapping[str, NDArray[Any]], field: str) -> NDArray[np.int64]:
+    """Where the values of each problem begin, ``int64[P + 1]``."""
     values, sizes = arrays[field], arrays[f"{field}.sizes"]
     if len(values) and values.dtype.kind not in _FIELDS[field]:
         raise ValueError(f"{field} holds {values.dtype} values")
     if values.ndim != 1 or sizes.dtype.kind != "i" or (sizes < 0).any() or sizes.sum() != len(values):
         raise ValueError(f"the sizes of {field} do not fit its values")
-    return np.split(values, np.cumsum(sizes)[:-1])
+    if len(sizes) != len(arrays["about.sizes"]):
+        raise ValueError(f"{field} is there {len(sizes)} times")
+    return np.concatenate(([0], np.cumsum(sizes)))
 
 
 def _stored(problem: Labelled) -> dict[str, NDArray[Any]]:

@@ -23,9 +23,12 @@ from ov_autoplace.training.environment import Environment
 __all__ = [
     "PolicyGradientSettings",
     "ReinforceSettings",
+    "advantages",
     "leave_one_out",
     "reinforce_episode",
+    "reward_metrics",
     "rollout",
+    "surrogate_loss",
     "update",
 ]
 
@@ -129,43 +132,89 @@ def update(
         ``clip_fraction`` and ``grad_norm`` (before clipping); of the samples ``mean_reward``, ``best_reward``
         (mean over graphs) and ``legal_fraction``. Rewards are NaN where every sample was masked.
     """
-    reward = torch.as_tensor(rewards, dtype=torch.float64).T.to(old_log_probs.device)
-    legal = torch.isfinite(reward)
-    advantage = leave_one_out(reward)[legal]
-    if settings.normalise:
-        advantage = advantage / (advantage.square().mean().sqrt() + 1e-8)
-    advantage = advantage.to(old_log_probs.dtype)
-    old = old_log_probs[legal]
-
+    reward = torch.as_tensor(rewards, dtype=torch.float64).T
+    advantage = advantages(reward, settings.normalise)
+    num_samples, num_graphs = int(advantage.isfinite().sum()), reward.shape[1]
     metrics: dict[str, float] = {}
     with _without_dropout(network):
         for _ in range(settings.epochs):
-            policy = PlacementDistribution(network(batch))
-            log_ratio = policy.log_prob(actions)[legal] - old
-            # Beyond e^20 a ratio says no more, and its gradient would overflow.
-            ratio = log_ratio.clamp(-20, 20).exp()
-            clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
-            # A sum over no samples is 0 where a mean would be NaN.
-            surrogate = torch.minimum(ratio * advantage, clipped * advantage).sum() / max(len(ratio), 1)
-            entropy = policy.entropy().mean()
-            loss = -surrogate - settings.entropy * entropy
-
+            loss, metrics = surrogate_loss(
+                network, batch, actions, old_log_probs, advantage, settings, num_samples, num_graphs
+            )
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             grad_norm = nn.utils.clip_grad_norm_(network.parameters(), settings.max_grad_norm)
             optimizer.step()
+            metrics["grad_norm"] = grad_norm.item()
+    return metrics | reward_metrics(reward)
 
-            with torch.no_grad():
-                metrics = {
-                    "loss": loss.item(),
-                    "policy_loss": -surrogate.item(),
-                    "entropy": entropy.item(),
-                    "approx_kl": _mean((ratio - 1) - ratio.log()),
-                    "clip_fraction": _mean(((ratio - 1).abs() > settings.clip).float()),
-                    "grad_norm": grad_norm.item(),
-                }
+
+def advantages(rewards: Tensor, normalise: bool) -> Tensor:
+    """What each sample counts in :func:`surrogate_loss`.
+
+    Args:
+        rewards: ``float64[k, B]``; not finite = masked.
+        normalise: Divide by the root mean square.
+
+    Returns:
+        ``float64[k, B]``; NaN = masked.
+    """
+    legal = torch.isfinite(rewards)
+    advantage = leave_one_out(rewards)
+    if normalise:
+        advantage = advantage / (advantage[legal].square().mean().sqrt() + 1e-8)
+    return advantage.masked_fill(~legal, torch.nan)
+
+
+def surrogate_loss(
+    network: nn.Module,
+    batch: Any,
+    actions: Tensor,
+    old_log_probs: Tensor,
+    advantage: Tensor,
+    settings: PolicyGradientSettings,
+    num_samples: int,
+    num_graphs: int,
+) -> tuple[Tensor, dict[str, float]]:
+    """PPO's loss of some graphs, and what it is made of; those of several parts add up.
+
+    Args:
+        network: The policy, without dropout.
+        batch: The B graphs.
+        actions: Sampled placements, ``int64[k, N]``.
+        old_log_probs: Their log-probabilities when they were sampled, ``float[k, B]``.
+        advantage: Of :func:`advantages`, ``float64[k, B]``.
+        settings: The hyper-parameters.
+        num_samples: Samples that are not masked, of all parts.
+        num_graphs: Graphs of all parts.
+    """
+    legal = torch.isfinite(advantage).to(old_log_probs.device)
+    gain = advantage.to(old_log_probs)[legal]
+    policy = PlacementDistribution(network(batch))
+    log_ratio = policy.log_prob(actions)[legal] - old_log_probs[legal]
+    # Beyond e^20 a ratio says no more, and its gradient would overflow.
+    ratio = log_ratio.clamp(-20, 20).exp()
+    clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
+    # There may be no samples at all.
+    surrogate = torch.minimum(ratio * gain, clipped * gain).sum() / max(num_samples, 1)
+    entropy = policy.entropy().sum() / num_graphs
+    loss = -surrogate - settings.entropy * entropy
+    with torch.no_grad():
+        metrics = {
+            "loss": loss.item(),
+            "policy_loss": -surrogate.item(),
+            "entropy": entropy.item(),
+            "approx_kl": ((ratio - 1) - ratio.log()).sum().item() / max(num_samples, 1),
+            "clip_fraction": ((ratio - 1).abs() > settings.clip).sum().item() / max(num_samples, 1),
+        }
+    return loss, metrics
+
+
+def reward_metrics(reward: Tensor) -> dict[str, float]:
+    """What :func:`update` says of rewards ``float64[k, B]``."""
+    legal = torch.isfinite(reward)
     best = reward.masked_fill(~legal, -torch.inf).amax(dim=0)
-    return metrics | {
+    return {
         "mean_reward": _mean(reward[legal]),
         "best_reward": _mean(best[torch.isfinite(best)]),
         "legal_fraction": legal.double().mean().item(),

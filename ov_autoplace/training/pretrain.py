@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ov_autoplace.errors import TrainingError
+from ov_autoplace.policy.card import load_card
 from ov_autoplace.policy.config import NetworkConfig, config_named
-from ov_autoplace.policy.networks.checkpoint import save_checkpoint
+from ov_autoplace.policy.networks.checkpoint import load_network, save_checkpoint
 from ov_autoplace.policy.networks.interface import PlacementNetwork
-from ov_autoplace.training.evaluation import Evaluation, evaluate, greedy
-from ov_autoplace.training.examples import Example, load_examples, stored_batches
+from ov_autoplace.policy.networks.messages import default_implementation
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.training.evaluation import Evaluation
+from ov_autoplace.training.execution import Executor, Executors, Weights, in_this_process
+from ov_autoplace.training.labelled import Labelled
 from ov_autoplace.training.learner import Learner
 from ov_autoplace.training.logs import JsonLinesLog, progress
 from ov_autoplace.training.provenance import data_digest, origin
 from ov_autoplace.training.settings import PretrainSettings
+from ov_autoplace.training.stored import StoredExamples
+from ov_autoplace.training.student import Training, flat_weights
+from ov_autoplace.training.teaching import Teaching, teach_folder
 
 __all__ = ["PretrainResult", "pretrain"]
 
 _STATE = "state.safetensors"
 _LOG = "log.jsonl"
+_JUDGED = 8  # examples in one unit of judging
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +38,18 @@ class PretrainResult:
     """What a finished run leaves.
 
     Attributes:
-        network: With averaged weights, in evaluation mode.
+        network: With the averaged weights of the best step, in evaluation mode.
         evaluation: Of its answers on the validation examples.
         steps: Steps made in all.
+        best_step: The step, of those that were evaluated, with the lowest geometric mean of the gaps on the
+            validation examples.
         seconds: Seconds that this process trained.
     """
 
     network: PlacementNetwork
     evaluation: Evaluation
     steps: int
+    best_step: int
     seconds: float
 
 
@@ -51,112 +59,173 @@ def pretrain(
     settings: PretrainSettings,
     *,
     validation: Path,
+    workloads: Path | None = None,
+    count: int = 0,
     config: NetworkConfig | None = None,
+    checkpoint: Path | None = None,
     held_out: Path | None = None,
     resume: bool = False,
     stop_after: int | None = None,
     command: str = "",
-    batches: Iterable[list[Example]] | None = None,
+    executors: Executors = in_this_process,
 ) -> PretrainResult:
     """Train a policy and write its checkpoint.
 
+    Who computes makes no difference to what comes out: rollouts, gradients, solved examples and judged
+    answers are units that depend on the seed, the step and their number, and are put together in order.
+
     Args:
-        data: Folder of examples (``tools/examples.py`` writes them).
+        data: Folder of examples. A network for a certain number of devices learns from those with so many.
         out: Folder for the checkpoint, the log (``log.jsonl``) and the state to resume from.
         settings: The hyper-parameters.
         validation: Folder of examples to judge the policy on in the meantime; of networks for a certain
             number of devices, those with so many.
+        workloads: Folder of workloads, of which ``data`` is filled up to ``count`` examples first.
+        count: How many; those that are there are kept.
         config: The network's; ``None`` takes the one that the settings name.
+        checkpoint: Whose weights to start from; its network must have all parts of the configuration.
+            ``None`` = random weights.
         held_out: Folder of examples that no choice was made by; the finished policy is judged on them, and
             its card says how it did.
         resume: Go on from the state in ``out``.
         stop_after: Save the state and return at this step, as if killed right after.
         command: What made the checkpoint, for its card.
-        batches: Examples to take in place of those in ``data``, from the first step or the resumed one on.
+        executors: Who computes.
 
     Raises:
-        TrainingError: The data cannot be read, or the state does not fit.
+        TrainingError: The data cannot be read, or state or checkpoint do not fit.
+        CheckpointError: The checkpoint cannot be read.
+        FleetError: No computer is left to compute.
+        OutputError: A folder or file cannot be written.
     """
     config = config or config_named(settings.config)
-    judged = _suitable(load_examples(validation), config)[: settings.validation_problems]
-    if not judged:
-        raise TrainingError(f"{validation} has no example that {config.name} can place; write some for it")
-    if settings.threads:
-        torch.set_num_threads(settings.threads)
-    learner = Learner(config, settings)
+    judged = _Judged.load("validation", validation, config, settings.validation_problems)
+    last = None if held_out is None else _Judged.load("held_out", held_out, config)
+    parent = None if checkpoint is None else load_network(checkpoint)
+    learner = Learner(config, settings, parent)
     state = out / _STATE
     if resume:
         learner.resume(state)
-    if batches is None:
-        sizes = settings.graphs_per_step, settings.units_per_step
-        batches = stored_batches(data, settings.seed, learner.step, *sizes)
-    stream = iter(batches)
-    first = list(islice(stream, 1))  # what is wrong with the data is said before anything is written
+    if workloads is not None:
+        teach_folder(data, count, Teaching.of(workloads, settings.seed), executors)
+    examples = StoredExamples.load(data)
+    if not len(examples.placeable(config.num_devices)):
+        raise TrainingError(
+            f"{config.name} decides between {config.num_devices} devices, and {data} has no example "
+            "with so many"
+        )
+    sets = {"training": examples} | {own.name: own.examples for own in (judged, last) if own is not None}
+    shards = {name: stored.shards for name, stored in sets.items()}
+    training = Training(config, settings, default_implementation(), shards)
+    with executors(training) as executor:
+        seconds = _train(learner, settings, examples, judged, executor, out, stop_after)
+        learner.finish()
+        weights = flat_weights(learner.network)
+        evaluation = judged.evaluate(weights, executor)
+        if learner.step == settings.steps:
+            about = {
+                "settings": asdict(settings),
+                "best_step": learner.best_step,
+                "started_from": None if checkpoint is None else load_card(checkpoint).digest,
+                "data": {"sha256": data_digest(data)},
+                "command": command,
+                **origin(),
+            }
+            reports = {"validation": evaluation.report()}
+            if last is not None:
+                reports |= last.by_kind(weights, executor)
+            save_checkpoint(out, learner.network, about, reports)
+    return PretrainResult(learner.network, evaluation, learner.step, learner.best_step, seconds)
+
+
+def _train(
+    learner: Learner,
+    settings: PretrainSettings,
+    examples: StoredExamples,
+    judged: _Judged,
+    executor: Executor,
+    out: Path,
+    stop_after: int | None,
+) -> float:
+    """Make the steps that are left; returns seconds."""
+    state = out / _STATE
     out.mkdir(parents=True, exist_ok=True)
     started = saved = time.monotonic()
     last = min(settings.steps, settings.steps if stop_after is None else stop_after)
+    num_devices = learner.network.config.num_devices
     with (
         JsonLinesLog(out / _LOG, keep=lambda record: record["step"] <= learner.step) as log,
-        progress(settings.steps, f"pretraining {config.name}") as advance,
+        progress(settings.steps, f"pretraining {learner.network.config.name}") as advance,
     ):
         advance(learner.step)
-        for examples in chain(first, stream):
-            if learner.step >= last:
-                break
-            if not _suitable(examples, config):
-                raise TrainingError(
-                    f"{config.name} decides between {config.num_devices} devices, and {data} has examples "
-                    f"with {examples[0].graph.num_devices}; write some with {config.num_devices} alone"
-                )
-            metrics = learner.learn(examples)
+        while learner.step < last:
+            sizes = settings.graphs_per_step, settings.units_per_step
+            batch = examples.batch(settings.seed, learner.step, *sizes, num_devices)
+            metrics = learner.learn(examples.parts(batch, settings.microbatches), executor)
             record: dict[str, Any] = {"step": learner.step, **metrics}
             if learner.step % settings.evaluate_every == 0 or learner.step == settings.steps:
                 with learner.averaged():
-                    record |= _gaps_of(learner.network, judged)
-                advance(0, f"gap {100 * record['mean_gap']:.2f} %")
+                    record |= judged.gaps(flat_weights(learner.network), executor)
+                learner.keep_if_best(record["geometric_gap"])
+                advance(0, f"gap {100 * record['geometric_gap']:.2f} %")
             log.write(record)
             advance(1)
             if time.monotonic() - saved > 60 * settings.save_minutes:
                 learner.save(state)
                 saved = time.monotonic()
     learner.save(state)
-    seconds = time.monotonic() - started
-    learner.finish()
-    network = learner.network
-    evaluation = evaluate(greedy(network), judged)
-    if learner.step == settings.steps:
-        training = {
-            "settings": asdict(settings),
-            "data": {"sha256": data_digest(data)},
-            "command": command,
-            **origin(),
-        }
-        reports = {"validation": evaluation.report()}
-        if held_out is not None:
-            reports |= _judged(network, _suitable(load_examples(held_out), config))
-        save_checkpoint(out, network, training, reports)
-    return PretrainResult(network, evaluation, learner.step, seconds)
+    return time.monotonic() - started
 
 
-def _suitable(examples: Sequence[Example], config: NetworkConfig) -> list[Example]:
-    """Those that a network can place: the papers' decide between a certain number of devices only."""
-    return [e for e in examples if config.num_devices in (None, e.graph.num_devices)]
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """Examples that a policy is judged on, those that its network can place."""
 
+    name: str
+    examples: StoredExamples
+    numbers: tuple[int, ...]
 
-def _gaps_of(network: PlacementNetwork, examples: Sequence[Example]) -> dict[str, float]:
-    """Gaps on all examples, and the mean gap by objective."""
-    evaluation = evaluate(greedy(network), examples)
-    by_objective: dict[str, list[float]] = {}
-    for example, gap in zip(examples, evaluation.gaps.tolist(), strict=True):
-        by_objective.setdefault(f"mean_gap_{example.objective}", []).append(gap)
-    return evaluation.summary() | {name: sum(gaps) / len(gaps) for name, gaps in by_objective.items()}
+    @classmethod
+    def load(cls, name: str, folder: Path, config: NetworkConfig, most: int | None = None) -> _Judged:
+        examples = StoredExamples.load(folder)
+        numbers = examples.placeable(config.num_devices)[:most].tolist()
+        if not numbers:
+            raise TrainingError(f"{folder} has no example that {config.name} can place; write some for it")
+        return cls(name, examples, tuple(numbers))
 
+    def evaluate(self, weights: Weights, executor: Executor) -> Evaluation:
+        """All answers."""
+        return Evaluation.of(self._seconds(weights, executor), self._problems)
 
-def _judged(network: PlacementNetwork, examples: Sequence[Example]) -> dict[str, Any]:
-    """Gaps by objective, and under it with and without memory limits, by number of devices."""
-    kinds: dict[str, list[Example]] = {}
-    for example in examples:
-        limited = "_limited" if example.problem.units.has_memory_limits else ""
-        name = f"held_out_{example.objective}{limited}_{example.graph.num_devices}_devices"
-        kinds.setdefault(name, []).append(example)
-    return {name: evaluate(greedy(network), kinds[name]).report() for name in sorted(kinds)}
+    def gaps(self, weights: Weights, executor: Executor) -> dict[str, float]:
+        """Gaps on all examples, and the mean gap by objective."""
+        evaluation = self.evaluate(weights, executor)
+        by_objective: dict[str, list[float]] = {}
+        for problem, gap in zip(self._problems, evaluation.gaps.tolist(), strict=True):
+            by_objective.setdefault(f"mean_gap_{problem.task.objective}", []).append(gap)
+        return evaluation.summary() | {name: sum(gaps) / len(gaps) for name, gaps in by_objective.items()}
+
+    def by_kind(self, weights: Weights, executor: Executor) -> dict[str, Any]:
+        """Reports by objective, and under it with and without memory limits, by number of devices."""
+        kinds: dict[str, list[int]] = {}
+        for i, problem in enumerate(self._problems):
+            table = problem.task.shown
+            units = Problem.of(table, objective=problem.task.objective).units
+            limited = "_limited" if units.has_memory_limits else ""
+            name = f"{self.name}_{problem.task.objective}{limited}_{table.num_devices}_devices"
+            kinds.setdefault(name, []).append(i)
+        seconds, problems = self._seconds(weights, executor), self._problems
+        found = {}
+        for name in sorted(kinds):
+            own = kinds[name]
+            found[name] = Evaluation.of([seconds[i] for i in own], [problems[i] for i in own]).report()
+        return found
+
+    @cached_property
+    def _problems(self) -> list[Labelled]:
+        return [self.examples.labelled(i) for i in self.numbers]
+
+    def _seconds(self, weights: Weights, executor: Executor) -> list[float]:
+        units = [self.numbers[i : i + _JUDGED] for i in range(0, len(self.numbers), _JUDGED)]
+        requests = [{"examples": unit, "among": self.name} for unit in units]
+        return [float(s) for seconds in executor.run("judge", requests, weights) for s in seconds]

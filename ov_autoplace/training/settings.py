@@ -21,6 +21,9 @@ class PretrainSettings:
         graphs_per_step: Problems in one batch; all have the same number of devices.
         units_per_step: A batch is closed early when it has this many units, so that steps of large graphs
             are not slower than others.
+        microbatches: Parts that a batch is cut into, about equally large. Each is a unit of work for rollouts
+            and gradients, so with --ray so many workers take part in a step; gradients are added in the order
+            of the parts. Small parts take longer in all.
         learning_rate: Of AdamW in imitation, after a warm-up and before a cosine decay.
         policy_learning_rate: The same in the policy gradient.
         warm_up_steps: Steps in which the learning rate rises from 0.
@@ -41,15 +44,17 @@ class PretrainSettings:
         evaluate_every: Steps between evaluations on the validation problems.
         validation_problems: At most so many of them.
         save_minutes: Minutes between two saved states.
-        threads: Threads that the network runs on; 0 = all cores.
+        threads: Threads that the network runs on; 0 = all cores, and one with --ray. Another number of
+            threads rounds sums differently.
     """
 
     config: str = "autoplace-base"
     seed: int = 0
     imitation_steps: int = 9_000
-    policy_steps: int = 300
+    policy_steps: int = 0
     graphs_per_step: int = 16
     units_per_step: int = 1_500
+    microbatches: int = 1
     learning_rate: float = 2e-3
     policy_learning_rate: float = 1e-4
     warm_up_steps: int = 100
@@ -71,7 +76,8 @@ class PretrainSettings:
     threads: int = 0
 
     def __post_init__(self) -> None:
-        positive = ("graphs_per_step", "units_per_step", "learning_rate", "policy_learning_rate", "samples")
+        positive: tuple[str, ...] = ("graphs_per_step", "units_per_step", "microbatches", "samples")
+        positive += ("learning_rate", "policy_learning_rate")
         for name in (*positive, "epochs", "save_minutes", "evaluate_every", "validation_problems"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"{name} is {getattr(self, name)}; it must be above 0")

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.training.layouts import drawn_limits, random_layout
 from ov_autoplace.training.workload import Workload
 
-__all__ = ["EVERY_OBJECTIVE", "RandomTargets", "Task", "drawn", "random_task"]
+__all__ = ["EVERY_OBJECTIVE", "RandomTargets", "Task", "random_task"]
 
 _Value = TypeVar("_Value")
 
@@ -110,9 +111,9 @@ def random_task(
         objective: What placements are scored by; ``None`` draws it.
     """
     if objective is None:
-        objective = drawn(targets.objectives, random)
+        objective = _drawn(targets.objectives, random)
     if devices is None:
-        devices = drawn(targets.devices, random)
+        devices = _drawn(targets.devices, random)
     layout = random_layout(devices, objective, targets.copies, targets.lanes, random)
     seconds = _op_seconds(workload, random, targets, layout.kinds)
     true = _with_crossings(workload, seconds, random, targets, objective)
@@ -132,7 +133,7 @@ def random_task(
     return Task(true if is_exact else layout.laid_out(shown), true, workload.family, workload.name, objective)
 
 
-def drawn(weighted: Sequence[tuple[_Value, float]], random: np.random.Generator) -> _Value:
+def _drawn(weighted: Sequence[tuple[_Value, float]], random: np.random.Generator) -> _Value:
     """One of several values, each as often as its weight says."""
     values, weights = zip(*weighted, strict=True)
     if len(values) == 1:
@@ -208,23 +209,10 @@ def _with_crossings(
     pair = 0.5 * (pair + pair.transpose(0, 2, 1)) if random.random() < 0.5 else pair
     launch = typical * random.uniform(0, 0.6) * np.exp(random.normal(0, 0.4, D))
     mix = typical * random.uniform(0, 2) if objective == "overlap" and random.random() < 0.5 else 0.0
-    return CostTable(
+    transfers = TransferFit(
         devices=tuple(f"DEVICE{d}" for d in range(D)),
-        names=tuple(f"group{g}" for g in range(len(workload))),
-        op_seconds=seconds,
-        tensor_producer=workload.tensor_producer,
-        tensor_bytes=workload.tensor_bytes,
-        tensor_offsets=workload.tensor_offsets,
-        tensor_consumers=workload.tensor_consumers,
-        tensor_is_constant=workload.tensor_is_constant,
-        tensor_uncuttable=workload.tensor_uncuttable,
-        transfer_latency=typical * by_latency * pair[0],
-        transfer_seconds_per_byte=typical * (1 - by_latency) / mean_bytes * pair[1],
+        latency=typical * by_latency * pair[0],
+        seconds_per_byte=typical * (1 - by_latency) / mean_bytes * pair[1],
         launch_seconds=launch,
-        memory_bytes=workload.weight_bytes + workload.output_bytes,
-        memory_capacity=np.full(D, np.inf),
-        op_types=workload.op_types,
-        output_shapes=workload.output_shapes,
-        source="profiled",
-        mix_seconds=mix,
     )
+    return replace(workload.table(seconds, transfers), mix_seconds=mix)

@@ -1,11 +1,11 @@
 """Who solves what a policy learns from: exact where that is quick, else searches that can be repeated.
 
 Thousands of problems are solved, so what counts is quality by time. Two devices under ``hetero`` are a
-minimum cut, and more of them are left to ``auto``. Under ``overlap``, local search from the best two list
-schedules took a fifth of ``auto``'s time and its answers were 0.2 % slower in the mean (24 random problems);
-under memory limits, where ``auto`` solves programs until a clock stops it, descents by cuts and local search
-from the best of them took a tenth of the time and were as good or better on nine of ten problems of 20 to 150
-groups.
+minimum cut, and more of them are left to ``portfolio``. Under ``overlap``, local search from the best two
+list schedules took a fifth of ``portfolio``'s time and its answers were 0.2 % slower in the mean (24 random
+problems); under memory limits, where ``portfolio`` solves programs until a clock stops it, descents by cuts
+and local search from the best of them took a tenth of the time and were as good or better on nine of ten
+problems of 20 to 150 groups.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ov_autoplace.solvers import SolverOptions, solve_problem
 from ov_autoplace.solvers.expansion import expansion_proposals
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.local import improve
-from ov_autoplace.solvers.memory import fill_in_order
+from ov_autoplace.solvers.memory import filled
 from ov_autoplace.solvers.overlap import list_schedules
 from ov_autoplace.solvers.pipelines import pipelines
 from ov_autoplace.solvers.pooling import copies_of
@@ -37,8 +37,8 @@ def teach(problem: Problem, thorough: bool = False) -> tuple[IntArray, float]:
 
     Args:
         problem: What to place.
-        thorough: To judge by: what ``auto`` finds where no clock ends it, and searches from more starts. Else
-            what can be had in a moment.
+        thorough: To judge by: what ``portfolio`` finds where no clock ends it, and searches from more
+            starts. Else what can be had in a moment.
 
     Returns:
         Device of each unit, ``int32[U]``, and seconds below which no placement is (0: nothing is proven).
@@ -51,7 +51,7 @@ def teach(problem: Problem, thorough: bool = False) -> tuple[IntArray, float]:
     bound = 0.0
     solver = _quick_solver(problem)
     if thorough and not units.has_memory_limits:
-        solver = "auto"
+        solver = "portfolio"
     if solver is not None:
         answer = solve_problem(problem, solver, SolverOptions())
         bound = answer.lower_bound_seconds or 0.0
@@ -69,8 +69,8 @@ def _quick_solver(problem: Problem) -> str | None:
     if problem.objective == "overlap" or units.has_memory_limits:
         return None
     if problem.objective == "rate":
-        return "auto" if devices <= _MOST_PRICED_DEVICES else None
-    return "mincut" if devices == 2 else "auto"
+        return "portfolio" if devices <= _MOST_PRICED_DEVICES else None
+    return "mincut" if devices == 2 else "portfolio"
 
 
 def _searched(problem: Problem, thorough: bool) -> IntArray:
@@ -87,8 +87,8 @@ def _searched(problem: Problem, thorough: bool) -> IntArray:
     elif thorough or len(units) * units.num_devices <= _MOST_DESCENTS:
         starts += expansion_proposals(evaluator, options)
     if units.has_memory_limits:
-        filled = fill_in_order(units)
-        starts += [] if filled is None else [filled]
+        in_order = filled(units)
+        starts += [] if in_order is None else [in_order]
     starts.append(greedy_assignment(problem.table, units))
     order = np.argsort(evaluator.latencies(starts), kind="stable")
     chosen = order[: _THOROUGH_STARTS if thorough else _STARTS]

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.analytic import WORK_CLASSES, busy_groups, bytes_exchanged, work_by_class
 from ov_autoplace.cost.assemble import tensor_readers
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.graph.computation_graph import CoarseGraph
 
@@ -124,6 +126,33 @@ class Workload:
             tensor_consumers=consumers,
             tensor_is_constant=coarse.tensor_is_constant,
             tensor_uncuttable=graph.tensor_uncuttable,
+        )
+
+    def table(self, op_seconds: FloatArray, transfers: TransferFit) -> CostTable:
+        """What the groups cost on D devices that hold everything.
+
+        Args:
+            op_seconds: Seconds of each group on each device, ``float64[G, D]``; ``inf`` = unsupported.
+            transfers: What crossing the devices costs, with their names.
+        """
+        return CostTable(
+            devices=transfers.devices,
+            names=tuple(f"group{g}" for g in range(len(self))),
+            op_seconds=op_seconds,
+            tensor_producer=self.tensor_producer,
+            tensor_bytes=self.tensor_bytes,
+            tensor_offsets=self.tensor_offsets,
+            tensor_consumers=self.tensor_consumers,
+            tensor_is_constant=self.tensor_is_constant,
+            tensor_uncuttable=self.tensor_uncuttable,
+            transfer_latency=transfers.latency,
+            transfer_seconds_per_byte=transfers.seconds_per_byte,
+            launch_seconds=transfers.launch_seconds,
+            memory_bytes=self.weight_bytes + self.output_bytes,
+            memory_capacity=np.full(len(transfers.devices), np.inf),
+            op_types=self.op_types,
+            output_shapes=self.output_shapes,
+            source="profiled",
         )
 
     def save(self, path: str | Path) -> None:

@@ -14,7 +14,14 @@ import pytest
 from command_line import Command
 from conftest import CPU_PLUGIN
 from ov_autoplace._base.files import read_json
-from ov_autoplace._base.text import parse_json, printable
+from ov_autoplace._base.text import (
+    counted,
+    nearest,
+    nearest_device,
+    no_such_device,
+    parse_json,
+    printable,
+)
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import AutoplaceError, ModelError, PlacementError
 from ov_autoplace.measure.node_counts import count_nodes
@@ -133,3 +140,32 @@ def test_lone_halves_from_python_are_refused_too_and_whole_pairs_are_kept() -> N
 def test_text_for_people_keeps_what_can_be_shown() -> None:
     assert printable("Größe\n\t日本 \U0001f600") == "Größe\n\t日本 \U0001f600"
     assert printable("\x00\x1b\x7f\x9b\u2028\ud800") == "\\x00\\x1b\\x7f\\x9b\\u2028\\ud800"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 ops"), (1, "1 op"), (2, "2 ops"), (1009, "1,009 ops")], ids=str
+)
+def test_a_noun_agrees_with_its_number(number: int, text: str) -> None:
+    assert counted(number, "op") == text
+
+
+def test_a_noun_with_a_plural_of_its_own_keeps_it() -> None:
+    assert [counted(n, "copy", "copies") for n in (1, 2)] == ["1 copy", "2 copies"]
+
+
+def test_only_what_is_like_a_name_is_taken_for_its_misspelling() -> None:
+    known = ["zero-shot", "profile", "tune"]
+    assert [nearest(name, known) for name in ("profiel", "PROFILE", "zeroshot")] == [
+        "profile",
+        "profile",
+        "zero-shot",
+    ]
+    assert [nearest(name, known) for name in ("fast", "psychic", "")] == [None, None, None]
+
+
+def test_another_device_is_no_misspelling_of_one() -> None:
+    here = ["CPU", "XCPU"]
+    assert [nearest_device(name, here) for name in ("cpu", "CUP", "xcpu")] == ["CPU", "CPU", "XCPU"]
+    assert [nearest_device(name, here) for name in ("GPU", "NPU", "GPU.0", "")] == [None] * 4
+    assert no_such_device("GPU", here) == "there is no device 'GPU' here; available: CPU, XCPU"
+    assert "did you mean 'CPU'?" in no_such_device("cpu", here)

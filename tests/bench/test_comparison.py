@@ -22,7 +22,7 @@ TABLE = make_table([[1.0, 2.0]] * 3, [])
 LATENCIES = {
     SINGLE: [4.0, 2.0, np.nan],
     "policy": [3.0, 2.5, 9.0],
-    "auto": [2.0, 2.0, 5.0],
+    "portfolio": [2.0, 2.0, 5.0],
     "m-etf": [5.0, 1.0, 4.0],
     "random": [8.0, np.inf, 8.0],
 }
@@ -37,7 +37,9 @@ def comparison() -> Comparison:
     """The default solver proves 2 s for the first problem, 1 s for the second and 3 s for the third."""
     instances = [Instance(f"p{i}", "family", TABLE, TABLE) for i in range(3)]
     outcomes = {method: [Outcome(s, 0.001) for s in row] for method, row in LATENCIES.items()}
-    outcomes["auto"] = [replace(o, bound_seconds=b) for o, b in zip(outcomes["auto"], (2, 1, 3), strict=True)]
+    outcomes["portfolio"] = [
+        replace(o, bound_seconds=b) for o, b in zip(outcomes["portfolio"], (2, 1, 3), strict=True)
+    ]
     return Comparison(instances, outcomes, np.full(3, np.inf))
 
 
@@ -58,7 +60,7 @@ def test_a_row_has_the_gaps_and_counts_against_the_best_single_device(comparison
     assert policy["worst"] == pytest.approx(1.5)
     assert policy["low"] <= policy["mean"] <= policy["high"]
     assert (policy["faster_than_single"], policy["slower_than_single"]) == (1, 1)
-    assert (rows["auto"]["optimal"], rows["m-etf"]["optimal"]) == (1, 1)
+    assert (rows["portfolio"]["optimal"], rows["m-etf"]["optimal"]) == (1, 1)
     assert (rows["random"]["answered"], rows["random"]["not_legal"]) == (2, 1)
     assert rows[SINGLE]["answered"] == 2
 
@@ -70,11 +72,11 @@ def test_losing_and_winning_cases_are_named_with_the_rival_the_worst_first(
     assert [(c.what, c.rival, c.ratio) for c in result.losing] == [
         ("policy on p1", "m-etf", 2.5),
         ("policy on p2", "m-etf", 2.25),
-        ("auto on p1", "m-etf", 2.0),
-        ("auto on p2", "m-etf", 1.25),
+        ("portfolio on p1", "m-etf", 2.0),
+        ("portfolio on p2", "m-etf", 1.25),
     ]
     assert [(c.what, c.rival, c.ratio) for c in result.winning] == [
-        ("auto on p0", SINGLE, 0.5),
+        ("portfolio on p0", SINGLE, 0.5),
         ("policy on p0", SINGLE, 0.75),
     ]
     assert result.winning[0].detail == "2000 ms against 4000 ms; set"
@@ -83,11 +85,13 @@ def test_losing_and_winning_cases_are_named_with_the_rival_the_worst_first(
 def test_ratios_are_geometric_means_over_the_proven_bound_of_our_methods_only(
     comparison: Comparison,
 ) -> None:
-    everything = {m: comparison.outcomes.get(m, comparison.outcomes["auto"]) for m in (*OURS, *UNTRAINED)}
+    everything = {
+        m: comparison.outcomes.get(m, comparison.outcomes["portfolio"]) for m in (*OURS, *UNTRAINED)
+    }
     full = Comparison(comparison.instances, everything, comparison.known)
     ratios = {ratio.name: ratio for ratio in ratios_of("set", full)}
     assert set(ratios) == {f"{method}: set" for method in OURS}
-    assert (ratios["policy: set"].kind, ratios["auto: set"].kind) == ("decided", "exact")
+    assert (ratios["policy: set"].kind, ratios["portfolio: set"].kind) == ("decided", "exact")
     assert ratios["policy: set"].value == pytest.approx((3 / 2 * 2.5 / 1 * 9 / 3) ** (1 / 3))
 
 

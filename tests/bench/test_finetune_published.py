@@ -66,8 +66,10 @@ def measured() -> tuple[MeasuredEnvironment, Races]:
     mix = np.zeros(len(table), dtype=np.int32)
     mix[1] = 1
     races, trials = Races({mix.tobytes(): 0.5}), {}
+    problem = Problem.of(table)
     task = SimpleNamespace(
-        problem=Problem.of(table),
+        problem=problem,
+        groups_of=problem.units.to_groups,
         races=races,
         reference=None,
         known=lambda assignment: trials.get(assignment.tobytes()),

@@ -14,10 +14,10 @@ def test_quality_is_the_geometric_mean_over_the_best_single_device():
     table, ratios, cases = gate.quality(found)
     # Ratios 1/2 and 2 have the geometric mean 1; the first equals the proven bound.
     assert {ratio.value for ratio in ratios} == {1.0}
-    assert table.rows[0] == ("auto", "1.0000", "2.0000", "1", "1", "1")
+    assert table.rows[0] == ("portfolio", "1.0000", "2.0000", "1", "1", "1")
     result = Result("", cases=tuple(cases))
-    assert [case.what for case in result.winning] == ["auto on a", "policy on a"]
-    assert [case.what for case in result.losing] == ["auto on b", "policy on b"]
+    assert [case.what for case in result.winning] == ["portfolio on a", "policy on a"]
+    assert [case.what for case in result.losing] == ["portfolio on b", "policy on b"]
 
 
 def test_a_wrong_count_raises_the_ratio():

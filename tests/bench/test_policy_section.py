@@ -28,15 +28,17 @@ def test_figures_of_a_kind_are_what_they_are_called() -> None:
         ROW,
         replace(ROW, policy=2.5, single=2.4, lists=5.0),  # worse than the best single device
         replace(ROW, policy=np.nan),  # no answer
-        replace(ROW, single=1.005, policy=1.0, auto=1.0, lists=0.5, groups=60),  # nothing to place, small
+        replace(
+            ROW, single=1.005, policy=1.0, portfolio=1.0, lists=0.5, groups=60
+        ),  # nothing to place, small
     ]
     found = summary(("hetero", 2, False), rows)
     assert (found["problems"], found["matters"]) == (4, 3)
     assert (found["worse_than_single"], found["missed"]) == (1, 1)
     assert found["mean"] == pytest.approx((0.1 + 1.5 + 0.0) / 3)
     assert found["worst"] == pytest.approx(1.5)
-    assert found["auto"] == pytest.approx(0.15 / 4)
-    # Where it matters auto loses 5 % each time, and the policy is never better than it.
+    assert found["portfolio"] == pytest.approx(0.15 / 4)
+    # Where it matters portfolio loses 5 % each time, and the policy is never better than it.
     assert found["both"] == pytest.approx(1.0)
     assert found["over_lists"] == pytest.approx(np.sqrt(1.1 / 1.2 * 2.5 / 5.0))
 
@@ -76,5 +78,5 @@ def test_nobody_is_better_than_the_best_known() -> None:
     assert known[0] == pytest.approx(exact)
     assert known[1] <= known[0]
     row = judge(problem, known, "")
-    assert row.auto == pytest.approx(exact)
+    assert row.portfolio == pytest.approx(exact)
     assert row.best == pytest.approx(exact)

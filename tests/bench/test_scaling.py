@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from harness.process import Failure
-from sections.scaling import exponent, measure, measure_policy, rows_within
+from problems.growing import BUILDERS
+from sections.scaling import PARTS, exponent, measure, measure_policy, rows_within
 
 
 def rows_of(law, sizes=(100, 1_000, 5_000, 20_000), repeats=3, noise=0.0):
@@ -45,10 +46,26 @@ def test_a_part_that_was_measured_on_one_size_has_no_exponent():
 
 
 def test_our_parts_are_measured_on_a_real_model():
-    row = measure("transformer", 100, seed=0, parts=("simulate", "solve", "annotate"))
-    assert set(row["seconds"]) == {"clone", "extract", "coarsen", "simulate", "solve", "annotate"}
+    row = measure("transformer", 100, seed=0)
+    assert set(row["seconds"]) == set(row["peaks"]) == set(PARTS) - {"policy", "HETERO"}
     assert 50 < row["ops"] < 150
     assert all(len(samples) == 3 for samples in row["seconds"].values())
+    assert all(10 < peak < 10_000 for peak in row["peaks"].values())
+
+
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_every_kind_of_model_has_about_as_many_ops_as_asked(kind):
+    sizes = [len(BUILDERS[kind](n, np.random.default_rng(5)).get_ops()) for n in (500, 2_000)]
+    assert 0.7 * 500 < sizes[0] < 1.3 * 500
+    assert 0.8 * 2_000 < sizes[1] < 1.2 * 2_000
+
+
+def test_hetero_compiles_no_model_for_which_it_would_take_minutes():
+    children = Children()
+    rows_within(9e9, 9e9, "chain", (1_000, 100_000), 0, call=children.in_child, clock=children.perf_counter)
+    assert ("measure_hetero", 1_000) in children.called
+    assert ("measure_hetero", 100_000) not in children.called
+    assert ("measure_policy", 100_000) in children.called
 
 
 def test_the_policy_is_measured_on_a_real_model():

@@ -36,5 +36,5 @@ def in_child(
     environment = {**os.environ, "AUTOPLACE_EXTRA_DEVICES": EXTRA_DEVICES, **variables}
     command = [sys.executable, "-m", "ov_autoplace", *map(str, arguments)]
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=120, check=False, preexec_fn=before
+        command, env=environment, capture_output=True, text=True, timeout=600, check=False, preexec_fn=before
     )

@@ -33,6 +33,23 @@ def test_devices_that_are_not_there_are_refused(cli: Command, small_ir: Path, de
     assert files_in(small_ir.parent) == before
 
 
+@pytest.mark.parametrize("command", ["annotate", "explain", "bench"])
+@pytest.mark.parametrize("folder", [".", "..", "/"])
+def test_a_folder_is_no_model(
+    cli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, folder: str
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "notes.txt").write_text("no model")
+    monkeypatch.chdir(tmp_path / "here")
+
+    assert_refused(cli(command, folder, *FAST), folder)
+
+
+def test_what_a_repeated_option_takes_is_said(cli: Command, small_ir: Path) -> None:
+    assert_refused(cli("annotate", small_ir, "--pin", "relu"), "--pin 'relu'", "PATTERN=DEVICE")
+    assert_refused(cli("annotate", small_ir, "--memory-limit", "CPU"), "'CPU'", "DEVICE=SIZE")
+
+
 def test_an_extra_device_that_does_not_parse_is_refused(
     cli: Command, small_ir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +118,46 @@ def test_a_folder_in_the_place_of_a_file_is_refused_before_the_search(
     assert_refused(cli("calibrate", *DEVICES, "-o", tmp_path), tmp_path, "name of a file")
 
 
+def test_names_that_cannot_be_those_of_the_annotated_model_are_refused(
+    cli: Command, small_ir: Path, tmp_path: Path
+) -> None:
+    folder, linked = tmp_path / "folder.xml", tmp_path / "linked.xml"
+    folder.mkdir()
+    linked.symlink_to(small_ir)
+    weights = tmp_path / "weights.xml"
+    weights.with_suffix(".bin").hardlink_to(small_ir.with_suffix(".bin"))
+    before = files_in(tmp_path)
+    refused = {
+        folder: "name of a file",
+        small_ir: "belongs to a model that is read",
+        linked: "belongs to a model that is read",
+        weights: "weights.bin",
+        Path("/proc/out.xml"): "/proc",
+        small_ir / "out.xml": str(small_ir),
+        tmp_path / "out.json": "name of a folder",
+        tmp_path / "out.onnx": "name of a folder",
+    }
+    for output, word in refused.items():
+        assert_refused(cli("annotate", small_ir, *FAST, "-o", output), word)
+    assert files_in(tmp_path) == before
+
+
+def test_outputs_that_would_take_the_place_of_a_file_are_refused(
+    cli: Command, small_ir: Path, tmp_path: Path
+) -> None:
+    before, page = files_in(tmp_path), tmp_path / "page"
+    for command in ("annotate", "explain", "bench"):
+        for model_file in (small_ir, small_ir.with_suffix(".bin")):
+            assert_refused(cli(command, small_ir, *FAST, "--trace", model_file), "that is read")
+        both = ("--trace", page, "--report", tmp_path / "." / "page")
+        assert_refused(cli(command, small_ir, *FAST, *both), "two outputs have this name")
+    out = tmp_path / "out.xml"
+    assert_refused(cli("annotate", small_ir, *FAST, "-o", out, "--trace", out), "two outputs")
+    assert_refused(cli("finetune", small_ir, *DEVICES, "--report", small_ir), "that is read")
+    assert_refused(cli("finetune", small_ir, *DEVICES, "-o", tmp_path / "tuned.json"), "name of a folder")
+    assert files_in(tmp_path) == before
+
+
 def test_a_request_that_fails_makes_no_folder(cli: Command, small_ir: Path, tmp_path: Path) -> None:
     out = tmp_path / "a" / "b"
     assert_refused(cli("annotate", small_ir, *FAST, "--pin", "ghost*=CPU", "-o", out), "ghost*")
@@ -157,11 +214,11 @@ def test_an_unknown_target_names_the_catalogue(cli: Command, small_ir: Path) -> 
         ("--pin", "nothing-like-this*=CPU", "nothing-like-this*"),
         ("--pin", "relu=FPGA", "FPGA"),
         ("--pin", "relu", "--pin"),
-        ("--memory-limit", "CPU=much", "CPU"),
+        ("--memory-limit", "CPU=much", "--memory-limit of CPU is 'much'"),
         ("--memory-limit", "FPGA=1GB", "FPGA"),
-        ("--time-budget-ms", "-5", "TIME_BUDGET_MS"),
-        ("--seed", "-1", "SEED"),
-        ("--solvers", "auto,gredy", "greedy"),
+        ("--time-budget-ms", "-5", "--time-budget-ms is -5.0"),
+        ("--seed", "-1", "--seed is -1"),
+        ("--solvers", "portfolio,gredy", "--solvers names 'gredy'; did you mean greedy"),
         ("--shape", "image=1,,16,16", "--shape"),
     ],
 )

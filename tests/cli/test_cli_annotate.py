@@ -12,10 +12,10 @@ import pytest
 from openvino import opset13 as ops
 
 from command_line import Command
-from ov_autoplace.devices.names import core_with_extra_devices
 
 DEVICES = ("-d", "XCPU,CPU")
 QUICK = (*DEVICES, "--time-budget-ms", "50")
+ZERO_SHOT = (*DEVICES, "--mode", "zero-shot")
 KEYS = {
     "model",
     "devices",
@@ -54,6 +54,36 @@ def test_the_report_describes_the_files_beside_each_other(cli: Command, small_ir
     assert all(seconds >= 0 for seconds in report["seconds"].values())
 
 
+def test_a_name_that_ends_in_xml_is_the_annotated_models(cli: Command, small_ir: Path) -> None:
+    folder = small_ir.parent / "new" / "newer"
+    report = cli("annotate", small_ir, *ZERO_SHOT, "-o", folder / "out.v2.xml", "--json").json()
+
+    assert report["annotated_model"] == str(folder / "out.v2.xml")
+    assert report["affinity_file"] == str(folder / "out.v2.affinity.json")
+    assert {p.name for p in folder.iterdir()} == {"out.v2.xml", "out.v2.bin", "out.v2.affinity.json"}
+    annotated, given = ov.Core().read_model(folder / "out.v2.xml"), ov.Core().read_model(small_ir)
+    assert len(annotated.get_ops()) == len(given.get_ops())
+    assert json.loads((folder / "out.v2.affinity.json").read_text()).keys() == {
+        op.get_friendly_name() for op in given.get_ops()
+    }
+
+
+def test_a_second_annotation_of_the_same_name_takes_the_place_of_the_first(
+    cli: Command, small_ir: Path
+) -> None:
+    out = small_ir.parent / "out.xml"
+    for device in ("XCPU", "CPU"):
+        assert cli("annotate", small_ir, "-d", device, "--mode", "zero-shot", "-o", out).code == 0
+        assert set(json.loads(out.with_suffix(".affinity.json").read_text()).values()) == {device}
+    assert len(list(small_ir.parent.iterdir())) == 5
+
+
+@pytest.mark.parametrize("name", ["out", "out.v2", ".hidden"])
+def test_any_other_name_is_a_folder(cli: Command, small_ir: Path, name: str) -> None:
+    report = cli("annotate", small_ir, *ZERO_SHOT, "-o", small_ir.parent / name, "--json").json()
+    assert report["annotated_model"] == str(small_ir.parent / name / "net.autoplace.xml")
+
+
 def test_zero_shot_measures_nothing(cli: Command, small_ir: Path) -> None:
     report = cli("annotate", small_ir, *DEVICES, "--mode", "zero-shot", "--json").json()
 
@@ -69,13 +99,13 @@ def test_a_pin_is_honoured_in_the_files_and_in_what_runs(cli: Command, small_ir:
     assert affinities["first"] == "XCPU"
     assert affinities["second"] == "CPU"
 
-    compiled = core_with_extra_devices().compile_model(report["annotated_model"], "AUTOPLACE:XCPU,CPU")
+    compiled = ov.Core().compile_model(report["annotated_model"], "AUTOPLACE:XCPU,CPU")
     assert int(compiled.get_property("HETERO_NUMBER_OF_SUBMODELS")) == report["subgraphs"] == 2
 
 
 def test_the_annotated_model_answers_as_the_original(cli: Command, small_ir: Path) -> None:
     report = cli("annotate", small_ir, *QUICK, "--pin", "first=XCPU", "--pin", "second=CPU", "--json").json()
-    core = core_with_extra_devices()
+    core = ov.Core()
     exact = {"INFERENCE_PRECISION_HINT": "f32"}
     image = np.random.default_rng(11).standard_normal((1, 3, 16, 16), dtype=np.float32)
 
@@ -107,16 +137,6 @@ def test_annotating_twice_replaces_the_files(cli: Command, small_ir: Path) -> No
 
     assert again["annotated_model"] == first["annotated_model"]
     assert again["affinity_file"] == first["affinity_file"]
-
-
-def test_openvino_properties_reach_the_devices(cli: Command, small_ir: Path, tmp_path: Path) -> None:
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps({"DEVICE_PROPERTIES": {"CPU": {"NO_SUCH_PROPERTY": 1}}}))
-
-    outcome = cli("annotate", small_ir, *QUICK, "--config", config)
-
-    assert outcome.code != 0
-    assert "NO_SUCH_PROPERTY" in outcome.err
 
 
 def test_the_table_marks_the_winner_and_says_why(cli: Command, small_ir: Path) -> None:
@@ -152,9 +172,15 @@ def proposers(report: dict[str, Any]) -> set[str]:
 def test_the_solvers_that_are_named_are_asked(cli: Command, small_ir: Path) -> None:
     quick = (*DEVICES, "--mode", "zero-shot", "--policy", "none", "--json")
 
-    assert proposers(cli("annotate", small_ir, *quick).json()) == {"XCPU", "CPU", "HETERO", "auto", "greedy"}
-    named = cli("annotate", small_ir, *quick, "--solvers", "local,auto").json()
-    assert proposers(named) == {"XCPU", "CPU", "HETERO", "local", "auto"}
+    assert proposers(cli("annotate", small_ir, *quick).json()) == {
+        "XCPU",
+        "CPU",
+        "HETERO",
+        "portfolio",
+        "greedy",
+    }
+    named = cli("annotate", small_ir, *quick, "--solvers", "local,portfolio").json()
+    assert proposers(named) == {"XCPU", "CPU", "HETERO", "local", "portfolio"}
     nobody = cli("annotate", small_ir, *quick, "--solvers", "none").json()
     assert proposers(nobody) == {"XCPU", "CPU", "HETERO"}
 

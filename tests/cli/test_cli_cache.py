@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import openvino as ov
 import pytest
 
 from ov_autoplace.cli import main
 from ov_autoplace.cli.cache import _verified
 from ov_autoplace.cost.transfers import TransferSample
-from ov_autoplace.devices.names import EXTRA_DEVICES_VARIABLE, core_with_extra_devices, device_properties
+from ov_autoplace.devices.extra_devices import EXTRA_DEVICES_VARIABLE
+from ov_autoplace.devices.names import device_properties
 from ov_autoplace.measure.transfer_store import StoredTransfers, TransferStore
 
 PAIR = ("XCPU", "CPU")
@@ -27,7 +29,7 @@ def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """One entry, as a decision on this machine would leave it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv(EXTRA_DEVICES_VARIABLE, "XCPU=CPU")
-    core = core_with_extra_devices()
+    core = ov.Core()
     store = TransferStore(core, PAIR, device_properties(core, PAIR), memory={})
     store.add([sample(("XCPU", "CPU", "CPU"), 1e-5)])
     (path,) = (tmp_path / "ov-autoplace").iterdir()
@@ -47,7 +49,18 @@ def test_ls_shows_what_an_entry_holds_for(entry, capsys):
     assert row["sizes"] == "1 of 6"
     assert "processors" in row["holds for"]
     assert main(["cache", "ls"]) == 0
-    assert entry.name[:20] in capsys.readouterr().out
+    table = capsys.readouterr().out
+    assert entry.name[:20] in table
+    assert "processors" not in table  # half a screen for each entry
+
+
+def test_ls_tells_entries_apart_by_the_properties_that_were_set(entry, monkeypatch, capsys):
+    monkeypatch.setenv(EXTRA_DEVICES_VARIABLE, "XCPU=CPU,INFERENCE_NUM_THREADS=1")
+    core = ov.Core()
+    properties = device_properties(core, PAIR, {"DEVICE_PROPERTIES": {"CPU": {"NUM_STREAMS": 2}}})
+    TransferStore(core, PAIR, properties, memory={}).add([sample(("XCPU", "CPU", "CPU"), 1e-5)])
+    _, rows = listed(capsys, "ls")
+    assert {row["set"] for row in rows} == {"", "XCPU INFERENCE_NUM_THREADS=1; CPU NUM_STREAMS=2"}
 
 
 def test_rm_removes_what_it_is_told_and_everything_else_stays(entry, capsys):

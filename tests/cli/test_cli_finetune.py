@@ -16,6 +16,7 @@ import pytest
 
 from command_line import EXTRA_DEVICES, Command
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.training import finetune as tuning
 
 DEVICES = ("-d", "XCPU,CPU")
 # Models are done when the policy, as sure as it is, has nothing new once; the budget is there for machines
@@ -122,6 +123,32 @@ def test_sigkill_leaves_a_run_that_resume_continues_and_ctrl_c_ends_it_with_the_
     placements = [line["placement"] for line in map(json.loads, lines) if line["kind"] == "measured"]
     assert len(placements) == len(set(placements))
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_ctrl_c_before_anything_was_measured_says_so(
+    cli: Command, small_ir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: tuple[str, ...]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tuning, "finetune", interrupted)
+    outcome = cli("finetune", small_ir, *DEVICES, "-o", tmp_path / "tuned", *as_json)
+
+    assert outcome.code == 130
+    assert "before anything was measured; nothing was written" in outcome.err
+    assert not (tmp_path / "tuned").exists()
+
+
+@pytest.mark.torch
+def test_a_second_model_that_is_missing_is_refused_at_once(
+    cli: Command, small_ir: Path, tmp_path: Path
+) -> None:
+    outcome = cli("finetune", small_ir, tmp_path / "missing.xml", *DEVICES, "-o", tmp_path / "tuned")
+
+    assert outcome.code == 2
+    assert "there is no model file" in outcome.err
+    assert not (tmp_path / "tuned").exists()
 
 
 def test_without_torch_one_sentence_says_what_to_install(small_ir: Path, tmp_path: Path) -> None:

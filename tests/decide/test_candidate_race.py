@@ -92,7 +92,7 @@ def _raced(
         if len(samples)
     ]
     proposals.append(
-        Candidate("auto", predicted_seconds, 1, assignment=np.array([0, 0, 1, 1], dtype=np.int32))
+        Candidate("portfolio", predicted_seconds, 1, assignment=np.array([0, 0, 1, 1], dtype=np.int32))
     )
     race = Race(
         session,
@@ -106,7 +106,7 @@ def _raced(
 
 
 def test_a_mix_has_to_win_again_when_both_are_compiled_anew():
-    assert _raced(_Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 0.9})).winner.name == "auto"
+    assert _raced(_Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 0.9})).winner.name == "portfolio"
     lucky = _Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 1.05})
     assert _raced(lucky).winner.name == "D1"
     assert lucky.races == [["D1", "D0+D1"], ["D0+D1", "D1"]]
@@ -128,12 +128,14 @@ def test_what_was_measured_before_does_not_count_for_whom_is_not_run_anew(monkey
     monkeypatch.setattr(session, "compile_placement", compile_once)
     verdict = _raced(session)
     assert verdict.winner.name == "D1"
-    (mix,) = [c for c in verdict.candidates if c.name == "auto"]
+    (mix,) = [c for c in verdict.candidates if c.name == "portfolio"]
     assert not len(mix.samples)
     assert "no memory is left" in mix.dropped
 
 
-@pytest.mark.parametrize(("asked", "again"), [((), []), (("local", "auto"), ["local"]), (("policy",), [])])
+@pytest.mark.parametrize(
+    ("asked", "again"), [((), []), (("local", "portfolio"), ["local"]), (("policy",), [])]
+)
 def test_tuning_asks_only_the_first_solver_that_was_asked(asked, again, monkeypatch):
     seen = []
     monkeypatch.setattr("ov_autoplace.decide.race.propose", lambda _, source: seen.append(source) or [])
@@ -145,7 +147,7 @@ def test_tuning_asks_only_the_first_solver_that_was_asked(asked, again, monkeypa
 def test_a_mix_that_is_so_much_faster_that_races_end_early_wins(seconds):
     races = [{"D1": 4.0, "D0+D1": 1.0}] * 4
     verdict = _raced(_Session(*races, seconds=seconds), D1=4 * seconds * NOISE)
-    assert verdict.winner.name == "auto"
+    assert verdict.winner.name == "portfolio"
     assert "75.0 % faster than D1" in verdict.reason
 
 
@@ -188,8 +190,8 @@ def test_only_what_devices_can_hold_at_the_same_time_is_raced(memory, raced):
 
 def test_a_mix_wins_where_no_device_can_run_the_model_alone():
     verdict = _raced(_Session({"D0+D1": 1.1}), D1=np.empty(0))
-    assert verdict.winner.name == "auto"
-    assert "no single device can run the model" in verdict.reason
+    assert verdict.winner.name == "portfolio"
+    assert "no single device could be run" in verdict.reason
 
 
 def test_a_mix_of_a_short_model_has_to_win_over_three_compilations_together():
@@ -197,7 +199,7 @@ def test_a_mix_of_a_short_model_has_to_win_over_three_compilations_together():
     scripts = (first, good, good, bad), (first, good, bad, bad)
     sessions = [_Session(*script, seconds=1e-3) for script in scripts]
     alone = {"D1": 1e-3 * NOISE}
-    assert [_raced(session, **alone).winner.name for session in sessions] == ["auto", "D1"]
+    assert [_raced(session, **alone).winner.name for session in sessions] == ["portfolio", "D1"]
     order = ["D0+D1", "D1"]
     assert sessions[0].races[1:] == [order, order[::-1], order]
 
@@ -216,7 +218,7 @@ def test_between_devices_of_which_one_copy_was_lucky_three_compilations_decide()
 def test_a_short_model_that_takes_long_to_compile_is_compiled_anew_only_to_confirm_a_mix():
     mix = {"D1": 1.0, "D0+D1": 0.8}
     session = _Session(mix, mix, mix, mix, seconds=1e-3, compile_seconds=1.0)
-    assert _raced(session, seconds=3.0, D1=1e-3 * NOISE).winner.name == "auto"
+    assert _raced(session, seconds=3.0, D1=1e-3 * NOISE).winner.name == "portfolio"
     assert len(session.races) == 2
     devices = {"D0": 1.0, "D1": 1.05, "D0+D1": 2.0}
     session = _Session(devices, devices, seconds=1e-3, compile_seconds=1.0)
@@ -246,7 +248,7 @@ def test_without_time_nothing_is_compiled_and_what_was_not_run_is_told():
     session = _Session({"D1": 1.0, "D0+D1": 0.8})
     verdict = _raced(session, seconds=0.0)
     assert verdict.winner.name == "D1"
-    assert "the time budget ended before auto, predicted 20.0 % faster, could be run" in verdict.reason
+    assert "the time budget ended before portfolio, predicted 20.0 % faster, could be run" in verdict.reason
     assert session.races == []
 
 
@@ -261,7 +263,7 @@ def test_tuning_ends_within_its_budget_and_keeps_the_best():
     session = _Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 0.9})
     verdict = _raced(session, mode="TUNE")
     assert not verdict.winner.is_single
-    assert all(e.name.startswith(("D1", "auto", "tuned")) for e in verdict.candidates)
+    assert all(e.name.startswith(("D1", "portfolio", "tuned")) for e in verdict.candidates)
 
 
 class _SessionByOp(_Session):
@@ -278,7 +280,7 @@ def test_the_answer_of_tuning_is_the_fastest_mix_that_it_found(monkeypatch):
     worse = Candidate("min-cut", 0.6, 1, assignment=np.array([0, 0, 0, 1], dtype=np.int32))
     monkeypatch.setattr("ov_autoplace.decide.race.propose", lambda *_: [better, worse])
     factors = {"D1": 1.0, "D0 D0 D1 D1": 0.9, "D0 D1 D1 D1": 0.7, "D0 D0 D0 D1": 0.95}
-    verdict = _raced(_SessionByOp(*[factors] * 5), mode="TUNE", solvers=("auto",))
+    verdict = _raced(_SessionByOp(*[factors] * 5), mode="TUNE", solvers=("portfolio",))
     assert verdict.winner.assignment.tolist() == [0, 1, 1, 1]
     assert verdict.winner.name.startswith("tuned")
     assert "30.0 % faster than D1" in verdict.reason

@@ -215,3 +215,10 @@ def test_a_chain_on_lanes_is_answered_with_the_device_and_a_reason(two_cores):
 def test_without_the_executor_nothing_is_divided(two_cores):
     decision = ov_autoplace.place(towers(2), "CPU", executor="HETERO").decision
     assert all(candidate.scheduled is None for candidate in decision.candidates)
+
+
+def test_lanes_that_are_demanded_of_estimates_are_refused_in_the_reason():
+    asked = ov_autoplace.place(towers(4), "CPU", mode="ZERO_SHOT", executor="OVERLAP")
+    assert asked.plan is None
+    assert "lanes are not tried, because what they cost is measured" in asked.decision.reason
+    assert "lanes" not in ov_autoplace.place(towers(4), "CPU", mode="ZERO_SHOT").decision.reason

@@ -56,10 +56,11 @@ def test_an_unknown_argument_is_refused_with_the_nearest_valid_name():
         ("shapes", {"x": "1,3"}, "list of sizes"),
         ("shapes", {"x": [1, -1]}, "list of sizes"),
         ("policy", 3, "folder of a checkpoint"),
-        ("solvers", "auto,gredy", "'gredy'; did you mean greedy.*All: single, greedy, mincut"),
+        ("solvers", "portfolio,gredy", "'gredy'; did you mean greedy.*All: single, greedy, mincut"),
+        ("solvers", "greedy,auto", "'auto', which is called 'portfolio' now"),
         ("solvers", 3, "list of names"),
-        ("solvers", ["auto", 3], "list of names"),
-        ("solvers", "auto,,greedy", "names ''"),
+        ("solvers", ["portfolio", 3], "list of names"),
+        ("solvers", "portfolio,,greedy", "names ''"),
         ("executor", "lanes", "AUTO, HETERO, OVERLAP"),
         ("lanes", "2 by 1", "like 2x1"),
         ("lanes", "0x4", "like 2x1"),
@@ -103,16 +104,16 @@ def test_a_policy_is_a_folder_or_a_name():
 
 
 def test_solvers_are_a_list_or_text_with_commas_in_order_and_each_once():
-    assert PlacerOptions().solvers == ("auto", "greedy")
-    assert PlacerOptions(solvers="local, auto").solvers == ("local", "auto")
-    assert PlacerOptions(solvers=["greedy", "auto", "greedy"]).solvers == ("greedy", "auto")
+    assert PlacerOptions().solvers == ("portfolio", "greedy")
+    assert PlacerOptions(solvers="local, portfolio").solvers == ("local", "portfolio")
+    assert PlacerOptions(solvers=["greedy", "portfolio", "greedy"]).solvers == ("greedy", "portfolio")
     for nobody in ((), "", "None"):
         assert PlacerOptions(solvers=nobody).solvers == ()
 
 
 def test_the_policy_cannot_be_named_as_a_solver_and_switched_off():
     with pytest.raises(OptionError, match="AUTOPLACE_SOLVERS names 'policy', but AUTOPLACE_POLICY is 'none'"):
-        PlacerOptions(solvers="auto,policy", policy="none")
+        PlacerOptions(solvers="portfolio,policy", policy="none")
 
 
 def test_the_shape_of_a_tensor_is_a_shape():

@@ -55,10 +55,10 @@ def alternating(monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_a_registered_solver_proposes_like_the_others(alternating: str) -> None:
     placement = ov_autoplace.place(
-        matmuls(), "GPU,CPU", policy="none", solvers=["auto", alternating], **TARGET
+        matmuls(), "GPU,CPU", policy="none", solvers=["portfolio", alternating], **TARGET
     )
     assert alternating in proposers(placement)
-    assert "auto" in proposers(placement)
+    assert "portfolio" in proposers(placement)
     assert "greedy" not in proposers(placement)
 
 
@@ -67,7 +67,7 @@ def test_a_solver_that_is_not_registered_any_more_is_unknown(
 ) -> None:
     PlacerOptions(solvers=[alternating])
     monkeypatch.delitem(SOLVERS, alternating)
-    with pytest.raises(OptionError, match="names 'alternating'; did you mean"):
+    with pytest.raises(OptionError, match="names 'alternating'; all: single"):
         PlacerOptions(solvers=[alternating])
 
 
@@ -90,7 +90,7 @@ def test_the_policy_has_its_turn_where_it_is_named_and_is_asked_once(
     monkeypatch.setattr(
         PolicyRunner, "scores", lambda self, graph: asked.append("policy") or scores(self, graph)
     )
-    for name in ("auto", "greedy"):
+    for name in ("portfolio", "greedy"):
         solver = SOLVERS[name]
         monkeypatch.setitem(
             SOLVERS, name, lambda *a, name=name, solver=solver: asked.append(name) or solver(*a)
@@ -98,7 +98,7 @@ def test_the_policy_has_its_turn_where_it_is_named_and_is_asked_once(
     table = random_table(4, groups=14, devices=2, constrained=False)
     runner = PolicyRunner(handmade(tmp_path / "net"))
     for solvers, order in (
-        (("greedy", "policy", "auto"), ["greedy", "policy", "auto"]),
+        (("greedy", "policy", "portfolio"), ["greedy", "policy", "portfolio"]),
         (("greedy",), ["greedy", "policy"]),
         (("policy",), ["policy"]),
     ):
@@ -118,7 +118,7 @@ def test_naming_the_policy_among_the_solvers_demands_it(monkeypatch: pytest.Monk
     monkeypatch.setattr(placer, "find_policy", no_policy)
     assert ov_autoplace.place(matmuls(), "GPU,CPU", **TARGET)
     with pytest.raises(CheckpointError):
-        ov_autoplace.place(matmuls(), "GPU,CPU", solvers="auto,policy", **TARGET)
+        ov_autoplace.place(matmuls(), "GPU,CPU", solvers="portfolio,policy", **TARGET)
     assert demanded == [None, "base"]
 
 
@@ -134,7 +134,7 @@ def test_a_named_solver_that_finds_nothing_says_so_and_a_usual_one_does_not(
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
         assert propose(Problem.of(table), ProposalSource())
         assert not caplog.records
-        assert propose(Problem.of(table), ProposalSource(solvers=("auto", "local")))
+        assert propose(Problem.of(table), ProposalSource(solvers=("portfolio", "local")))
     assert "the solver local proposes nothing: I see no way" in caplog.text
 
 
@@ -193,14 +193,14 @@ def test_a_decision_of_other_solvers_is_not_taken(tmp_path: Path, unequal_pair: 
         asked = PlacerOptions(properties={"CACHE_DIR": str(tmp_path)}, **options)
         return DecisionCache.of(unequal_pair, model, ["XCPU", "CPU"], asked).path
 
-    assert key() == key(solvers="auto,greedy") == key(solvers=["auto", "greedy"])
-    assert len({key(), key(solvers="auto"), key(solvers="greedy,auto"), key(solvers="")}) == 4
+    assert key() == key(solvers="portfolio,greedy") == key(solvers=["portfolio", "greedy"])
+    assert len({key(), key(solvers="portfolio"), key(solvers="greedy,portfolio"), key(solvers="")}) == 4
 
 
 def test_the_property_reaches_the_placer_and_is_kept_by_the_core(
     unequal_pair: ov.Core, alternating: str
 ) -> None:
-    unequal_pair.set_property("AUTOPLACE", {"AUTOPLACE_SOLVERS": f"auto,{alternating}"})
-    assert unequal_pair.get_property("AUTOPLACE", "AUTOPLACE_SOLVERS") == ("auto", alternating)
+    unequal_pair.set_property("AUTOPLACE", {"AUTOPLACE_SOLVERS": f"portfolio,{alternating}"})
+    assert unequal_pair.get_property("AUTOPLACE", "AUTOPLACE_SOLVERS") == ("portfolio", alternating)
     with pytest.raises(OptionError, match="AUTOPLACE_SOLVERS names 'nobody'"):
         unequal_pair.set_property("AUTOPLACE", {"AUTOPLACE_SOLVERS": "nobody"})

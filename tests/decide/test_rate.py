@@ -128,11 +128,22 @@ def test_answers_that_are_near_run_again() -> None:
     assert [pair.base.name for pair in ranked([hint, other, near, far], 0.98)] == []
 
 
+def test_devices_side_by_side_are_no_candidate_for_models_with_variables() -> None:
+    x = ops.parameter([1, 4], np.float32)
+    value = ops.read_value(
+        ops.constant(np.zeros((1, 4), np.float32)), "v", ov.Type.f32, ov.PartialShape([1, 4])
+    )
+    total = ops.add(x, value)
+    stateful = prepare(ov.Model([ops.result(total)], [ops.assign(total, "v")], [x]))
+    assert [e.name for e in hinted(["GPU", "CPU"], stateful)] == ["GPU THROUGHPUT", "CPU THROUGHPUT"]
+    assert hinted(["GPU", "CPU"], prepare(small()))[-1].name == "AUTO CUMULATIVE_THROUGHPUT"
+
+
 def test_who_is_considered_on_one_cpu() -> None:
     machine = without_hint(Machine(ov.Core(), ("CPU",), PlacerOptions(properties=HINT)))
     assert "PERFORMANCE_HINT" not in machine.options.properties
     prepared = prepare(small())
-    assert [e.name for e in hinted(["CPU"])] == ["CPU THROUGHPUT"]
+    assert [e.name for e in hinted(["CPU"], prepared)] == ["CPU THROUGHPUT"]
     assert [e.name for e in other_bases(machine, ["CPU"], prepared)] == [
         "CPU LATENCY",
         "CPU in the calling thread",

@@ -60,9 +60,9 @@ def test_a_handful_of_runs_proves_no_gain():
 def test_when_no_device_runs_the_model_alone_the_fastest_mix_wins():
     slow = _candidate("greedy", [1, 0], 2.0, factor=2.0)
     fast = _candidate("mincut", [0, 1], 1.0, factor=1.0)
-    verdict = measured([slow, fast], reference=None, champion=fast)
+    verdict = measured([slow, fast], None, fast, "the pins ask for GPU and CPU")
     assert verdict.winner is fast
-    assert "no single device can run the model" in verdict.reason
+    assert verdict.reason == "mincut was measured fastest; the pins ask for GPU and CPU"
 
 
 def test_when_nothing_can_be_run_the_prediction_decides():
@@ -70,7 +70,14 @@ def test_when_nothing_can_be_run_the_prediction_decides():
         [_candidate("a", [0, 1], 2.0), _candidate("b", [1, 0], 1.0)], reference=None, champion=None
     )
     assert verdict.winner.name == "b"
-    assert "no candidate could be run" in verdict.reason
+    assert verdict.reason.endswith("no candidate could be run: the time budget ended before")
+
+
+def test_why_nothing_could_be_run_is_told():
+    failed = _candidate("a", [0, 1], 1.0)
+    failed.dropped = "cannot be run: out of memory"
+    verdict = measured([failed], reference=None, champion=None)
+    assert verdict.reason.endswith("no candidate could be run: a cannot be run: out of memory")
 
 
 def test_without_measurement_the_lowest_prediction_wins_and_says_so():
@@ -91,9 +98,9 @@ def test_the_gain_that_there_was_no_time_for_is_told_in_percent_of_the_device():
 
 def test_how_far_the_policy_is_behind_is_told_in_percent_of_the_fastest():
     policy = Candidate("policy", 2.1, 1, assignment=np.array([0, 1], dtype=np.int32))
-    verdict = predicted([Candidate("auto", 2.0, 1, assignment=np.array([1, 0], dtype=np.int32)), policy])
+    verdict = predicted([Candidate("portfolio", 2.0, 1, assignment=np.array([1, 0], dtype=np.int32)), policy])
     assert verdict.winner.name == "policy"
-    assert "5.0 % slower than auto by estimated costs" in verdict.reason
+    assert "5.0 % slower than portfolio by estimated costs" in verdict.reason
 
 
 def test_a_champion_that_failed_when_it_was_compiled_anew_does_not_win():

@@ -16,12 +16,13 @@ import zoo
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.target_json import load_target, save_target
 from ov_autoplace.decide import widths
+from ov_autoplace.decide.costs import CostSource
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.decide.proposals import ProposalSource
+from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.decide.race import Race
-from ov_autoplace.decide.verdict import Verdict
-from ov_autoplace.decide.widths import is_worth_measuring, widths_for
+from ov_autoplace.decide.verdict import Verdict, predicted
+from ov_autoplace.decide.widths import is_worth_measuring, width_candidate, widths_for
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import prepare
@@ -221,6 +222,26 @@ def test_estimates_weigh_waiting_against_work(two_cores):
     assert tiny.width == Width(1, in_caller=True)  # which compiles nothing otherwise than on all threads
     assert "nothing was measured" in tiny.decision.reason
     assert ov_autoplace.place(large(), "CPU", mode="ZERO_SHOT").width is None
+
+
+@pytest.mark.parametrize(("saved", "wins"), [(0.05, False), (0.2, True)])
+def test_a_width_that_estimates_cannot_tell_apart_is_named(two_cores, monkeypatch, saved, wins):
+    model, here = small(), machine(mode="ZERO_SHOT")
+    prepared = prepare(model)
+    table = CostSource(here, Budget(10.0)).estimate(prepared)
+    verdict = predicted(propose(here.problem(table), ProposalSource(())))
+    seconds = verdict.winner.promised_seconds
+    monkeypatch.setattr(
+        widths,
+        "width_candidate",
+        lambda alone, device, width, _: width_candidate(alone, device, width, (1 - saved) * seconds),
+    )
+
+    found = widths.estimated(here, table, prepared, verdict)
+
+    assert (found.winner.width is not None) == wins
+    assert f"CPU (1 thread, the caller's) is predicted {100 * saved:.1f} % faster" in found.reason
+    assert ("by less than estimates can be wrong" in found.reason) != wins
 
 
 def test_estimates_for_another_machine_know_its_threads(tmp_path):

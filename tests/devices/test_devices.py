@@ -4,7 +4,6 @@ import openvino as ov
 import pytest
 
 from ov_autoplace.devices.names import (
-    core_with_extra_devices,
     device_properties,
     device_settings,
     emulation,
@@ -41,27 +40,6 @@ def test_a_list_keeps_its_order(unequal_pair):
 def test_a_bad_list_is_refused_in_one_sentence(unequal_pair, devices, message):
     with pytest.raises(DeviceError, match=message):
         resolve_devices(unequal_pair, devices)
-
-
-def test_the_environment_adds_aliases_with_properties(monkeypatch):
-    monkeypatch.setenv("AUTOPLACE_EXTRA_DEVICES", "XCPU=CPU,INFERENCE_NUM_THREADS=1; YCPU=CPU")
-    core = core_with_extra_devices()
-    assert resolve_devices(core) == ("CPU", "XCPU", "YCPU")
-    assert core.get_property("XCPU", "INFERENCE_NUM_THREADS") == 1
-    assert core.get_property("YCPU", "INFERENCE_NUM_THREADS") != 1
-
-
-@pytest.mark.parametrize("text", ["XCPU", "=CPU", "XCPU=", "XCPU=CPU,THREADS"])
-def test_a_malformed_alias_is_refused(monkeypatch, text):
-    monkeypatch.setenv("AUTOPLACE_EXTRA_DEVICES", text)
-    with pytest.raises(DeviceError, match="ALIAS=DEVICE"):
-        core_with_extra_devices()
-
-
-def test_an_alias_that_openvino_refuses_is_explained(monkeypatch):
-    monkeypatch.setenv("AUTOPLACE_EXTRA_DEVICES", "SECOND=CPU")
-    with pytest.raises(DeviceError, match="like XCPU"):
-        core_with_extra_devices()
 
 
 def test_the_plugin_library_of_an_alias_is_that_of_its_device(unequal_pair):

@@ -68,8 +68,8 @@ def test_another_word_is_a_difference_and_another_number_is_none(tmp_path: Path)
 
 
 def test_who_won_is_no_difference_but_that_somebody_did_is_expected() -> None:
-    assert not pages.differences("* auto was measured fastest\n", "* CPU is the fastest device\n")
-    assert pages.differences("* auto was measured fastest\n", "CPU is the fastest device\n")
+    assert not pages.differences("* portfolio was measured fastest\n", "* CPU is the fastest device\n")
+    assert pages.differences("* portfolio was measured fastest\n", "CPU is the fastest device\n")
 
 
 def test_output_that_a_page_does_not_show_is_a_difference() -> None:
@@ -112,9 +112,14 @@ def test_the_examples_on_the_options_page_are_valid() -> None:
 
 
 def test_the_command_line_page_has_every_command() -> None:
-    headings = re.findall(r"^## `ov-autoplace (\w+)`$", reference.command_line_markdown(), re.MULTILINE)
+    page = reference.command_line_markdown()
+    headings = re.findall(r"^## `ov-autoplace (\w+)`$", page, re.MULTILINE)
+    groups = app.registered_groups
 
-    assert headings == [command.name for command in app.registered_commands]
+    assert headings == [entry.name for entry in (*app.registered_commands, *groups)]
+    for group in groups:
+        below = re.findall(rf"^### `ov-autoplace {group.name} (\w+)`$", page, re.MULTILINE)
+        assert below == [command.name for command in group.typer_instance.registered_commands]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

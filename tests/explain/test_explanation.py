@@ -76,10 +76,10 @@ def test_the_reason_is_what_moving_the_group_alone_would_cost() -> None:
     a, b, c = explained(0, 1, 1).groups_matching("*")
 
     # All on Y: a costs 3 instead of 1 ms, and X's launch (0.01) and the transfer (0.2 ms) are gone.
-    assert "+1.790 ms" in a.reason
+    assert "1.790 ms more" in a.reason
     assert "fastest here" in a.reason
     # b on X costs 2 instead of 1 ms and its own result crosses too (0.1 + 0.2 ms).
-    assert "+1.300 ms" in b.reason
+    assert "1.300 ms more" in b.reason
     assert c.reason == "only Y can run it"
 
 
@@ -87,4 +87,22 @@ def test_a_group_that_would_be_better_off_elsewhere_is_said_so() -> None:
     (b,) = explained(0, 0, 1).groups_matching("b")
 
     assert "better elsewhere" in b.reason
-    assert "-1.300 ms" in b.reason
+    assert "1.300 ms less" in b.reason
+
+
+def test_what_is_pinned_says_so_and_what_the_pin_costs() -> None:
+    free, pinned = (
+        {group.name: group.reason for group in explanation.all_groups()}
+        for explanation in (
+            explained(1, 1, 1),
+            Explanation(chain(), np.array([1, 1, 1], dtype=np.int32), pins={"a.w*": "Y", "c": "Y"}),
+        )
+    )
+    assert free["a"].startswith("predicted to be better elsewhere: alone on X")
+    assert pinned["a"] == "pinned here: " + free["a"].partition(": ")[2]
+    assert (pinned["b"], pinned["c"]) == (free["b"], free["c"]) == (free["b"], "only Y can run it")
+
+
+def test_a_pin_that_the_placement_does_not_follow_is_no_reason() -> None:
+    explanation = Explanation(chain(), np.array([1, 1, 1], dtype=np.int32), pins={"a": "X"})
+    assert not any(group.reason.startswith("pinned") for group in explanation.all_groups())

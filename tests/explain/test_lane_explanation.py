@@ -58,7 +58,8 @@ def test_reasons_and_columns_speak_of_lanes_that_are_alike() -> None:
     assert groups[1].reason.startswith("as fast on all lanes of its device: alone on X#1")
     moved = simulate(explanation.table, placed(0, 1, 1, 1, 0), "overlap").latency_seconds
     change = (moved - explanation.schedule.latency_seconds) * 1e3
-    assert f"{change:+.3f} ms" in groups[1].reason
+    assert change > 0
+    assert groups[1].reason.endswith(f"the model takes {change:.3f} ms more")
 
 
 def test_what_runs_nowhere_is_in_no_submodel_and_not_placed_for_a_reason() -> None:

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.what_if import what_ifs
+from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.simulator import simulate_batch
 from random_tables import legal_assignments
 from report_tables import diamond, layered_table
@@ -84,3 +86,46 @@ def test_of_very_large_graphs_only_the_bandwidth_is_asked() -> None:
     changes = [answer.change for answer in what_ifs(table, np.zeros(10_001, dtype=np.int32))]
 
     assert changes == ["costs as they are", "transfers with twice the bandwidth"]
+
+
+def near() -> CostTable:
+    """The diamond with devices so near to each other that b is worth moving."""
+    table = diamond()
+    return replace(table, transfer_latency=np.zeros((2, 2)), transfer_seconds_per_byte=np.zeros((2, 2)))
+
+
+def raced(milliseconds: float, *devices: int) -> Candidate:
+    return Candidate("mix", None, 1, np.full(9, milliseconds / 1e3), assignment=placed(*devices))
+
+
+def test_a_measurement_has_the_last_word_on_the_costs_as_they_are() -> None:
+    table, given = near(), placed(0, 0, 0, 0)
+    (alone, *others) = what_ifs(table, given)
+    assert (alone.matters, alone.verdict) == (True, "")  # by costs alone, b is better on Y
+
+    (lost, *_) = what_ifs(table, given, tried=[raced(9.0, 0, 0, 0, 0), raced(9.9, 0, 1, 0, 0)])
+    assert not lost.matters
+    assert lost.verdict == "measured 9.900 ms, 10.0 % slower, which decided"
+    (won, *rest) = what_ifs(table, given, tried=[raced(9.0, 0, 0, 0, 0), raced(8.91, 0, 1, 0, 0)])
+    assert won.matters
+    assert won.verdict == "measured 8.910 ms, 1.0 % faster, which proved too little"
+    assert [other.verdict for other in rest] == [""] * len(others)  # nobody can run changed costs
+
+
+def test_a_device_that_was_measured_before_there_were_costs_is_told_by_its_name() -> None:
+    table = replace(diamond(), op_seconds=diamond().op_seconds * [1, 9])
+    devices = [Candidate(name, None, 1, np.full(9, seconds)) for name, seconds in (("X", 0.2), ("Y", 0.1))]
+
+    (answer, *_) = what_ifs(table, placed(1, 1, 1, 1), tried=devices)
+
+    assert (answer.answer, answer.gain > 0.8) == ("all on X", True)
+    assert answer.verdict == "measured 200.000 ms, 100.0 % slower, which decided"
+    assert not answer.matters
+
+
+def test_a_placement_that_nobody_ran_is_not_refuted() -> None:
+    other = raced(99.0, 0, 0, 1, 0)
+
+    (answer, *_) = what_ifs(near(), placed(0, 0, 0, 0), tried=[raced(9.0, 0, 0, 0, 0), other])
+
+    assert (answer.best_measured_seconds, answer.matters, answer.verdict) == (None, True, "")

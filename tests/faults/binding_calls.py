@@ -57,6 +57,21 @@ def graph_tools(a: object, b: object, c: object, d: object, n: object, data: st.
     attempt(_core.minimum_cut, nodes, *ends, tail, head, forward, forward[::-1].copy())
 
 
+@given(st.lists(arrays(), min_size=6, max_size=6), st.integers(0, 6), st.integers(0, 3), st.data())
+def peak_bytes(wild: list[object], nodes: int, devices: int, data: st.DataObject) -> None:
+    moments = data.draw(numbers)
+    attempt(_core.peak_bytes, moments, *wild, devices)
+    first, offsets, holders = data.draw(csr(nodes))
+    size = np.array(data.draw(st.lists(reals, min_size=len(first), max_size=len(first))), "f8")
+    rows = np.zeros((data.draw(st.integers(0, 3)), nodes), "i4") + data.draw(st.integers(-1, devices))
+    arguments: list[object] = [nodes, size, first, first[::-1].copy(), offsets, holders, rows, devices]
+    if data.draw(st.booleans()):
+        arguments[data.draw(st.sampled_from([0, 7]))] = moments
+    if data.draw(st.booleans()):
+        arguments[data.draw(st.integers(1, 6))] = wild[0]
+    attempt(_core.peak_bytes, *arguments)
+
+
 @given(st.lists(arrays(), min_size=5, max_size=5), st.integers(0, 6), st.data())
 def subset_sweep(wild: list[object], nodes: int, data: st.DataObject) -> None:
     most = data.draw(numbers)
@@ -273,6 +288,7 @@ def executable() -> None:
 
 TOPICS = {
     "graph_tools": graph_tools,
+    "peak_bytes": peak_bytes,
     "partition": partition,
     "schedule": schedule,
     "overlap": overlap,

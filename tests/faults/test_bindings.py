@@ -16,7 +16,16 @@ from ov_autoplace.placement.simulator import simulate
 from reference_hetero import random_table
 
 CALLS = Path(__file__).with_name("binding_calls.py")
-TOPICS = ("graph_tools", "partition", "schedule", "overlap", "subset_sweep", "race", "executable")
+TOPICS = (
+    "graph_tools",
+    "peak_bytes",
+    "partition",
+    "schedule",
+    "overlap",
+    "subset_sweep",
+    "race",
+    "executable",
+)
 
 
 def survives(*arguments: str) -> None:

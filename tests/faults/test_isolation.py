@@ -23,6 +23,7 @@ from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.measure.crossings import PROBES
 from ov_autoplace.measure.isolation.interface import profiler_for
+from ov_autoplace.measure.isolation.process import WorkerProcess
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.profiled import profile
@@ -212,6 +213,30 @@ def test_a_process_that_somebody_else_ends_is_started_anew(unequal_pair: ov.Core
             assert executables[0].run(2).shape == (2,)
             assert len(session.race(executables, 0.05).entries) == 2
         assert len(pids) == 3
+
+
+@pytest.mark.parametrize("late", range(4))
+def test_the_end_of_a_process_is_met_wherever_it_is_noticed(
+    unequal_pair: ov.Core, model: ov.Model, monkeypatch: pytest.MonkeyPatch, late: int
+) -> None:
+    """A signal takes its time: the process may count as alive for a while."""
+    is_alive = WorkerProcess.is_alive
+    glances = 0
+
+    def seems_alive(process: WorkerProcess) -> bool:
+        nonlocal glances
+        glances -= 1
+        return glances >= 0 or is_alive(process)
+
+    with ProfilingSession(unequal_pair, model, PAIR) as session:
+        executables = [session.compile_device(device) for device in PAIR]
+        assert isinstance(session.profiler, IsolatedProfiler)
+        for use in (lambda: executables[0].run(2), lambda: session.race(executables, 0.05)):
+            os.kill(session.profiler.pid, signal.SIGKILL)
+            glances = late
+            with monkeypatch.context() as patch:
+                patch.setattr(WorkerProcess, "is_alive", seems_alive)
+                use()
 
 
 def test_an_exception_of_the_caller_leaves_a_profiler_that_works(

@@ -97,7 +97,7 @@ def decision(folder: str) -> dict[str, Any]:
     """What a decision, its table and a report say of costs."""
     model = encoder()
     ov.save_model(model, Path(folder) / "encoder.xml")
-    placement = ov_autoplace.place(model, "GPU,CPU", "TUNE", time_budget_ms=8000)
+    placement = ov_autoplace.place(model, "GPU,CPU", "TUNE", time_budget_ms=20_000)
     assert placement.decision is not None
     assert placement.decision.table is not None
     alone = ov_autoplace.place(model, "CPU", "ZERO_SHOT")

@@ -56,9 +56,11 @@ def test_a_given_shape_is_used_and_not_guessed(name: str) -> None:
     assert list(clone.get_results()[0].get_output_shape(0)) == [5, 8]
 
 
-def test_a_static_input_can_be_given_another_shape() -> None:
-    clone, _ = with_static_shapes(model_of("[2,8]"), {"p0": [3, 8]})
-    assert list(clone.get_results()[0].get_output_shape(0)) == [3, 8]
+def test_a_static_input_has_no_other_shape() -> None:
+    with pytest.raises(OptionError, match=r"'p0', \[3, 8\], is not the one that it has, \[2, 8\]"):
+        with_static_shapes(model_of("[2,8]"), {"p0": [3, 8]})
+    clone, _ = with_static_shapes(model_of("[2,8]"), {"p0": [2, 8]})
+    assert list(clone.get_results()[0].get_output_shape(0)) == [2, 8]
 
 
 def test_the_model_itself_stays_dynamic() -> None:
@@ -98,3 +100,25 @@ def test_shapes_that_do_not_fit_together_are_one_sentence() -> None:
     with pytest.raises(OptionError, match=r"given shapes \('a': \[3, 8\]\)"):
         with_static_shapes(model, {"a": [3, 8]})
     assert with_static_shapes(model, {"a": [2, 8]})[1] == {}
+
+
+def gathering() -> ov.Model:
+    """``beams`` says which rows of ``tokens`` go on; both have as many as there are of them."""
+    tokens, beams = (
+        ops.parameter([-1, -1], np.int64, name="tokens"),
+        ops.parameter([-1], np.int64, name="beams"),
+    )
+    gathered = ops.gather(tokens, beams, ops.constant(0))
+    return ov.Model([ops.concat([gathered, tokens], 1)], [tokens, beams], "gathering")
+
+
+def test_a_vector_whose_length_does_not_fit_has_the_batch_of_the_others() -> None:
+    assert with_static_shapes(gathering())[1] == {"tokens": (1, 64), "beams": (1,)}
+    assert with_static_shapes(gathering(), {"tokens": [3, 8]})[1] == {"beams": (3,)}
+
+
+def test_a_vector_that_fits_neither_way_is_refused_with_the_first_guess() -> None:
+    row = ops.parameter([-1], name="row")
+    model = ov.Model([ops.add(row, ops.constant(np.ones(5, np.float32)), "NONE")], [row], "row")
+    with pytest.raises(ModelError, match=r"'row': \[64\]\) do not fit the model; give these inputs a shape"):
+        with_static_shapes(model)

@@ -15,12 +15,12 @@ from openvino import opset13 as opset
 
 import ov_autoplace
 from measuring_faults import Compilations, Inject
-from ov_autoplace.cli.bench import _measure, _recipes
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.target_json import save_target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide import confirmation
+from ov_autoplace.decide.comparison import Comparison
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.names import device_properties
@@ -295,13 +295,13 @@ def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
     late = {f"{kind}{i}" for kind in ("weights", "matmul", "relu") for i in range(5, LAYERS)} | {"y"}
     device_of = {name: "CPU" if name in late else "XCPU" for name in names}
     machine = Machine(unequal_pair, PAIR, options)
-    assert confirmation.confirm(machine, layers(), device_of) in (True, False, None)
+    assert confirmation.confirm(machine, layers(), device_of).holds in (True, False, None)
     assert {entry["device"] for entry in compilations()} == {"HETERO:XCPU,CPU", "CPU"}
     limited = room((5.5 * LAYER, np.inf))
     with ProfilingSession(unequal_pair, layers(), PAIR, room=limited) as session:
         placement = ov_autoplace.place(layers(), PAIR, "ZERO_SHOT", core=unequal_pair, policy="none")
-        recipes = _recipes(session, PAIR, {}, placement, device_of)
-        rows = {row["name"]: row for row in _measure(session, recipes, placement, 0.1)}
+        compared = Comparison(Machine(unequal_pair, PAIR), placement, session, device_of)
+        rows = {row["name"]: row for row in compared.rows(0.1, lambda *_: None)}
     assert "XCPU may hold" in rows["XCPU"]["note"]
     assert "XCPU may hold" in rows["HETERO"]["note"]
     assert rows["AUTOPLACE"]["samples"] > 0

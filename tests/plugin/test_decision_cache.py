@@ -301,14 +301,16 @@ def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, race
     device_of = {op.get_friendly_name(): "XCPU" for op in model.get_ops()}
     noise = np.random.default_rng(0).lognormal(sigma=0.1, size=40)
     race_takes(noise, noise)
-    assert confirm(machine, model, device_of) is True
+    assert confirm(machine, model, device_of).holds is True
     race_takes(1.1 * noise, noise)
-    assert confirm(machine, model, device_of) is False
+    assert confirm(machine, model, device_of).holds is False
     pinned = PlacerOptions(pins={"first": "XCPU"})
-    assert confirm(Machine(unequal_pair, PAIR, pinned), model, device_of) is True  # nothing else is allowed
+    assert (
+        confirm(Machine(unequal_pair, PAIR, pinned), model, device_of).holds is True
+    )  # nothing else is allowed
     noise[0] = 1000.0
     race_takes(1.1 * noise, noise)
-    assert confirm(machine, model, device_of) is None
+    assert confirm(machine, model, device_of).holds is None
 
 
 @pytest.mark.parametrize("isolation", [True, False])

@@ -46,7 +46,7 @@ def _input() -> dict[str, np.ndarray]:
 
 
 def _check(compiled: ov.CompiledModel, expected: np.ndarray) -> None:
-    assert type(compiled) is ov.CompiledModel
+    assert isinstance(compiled, ov.CompiledModel)
     np.testing.assert_allclose(compiled(_input())[0], expected, rtol=1e-4, atol=1e-6)
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -264,6 +265,58 @@ def test_properties_of_the_core_and_of_the_user_reach_the_lanes(core) -> None:
         assert told["PERF_COUNT"] == "YES"
         assert told["INFERENCE_PRECISION_HINT"] == "f32"
         assert told["INFERENCE_NUM_THREADS"] == NARROW["INFERENCE_NUM_THREADS"]
+
+
+def test_properties_are_those_of_the_lanes(core) -> None:
+    """The model around them has two threads, computes in f32 and is not profiled."""
+    model = towers()
+    properties = {**NARROW, "INFERENCE_PRECISION_HINT": "f16", "EXECUTION_MODE_HINT": "ACCURACY"}
+    alone = core.compile_model(model, "CPU", properties)
+    compiled = on_lanes(core, model, by_name(model, (0, 1, 0), properties))
+
+    assert compiled.get_property("INFERENCE_NUM_THREADS") == 1
+    assert alone.get_property("EXECUTION_MODE_HINT") == ov.properties.hint.ExecutionMode.ACCURACY
+    for name in (
+        "INFERENCE_PRECISION_HINT",
+        "EXECUTION_MODE_HINT",
+        "NUM_STREAMS",
+        "ENABLE_CPU_PINNING",
+        "SCHEDULING_CORE_TYPE",
+        "MODEL_DISTRIBUTION_POLICY",
+        "CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE",
+        "KV_CACHE_PRECISION",
+    ):
+        assert compiled.get_property(name) == alone.get_property(name), name
+        assert type(compiled.get_property(name)) is type(alone.get_property(name)), name
+
+
+def test_every_property_is_told_also_after_import(core) -> None:
+    model = towers()
+    compiled = on_lanes(core, model, by_name(model, (0, 1, 0)))
+    supported = compiled.get_property("SUPPORTED_PROPERTIES")
+    by_lane = compiled.get_property("DEVICE_PROPERTIES")
+    imported = core.import_model(compiled.export_model(), "AUTOPLACE:CPU")
+
+    assert {"DEVICE_PROPERTIES", "INFERENCE_PRECISION_HINT", "EXECUTION_DEVICES"} <= set(supported)
+    assert set(by_lane) == {"CPU#0", "CPU#1"}
+    for name in supported:
+        compiled.get_property(name)
+    assert imported.get_property("DEVICE_PROPERTIES") == by_lane
+
+
+def test_a_property_in_which_lanes_differ_is_asked_for_by_lane(core) -> None:
+    model = towers()
+    plan = by_name(model, (0, 1, 0))
+    lanes = tuple(
+        Lane.of("CPU", {**NARROW, "EXECUTION_MODE_HINT": mode}) for mode in ("ACCURACY", "PERFORMANCE")
+    )
+    compiled = compile_scheduled(core, scheduled_model(model, replace(plan, lanes=lanes)), {})
+
+    with pytest.raises(RuntimeError, match=r"lanes of this model differ in EXECUTION_MODE_HINT"):
+        compiled.get_property("EXECUTION_MODE_HINT")
+    told = compiled.get_property("DEVICE_PROPERTIES")
+    modes = {lane: own["EXECUTION_MODE_HINT"].name for lane, own in told.items()}
+    assert modes == {"CPU#0": "ACCURACY", "CPU#1": "PERFORMANCE"}
 
 
 def test_a_model_on_lanes_is_not_placed_again(core) -> None:

@@ -5,13 +5,16 @@ import pytest
 import torch
 from policy_batches import random_batch, random_graph
 
-from ov_autoplace.errors import OptionError
+from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.policy.levels import beyond_best_other, signed_log
+from ov_autoplace.policy.levels import LEVEL_FEATURES, beyond_best_other, signed_log
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
-from ov_autoplace.policy.networks.network import make_network, superposition_parameters
+from ov_autoplace.policy.networks.equivariant import LOADS
+from ov_autoplace.policy.networks.multilevel import OP_TYPE_WIDTH
+from ov_autoplace.policy.networks.network import inherit, make_network, superposition_parameters
+from ov_autoplace.policy.probes import PROBE_FEATURES
 from ov_autoplace.problem.problem import Problem
 from random_tables import make_table, random_table
 
@@ -54,6 +57,25 @@ def test_weights_depend_on_the_seed_alone():
     other = make_network(SMALL, seed=4).state_dict()
     assert all(torch.equal(left[name], right[name]) for name in left)
     assert any(not torch.equal(left[name], other[name]) for name in left)
+
+
+def test_a_network_inherits_what_it_has_of_a_larger_one():
+    larger = replace(SMALL, layers=2, superposition=True, op_types=True, probes=True, loads=True)
+    smaller = replace(larger, layers=1, superposition=False, op_types=False, probes=False, loads=False)
+    parent, child = make_network(larger, seed=1), make_network(smaller, seed=2)
+    graphs = [random_graph(seed, 20) for seed in range(3)]
+    with torch.no_grad():
+        # Nothing comes from the parts that the smaller one has not; fresh superposition multiplies by one.
+        embed = parent.multilevel.embed[0]
+        embed.weight[:, embed.in_features - len(PROBE_FEATURES) - OP_TYPE_WIDTH :] = 0
+        for own in parent.multilevel.rounds:
+            own.enter.weight[:, len(LEVEL_FEATURES) + 1 : len(LEVEL_FEATURES) + 1 + len(LOADS)] = 0
+            own.layers[1].out.weight.zero_()
+            own.layers[1].out.bias.zero_()
+    inherit(child, parent)
+    torch.testing.assert_close(scores(child, graphs), scores(parent, graphs), atol=1e-5, rtol=1e-5)
+    with pytest.raises(TrainingError, match="differs; start from a checkpoint with the same parts or more"):
+        inherit(parent, child)
 
 
 @pytest.mark.parametrize("devices", [2, 3, 5])

@@ -63,19 +63,6 @@ def test_the_units_that_leave_a_full_device_prefer_it_least_per_byte() -> None:
     assert fitting(scores, graph).tolist() == [1, 0, 0, 1]
 
 
-def test_units_leave_together_where_single_ones_would_cut_many_tensors() -> None:
-    # A chain of pairs with heavy tensors inside each and light ones between them; half of it has to leave.
-    tensors = [(u, 100.0 if u % 2 == 0 else 0.01, [u + 1]) for u in range(11)]
-    table = make_table(
-        [[1, 1.1]] * 12, tensors, memory_bytes=np.ones(12), memory_capacity=np.array([6.0, np.inf])
-    )
-    graph = policy_graph(Problem.of(table))
-    noise = np.random.default_rng(0).normal(size=12)
-    answer = fitting(np.stack([5.0 + noise, np.zeros(12)], axis=1), graph)
-    assert np.bincount(answer, minlength=2)[0] <= 6
-    assert (answer[::2] == answer[1::2]).all()
-
-
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("seed", range(12))
 def test_answers_and_draws_are_within_tight_limits(seed: int, objective: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ov_autoplace.errors import OptionError, PlacementError
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SOLVERS, Constraints, solve
 from random_tables import legal_assignments, make_table, random_table
 
@@ -48,6 +51,7 @@ def test_a_pin_matches_ops_inside_a_group_and_a_later_pin_wins() -> None:
         ({"memory_limits": {"DEV0": -1}}, "the memory limit of DEV0 is -1"),
         ({"memory_limits": {"DEV0": float("nan")}}, "the memory limit of DEV0 is nan"),
         ({"solver": "mincutt"}, "unknown solver 'mincutt'; did you mean 'mincut'?"),
+        ({"solver": "auto"}, "the solver 'auto' is called 'portfolio' now"),
         ({"time_limit": 0}, "the time limit is 0"),
     ],
 )
@@ -102,8 +106,42 @@ def test_what_cannot_be_met_is_said_in_one_sentence(table, arguments: dict, sent
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("table", "given", "sentence"),
+    [
+        (make_table([[np.inf, 1], [1, np.inf]]), {}, "no single device can run every op"),
+        (
+            make_table([[1, 1], [1, 1]]),
+            {"pins": {"group0": "DEV0", "group1": "DEV1"}},
+            "the pins ask for DEV0 and DEV1, so no single device was compared",
+        ),
+        (
+            make_table([[1, 1], [1, np.inf]]),
+            {"pins": {"group0": "DEV1"}},
+            "the pins ask for DEV1, which cannot run every op",
+        ),
+        (
+            make_table([[1, 1]] * 4, memory_bytes=np.full(4, 10.0)),
+            {"memory_limits": {"DEV0": 25, "DEV1": 25}},
+            "no single device has room for the model",
+        ),
+    ],
+)
+def test_a_problem_says_why_no_single_device_is_an_answer(table, given, sentence: str) -> None:
+    assert Problem.of(table, **given).why_no_single == sentence
+
+
+@pytest.mark.parametrize("pinned", ["GPU", "NPU", "XCPU"])
+def test_a_device_that_is_not_there_is_no_misspelling_of_another(pinned: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        solve(replace(make_table(FAST_FIRST, CHAIN), devices=("CPU", "VPU")), pins={"group1": pinned})
+    assert "did you mean" not in str(raised.value)
+    with pytest.raises(OptionError, match="did you mean 'CPU'"):
+        solve(replace(make_table(FAST_FIRST, CHAIN), devices=("CPU", "VPU")), pins={"group1": "cpu"})
+
+
 def test_mincut_refuses_three_devices_and_says_what_to_use() -> None:
-    with pytest.raises(OptionError, match="use 'expansion' or 'auto'"):
+    with pytest.raises(OptionError, match="use 'expansion' or 'portfolio'"):
         solve(make_table([[1, 2, 3]] * 4), "mincut")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import openvino as ov
+from openvino import opset13 as ops
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.lanes import with_lanes
@@ -14,10 +16,24 @@ from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage
 from ov_autoplace.placement.decision import Candidate, Decision
-from ov_autoplace.report.contents import Contents, Curve, Latency, placement_contents
+from ov_autoplace.report.contents import Contents, Curve, placement_contents
+from ov_autoplace.report.latency import Latency
+from ov_autoplace.report.ops import op_columns
 from report_tables import HOSTILE, layered_table, pieces
 
-__all__ = ["contents_of", "every_part", "lanes_page", "placement_page"]
+__all__ = ["contents_of", "every_part", "hostile_model", "lanes_page", "placement_page"]
+
+
+def hostile_model() -> ov.Model:
+    """A model whose names, attributes and tensors are hostile: it keeps a sum in a variable."""
+    x = ops.parameter([2, 3], name=HOSTILE[0])
+    x.output(0).set_names({HOSTILE[5]})
+    weights = ops.constant(np.arange(12, dtype=np.float32).reshape(3, 4), name=HOSTILE[1])
+    kept = ops.read_value(ops.matmul(x, weights, False, False, name=HOSTILE[2]), HOSTILE[4], name=HOSTILE[3])
+    large = ops.constant(np.linspace(-1, 2, 3000, dtype=np.float32), name="layer0/op6")
+    total = ops.add(ops.reduce_sum(large, [0], name="layer0/op7"), kept, name="layer0/op8")
+    assign = ops.assign(total, HOSTILE[4], name="layer0/op9")
+    return ov.Model([ops.result(total, name="layer0/op10")], [assign], [x], HOSTILE[0])
 
 
 def placement_page(groups: int, subgraphs: int) -> Contents:
@@ -33,9 +49,11 @@ def contents_of(table: CostTable, assignment: IntArray) -> Contents:
     latency = explanation.schedule.latency_seconds
     candidates = tuple(
         Candidate(name, factor * latency, 1, factor * latency * rng.lognormal(0, 0.02, 40))
-        for name, factor in ((table.devices[0], 1.1), (table.devices[1], 1.4), ("auto", 1.0))
+        for name, factor in ((table.devices[0], 1.1), (table.devices[1], 1.4), ("portfolio", 1.0))
     )
-    decision = Decision("auto", f"auto was measured faster; {HOSTILE[1]}", "PROFILE", candidates, {}, table)
+    decision = Decision(
+        "portfolio", f"portfolio was measured faster; {HOSTILE[1]}", "PROFILE", candidates, {}, table
+    )
     changes = what_ifs(table, assignment) if len(table) < 1000 else []
     return placement_contents(HOSTILE[0], decision, explanation, changes)
 
@@ -57,10 +75,14 @@ def every_part() -> Contents:
         measured=MeasuredRun(
             (MeasuredStage(0, devices[0], (node, node)), MeasuredStage(1, devices[1], (node,))), 4e-3, 10
         ),
-        curves=(
-            Curve(HOSTILE[0], np.arange(1.0, 9.0), np.array([1.3, 1.0, np.inf, 1.1, 0.95, 1.2, 0.9, 0.97])),
-        ),
+        ops=op_columns(hostile_model()),
+        curves=(_curve(),),
     )
+
+
+def _curve() -> Curve:
+    values = np.array([1.3, 1.0, np.inf, 1.1, 0.95, 1.2, 0.9, 0.97])
+    return Curve(HOSTILE[0], np.arange(1.0, 9.0), values, np.array([1.3, 1, 1, 1, 1, 0.95, 0.95, 0.95]))
 
 
 def lanes_page(groups: int = 60) -> Contents:

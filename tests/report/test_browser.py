@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from report_pages import every_part, placement_page
 
-from browser import OpenedPage
+from browser import OpenedPage, reads_well
 from ov_autoplace.report import write_report
 from report_tables import HOSTILE
 
@@ -92,8 +92,26 @@ def test_search_lists_marks_and_shows_what_it_finds(opened: OpenedPage) -> None:
     assert details.startswith("layer2/op41\n")
     assert "CPU" in details
     assert "GPU" in details
-    assert "with layer2/op41.member1" in details
+    assert "layer2/op41.member1" in details
     assert opened.complaints == []
+
+
+def test_the_keyboard_alone_finds_opens_and_follows_ops(opened: OpenedPage) -> None:
+    opened.page.focus("#search")
+    opened.page.keyboard.type("layer0/op7")
+    opened.page.wait_for_selector("#results button")
+    opened.page.keyboard.press("Enter")
+    opened.page.wait_for_selector("#details h4")
+    assert opened.page.locator("#details h3").text_content() == "layer0/op7"
+
+    opened.page.focus("#details .op")
+    opened.page.keyboard.press("Enter")
+    opened.page.wait_for_timeout(300)
+
+    assert opened.page.locator("#details h3").text_content() == "layer0/op6"
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    opened.page.keyboard.press("Tab")
+    assert opened.page.evaluate(outline) == "solid"  # one sees where the focus is
 
 
 def test_search_takes_patterns_and_says_when_nothing_matches(opened: OpenedPage) -> None:
@@ -109,13 +127,13 @@ def test_hovering_over_a_node_tells_costs_and_reason(opened: OpenedPage) -> None
     text = opened.hover("graph", "layer2/op41")
 
     assert "layer2/op41" in text
-    assert "GPU 0." in text
+    assert "predicted: GPU 0." in text
     assert "CPU 0." in text
-    assert "the model would take" in text
+    assert "the model takes" in text
 
 
 def test_hovering_over_the_schedule_tells_subgraph_group_and_transfer(opened: OpenedPage) -> None:
-    assert "groups" in opened.hover("schedule", "subgraph 1 on CPU")
+    assert "groups" in opened.hover("schedule", "subgraph 1 on CPU, predicted")
     assert "MatMul" in opened.hover("schedule", "layer2/op41")
 
 
@@ -139,6 +157,81 @@ def test_hostile_names_are_shown_as_text_and_run_nothing(opened: OpenedPage, nam
     assert opened.page.locator(made).count() == 0
     assert opened.complaints == []
     assert len(opened.requests) == 1
+
+
+def test_the_panel_shows_attributes_inputs_outputs_and_weights_of_an_op(opened: OpenedPage) -> None:
+    opened.search(HOSTILE[2])
+    opened.page.locator("#results button").first.click()
+    opened.page.wait_for_selector("#details h4")
+
+    details = opened.page.inner_text("#details")
+    assert "MatMul (opset1) on " in details
+    assert "transpose_b\nfalse" in details
+    assert f"0\n{HOSTILE[0]}Parameter\nf32 [2,3]" in details.replace("\xa0", " ")
+    assert f"1\n{HOSTILE[1]}Constant\nf32 [3,4]\nsize 48 bytes, values 0, 1, 2, 3" in details
+    assert "Outputs\n0\nf32 [2,4]" in details
+    assert "Cost of its group of 2 ops, predicted" in details
+
+
+def test_ops_in_the_panel_lead_to_each_other(opened: OpenedPage) -> None:
+    opened.search("layer0/op7")
+    opened.page.locator("#results button").first.click()
+    opened.page.get_by_role("button", name="layer0/op6 Constant").click()
+    opened.page.wait_for_timeout(200)
+
+    details = opened.page.inner_text("#details")
+    assert details.startswith("layer0/op6\n\nConstant (opset1)")
+    assert "size\n11.7 KiB\nmin\n-1\nmax\n2" in details
+    opened.page.keyboard.press("Tab")
+    focused = opened.page.evaluate("document.activeElement.closest('#details') !== null")
+    assert focused  # the keyboard goes on where the pointer was
+
+
+def test_hostile_attributes_and_tensors_are_shown_as_text(opened: OpenedPage) -> None:
+    opened.search(HOSTILE[3])
+    opened.page.locator("#results button").first.click()
+    opened.page.wait_for_selector("#details h4")
+
+    pairs = opened.page.locator("#details dl").first.evaluate(
+        "list => [...list.children].map((c) => c.textContent)"
+    )
+    assert dict(zip(pairs[::2], pairs[1::2], strict=True))["variable_id"] == HOSTILE[4]
+    opened.page.locator("#details .op").first.click()  # the product that it keeps
+    opened.page.wait_for_timeout(200)
+    opened.page.locator("#details .op").first.click()  # its input
+    opened.page.wait_for_timeout(200)
+    assert HOSTILE[5] in opened.page.locator("#details").text_content()
+    assert opened.page.locator("#details b b, #details img, #details svg, #details script").count() == 0
+    assert opened.complaints == []
+    assert len(opened.requests) == 1
+
+
+def test_buttons_of_a_drawing_stay_when_the_panel_makes_it_narrower(opened: OpenedPage) -> None:
+    buttons = """() => {
+      const chart = Bokeh.documents.map((d) => d.get_model_by_name("graph")).find((m) => m !== null);
+      const bar = Bokeh.index.find_one(chart.toolbar);
+      return bar.shadow_el.querySelectorAll("[class*=Button]").length;
+    }"""
+    before = opened.page.evaluate(buttons)
+
+    opened.search("layer0/op7")
+    opened.page.locator("#results button").first.click()
+    opened.page.wait_for_timeout(800)
+
+    assert opened.page.evaluate(buttons) == before > 3
+
+
+@pytest.mark.parametrize("width", [1400, 800, 400])
+def test_the_page_reads_well_at_every_width(chromium: Any, everything: Path, width: int) -> None:
+    opened = OpenedPage(chromium, everything, width=width)
+    reads_well(opened)
+
+    opened.search("layer0/op7")
+    opened.page.locator("#results button").first.click()
+    opened.page.wait_for_timeout(500)
+
+    reads_well(opened)
+    assert opened.complaints == []
 
 
 @pytest.mark.parametrize(("groups", "subgraphs"), [(5_000, 41), (50_000, 1), (50_000, 61)])

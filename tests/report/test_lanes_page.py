@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from report_pages import lanes_page
 
-from browser import OpenedPage
+from browser import OpenedPage, reads_well
 from ov_autoplace.explain.measured import measured_timeline
 from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.report import write_report
@@ -63,7 +63,7 @@ def test_each_lane_is_filled_by_its_submodels_and_idle_times(path: Path, content
     for columns in bars(path, "alpha"):
         for title, left, right in zip(columns["title"], columns["left"], columns["right"], strict=True):
             shown[title] = shown.get(title, 0.0) + right - left
-    for timeline, ending in ((predicted, ""), (measured, ", measured")):
+    for timeline, ending in ((predicted, ", predicted"), (measured, ", measured")):
         for lane in timeline.lanes:
             own = [f"submodel {s.subgraph} on {s.device}{ending}" for s in timeline.stages]
             busy = sum(shown[title] for title in own if f" on {lane.name}" in title)
@@ -77,27 +77,26 @@ def test_the_page_says_what_is_idle_what_is_critical_and_what_is_proven(path: Pa
     text = path.read_text(encoding="utf-8")
 
     for words in (
-        "idle, all lanes",
-        "critical path",
-        "no placement takes less than",
-        "measured idle ms",
-        "after 3 ms idle",
+        "predicted idle, all lanes",
+        "<h2>Critical path</h2>",
+        "no placement is predicted below",
+        "measured after 3 ms idle",
         "waits for ",
         "one lane of CPU more",
     ):
         assert words in text, words
     for lane in ("GPU", "CPU#0", "CPU#1"):
         # Measured directly above predicted.
-        assert re.search(rf"{lane}, measured\\nidle \d+ %.{{0,40}}?{lane}\\nidle \d+ %", text), lane
+        rows = rf"{lane}, measured\\nidle [\d.]+\u00a0ms, \d+\u00a0%.{{0,40}}?{lane}, predicted\\nidle "
+        assert re.search(rows, text), lane
     assert "<img" not in text
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1400, 800, 400])
 def test_a_page_of_lanes_opens_at_every_width(chromium: Any, path: Path, width: int) -> None:
-    opened = OpenedPage(chromium, path)
-    opened.page.set_viewport_size({"width": width, "height": 900})
-    opened.page.wait_for_timeout(400)
+    opened = OpenedPage(chromium, path, width=width)
+    reads_well(opened)
 
     assert opened.state == "ready"
     assert opened.complaints == []
@@ -122,7 +121,7 @@ def test_hovering_over_a_gap_tells_what_is_waited_for(chromium: Any, path: Path,
     assert contents.explanation is not None
     lane = next(lane for lane in timeline_of(contents.explanation).lanes if lane.idle)
 
-    text = opened.hover("schedule", f"{lane.name} is idle")
+    text = opened.hover("schedule", f"{lane.name} is idle, predicted")
 
     assert lane.idle[0].reason in text
     critical = opened.page.evaluate(

@@ -19,6 +19,7 @@ from ov_autoplace.errors import OptionError, OutputError
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.report import require_library, write_report
 from ov_autoplace.report.nodes import drawn_graph
+from ov_autoplace.report.saved import read_report
 from report_tables import HOSTILE, diamond, layered_table, pieces
 
 
@@ -56,7 +57,7 @@ def test_hostile_names_make_no_elements_and_no_attributes(text: str) -> None:
 
     assert {tag for tag, _ in page.tags}.isdisjoint({"img", "iframe", "link", "object", "b"})
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
-    assert sum(tag == "script" for tag, _ in page.tags) == 3
+    assert sum(tag == "script" for tag, _ in page.tags) == 4  # two that run, two of data
     joined = "".join(page.texts)
     for name in HOSTILE[:4]:
         assert name in joined  # as a text that is read
@@ -80,12 +81,13 @@ def test_only_two_scripts_may_run_and_nothing_may_be_loaded(text: str) -> None:
 @pytest.mark.bokeh
 def test_the_data_is_json_that_cannot_end_its_element(text: str) -> None:
     page = Elements(text)
-    ((_, data),) = (entry for entry in page.scripts if entry[0].get("type") == "application/json")
+    data, ops = (text for attributes, text in page.scripts if attributes.get("type") == "application/json")
 
-    assert not set("<>&\u2028\u2029") & set(data)
-    graph = json.loads(data)["graph"]
-    assert graph["names"][: len(HOSTILE)] == list(HOSTILE)
-    assert len(graph["reasons"]) == len(graph["names"]) == 80
+    assert not set("<>&\u2028\u2029") & set(data + ops)
+    placement = json.loads(data)["report"]["placement"]
+    assert placement["names"][: len(HOSTILE)] == list(HOSTILE)
+    assert len(placement["reasons"]) == len(placement["names"]) == 80
+    assert isinstance(json.loads(ops), str)
 
 
 @pytest.mark.bokeh
@@ -97,7 +99,7 @@ def test_every_part_is_there(text: str) -> None:
         "Latency of the candidates",
         "Schedule",
         "Placement",
-        "What would change the answer",
+        "What would change the prediction",
         "Left on a slower device",
         "Dearest transfers",
         "Subgraphs",
@@ -111,10 +113,12 @@ def test_without_the_library_one_sentence_says_what_to_install(
     monkeypatch.setitem(sys.modules, "bokeh", None)  # as where it is not installed
 
     with pytest.raises(OptionError, match=r"pip install 'ov-autoplace\[report\]'"):
-        require_library()
+        require_library(tmp_path / "report.html")
     with pytest.raises(OptionError, match="bokeh"):
         write_report(placement_page(20, 2), tmp_path / "report.html")
     assert not list(tmp_path.iterdir())
+    write_report(placement_page(20, 2), tmp_path / "report.json")  # data are not drawn
+    assert read_report(tmp_path / "report.json").placement is not None
 
 
 @pytest.mark.bokeh

@@ -57,6 +57,47 @@ def test_a_benchmark_leaves_a_report_and_a_trace_of_the_measured_run(
     assert [e["name"] for e in measured] == ["submodel 0", "submodel 1"]
 
 
+RATE = ("--config", '{"PERFORMANCE_HINT": "THROUGHPUT"}', "--mode", "zero-shot")
+
+
+@pytest.mark.parametrize("command", ["annotate", "explain"])
+def test_an_answer_for_many_requests_shows_their_rates(
+    cli: Command, small_ir: Path, tmp_path: Path, command: str
+) -> None:
+    data = tmp_path / "run.json"
+    outcome = cli(command, small_ir, *DEVICES, *RATE, "--report", data)
+
+    assert outcome.code == 0, outcome.err
+    assert "requests a second of" in outcome.out
+    assert "CPU THROUGHPUT" in outcome.out
+    report = json.loads(data.read_text())
+    assert {row["name"] for row in report["rates"]} >= {"XCPU THROUGHPUT", "CPU THROUGHPUT"}
+    assert report["rate_bound_per_second"] > 0
+    assert report["latencies"] == []
+    asked = cli(command, small_ir, *DEVICES, *RATE, "--json").json()
+    assert [row["name"] for row in asked["rates"]] == [row["name"] for row in report["rates"]]
+
+
+@pytest.mark.bokeh
+def test_a_benchmark_of_rates_leaves_a_report(cli: Command, small_ir: Path, tmp_path: Path) -> None:
+    page, trace = tmp_path / "page.html", tmp_path / "run.json"
+    files = ("--report", page, "--trace", trace)
+
+    outcome = cli("bench", small_ir, *DEVICES, *RATE, "--seconds", "0.3", *files)
+
+    assert outcome.code == 0, outcome.err
+    assert f"wrote {page}" in outcome.out
+    text = page.read_text(encoding="utf-8")
+    assert "<h2>Requests a second</h2>" in text
+    assert "What would change" not in text  # which is about the latency of one
+    assert "measured, queue" in text
+    explained = tmp_path / "explained.html"
+    assert cli("explain", small_ir, *DEVICES, *RATE, "--report", explained).code == 0
+    assert "measured, queue" not in explained.read_text(encoding="utf-8")
+    assert ">measured and predicted<" not in explained.read_text(encoding="utf-8")  # nothing was run
+    assert json.loads(trace.read_text())["traceEvents"]
+
+
 def test_a_report_that_cannot_be_drawn_is_refused_before_anything_is_measured(
     cli: Command, small_ir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,9 +129,9 @@ def test_explain_prints_a_tree_in_the_order_of_the_run(cli: Command, small_ir: P
     tree = lines[start + 1 :]
     branches = [line for line in tree if line.startswith(("├── ", "└── "))]
     assert [branch.split()[2] for branch in branches[:2]] == ["XCPU", "CPU"]
-    assert "after 1 transfers" in branches[1]
+    assert "after 1 transfer of" in branches[1]
     assert any("first" in line for line in tree)
-    assert any(line.startswith("What would change the answer") for line in lines)
+    assert any(line.startswith("What would change the prediction") for line in lines)
 
 
 def test_explain_says_what_would_change_the_answer_under_the_same_pins(cli: Command, small_ir: Path) -> None:
@@ -127,8 +168,9 @@ def test_explain_lists_the_ops_of_a_pattern_with_their_groups(cli: Command, smal
 
     # Each convolution holds its weights; tell which from the model itself.
     coarse = coarsen(extract(ov.Core().read_model(small_ir)))
-    assert set(report["ops"]) == {name for name in coarse.ops.names if name.startswith("weights")}
-    assert report["ops"]["weights3"] == "first"
+    groups = {op["name"]: op["group"] for op in report["ops"]}
+    assert set(groups) == {name for name in coarse.ops.names if name.startswith("weights")}
+    assert groups["weights3"] == "first"
     text = cli("explain", small_ir, *SPLIT, "--op", "weights?").out
     assert "weights3" in text
     assert "Their groups" in text
@@ -162,7 +204,8 @@ def test_a_fine_tuning_run_is_reported_from_what_it_left(tmp_path: Path) -> None
     save_table(table, tmp_path / "net.table.json")
     (tmp_path / "state.safetensors").touch()
     placement = Placement.of_groups(table, np.array([0, 1, 0, 0], dtype=np.int32))
-    line = {"model": "net", "kind": "measured", "note": "", "reference": "X", "source": "policy"}
+    line = {"model": "net", "kind": "measured", "note": "", "reference": "X"}
+    line |= {"source": "policy", "best": 1.0}
     values = [1.0, 1.4, None, 0.9]
     lines = [
         {**line, "measurement": i + 1, "relative": value, "ms": [8.0] * 6, "reference_ms": [10.0] * 6}

@@ -10,13 +10,13 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.solvers import SOLVERS, solve
-from ov_autoplace.solvers import auto as auto_module
+from ov_autoplace.solvers import portfolio as portfolio_module
 from random_tables import legal_assignments, random_table
 
 TOLERANCE = 1 + 1e-9
 SOLVERS_BY_DEVICES = {
-    2: ["single", "greedy", "mincut", "expansion", "local", "milp", "auto"],
-    3: ["single", "greedy", "expansion", "local", "milp", "auto"],
+    2: ["single", "greedy", "mincut", "expansion", "local", "milp", "portfolio"],
+    3: ["single", "greedy", "expansion", "local", "milp", "portfolio"],
 }
 
 
@@ -53,7 +53,7 @@ def test_answers_are_legal_and_bounds_hold_in_plain_python(seed: int, devices: i
     latencies = latencies_in_plain_python(table, legal)
     for solver in SOLVERS_BY_DEVICES[devices]:
         ratio = check_answer(table, solver, legal, latencies)
-        if solver == "auto":
+        if solver == "portfolio":
             # So few placements are all tried: the answer is the optimum and proves it.
             assert ratio == pytest.approx(1.0, rel=1e-9)
             assert solve(table).lower_bound_seconds == pytest.approx(latencies.min(), rel=1e-9)
@@ -63,7 +63,7 @@ def test_answers_are_legal_and_bounds_hold_in_plain_python(seed: int, devices: i
     ("devices", "groups", "seeds", "equal_at_least", "worst"),
     [(2, 11, 60, 0.95, 1.1), (3, 7, 40, 0.95, 1.2)],
 )
-def test_auto_without_enumeration_is_nearly_always_optimal(
+def test_portfolio_without_enumeration_is_nearly_always_optimal(
     monkeypatch: pytest.MonkeyPatch,
     devices: int,
     groups: int,
@@ -71,7 +71,7 @@ def test_auto_without_enumeration_is_nearly_always_optimal(
     equal_at_least: float,
     worst: float,
 ) -> None:
-    monkeypatch.setattr(auto_module, "_ENUMERATED_PLACEMENTS", 1)
+    monkeypatch.setattr(portfolio_module, "_ENUMERATED_PLACEMENTS", 1)
     ratios = []
     for seed in range(1000, 1000 + seeds):
         table = random_table(seed, groups, devices, constrained=seed % 2 == 0)
@@ -79,7 +79,7 @@ def test_auto_without_enumeration_is_nearly_always_optimal(
         if not len(legal):
             continue
         # The C++ simulator has its own tests against the plain one, which would take minutes here.
-        ratios.append(check_answer(table, "auto", legal, simulate_batch(table, legal)))
+        ratios.append(check_answer(table, "portfolio", legal, simulate_batch(table, legal)))
     print(f"{devices} devices: {np.isclose(ratios, 1.0).mean():.3f} optimal, worst {max(ratios):.4f}")
     assert len(ratios) > seeds / 2
     assert np.isclose(ratios, 1.0).mean() >= equal_at_least
@@ -88,12 +88,14 @@ def test_auto_without_enumeration_is_nearly_always_optimal(
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("devices", [2, 3])
-def test_auto_is_never_slower_than_one_device_or_greedy_on_larger_tables(seed: int, devices: int) -> None:
+def test_portfolio_is_never_slower_than_one_device_or_greedy_on_larger_tables(
+    seed: int, devices: int
+) -> None:
     table = random_table(seed, groups=150, devices=devices, constrained=False)
-    auto = solve(table, "auto")
+    portfolio = solve(table, "portfolio")
     for other in ("single", "greedy"):
-        assert auto.latency_seconds <= solve(table, other).latency_seconds * TOLERANCE
-    assert auto.lower_bound_seconds <= auto.latency_seconds
+        assert portfolio.latency_seconds <= solve(table, other).latency_seconds * TOLERANCE
+    assert portfolio.lower_bound_seconds <= portfolio.latency_seconds
 
 
 def test_two_devices_without_launches_or_cycles_are_solved_to_proven_optimality() -> None:

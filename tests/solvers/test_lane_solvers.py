@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +16,11 @@ from ov_autoplace.placement.simulator import parts_of, simulate, simulate_batch
 from ov_autoplace.problem.overlap_bound import overlap_bound, piece_seconds
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SOLVERS_OF, exact, overlap, solve
+from ov_autoplace.solvers.heft import heft_assignment
 from ov_autoplace.solvers.overlap import LIST_SCHEDULERS
-from ov_autoplace.solvers.tasks import task_graphs
+from ov_autoplace.solvers.registry import solve_problem
+from ov_autoplace.solvers.solver import SolverOptions
+from ov_autoplace.solvers.tasks import TaskGraph, task_graphs
 from random_tables import legal_assignments, make_table, random_table
 
 TOLERANCE = 1 + 1e-9
@@ -83,7 +87,7 @@ def test_exact_is_the_best_of_all_placements_of_the_plain_simulator(seed: int) -
     assert solve(table, "exact", objective="overlap").latency_seconds == pytest.approx(optimum, rel=1e-9)
 
 
-def test_auto_without_enumeration_is_nearly_always_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_portfolio_without_enumeration_is_nearly_always_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overlap, "is_tiny", lambda problem: False)
     ratios = []
     for seed in range(15):
@@ -207,12 +211,14 @@ def test_the_same_call_gives_the_same_placement(solver: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_auto_is_never_slower_than_other_solvers_on_larger_graphs(seed: int) -> None:
+def test_portfolio_is_never_slower_than_other_solvers_on_larger_graphs(seed: int) -> None:
     table = random_table(seed, 150, 3, constrained=False)
-    auto = solve(table, objective="overlap")
+    portfolio = solve(table, objective="overlap")
     for other in ("single", "greedy", "chains"):
-        assert auto.latency_seconds <= solve(table, other, objective="overlap").latency_seconds * TOLERANCE
-    assert auto.lower_bound_seconds <= auto.latency_seconds
+        assert (
+            portfolio.latency_seconds <= solve(table, other, objective="overlap").latency_seconds * TOLERANCE
+        )
+    assert portfolio.lower_bound_seconds <= portfolio.latency_seconds
 
 
 @pytest.mark.parametrize("solver", [s for s in SOLVERS if s != "single"])
@@ -279,7 +285,9 @@ def test_solvers_are_known_by_objective() -> None:
 
 def test_a_graph_too_large_for_the_exact_solver_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact, "_MOST_OPEN", 200)
-    with pytest.raises(PlacementError, match=r"placements of .* units still to try; use the solver auto"):
+    with pytest.raises(
+        PlacementError, match=r"placements of .* units still to try; use the solver portfolio"
+    ):
         solve(random_table(1, 30, 3, constrained=False), "exact", objective="overlap")
 
 
@@ -295,3 +303,32 @@ def test_thousands_of_groups_are_placed_with_a_bound() -> None:
     placement = solve(table, objective="overlap")
     single = solve(table, "single", objective="overlap")
     assert placement.lower_bound_seconds <= placement.latency_seconds < single.latency_seconds
+
+
+@pytest.mark.parametrize("solver", ["heft", "portfolio"])
+def test_where_the_time_is_up_one_list_schedule_is_enough(
+    solver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = Problem.of(random_table(5, groups=40, devices=3, constrained=False), objective="overlap")
+    calls: list[int] = []
+
+    def counted(problem: Problem, tasks: TaskGraph) -> np.ndarray | None:
+        calls.append(len(tasks))
+        return heft_assignment(problem, tasks)
+
+    monkeypatch.setitem(LIST_SCHEDULERS, "heft", counted)
+    answers = [
+        solve_problem(problem, solver, SolverOptions(deadline)) for deadline in (time.monotonic() - 1.0, None)
+    ]
+    assert calls[0] == 40
+    assert len(calls) > 2, "without a deadline there are coarser graphs too"
+    assert calls.count(40) == 2
+    assert answers[1].latency_seconds <= answers[0].latency_seconds * TOLERANCE
+
+
+def test_the_default_solver_is_no_slower_than_the_policy() -> None:
+    for seed in range(6):
+        table = random_table(seed + 77_000, groups=50, devices=3, constrained=False)
+        policy = solve(table, "policy", objective="overlap")
+        portfolio = solve(table, objective="overlap")
+        assert portfolio.latency_seconds <= policy.latency_seconds * TOLERANCE

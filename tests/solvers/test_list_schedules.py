@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import solve
-from ov_autoplace.solvers.critical_path import cpop_assignment, optimistic_costs
+from ov_autoplace.solvers.critical_path import cpop_assignment, critical_path_assignment, optimistic_costs
 from ov_autoplace.solvers.heft import heft_assignment, upward_ranks
+from ov_autoplace.solvers.list_schedule import ListSchedule, _earliest, _occupy
 from ov_autoplace.solvers.overlap import LIST_SCHEDULERS
-from ov_autoplace.solvers.tasks import TaskGraph, task_graphs
+from ov_autoplace.solvers.tasks import TaskGraph, _Contraction, task_graphs
 from random_tables import legal_assignments, make_table, random_table
 
 # Topcuoglu et al. 2002, figure 2: a graph of ten tasks on three processors.
@@ -117,3 +119,47 @@ def test_what_hangs_together_and_memory_bind_every_schedule(scheduler: str) -> N
         assert groups[0] == groups[3]
         assert groups[5] == groups[7]
         assert (groups != 2).sum() <= 4
+
+
+def test_joined_busy_times_leave_the_same_gaps_as_single_ones() -> None:
+    random = np.random.default_rng(60221)
+    for _ in range(30):
+        joined: list[tuple[float, float]] = []
+        single: list[tuple[float, float]] = []
+        for _ in range(60):
+            ready, length = random.integers(160) / 8, float(random.choice([0.125, 0.5, 2.0]))
+            begin = _earliest(joined, ready, length)
+            assert begin == _earliest(single, ready, length)
+            _occupy(joined, begin, begin + length)
+            single = sorted([*single, (begin, begin + length)])
+        assert len(joined) < len(single)
+        assert all(end < begin for (_, end), (begin, _) in pairwise(joined))
+
+
+@pytest.mark.parametrize("shape", ["fans out", "fans in"])
+def test_a_hub_costs_no_more_than_its_edges(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wide graph took time with the square of its width: each task that joined the hub woke all others."""
+    calls = {"partner": 0, "finish": 0}
+
+    def counted(cls: type, method: str, name: str) -> None:
+        original = getattr(cls, method)
+
+        def count(self, *args):
+            calls[name] += 1
+            return original(self, *args)
+
+        monkeypatch.setattr(cls, method, count)
+
+    counted(_Contraction, "_partner", "partner")
+    counted(ListSchedule, "finish_seconds", "finish")
+    N, D = 1500, 2
+    random = np.random.default_rng(31)
+    seconds = random.lognormal(0, 1, (N, 1)) * random.lognormal(0, 0.3, (N, D))
+    hub, others = (0, range(1, N)) if shape == "fans out" else (N - 1, range(N - 1))
+    edges = [(hub, 1.0, list(others))] if shape == "fans out" else [(i, 1.0, [hub]) for i in others]
+    table = make_table(seconds, edges, transfer_latency=0.3 * (1 - np.eye(D)))
+    problem = Problem.of(table, objective="overlap")
+    graphs = list(task_graphs(problem))
+    assert calls["partner"] < 40 * N
+    assert critical_path_assignment(problem, graphs[0]) is not None
+    assert calls["finish"] < 40 * N

@@ -12,17 +12,8 @@ from ov_autoplace.cost.liveness import held_bytes, liveness_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.placement.simulator import simulate
-from random_tables import consumers_of, make_table, random_table
-
-
-def with_results(table: CostTable, seed: int) -> CostTable:
-    """The same table knowing which of its bytes are results: those handed on and some more."""
-    rng = np.random.default_rng(seed)
-    results = rng.integers(0, 20, len(table)).astype(float)
-    np.add.at(results, table.tensor_producer, table.tensor_bytes * ~table.tensor_is_constant)
-    constants = np.zeros(len(table))
-    np.add.at(constants, table.tensor_producer, table.tensor_bytes * table.tensor_is_constant)
-    return replace(table, result_bytes=results, memory_bytes=table.memory_bytes + results + constants)
+from ov_autoplace.problem.problem import Problem
+from random_tables import consumers_of, make_table, random_table, with_results
 
 
 def walked(table: CostTable, device: list[int]) -> list[float]:
@@ -57,6 +48,19 @@ def test_peaks_equal_those_of_a_plain_walk(seed: int) -> None:
         expected = walked(table, device.tolist())
         np.testing.assert_allclose(held_bytes(table, device), expected, rtol=1e-9)
         np.testing.assert_allclose(simulate(table, device).memory_bytes, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_several_assignments_hold_and_fit_as_each_does_alone(seed: int) -> None:
+    table = with_results(random_table(seed + 40, groups=12, devices=3), seed)
+    half = np.full(3, 0.5 * table.memory_bytes.sum())
+    units = Problem.of(replace(table, memory_capacity=half)).units
+    rows = np.random.default_rng(seed).integers(0, 3, (40, len(units))).astype(np.int32)
+    held = np.array([held_bytes(table, units.to_groups(row)) for row in rows])
+    np.testing.assert_allclose(units.memory_of(rows), held)
+    fits = (held <= half).all(axis=1)
+    assert units.fits_each(rows).tolist() == fits.tolist() == [units.fits(row) for row in rows]
+    assert 0 < fits.sum() < 40, "this seed is not a test"
 
 
 def test_results_of_a_chain_are_freed_behind_the_last_reader() -> None:

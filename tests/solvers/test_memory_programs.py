@@ -13,8 +13,8 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers import auto as auto_module
 from ov_autoplace.solvers import milp as milp_module
+from ov_autoplace.solvers import portfolio as portfolio_module
 from ov_autoplace.solvers import solve
 from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.pooling import copies_of, pooled
@@ -65,11 +65,11 @@ def test_the_program_is_the_enumerated_optimum_of_the_relaxed_objective(seed: in
 
 
 @pytest.mark.parametrize("peaks", [False, True])
-@pytest.mark.parametrize("solver", ["auto", "milp"])
+@pytest.mark.parametrize("solver", ["portfolio", "milp"])
 def test_answers_fit_are_near_the_optimum_and_their_bounds_hold(
     monkeypatch: pytest.MonkeyPatch, solver: str, peaks: bool
 ) -> None:
-    monkeypatch.setattr(auto_module, "_ENUMERATED_PLACEMENTS", 1)
+    monkeypatch.setattr(portfolio_module, "_ENUMERATED_PLACEMENTS", 1)
     ratios = []
     for seed in range(8):
         table = tight_table(seed, peaks=peaks)
@@ -172,7 +172,7 @@ def test_the_limits_that_a_refusal_names_are_enough_and_one_byte_less_is_not(see
 
 
 def test_without_a_time_limit_the_clock_ends_the_programs_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto_module, "_ENUMERATED_PLACEMENTS", 1)
+    monkeypatch.setattr(portfolio_module, "_ENUMERATED_PLACEMENTS", 1)
     limits = []
 
     def watched(*arguments, **limited):

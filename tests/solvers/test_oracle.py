@@ -54,10 +54,10 @@ def test_its_answer_is_the_best_of_all_placements_and_proven(objective: str, see
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_larger_problems_get_a_bound_and_nothing_slower_than_auto(objective: str) -> None:
     table = random_table(920_000, 30, 3, constrained=False)
-    auto = solve(table, objective=objective)
+    portfolio = solve(table, objective=objective)
     answer = solve(table, "oracle", objective=objective, time_limit=4.0)
-    assert answer.latency_seconds <= auto.latency_seconds * (1 + 1e-9)
-    assert (auto.lower_bound_seconds or 0.0) <= answer.lower_bound_seconds * (1 + 1e-9)
+    assert answer.latency_seconds <= portfolio.latency_seconds * (1 + 1e-9)
+    assert (portfolio.lower_bound_seconds or 0.0) <= answer.lower_bound_seconds * (1 + 1e-9)
     assert answer.lower_bound_seconds <= answer.latency_seconds
 
 
@@ -69,5 +69,5 @@ def test_without_its_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.oracle
 def test_a_graph_that_is_too_large_for_it_is_refused() -> None:
-    with pytest.raises(OptionError, match="takes 400 units at most, not 500; use auto"):
+    with pytest.raises(OptionError, match="takes 400 units at most, not 500; use portfolio"):
         solve(random_table(1, 500, 2, constrained=False), "oracle")

@@ -11,8 +11,8 @@ from ov_autoplace import _core
 from ov_autoplace._base.arrays import csr_from_lists
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers import auto as auto_module
 from ov_autoplace.solvers import decomposition, solve
+from ov_autoplace.solvers import portfolio as portfolio_module
 from ov_autoplace.solvers.decomposition import Ascent, Decomposition
 from ov_autoplace.solvers.rounding import rounded
 from random_tables import legal_assignments, make_table, random_table
@@ -175,7 +175,7 @@ def test_launches_and_tensors_received_twice_are_in_the_bound_of_many_devices() 
 
 
 def test_many_devices_are_placed_near_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto_module, "_ENUMERATED_PLACEMENTS", 1)
+    monkeypatch.setattr(portfolio_module, "_ENUMERATED_PLACEMENTS", 1)
     ratios = []
     for seed in range(10):
         table = random_table(seed, 5, 5, constrained=seed % 2 == 0)

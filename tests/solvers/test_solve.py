@@ -93,9 +93,9 @@ def test_a_large_graph_with_cyclic_subgraphs_is_not_simulated_for_ever() -> None
     tensors = [(int(rng.integers(c)), 1.0, [c]) for c in range(1, G)]
     tensors += [(int(rng.integers(c)), 1.0, [c]) for c in range(1, G)]
     table = make_table(rng.lognormal(0, 1.5, (G, 2)), tensors)
-    single, auto = solve(table, "single"), solve(table)
-    assert isinstance(auto, Placement)
-    assert auto.lower_bound_seconds <= auto.latency_seconds <= single.latency_seconds
+    single, portfolio = solve(table, "single"), solve(table)
+    assert isinstance(portfolio, Placement)
+    assert portfolio.lower_bound_seconds <= portfolio.latency_seconds <= single.latency_seconds
 
 
 def test_a_latency_that_was_cut_off_at_a_limit_is_not_taken_for_the_latency() -> None:

@@ -77,7 +77,7 @@ def test_a_reward_of_zero_is_the_fastest_single_device_and_masked_is_minus_infin
 
 
 @pytest.mark.parametrize("reason", ["support", "memory"])
-def test_without_a_legal_single_device_rewards_compare_with_the_auto_solver(reason):
+def test_without_a_legal_single_device_rewards_compare_with_the_portfolio_solver(reason):
     fields = {}
     seconds = fast_and_slow([0, 0, 1, 1])
     if reason == "support":
@@ -86,7 +86,7 @@ def test_without_a_legal_single_device_rewards_compare_with_the_auto_solver(reas
         fields = {"memory_bytes": np.full(4, 10.0), "memory_capacity": np.full(2, 20.0)}
     table = chain_table(seconds, **fields)
     environment = environment_of(table)
-    assert environment.reference == ("auto",)
+    assert environment.reference == ("portfolio",)
     assert environment.best_single == pytest.approx([chain_seconds(table, [0, 0, 1, 1])])
 
 
@@ -115,3 +115,16 @@ def test_a_placement_whose_subgraphs_wait_for_each_other_in_a_huge_cycle_is_mask
     assert np.isfinite(environment.latencies([np.stack([cycle, halves])])).all()
     environment = Environment([Problem.of(table)], most_work=1000)
     assert np.isfinite(environment.latencies([np.stack([cycle, halves])])[0]).tolist() == [False, True]
+
+
+def test_a_given_reference_is_what_a_reward_of_zero_means_and_what_is_far_slower_counts_as_that_slow():
+    table = chain_table(fast_and_slow([0, 0, 0, 1]))
+    problem = Problem.of(table)
+    best, slow = ([0, 0, 0, 1], [1, 1, 1, 0])
+    seconds = chain_seconds(table, best)
+    factor = 0.5 * (1 + chain_seconds(table, slow) / seconds)
+    environment = Environment([problem], reference_seconds=[seconds], slowest=factor)
+    latencies = environment.latencies([np.array([best, slow])])
+    assert environment.reference == ("given",)
+    assert latencies[0] == pytest.approx([seconds, factor * seconds])
+    assert environment.rewards(latencies)[0] == pytest.approx([0.0, -np.log(factor)])

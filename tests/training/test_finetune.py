@@ -232,6 +232,43 @@ def test_ctrl_c_ends_with_what_was_found(world):
     assert world.tune(resume=True).stopped != "interrupted"
 
 
+def test_ctrl_c_while_the_first_model_is_profiled_leaves_nothing(world):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    world.load = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        world.tune()
+    assert not world.out.exists()
+
+
+def test_ctrl_c_while_another_model_is_profiled_keeps_what_is_known(world):
+    load, loaded = world.load, []
+
+    def until_the_second(name, *arguments):
+        if name == "other" and "other" not in loaded:
+            loaded.append(name)
+            raise KeyboardInterrupt
+        loaded.append(name)
+        return load(name, *arguments)
+
+    world.load = until_the_second
+    result = world.tune("net", "other")
+    assert (result.stopped, result.models, result.not_reached) == ("interrupted", (), ("net", "other"))
+    assert {"net.table.json", "state.safetensors", "card.json"} <= {p.name for p in world.out.iterdir()}
+
+    known = []
+
+    def remembering(name, source, request, budget, table):
+        known.append((name, table is not None))
+        return load(name, source, request, budget, table)
+
+    world.load = remembering
+    result = world.tune("net", "other", resume=True)
+    assert known == [("net", True), ("other", False)]
+    assert [model.name for model in result.models] == ["net", "other"]
+
+
 def test_a_folder_that_holds_a_run_or_a_checkpoint_is_not_overwritten(world, base):
     world.tune(budget=10)
     with pytest.raises(TrainingError, match="holds a tuning run already; continue it with resume"):

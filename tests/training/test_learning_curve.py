@@ -16,7 +16,7 @@ pytestmark = pytest.mark.torch  # matplotlib comes with the packages for trainin
 
 
 def line(number: int, relative: float | None, kind: str = "measured", **fields: Any) -> dict[str, Any]:
-    values = {"model": "net", "kind": kind, "measurement": number, "relative": relative}
+    values = {"model": "net", "kind": kind, "measurement": number, "relative": relative, "best": 1.0}
     return values | {"source": "policy", "note": ""} | fields
 
 
@@ -26,23 +26,24 @@ LINES = [
     line(3, 1.4, source=ZERO_SHOT),
     line(3, 1.4, kind="again"),
     line(4, 0.9),
-    line(5, 0.95),
-    line(5, 0.95, kind="proposed", note=AFTER),
+    line(4, 0.9, kind="confirmed", best=0.9),
+    line(5, 0.5, best=0.9),
+    line(5, 0.5, kind="proposed", note=AFTER, best=0.9),
     line(1, 1.0, model="other"),
 ]
 
 
-def test_the_curve_is_the_running_minimum_over_measurements() -> None:
+def test_the_curve_is_the_best_that_was_proven_after_each_measurement() -> None:
     numbers, best = best_so_far([one for one in LINES if one["model"] == "net"])
     assert numbers.tolist() == [1, 2, 3, 4, 5]
-    assert best.tolist() == [1.0, 1.0, 1.0, 0.9, 0.9]
+    assert best.tolist() == [1.0, 1.0, 1.0, 0.9, 0.9]  # 0.5 was seen once only
 
 
 def test_before_the_first_success_there_is_nothing_to_show() -> None:
-    assert np.isinf(best_so_far([line(1, None)])[1]).all()
+    assert np.isinf(best_so_far([line(1, None, best=None)])[1]).all()
 
 
-@pytest.mark.parametrize("lines", [LINES, [], [line(1, None)]])
+@pytest.mark.parametrize("lines", [LINES, [], [line(1, None, best=None)]])
 def test_a_picture_is_drawn_of_whatever_was_measured(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
     path = tmp_path / "learning_curve.png"
     draw_learning_curve(lines, path)

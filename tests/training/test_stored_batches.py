@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +7,10 @@ import pytest
 
 import examples
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.training.examples import load_examples, stored_batches
+from ov_autoplace.training.execution import in_this_process
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
+from ov_autoplace.training.stored import StoredExamples
+from ov_autoplace.training.teaching import Teaching, teach_folder
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +23,8 @@ def folder(tmp_path_factory) -> Path:
     return root
 
 
-def names(batch):
-    return [(example.task.name, example.objective, example.label.tolist()) for example in batch]
-
-
 def test_labels_take_as_long_as_they_say(folder):
-    read = load_examples(folder / "train")
+    read = StoredExamples.load(folder / "train")
     assert len(read) == 64
     assert {example.objective for example in read} == {"hetero", "overlap", "rate"}
     for example in read:
@@ -39,7 +36,8 @@ def test_labels_take_as_long_as_they_say(folder):
 
 def test_a_batch_depends_on_the_seed_and_its_number_alone(folder):
     def batches(seed, first, count):
-        return [names(b) for b in islice(stored_batches(folder / "train", seed, first, 6, 1000), count)]
+        stored = StoredExamples.load(folder / "train")  # which has drawn nothing before
+        return [stored.batch(seed, first + i, 6, 1000) for i in range(count)]
 
     whole = batches(3, 0, 5)
     assert batches(3, 2, 3) == whole[2:]
@@ -47,10 +45,41 @@ def test_a_batch_depends_on_the_seed_and_its_number_alone(folder):
 
 
 def test_a_batch_has_one_number_of_devices_and_ends_at_its_sizes(folder):
-    for batch in islice(stored_batches(folder / "train", 0, 0, 8, 40), 12):
+    stored = StoredExamples.load(folder / "train")
+    for number in range(12):
+        batch = [stored[i] for i in stored.batch(0, number, 8, 40)]
         assert len({example.graph.num_devices for example in batch}) == 1
         assert len(batch) <= 8
         assert sum(len(example.graph) for example in batch[:-1]) < 40
+        batch = stored.batch(0, number, 8, 40, num_devices=3)
+        assert {stored[i].graph.num_devices for i in batch} == {3}
+
+
+def test_parts_of_a_batch_hold_it_once_and_are_about_equally_large(folder):
+    stored = StoredExamples.load(folder / "train")
+    for number in range(12):
+        batch = stored.batch(0, number, 8, 1000)
+        parts = stored.parts(batch, 3)
+        assert sorted(i for part in parts for i in part) == sorted(batch)
+        assert all(part == [i for i in batch if i in part] for part in parts)
+        loads = [sum(len(stored[i].graph) for i in part) for part in parts]
+        assert max(loads) - min(loads) <= max(len(stored[i].graph) for i in batch)
+    assert stored.parts(batch, 1) == [batch]
+    assert sorted(stored.parts(batch[:2], 5)) == sorted([[batch[0]], [batch[1]]])
+
+
+def test_what_is_made_of_an_example_is_kept_for_the_latest_ones(folder):
+    whole = StoredExamples.load(folder / "train")
+    few = StoredExamples(whole.shards, most_kept=2)
+    first = few[0]
+    assert few[1] is few[1]
+    assert few[0] is first  # asked for again, so 1 is older now
+    assert few[2].task.name == whole[2].task.name
+    assert few[0] is first
+    second = few[1]
+    assert few[2] is not second
+    assert few[0] is not first
+    assert np.array_equal(few[0].label, first.label)
 
 
 def test_a_killed_run_goes_on_with_the_same_examples(folder, tmp_path):
@@ -62,6 +91,23 @@ def test_a_killed_run_goes_on_with_the_same_examples(folder, tmp_path):
     assert (tmp_path / "00000.npz").read_bytes() == b"kept"
 
 
+def test_pretraining_makes_the_same_examples_as_the_tool_and_keeps_what_is_there(folder, tmp_path):
+    whole = (folder / "train" / "00000.npz").read_bytes()
+    (tmp_path / "00001.npz").write_bytes(b"kept")
+    teach_folder(tmp_path, 128, Teaching.of(folder / "workloads", 5), in_this_process)
+    assert (tmp_path / "00000.npz").read_bytes() == whole
+    assert (tmp_path / "00001.npz").read_bytes() == b"kept"
+
+
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(TrainingError, match=r"tools/examples\.py"):
-        next(stored_batches(tmp_path, 0, 0, 4, 100))
+        StoredExamples.load(tmp_path)
+
+
+def test_examples_of_one_kind_are_added_to_those_that_are_there(folder, tmp_path):
+    (tmp_path / "00000.npz").write_bytes((folder / "train" / "00000.npz").read_bytes())
+    examples.write_examples(tmp_path, folder / "workloads", 128, seed=6, kind=("hetero", 3))
+    assert (tmp_path / "00000.npz").read_bytes() == (folder / "train" / "00000.npz").read_bytes()
+    added = StoredExamples.load(tmp_path)[64:]
+    assert len(added) == 64
+    assert {(example.objective, example.graph.num_devices) for example in added} == {("hetero", 3)}

@@ -24,7 +24,7 @@ from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.finetuning.budget import TuningBudget
-from ov_autoplace.training.finetuning.files import LOG
+from ov_autoplace.training.finetuning.files import LOG, TuningFolder
 from ov_autoplace.training.finetuning.lanes import DividedModel, LanesTask, divided_model, lanes_to_tune
 from ov_autoplace.training.finetuning.policy_tuner import PolicyTuner
 from ov_autoplace.training.finetuning.request import FinetuneRequest
@@ -189,6 +189,15 @@ def test_a_schedule_that_is_faster_is_found_and_written_with_its_plan(tmp_path):
     assert {plan.lane_of[plan.submodel_of[name]] for name in LANES.names} == {0, 1}
     assert plan.to_dict() == tuned.placement.plan.to_dict()
     assert set(json.loads(tuned.file.read_text()).values()) == {"CPU"}
+
+
+def test_a_best_without_a_plan_keeps_no_plan_of_an_earlier_one(task, tmp_path):
+    task.adopt_singles(task.races.race_singles(task.singles))
+    plan = tmp_path / "best.net.lanes.json"
+    plan.write_text("{}")
+    TuningFolder(tmp_path, resume=False).save_best(task)
+    assert not plan.exists()
+    assert set(json.loads((tmp_path / "best.net.affinity.json").read_text()).values()) == {"CPU"}
 
 
 def test_the_policy_learns_from_measured_schedules(task):

@@ -7,6 +7,9 @@ A `console` block holds commands after `$ ` and what they print; a `python` bloc
 namespace per page, and a `text` block right behind it is what it prints; a `python` block that begins
 with `# name.py` is written to that file instead. The comment `<!-- needs torch -->` in front of a
 block says that it is run only where torch is installed. Blocks of other languages are not run.
+
+Plugins for doctests (Sybil, pytest-markdown-docs) find blocks and run Python, which is a quarter of this.
+They neither run commands, nor compare only what is the same on every machine, nor put in what was printed.
 """
 
 from __future__ import annotations
@@ -33,8 +36,9 @@ _FENCE = re.compile(
 )
 _FILE_NAME = re.compile(r"# (\S+\.py)\n")
 # Numbers, devices and candidates: from here on a line is another one on another machine.
-_MEASURED = re.compile(r"\d|\b(?:X?CPU|GPU|HETERO|auto|greedy|policy)\b")
+_MEASURED = re.compile(r"\d|\b(?:X?CPU|GPU|HETERO|portfolio|greedy|policy)\b")
 _LONGEST_COMMAND_SECONDS = 900
+_WIDTH = "160"  # of tables, in characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,7 @@ def _printed(step: Step, namespace: dict[str, object]) -> str:
         text=True,
         timeout=_LONGEST_COMMAND_SECONDS,
         check=False,
+        env={**os.environ, "COLUMNS": _WIDTH},  # whoever runs it
     )
     if done.returncode:
         raise RuntimeError(f"`{step.code.strip()}` ended with {done.returncode}: {done.stderr}")

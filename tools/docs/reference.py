@@ -45,7 +45,7 @@ EXAMPLES = {
     "shapes": '{"input": [1, 3, 224, 224]}',
     "target": "laptop.json",
     "policy": "tuned/",
-    "solvers": "auto,local",
+    "solvers": "portfolio,local",
     "seed": "1",
     "isolation": "NO",
 }

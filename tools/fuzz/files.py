@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -41,7 +43,13 @@ __all__ = [
     "model",
     "placed_table",
     "report",
+    "saved_report",
+    "saved_report_seeds",
     "stored",
+    "table_archive",
+    "table_archive_seeds",
+    "table_arrays",
+    "table_arrays_seeds",
     "target",
     "target_seeds",
 ]
@@ -50,7 +58,7 @@ AFFINITY = {"x": "CPU", "kernel": "CPU", "product": "GPU", "relu": "GPU", "answe
 NOTES = {"product": "GPU", "relu": "CPU"}
 DECISION = {
     "schema": 2,
-    "chosen": "auto",
+    "chosen": "portfolio",
     "decision": "the fastest",
     "disturbed": False,
     "placement": AFFINITY,
@@ -168,6 +176,50 @@ def cost_table(data: bytes, folder: Path) -> None:
     assert load_table(folder / "again.json").names == table.names
 
 
+def table_archive_seeds() -> list[bytes]:
+    """The same tables as archives."""
+    seeds = []
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in cost_table_seeds():
+            save_table(load_table(stored(seed, Path(folder), "net.json")), Path(folder) / "net.npz")
+            seeds.append((Path(folder) / "net.npz").read_bytes())
+    return seeds
+
+
+def table_archive(data: bytes, folder: Path) -> None:
+    """The archive of a cost table."""
+    load_table(stored(data, folder, "net.npz"))
+
+
+def table_arrays_seeds() -> list[bytes]:
+    """Types and values of the arrays of such archives."""
+    found = []
+    for seed in table_archive_seeds():
+        with np.load(io.BytesIO(seed), allow_pickle=False) as archive:
+            found.append({name: [array.dtype.str, array.tolist()] for name, array in archive.items()})
+    return [json.dumps(arrays).encode() for arrays in found]
+
+
+def table_arrays(data: bytes, folder: Path) -> bool:
+    """A cost table whose archive is whole and whose arrays are any."""
+    try:
+        arrays = {
+            str(name).replace("/", "_"): np.array(values, dtype)
+            for name, (dtype, values) in json.loads(data).items()
+        }
+        if any(array.dtype == object for array in arrays.values()):
+            return False
+        np.savez(folder / "net.npz", **arrays)
+    except SyntaxError:  # NumPy parses what it takes for the name of a type
+        return False
+    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError, OSError, MemoryError):
+        return False
+    table = load_table(folder / "net.npz")
+    save_table(table, folder / "again.npz")
+    assert load_table(folder / "again.npz").names == table.names
+    return True
+
+
 def _single(table: CostTable) -> np.ndarray:
     """The first device that runs each group, else device 0."""
     return np.argmax(np.isfinite(table.op_seconds), axis=1).astype(np.int32)
@@ -180,7 +232,7 @@ def placed_table(data: bytes, folder: Path) -> bool:
         return False  # solvers take longer
     schedule = simulate(table, _single(table))
     assert schedule.subgraphs >= 0
-    placement = solve(table, solver="auto")
+    placement = solve(table, solver="portfolio")
     explanation = Explanation(table, placement.assignment)
     explanation.subgraphs(), explanation.all_groups(), explanation.cuts()
     json.dumps(trace_events(explanation), allow_nan=False)
@@ -194,10 +246,62 @@ def report(data: bytes, folder: Path) -> None:
 
     table = load_table(stored(data, folder, "net.table.json"))
     explanation = Explanation(table, _single(table))
-    choice = Decision("auto", "the fastest", "PROFILE", (), {}, table)
+    choice = Decision("portfolio", "the fastest", "PROFILE", (), {}, table)
     write_report(
         placement_contents(table.names[0] if table.names else "net", choice, explanation), folder / "a.html"
     )
+
+
+def saved_report_seeds() -> list[bytes]:
+    """A report as data, and what a benchmark and an explanation print."""
+    group = {
+        "name": "a",
+        "type": "Relu",
+        "group": "a",
+        "device": "CPU",
+        "seconds": {"CPU": 1e-3},
+        "share": 1.0,
+    }
+    ops = [group, group | {"name": "b", "seconds": None, "share": None}]
+    printed = {"model": "net.xml", "devices": ["CPU"], "decision": "one device", "chosen": "CPU"}
+    row = {"name": "AUTOPLACE", "median_ms": 1.0, "ci95_ms": [0.9, 1.1], "samples": 9, "note": ""}
+    row |= {"predicted_ms": 1.0, "paused_median_ms": None, "subgraphs": 1}
+    lane = {"name": "CPU", "busy_ms": 1.0, "idle_ms": 0.5}
+    run = {"what": "measured", "ms": 1.5, "lanes": [lane], "stages": [[0, "CPU", 0.0, 1.0, True]]}
+    placement = {"objective": "hetero", "costs": "profiled", "devices": ["CPU"], "owners": ["CPU"]}
+    placement |= {
+        "names": ["a"],
+        "types": ["Relu"],
+        "device": [0],
+        "ms": [[1.0]],
+        "members": [["b"]],
+        "runs": [run],
+    }
+    latency = {
+        "name": "CPU",
+        "chosen": True,
+        "predicted_ms": 1.0,
+        "measured_ms": 1.0,
+        "low_ms": 0.9,
+        "high_ms": 1.1,
+    }
+    saved = {"schema": "ov-autoplace report", "version": 1, "title": "net", "answer": "CPU", "made": ""}
+    saved |= {"facts": [{"name": "ops", "value": "2"}], "latencies": [latency | {"samples": 9, "note": ""}]}
+    saved |= {"placement": placement}
+    saved |= {"curves": [{"name": "net", "numbers": [1.0], "values": [None], "best": [1.0]}]}
+    explained = printed | {"cost_source": "profiled", "predicted_ms": 1.0, "measured_ms": None, "ops": ops}
+    return [json.dumps(value).encode() for value in (saved, printed | {"rows": [row]}, explained)]
+
+
+def saved_report(data: bytes, folder: Path) -> None:
+    """A report that is compared with itself."""
+    from ov_autoplace.report.comparison import compare
+    from ov_autoplace.report.saved import read_report
+
+    found = read_report(stored(data, folder, "report.json"))
+    comparison = compare(found, found)
+    assert not comparison.moved
+    assert comparison.summary or comparison.missing
 
 
 def target_seeds() -> list[bytes]:

@@ -16,7 +16,8 @@ from openvino import opset13 as ops
 from ov_autoplace.cli.placer_options import options_of, read_config
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions, split_config
-from ov_autoplace.devices.names import EXTRA_DEVICES_VARIABLE, register_extra_devices, resolve_devices
+from ov_autoplace.devices.extra_devices import EXTRA_DEVICES_VARIABLE, register_extra_devices
+from ov_autoplace.devices.names import resolve_devices
 from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.training.finetuning.budget import parse_seconds
@@ -48,7 +49,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
         "shapes": {"x": [1, 2]},
         "target": "x.json",
         "policy": "none",
-        "solvers": "auto,local",
+        "solvers": "portfolio,local",
         "seed": 3,
     },
     {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -19,6 +20,8 @@ __all__ = ["NetworkBuilder", "Node", "Weights"]
 
 # What a layer reads and returns: an op (its first output is meant) or one output of an op.
 Node: TypeAlias = ov.Node | ov.Output
+
+_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # a name that Python has from 3.13 on
 
 Weights = Literal["random", "untouched"]
 """Whether weights are drawn, or zeros in memory that nobody has touched and that therefore is not there."""
@@ -256,8 +259,12 @@ def _untouched(shape: Sequence[int], dtype: np.dtype[Any]) -> ov.Node:
 
 @cache
 def _zero_bytes(exponent: int) -> NDArray[np.uint8]:
-    """``2 ** exponent`` bytes; the system maps a page of a large one only when it is used."""
-    return np.zeros(1 << exponent, dtype=np.uint8)
+    """``2 ** exponent`` bytes, which may be more than the machine has: a page is there once it is used.
+
+    Without the flag, the system refuses what it could not hold if all of it were used.
+    """
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    return np.frombuffer(mmap.mmap(-1, 1 << exponent, flags=flags), dtype=np.uint8)
 
 
 def _shape(x: Node) -> list[int]:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ov_autoplace._core import ProfilerError
+from ov_autoplace import _core
 from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError, WorkerProcess
 
 __all__ = ["HANG_VARIABLE", "PATIENCE", "Child"]
@@ -66,25 +66,36 @@ class Child:
             ProfilerError: It was closed, or none can be started.
         """
         if self._closed:
-            raise ProfilerError("the profiler was closed")
+            raise _core.ProfilerError("the profiler was closed")
         if self._process is None or not self._process.is_alive():
             self._dropped.clear()
             try:
                 self._process = self._start()
             except (NoProcessError, ProcessEndedError) as cause:
-                raise ProfilerError(f"no process can be started to measure in: {cause}") from cause
+                raise _core.ProfilerError(f"no process can be started to measure in: {cause}") from cause
         return self._process
 
     def ask(
-        self, seconds: float, *, progress: Callable[..., None] | None = None, **request: Any
+        self,
+        process: WorkerProcess,
+        seconds: float,
+        *,
+        progress: Callable[..., None] | None = None,
+        **request: Any,
     ) -> tuple[dict[str, Any], bytes]:
         """The answer to one request; what interrupts it ends the process, which is in the middle of it.
+
+        Args:
+            process: What :meth:`running` gave last. What a request names is compiled in that process
+                alone: where it has ended since, another one would know nothing of it.
+            seconds: How long it may be silent.
+            progress: See ``WorkerProcess.answer``.
+            request: What it is asked for.
 
         Raises:
             ProfilerError: What it says of a failure.
             ProcessEndedError: It died or hung.
         """
-        process = self.running()
         dropped, self._dropped = self._dropped, []
         try:
             if not self._is_created:
@@ -140,5 +151,5 @@ class Child:
 def _check(answer: Mapping[str, Any]) -> None:
     """Raise here what was raised there."""
     if "error" in answer:
-        kind = ValueError if answer["kind"] == "ValueError" else ProfilerError
+        kind = ValueError if answer["kind"] == "ValueError" else _core.ProfilerError
         raise kind(answer["error"] or answer["kind"])

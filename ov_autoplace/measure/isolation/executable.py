@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray, frozen_array
-from ov_autoplace._core import ProfilerError
 from ov_autoplace.measure.isolation.child import PATIENCE, Child
 from ov_autoplace.measure.isolation.process import ProcessEndedError, WorkerProcess
 
@@ -98,8 +98,11 @@ class IsolatedExecutable:
         answer, _ = self._use(self._child.silence, call="lane_profile")
         return str(answer["profile"])
 
-    def ensure_compiled(self) -> None:
-        """Compile the model, unless the present child holds it.
+    def ensure_compiled(self) -> WorkerProcess:
+        """Compile the model, unless the present process holds it.
+
+        Returns:
+            The process that holds it.
 
         Raises:
             ProfilerError: It cannot be compiled, or the child died or hung with it, now or before.
@@ -110,7 +113,7 @@ class IsolatedExecutable:
             size = _size(Path(self._recipe["xml_path"]).with_suffix(".bin"))
             seconds = child.silence + size / _COMPILE_RATE + PATIENCE * child.longest_compilation
             try:
-                answer, _ = child.ask(seconds, call="compile", number=self.number, **self._recipe)
+                answer, _ = child.ask(process, seconds, call="compile", number=self.number, **self._recipe)
             except ProcessEndedError as cause:
                 if not cause.was_idle:
                     self.blame("compiled", cause)
@@ -122,7 +125,8 @@ class IsolatedExecutable:
             self.optimal_requests = answer["optimal_requests"]
             child.longest_compilation = max(child.longest_compilation, self.compile_seconds)
         if self._failure:
-            raise ProfilerError(self._failure)
+            raise _core.ProfilerError(self._failure)
+        return process
 
     def blame(self, did: str, cause: ProcessEndedError) -> str:
         """Never run this again; the sentence that says why."""
@@ -132,12 +136,12 @@ class IsolatedExecutable:
     def _use(self, seconds: float, **request: Any) -> tuple[dict[str, Any], bytes]:
         with self._child.lock:
             while True:
-                self.ensure_compiled()
+                process = self.ensure_compiled()
                 try:
-                    return self._child.ask(seconds, number=self.number, **request)
+                    return self._child.ask(process, seconds, number=self.number, **request)
                 except ProcessEndedError as cause:
                     if not cause.was_idle:
-                        raise ProfilerError(self.blame("ran", cause)) from None
+                        raise _core.ProfilerError(self.blame("ran", cause)) from None
 
 
 def _size(path: Path) -> int:

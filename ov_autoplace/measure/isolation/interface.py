@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import openvino as ov
 
 from ov_autoplace import _core
-from ov_autoplace.devices.names import core_with_extra_devices, device_settings, plugin_library
+from ov_autoplace.devices.names import bare_core, device_settings, plugin_library
 from ov_autoplace.measure.isolation.child import Child
 from ov_autoplace.measure.isolation.executable import IsolatedExecutable, IsolatedNodeTime
 from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError
@@ -18,10 +18,10 @@ from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 
 __all__ = ["Executable", "NodeTime", "Profiler", "RaceResult", "measured_settings", "profiler_for"]
 
-Executable: TypeAlias = _core.Executable | IsolatedExecutable
-NodeTime: TypeAlias = _core.NodeTime | IsolatedNodeTime
-Profiler: TypeAlias = _core.Profiler | IsolatedProfiler
-RaceResult: TypeAlias = _core.RaceResult  # the child's has the same attributes
+Executable: TypeAlias = "_core.Executable | IsolatedExecutable"
+NodeTime: TypeAlias = "_core.NodeTime | IsolatedNodeTime"
+Profiler: TypeAlias = "_core.Profiler | IsolatedProfiler"
+RaceResult: TypeAlias = "_core.RaceResult"  # the child's has the same attributes
 
 
 _log = logging.getLogger("ov_autoplace")
@@ -47,8 +47,8 @@ def profiler_for(
         properties: More properties per device; they win over those of ``core``.
         isolation: Work in a child process, which may crash or hang without harm.
     """
-    core = core or core_with_extra_devices()
-    known = {d.split(".")[0] for d in ov.Core().available_devices}
+    core = core or ov.Core()
+    known = {d.split(".")[0] for d in bare_core().available_devices}
     bases = dict.fromkeys(device.split(".")[0] for device in devices)
     plugins = [(base, str(plugin_library(core, base))) for base in bases if base not in known]
     settings = measured_settings(core, devices, properties)

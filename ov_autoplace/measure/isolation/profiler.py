@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray, frozen_array
-from ov_autoplace._core import ProfilerError
 from ov_autoplace.measure.isolation.child import PATIENCE, Child
 from ov_autoplace.measure.isolation.executable import IsolatedExecutable
-from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError
+from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError, WorkerProcess
 
 __all__ = ["IsolatedProfiler", "IsolatedRaceEntry", "IsolatedRaceResult"]
 
@@ -58,7 +58,7 @@ class IsolatedProfiler:
         affinities: Mapping[str, str] | None = None,
         input_high: Mapping[str, int] | None = None,
         seed: int = 0,
-        extension: str = "",
+        extensions: Sequence[str] = (),
     ) -> IsolatedExecutable:
         """See ``_core.Profiler.compile``. The file must stay as long as the executable is used.
 
@@ -74,7 +74,7 @@ class IsolatedProfiler:
                 "affinities": None if affinities is None else dict(affinities),
                 "input_high": dict(input_high or {}),
                 "seed": seed,
-                "extension": extension,
+                "extensions": list(extensions),
             },
         )
         with self._child.lock:
@@ -142,20 +142,19 @@ class IsolatedProfiler:
         start = time.perf_counter()
         with self._child.lock:
             while True:
-                racing = self._compiled(candidates, failed)
+                process, racing = self._compiled(candidates, failed)
                 if not racing:
-                    raise ProfilerError(next(reversed(failed.values()), "there is no candidate"))
+                    raise _core.ProfilerError(next(reversed(failed.values()), "there is no candidate"))
                 slowest = max(member.slowest for i in racing for member in candidates[i])
                 request = {
                     **request_of(racing),
                     "budget_seconds": max(budget_seconds - (time.perf_counter() - start), budget_seconds / 2),
                     "names": [names[i] for i in racing] if names else [],
                 }
-                process = self._child.running()
                 process.candidate = -1
                 try:
                     answer, payload = self._child.ask(
-                        self._child.silence + PATIENCE * slowest, progress=progress, **request
+                        process, self._child.silence + PATIENCE * slowest, progress=progress, **request
                     )
                 except ProcessEndedError as cause:
                     if not cause.was_idle:
@@ -190,8 +189,8 @@ class IsolatedProfiler:
 
     def _compiled(
         self, candidates: Sequence[Sequence[IsolatedExecutable]], failed: dict[int, str]
-    ) -> list[int]:
-        """Indices of those that the child holds, compiled where necessary; others go to ``failed``."""
+    ) -> tuple[WorkerProcess, list[int]]:
+        """The process that holds them, compiled where necessary, and which; others go to ``failed``."""
         while True:
             process = self._child.running()
             for i, members in enumerate(candidates):
@@ -199,10 +198,10 @@ class IsolatedProfiler:
                     try:
                         for executable in members:
                             executable.ensure_compiled()
-                    except ProfilerError as cause:
+                    except _core.ProfilerError as cause:
                         failed[i] = str(cause)
             if self._child.is_still(process):
-                return [i for i in range(len(candidates)) if i not in failed]
+                return process, [i for i in range(len(candidates)) if i not in failed]
 
 
 def _race_result(

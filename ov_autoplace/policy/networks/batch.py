@@ -47,7 +47,7 @@ class GraphBatch:
         graphs: The graphs.
         implementation: Who passes messages, of
             :data:`~ov_autoplace.policy.networks.messages.IMPLEMENTATIONS`.
-        node_features, pair_features, node_cost, allowed, op_type, edge_source, edge_target, edge_cost,
+        pair_features, node_cost, allowed, edge_source, edge_target, edge_cost,
             edge_share: As in :class:`~ov_autoplace.policy.features.PolicyGraph`, concatenated; the edges'
             ends count through the batch.
         graph_of: Graph of each unit, ``int64[N]``.
@@ -67,7 +67,6 @@ class GraphBatch:
     pair_features: Tensor
     node_cost: Tensor
     allowed: Tensor
-    op_type: Tensor
     edge_source: Tensor
     edge_target: Tensor
     edge_cost: Tensor
@@ -97,6 +96,11 @@ class GraphBatch:
     def num_devices(self) -> int:
         """D."""
         return int(self.allowed.shape[1])
+
+    @cached_property
+    def op_type(self) -> Tensor:
+        """Vocabulary index of each unit, ``int64[N]``."""
+        return _joined([graph.op_type for graph in self.graphs])
 
     @cached_property
     def node_features(self) -> Tensor:
@@ -142,7 +146,6 @@ def collate(graphs: Sequence[PolicyGraph], implementation: str | None = None) ->
         pair_features=_joined([graph.pair_features for graph in graphs]),
         node_cost=_joined([graph.node_cost for graph in graphs]),
         allowed=_joined([graph.allowed for graph in graphs]),
-        op_type=_joined([graph.op_type for graph in graphs]),
         edge_source=_joined([graph.edge_source + f for graph, f in zip(graphs, first, strict=False)]),
         edge_target=_joined([graph.edge_target + f for graph, f in zip(graphs, first, strict=False)]),
         edge_cost=_joined([graph.edge_cost for graph in graphs]),
@@ -161,7 +164,8 @@ def collate(graphs: Sequence[PolicyGraph], implementation: str | None = None) ->
 
 
 def _joined(arrays: Sequence[NDArray[np.generic]]) -> Tensor:
-    return torch.from_numpy(np.concatenate(arrays))
+    # Joined by torch, whose memory is aligned: kernels may add up what is not in another order.
+    return torch.cat([torch.from_numpy(array) for array in arrays])
 
 
 def _nodes(graphs: Sequence[PolicyGraph], implementation: str) -> NodeBatch:

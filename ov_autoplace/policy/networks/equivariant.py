@@ -28,9 +28,10 @@ __all__ = [
     "signed_log",
 ]
 
-_FEEDBACK_FEATURES = 6
-LOADS = 3
+LOADS = ("work_beyond_least", "work_by_mean", "bytes_held")
 """Columns of :func:`expected_loads`."""
+
+_FEEDBACK = ("full", "full_beyond", "full_tanh", "shared_beyond", "shared_tanh", "shared")
 
 
 def signed_log(x: Tensor) -> Tensor:
@@ -61,7 +62,7 @@ def expected_costs(nodes: NodeBatch, probability: Tensor) -> Tensor:
 
 
 def expected_loads(batch: GraphBatch, probability: Tensor) -> Tensor:
-    """What other units would give each device to do and to hold, ``[N, D, LOADS]``.
+    """What other units would give each device to do and to hold, ``[N, D, len(LOADS)]``.
 
     Args:
         batch: B graphs.
@@ -126,12 +127,17 @@ class Round(nn.Module):
         super().__init__()
         hidden = config.hidden
         self.feedback = config.feedback
-        inputs = len(LEVEL_FEATURES) + 1 + _FEEDBACK_FEATURES * config.feedback + LOADS * config.loads
-        self.enter = nn.Linear(inputs, hidden)
+        self.enter = nn.Linear(len(self.columns(config)), hidden)
         self.layers = nn.ModuleList(MessageLayer(config) for _ in range(config.layers))
         self.score = nn.Sequential(
             nn.LayerNorm(hidden), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1)
         )
+
+    @staticmethod
+    def columns(config: MultilevelConfig) -> tuple[str, ...]:
+        """Names of what enters a round."""
+        loads, feedback = LOADS * config.loads, _FEEDBACK * config.feedback
+        return (*LEVEL_FEATURES, "probability", *loads, *feedback)
 
     def forward(self, state: Tensor, seen: Tensor, nodes: NodeBatch) -> tuple[Tensor, Tensor]:
         """New states ``[M, D, H]`` and scores of the units ``[N, D]``.
@@ -139,7 +145,7 @@ class Round(nn.Module):
         Args:
             state: ``[M, D, H]``.
             seen: Of the units, the probability of the last answer and the loads that it makes where the
-                network is told, ``[N, D, 1 or 1 + LOADS]``.
+                network is told, ``[N, D, 1 or 1 + len(LOADS)]``.
             nodes: Units and groups.
         """
         N = seen.shape[0]

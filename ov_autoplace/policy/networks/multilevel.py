@@ -21,9 +21,11 @@ from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, look_featu
 from ov_autoplace.policy.readout import fastest, likeliest
 from ov_autoplace.policy.vocabulary import OP_TYPES
 
-__all__ = ["MultilevelNetwork", "Rounds", "fastest_scores", "look_at"]
+__all__ = ["OP_TYPE_WIDTH", "MultilevelNetwork", "Rounds", "fastest_scores", "look_at"]
 
-_OP_TYPE_WIDTH = 16
+OP_TYPE_WIDTH = 16
+"""Numbers that an op type becomes."""
+
 _MASKED = -1e9
 _SHARPNESS = 4.0
 
@@ -58,11 +60,10 @@ class Rounds(nn.Module):
     def __init__(self, config: MultilevelConfig) -> None:
         super().__init__()
         hidden = config.hidden
-        self.op_type = nn.Embedding(len(OP_TYPES), _OP_TYPE_WIDTH) if config.op_types else None
+        self.op_type = nn.Embedding(len(OP_TYPES), OP_TYPE_WIDTH) if config.op_types else None
         self.probes = config.probes
         self.loads = config.loads
-        width = len(PAIR_FEATURES) + len(UNIT_FEATURES) + len(GRAPH_FEATURES)
-        width += _OP_TYPE_WIDTH * config.op_types + len(PROBE_FEATURES) * config.probes
+        width = len(self.columns(config))
         self.embed = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
         self.superposition = (
             Modulation(len(PAIR_FEATURES) + len(GRAPH_FEATURES), hidden) if config.superposition else None
@@ -73,6 +74,14 @@ class Rounds(nn.Module):
             nn.Sequential(nn.Linear(len(LOOK_FEATURES), hidden), nn.ReLU(), nn.Linear(hidden, hidden))
             for _ in range(config.looks)
         )
+
+    @staticmethod
+    def columns(config: MultilevelConfig) -> tuple[str, ...]:
+        """Names of what is known of each unit and device before the first round."""
+        types = tuple(f"op_type_{i}" for i in range(OP_TYPE_WIDTH)) * config.op_types
+        of_all = (("pair", PAIR_FEATURES), ("graph", GRAPH_FEATURES), ("unit", UNIT_FEATURES))
+        named = (f"{kind}_{name}" for kind, names in of_all for name in names)
+        return (*named, *types, *(PROBE_FEATURES * config.probes))
 
     @property
     def stages(self) -> tuple[range, ...]:
@@ -163,10 +172,7 @@ def _placements(batch: GraphBatch, scores: Tensor) -> list[IntArray]:
     """What the scores ask for in each graph, within memory limits."""
     values = scores.detach().cpu().numpy()
     spans = pairwise(batch.node_offsets.tolist())
-    return [
-        likeliest(values[a:b], graph, thorough=False)
-        for graph, (a, b) in zip(batch.graphs, spans, strict=True)
-    ]
+    return [likeliest(values[a:b], graph) for graph, (a, b) in zip(batch.graphs, spans, strict=True)]
 
 
 class Modulation(nn.Module):

@@ -72,12 +72,14 @@ class TuningFolder:
             pass  # refuse a folder that cannot be written now, not after minutes
 
     def create(self) -> None:
-        """Make the folder and open its log.
+        """Make the folder and open its log, once.
 
         Raises:
             TrainingError: The log of the run to go on with holds something else.
             OutputError: The folder cannot be written.
         """
+        if self._log is not None:
+            return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as cause:
@@ -112,10 +114,14 @@ class TuningFolder:
     def save_best(self, task: TuningTask) -> None:
         """Write the best placement that is proven, each file whole or not at all."""
         placement = task.placement(task.champion)
+        plan_file = self.path / f"best.{task.name}.lanes.json"
+        if placement.plan is None:
+            # An earlier best's plan would pass for this one's.
+            plan_file.unlink(missing_ok=True)
         placement.save(self.best_file(task))
         if placement.plan is not None:
             plan = json.dumps(placement.plan.to_dict(), indent=1, ensure_ascii=False)
-            write_text_atomically(self.path / f"best.{task.name}.lanes.json", plan + "\n")
+            write_text_atomically(plan_file, plan + "\n")
 
     def save_table(self, name: str, table: CostTable) -> None:
         """Keep the costs as they were profiled."""

@@ -167,7 +167,11 @@ class LanesTask(TuningTask):
             self._factor = float(np.median(ratios))
 
     def trial(self, name: str, assignment: IntArray, predicted_seconds: float | None = None) -> Trial:
-        """As in :class:`TuningTask`, with its plan; one that the executor cannot run is dropped already."""
+        """As in :class:`TuningTask`, with its plan; one that the executor cannot run is dropped already.
+
+        ``predicted_seconds`` is not used: the factor is fitted to latencies as they were simulated without
+        it, so every trial is simulated here.
+        """
         simulated = simulate(self.table, assignment, objective="overlap").latency_seconds
         trial = Trial(
             name,

@@ -25,7 +25,9 @@ _COLOURS = ("#0868ac", "#d95f02", "#1b9e77", "#7570b3", "#e7298a", "#66a61e", "#
 
 
 def best_so_far(lines: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray]:
-    """Numbers of measurements, ``float64[n]``, and the lowest relative latency after each, ``float64[n]``.
+    """Numbers of measurements, ``float64[n]``, and the best relative latency after each, ``float64[n]``.
+
+    The best is what would be taken then: a placement that was fast once has to win again first.
 
     Args:
         lines: Of one model in the measurement log.
@@ -34,9 +36,11 @@ def best_so_far(lines: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatAr
     best: list[float] = []
     for line in lines:
         if line["kind"] == "measured":
-            value = math.inf if line["relative"] is None else line["relative"]
             numbers.append(float(line["measurement"]))
-            best.append(min(value, best[-1] if best else math.inf))
+            best.append(math.inf)
+        if best:
+            # What confirms a placement, or refutes it, comes after its first measurement.
+            best[-1] = math.inf if line["best"] is None else line["best"]
     return np.array(numbers), np.array(best)
 
 
@@ -61,7 +65,7 @@ def draw_learning_curve(lines: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.set_xlabel("measured placements")
     axes.set_ylabel("latency / best single device")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title("best measured placement (line), every placement (dots), policy before (○) and after (●)")
+    axes.set_title("best proven placement (line), every measured one (dots), policy before (○) and after (●)")
     if names:
         axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)

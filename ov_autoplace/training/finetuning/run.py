@@ -34,6 +34,7 @@ __all__ = ["run"]
 Load = Callable[[str, Source, FinetuneRequest, TuningBudget, CostTable | None], TuningTask]
 """As :func:`~ov_autoplace.training.finetuning.setup.load_task`."""
 
+_INTERRUPTED = "interrupted"
 _SAVE_SHARE = 0.05  # of the time may go into saving
 
 
@@ -62,8 +63,7 @@ def run(
     ):
         tuning = _Tuning(request, budget, load, columns)
         try:
-            tuning.prepare()
-            return tuning.finish(tuning.measure())
+            return tuning.finish(tuning.run())
         finally:
             tuning.close()
 
@@ -100,8 +100,22 @@ class _Tuning:
         self.earlier_seconds = 0.0  # of the runs that this one resumes
         self.saved_at = 0.0
 
+    def run(self) -> str:
+        """Tune until there is a reason to stop, and return it.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C, before anything was measured.
+        """
+        try:
+            self.prepare()
+        except KeyboardInterrupt:
+            if not self.tasks:
+                raise
+            return _INTERRUPTED
+        return self.measure()
+
     def prepare(self) -> None:
-        """Profile the models, or take what an earlier run knew, and put the first files into the folder."""
+        """Profile the models, or take what an earlier run knew; what is known is in the folder at once."""
         saved: dict[str, Any] | None = None
         base = self.base
         if self.folder.resumed:
@@ -114,22 +128,25 @@ class _Tuning:
         for name, source in zip(self.request.names, self.request.models, strict=True):
             self._say(f"{name}: profile")
             before = self.budget.spent
-            known = None if saved is None else self.folder.load_table(name)
+            is_known = saved is not None and name in saved["digests"]
+            known = self.folder.load_table(name) if is_known else None
             task = self.load(name, source, self.request, self.budget, known)
-            self.tasks.append(task)
-            task.seconds = self.budget.spent - before + (saved["seconds_of"][name] if saved else 0.0)
-            if saved is not None and saved["digests"][name] != task.profiled.digest:
+            if saved is not None and is_known and saved["digests"][name] != task.profiled.digest:
+                task.profiled.session.close()
                 raise TrainingError(
                     f"the model {name!r} is not the one that the run in {self.folder.path} was started with"
                 )
-        self.folder.create()
-        for task in self.tasks:
-            if saved is None:
-                self.folder.save_table(task.name, task.table)
-            task.restore(self.folder.lines(task.name))
-            task.exploration.steps = 0 if saved is None else saved["heated"][task.name]
-            self._learn_again(task, saved)
-        self._save()
+            self.folder.create()
+            self.tasks.append(task)
+            earlier = saved["seconds_of"][name] if saved is not None and is_known else 0.0
+            task.seconds = self.budget.spent - before + earlier
+            task.restore(self.folder.lines(name))
+            if saved is not None and is_known:
+                task.exploration.steps = saved["heated"][name]
+                self._learn_again(task, saved)
+            else:
+                self.folder.save_table(name, task.table)
+            self._save()
         self.rounds = TuningRounds(
             self.tuner,
             self.folder,
@@ -139,11 +156,10 @@ class _Tuning:
             self.earlier_seconds,
         )
 
-    def _learn_again(self, task: TuningTask, saved: Mapping[str, Any] | None) -> None:
+    def _learn_again(self, task: TuningTask, saved: Mapping[str, Any]) -> None:
         """Learn from what was measured after the state was saved, before the run was killed."""
-        known = saved["measurements"][task.name] if saved is not None else 0
-        fresh = [trial for trial in task.trials.values() if trial.number > known]
-        if saved is not None and fresh:
+        fresh = [trial for trial in task.trials.values() if trial.number > saved["measurements"][task.name]]
+        if fresh:
             self.tuner.learn_measured(task, fresh)
 
     def measure(self) -> str:
@@ -169,7 +185,7 @@ class _Tuning:
                     self.budget.timed("compare", self._keep_best_weights)
                 self._save(often=True)
         except KeyboardInterrupt:
-            return "interrupted"
+            return _INTERRUPTED
 
     def _round_of_each(self, tasks: list[TuningTask]) -> int:
         """One round of each model that there is time for; returns how many there were."""
@@ -187,15 +203,16 @@ class _Tuning:
             self._keep_best_weights()
         for task, greedy in self._answers(self.best_weights):
             self.budget.release(f"last races {task.name}")
-            if stopped != "interrupted" and task.measurements:
+            if stopped != _INTERRUPTED and task.measurements:
                 self._on_account_of(task, lambda t, g=greedy: self.rounds.last_races(t, g))
             else:
                 task.after = task.known(greedy)
         self._save()
         self.folder.draw()
+        measured = {task.name for task in self.tasks if task.measurements}
         return FinetuneResult(
             models=tuple(tuned_model(task, self.folder) for task in self.tasks if task.measurements),
-            not_reached=tuple(task.name for task in self.tasks if not task.measurements),
+            not_reached=tuple(name for name in self.request.names if name not in measured),
             checkpoint=self.folder.path,
             learning_curve=self.folder.curve,
             seconds=self.seconds,

@@ -304,7 +304,7 @@ class TuningTask:
         return trials
 
     def _solved(self) -> Trial:
-        answer = solve_problem(self.problem, "auto", SolverOptions())
+        answer = solve_problem(self.problem, "portfolio", SolverOptions())
         return self.trial(answer.solver, answer.assignment, answer.latency_seconds)
 
 

@@ -157,11 +157,15 @@ class ReferenceRaces:
         done = [*(trial for trial in others if trial not in entered and trial.dropped), *hopeless]
         if not racing:
             return done
+        return [*done, *self._run_against(reference, racing)]
+
+    def _run_against(self, reference: Trial, racing: Sequence[Trial]) -> list[Trial]:
+        """Run placements and the reference in turns, and keep the pairs; returns those that were run."""
         first, *samples = self._run([reference, *racing])
         reference.add(first, first)
         for trial, own in zip(racing, samples, strict=True):
             trial.add(own, first)
-        return [*done, *racing]
+        return list(racing)
 
     def confirm(self, trial: Trial, single: Trial, champion: Trial) -> Verdict | None:
         """Compile a placement that looks fastest again, and race it against those it has to beat.
@@ -212,11 +216,9 @@ class ReferenceRaces:
 
     def _run(self, trials: Sequence[Trial]) -> list[FloatArray]:
         """Samples of each, one per round."""
-        once = sum(trial.known_seconds for trial in trials)
-        seconds = max(_SHORTEST_RACE, self._inferences * once)
         result = self.bench.race(
             trials,
-            min(seconds, _LARGEST_SHARE * self._budget.seconds, self._budget.free),
+            self._race_seconds(trials),
             min_rounds=CONVINCING_ROUNDS,
             max_rounds=self._inferences,
             progress=lambda *_: self._budget.check(),
@@ -225,6 +227,12 @@ class ReferenceRaces:
             if entry.dropped.startswith("failed"):
                 trial.dropped = entry.dropped
         return [np.array(entry.samples) for entry in result.entries]
+
+    def _race_seconds(self, trials: Sequence[Trial]) -> float:
+        """How long placements may race each other."""
+        once = sum(trial.known_seconds for trial in trials)
+        seconds = max(_SHORTEST_RACE, self._inferences * once)
+        return min(seconds, _LARGEST_SHARE * self._budget.seconds, self._budget.free)
 
     def _is_hopeless(self, trial: Trial, reference: Trial) -> bool:
         """Run a placement once or twice, when that takes long, and tell whether to leave it at that."""

@@ -20,7 +20,7 @@ __all__ = ["Comparison", "bootstrap", "cases_of", "compare", "ratios_of", "rows_
 _EQUAL = 1e-9
 _WORTH = 0.01
 _RESAMPLES = 10_000
-_ANSWERS = ("auto", "policy")  # ours, whose cases are named
+_ANSWERS = ("portfolio", "policy")  # ours, whose cases are named
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,24 @@ import openvino as ov
 
 from harness.process import Failure, commit, in_child
 
-__all__ = ["PAIRS", "core_of", "gpu_variables", "has_gpu", "head_of", "machine_line", "provenance"]
+__all__ = [
+    "LANES",
+    "PAIRS",
+    "core_of",
+    "executor_of",
+    "gpu_variables",
+    "has_gpu",
+    "head_of",
+    "machine_line",
+    "provenance",
+]
 
-PAIRS = {"alias": ("XCPU", "CPU"), "gpu": ("GPU", "CPU")}
-"""Devices by pair: the CPU plugin twice, on one thread and on two; the GPU plugin beside the CPU's."""
+LANES = "lanes"
+"""The pair whose placements are schedules on the CPU's lanes."""
+
+PAIRS = {"alias": ("XCPU", "CPU"), "gpu": ("GPU", "CPU"), LANES: ("CPU",)}
+"""Devices by pair: the CPU plugin twice, on one thread and on two; the GPU plugin beside the CPU's; the CPU
+alone, whose lanes work at once."""
 
 _CPU_PLUGIN = Path(ov.__file__).parent / "libs" / "libopenvino_intel_cpu_plugin.so"
 # All devices compute in f32, so that none is faster by computing less exactly.
@@ -34,6 +48,7 @@ _PROPERTIES = {
         "CPU": {"INFERENCE_NUM_THREADS": 2, "EXCLUSIVE_ASYNC_REQUESTS": False},
     },
     "gpu": {"GPU": {}, "CPU": {}},
+    LANES: {"CPU": {}},
 }
 
 _PACKAGES = ("ov-autoplace", "openvino", "numpy", "scipy", "torch", "dgl", "transformers", "onnx", "pymetis")
@@ -55,6 +70,11 @@ def core_of(pair: str) -> ov.Core:
     for device, properties in _PROPERTIES[pair].items():
         core.set_property(device, _F32 | properties)
     return core
+
+
+def executor_of(pair: str) -> str:
+    """Who runs the placements of a pair."""
+    return "OVERLAP" if pair == LANES else "HETERO"
 
 
 def machine_line() -> str:

@@ -17,7 +17,7 @@ from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.solvers import SOLVERS, Problem, Solver
-from ov_autoplace.solvers.policy import policy_assignment
+from ov_autoplace.solvers.policy import refined_assignment
 from rivals import LEARNED_RIVALS, RIVALS, Rival, RivalOptions
 
 __all__ = [
@@ -117,7 +117,7 @@ def try_it(method: Method, shown: CostTable, options: RivalOptions, true: CostTa
 def policy_answer(policy: PolicyRunner, problem: Problem) -> Placement:
     """The policy's answer, as the solver ``policy`` gives it."""
     graph = policy_graph(problem)
-    return problem.evaluator.answer(policy_assignment(policy.scores(graph), graph))
+    return problem.evaluator.answer(refined_assignment(policy.scores(graph), graph))
 
 
 def _one(solver: Solver | Rival, problem: Problem, options: RivalOptions) -> list[Placement]:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from examples import judged_problem
 from harness import ROOT
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.solvers import SOLVERS_OF, solve
+from ov_autoplace.solvers import solve
 from ov_autoplace.training.examples import by_family
 from ov_autoplace.training.labelled import Labelled, load_labelled, save_labelled
 from ov_autoplace.training.workload import Workload, load_folder
@@ -68,8 +68,8 @@ def best_seconds(problem: Labelled, seconds: float) -> tuple[float, float]:
     best, bound = problem.best_seconds, problem.bound_seconds
     if best <= bound * (1 + 1e-9):
         return best, best
-    solver = "milp" if objective == "hetero" and table.num_devices > 2 else "auto"
-    if len(table) <= _MOST_GROUPS and "oracle" in SOLVERS_OF[objective] and find_spec("ortools"):
+    solver = "milp" if objective == "hetero" and table.num_devices > 2 else "portfolio"
+    if len(table) <= _MOST_GROUPS and find_spec("ortools"):
         solver = "oracle"
     try:
         found = solve(table, solver, objective=objective, time_limit=seconds)

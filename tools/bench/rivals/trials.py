@@ -25,7 +25,8 @@ class Trials:
 
     Attributes:
         graph: What there is to know about the table.
-        reference_seconds: Latency of the best single device, or of the ``auto`` solver where none runs all.
+        reference_seconds: Latency of the best single device, or of the solver ``portfolio`` where none runs
+            all.
         sampled: Latency of every placement that was tried, in order; ``inf`` = illegal.
     """
 

@@ -60,12 +60,14 @@ SECTIONS = {
     "solvers": Section("solvers"),
     "paced": Section("paced", needs_gpu=True),
     "policy": Section("policy"),
+    "rivals": Section("rivals"),
     "zero-shot": Section("zero_shot"),
     "inference": Section("inference"),
     "estimates": Section("estimates"),
     "ablation": Section("ablation"),
     "finetune-alias": Section("finetune", {"pair": "alias"}),
     "finetune-gpu": Section("finetune", {"pair": "gpu"}, needs_gpu=True),
+    "finetune-lanes": Section("finetune", {"pair": "lanes"}),
 }
 """In the order in which they run."""
 

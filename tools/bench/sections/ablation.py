@@ -1,4 +1,4 @@
-"""What each part of autoplace-base is worth: each is left out once, with equal steps, seeds and data.
+"""What each part of autoplace-base is worth: left out once, or put in, with equal steps, seeds and data.
 
 Every variant is trained with each seed by ``ov_autoplace.training.pretrain`` and its greedy answers are
 judged by objective on problems that it was not trained on. All variants of one seed are trained in one
@@ -32,6 +32,15 @@ __all__ = ["Variant", "run", "train", "variants"]
 
 _BASE = "autoplace-base"
 _POLICY_SHARE = 0.1  # of the steps, where there is a policy gradient
+_SWITCHES = {
+    "coarser groupings": "coarse",
+    "cost feedback between rounds": "feedback",
+    "loads of devices": "loads",
+    "messages across devices": "cross_device",
+    "superposition": "superposition",
+    "op types": "op_types",
+    "probes": "probes",
+}
 _EXAMPLES = ROOT / "build" / "examples"
 
 
@@ -107,17 +116,11 @@ def variants(steps: int) -> dict[str, Variant]:
         validation_problems=1,
         threads=1,
     )
-    networks = {
-        _BASE: base,
-        "without coarser groupings": replace(base, coarse=False),
-        "without cost feedback between rounds": replace(base, feedback=False),
-        "without loads of devices": replace(base, loads=False),
-        "without messages across devices": replace(base, cross_device=False),
-        "without superposition": replace(base, superposition=False),
-        "without op types": replace(base, op_types=False),
-        "without probes": replace(base, probes=False),
-        "without looks": replace(base, looks=0),
-    }
+    networks = {_BASE: base}
+    for title, field in _SWITCHES.items():
+        is_on = getattr(base, field)
+        networks[f"{'without' if is_on else 'with'} {title}"] = replace(base, **{field: not is_on})
+    networks["without looks"] = replace(base, looks=0)
     for rounds in range(base.rounds - 1, 0, -1):
         networks[f"rounds: {rounds} instead of {base.rounds}"] = replace(
             base, rounds=rounds, looks=min(base.looks, rounds - 1)
@@ -147,18 +150,17 @@ def train(
     import torch
 
     from ov_autoplace.training.evaluation import evaluate, greedy
-    from ov_autoplace.training.examples import load_examples, stored_batches
     from ov_autoplace.training.pretrain import pretrain
+    from ov_autoplace.training.stored import StoredExamples
 
     torch.set_num_threads(1)
-    examples = load_examples(judged)[:problems]
+    examples = StoredExamples.load(judged)[:problems]
     found = {}
     for name, variant in variants(steps).items():
         if named and not any(word in name for word in named):
             continue
         exactly = variant.config.num_devices
         settings = replace(variant.settings, seed=seed)
-        stream = stored_batches(data, seed, 0, settings.graphs_per_step, settings.units_per_step)
         start = time.perf_counter()
         with tempfile.TemporaryDirectory() as out:
             # One step short of the end: a finished run exports its network, which takes longer than judging.
@@ -170,7 +172,6 @@ def train(
                 validation=Path(judged),
                 config=variant.config,
                 stop_after=settings.steps,
-                batches=(own for own in stream if exactly in (None, own[0].graph.num_devices)),
             ).network
         gaps = {}
         for objective in OBJECTIVES:

@@ -57,7 +57,7 @@ def run(quick: bool, seed: int, checkpoint: str = "", workers: int = 1, cache: s
     methods = immediate_methods(policy)
     methods = {
         "policy": methods["policy"],
-        "exact solver": methods["auto"],
+        "exact solver": methods["portfolio"],
         ZERO_SHOT: pipeline_methods(policy)[ZERO_SHOT],
         "best single device by estimate": methods[SINGLE],
     }

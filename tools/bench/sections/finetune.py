@@ -1,17 +1,20 @@
 """Fine-tuning on really measured latency: how soon it is within 1 % of the best placement known.
 
 For each model and seed: the pretrained policy; `hsdag` from random weights in the same machinery, simulator
-and all; and `hsdag` as published, which is episodes of REINFORCE and 2,000 placements, all of them run on the
-devices, in a budget of its own. Beside them, on the simulator of the model's profiled costs, as many
-evaluations for both. Every run is a process of its own, whose time counts from its start, loading included,
-and needs the machine to itself; the table says what others took of it.
+and all; `hsdag` as published, which is episodes of REINFORCE and 2,000 placements, all of them run on the
+devices, in a budget of its own; and mode TUNE, where solvers propose and nothing learns. Beside them, on the
+simulator of the model's profiled costs, as many evaluations for both networks. Every run is a process of its
+own, whose time counts from its start, loading included, and needs the machine to itself; the table says what
+others took of it.
 
 Of the pair ``alias`` the models are the zoo's. One device is the best placement of most of them, and networks
 that learned nothing propose that at once. Of the pair ``gpu``, which may run on a virtual GPU, the models are
-the networks of ``problems/networks.py``, where a mix of both devices can be faster than each.
+the networks of ``problems/networks.py``, where a mix of both devices can be faster than each. Of ``lanes``
+they are those of ``problems/branching.py``, placements are schedules on the lanes of one CPU, and one device
+alone is the whole model on one of the CPU's widths.
 
 The best placement known of a model is found in a last race in turns: of the best placements of all runs, the
-exact solver's and mode TUNE's answers and the single devices; the fastest of these are compiled twice more
+solver's answer and the single devices; the fastest of these are compiled twice more
 and raced again, and only that counts, so that nobody wins by the luck of one race. Whatever a run claims to
 have been within 1 % is raced too before it counts. Only what the policy itself proposed is an evaluation of
 it; as published, also what it had proposed before.
@@ -23,6 +26,7 @@ where ours did not, less than the other's over ours; where neither did, anything
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -34,26 +38,36 @@ import numpy as np
 import openvino as ov
 
 import zoo
+from harness.environment import LANES
 from harness.process import Pieces, shared_folder
 from harness.result import Result, Table
 from ov_autoplace.graph.folding import fold_static_shapes
+from problems import branching
 from problems.networks import NETWORKS
 from sections.finetune_race import WITHIN, Outcome, first_within, last_race, outcome_table
-from sections.finetune_runs import search_simulated, tune, tune_as_published
+from sections.finetune_runs import search_simulated, tune, tune_as_published, tune_by_solvers
 
 __all__ = ["Comparison", "Range", "compare", "run"]
 
-_RUNS = _PRETRAINED, _SCRATCH, _PUBLISHED = "pretrained", "hsdag", "hsdag as published"
+_RUNS = _PRETRAINED, _SCRATCH, _PUBLISHED, _SOLVERS = (
+    "pretrained",
+    "hsdag",
+    "hsdag as published",
+    "TUNE by solvers",
+)
 _SEARCHES = {"pretrained simulated": "", "hsdag simulated": "hsdag"}
 _COMPARED = (
     (_PRETRAINED, _SCRATCH),
     (_PRETRAINED, _PUBLISHED),
+    (_PRETRAINED, _SOLVERS),
     ("pretrained simulated", "hsdag simulated"),
 )
 _FAMILIES = {
     "alias": ("bert", "vit", "resnet", "unet"),
     # Not great_circles: its ops are one group, so there is nothing to place.
     "gpu": ("radiance_field", "blended_radiance_fields", "random_feature_classifier", "fourier_attention"),
+    # Where schedules on lanes win.
+    LANES: ("bidirectional LSTM/64", "sentence pair/40", "dual encoder/small"),
 }
 
 
@@ -100,12 +114,14 @@ def run(
         for number, kind in product(range(seed, seed + seeds), _RUNS):
             if runs and "runs" not in parts:
                 break
-            table = str(model.with_name(f"{family}-{number}-{kind.replace(' ', '-')}.table.json"))
+            table = str(model.with_name(f"{model.stem}-{number}-{kind.replace(' ', '-')}.table.json"))
             what = {"model": str(model), "table": table, "pair": pair, "seed": number}
             title = f"{family}, seed {number}, {kind}"
             if kind == _PUBLISHED:
                 limits = {"budget": published_budget, "evaluations": evaluations}
                 found = pieces(title, tune_as_published, **what, **limits)
+            elif kind == _SOLVERS:
+                found = pieces(title, tune_by_solvers, **what, budget=budget)
             else:
                 start = checkpoint if kind == _PRETRAINED else ""
                 found = pieces(title, tune, **what, budget=budget, checkpoint=start)
@@ -114,8 +130,8 @@ def run(
         if not runs:
             continue
         if "runs" in parts:
-            limits = {"budget": budget, "seconds": final_seconds}
-            race = pieces(f"{family}, last race", last_race, model=str(model), pair=pair, runs=runs, **limits)
+            what = {"model": str(model), "pair": pair, "runs": runs, "seconds": final_seconds}
+            race = pieces(f"{family}, last race", last_race, **what)
             if race is not None:
                 outcomes += [Outcome(**fields) for fields in race["outcomes"]]
                 remarks.append(
@@ -140,10 +156,13 @@ def run(
 
 def _model_file(pair: str, family: str, ops: int) -> Path:
     """The model, built when it is needed for the first time."""
-    path = shared_folder() / pair / f"{family}.xml"
+    path = shared_folder() / pair / f"{re.sub(r'[^a-z0-9]+', '_', family.lower())}.xml"
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
-        model = NETWORKS[family]() if pair == "gpu" else zoo.build_scaled(family, ops, 0, weights="random")
+        if pair == LANES:
+            model = branching.build(family)
+        else:
+            model = NETWORKS[family]() if pair == "gpu" else zoo.build_scaled(family, ops, 0, "random")
         fold_static_shapes(model)
         ov.save_model(model, path, compress_to_fp16=False)
     return path

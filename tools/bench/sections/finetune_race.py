@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import openvino as ov
 
-from harness.environment import PAIRS, core_of
+from harness.environment import LANES
 from harness.result import Table
-from ov_autoplace._base.statistics import paired_ratio
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table
-from ov_autoplace.decide.place import place
-from ov_autoplace.devices.names import device_properties
-from ov_autoplace.errors import ProfilingError
-from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.annotation import completed
-from ov_autoplace.placement.placement import Placement
 from ov_autoplace.solvers import solve
 from ov_autoplace.training.finetuning.task import AFTER
+from sections.finetune_last import Entry, LanesRace, LastRace
 
 __all__ = ["WITHIN", "Outcome", "first_within", "improvements", "last_race", "outcome_table"]
 
@@ -31,12 +23,7 @@ WITHIN = 1.01
 """A latency counts as reached when it is at most this times the best known."""
 
 _FINALISTS = 3  # of each run, into the last race
-_FASTEST = 6  # of the last race, to be compiled again
-_COMPILATIONS = 2
 _CHECKS = 4  # races of claims
-_ROUNDS = 400
-
-DeviceOf = dict[str, str]
 
 
 @dataclass
@@ -84,33 +71,27 @@ def first_within(curve: Sequence[tuple[int, float]], limit: float) -> int | None
     return next((evaluation for evaluation, ratio in curve if ratio <= limit), None)
 
 
-def last_race(
-    model: str, pair: str, budget: float, seconds: float, runs: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def last_race(model: str, pair: str, seconds: float, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Find out what the runs of a model were worth.
 
     Args:
         model: Its file.
         pair: Of devices.
-        budget: Seconds of mode TUNE, whose answer takes part beside the exact solver's.
         seconds: For each race.
-        runs: What ``tune`` and ``tune_as_published`` gave, with ``kind``, ``seed`` and the file ``table``.
+        runs: What the runs gave, with ``kind``, ``seed`` and the file ``table``.
     """
     tables = [load_table(run["table"]) for run in runs]
-    rivals = {"the solver's": solve(tables[0]).to_dict()}
-    read = ov.Core().read_model(model)
-    core, milliseconds = core_of(pair), 1e3 * budget
-    tuned = place(read, PAIRS[pair], "TUNE", core, time_budget_ms=milliseconds, policy="none").to_dict()
-    rivals["TUNE's"] = {op: tuned[op] for op in rivals["the solver's"]}
-    entered = [*rivals.values()]
+    objective = "overlap" if pair == LANES else "hetero"
+    solved = Entry.of(tables[0], solve(tables[0], objective=objective).assignment)
+    entered = [solved]
     for run, table in zip(runs, tables, strict=True):
         measured = [line for line in run["lines"] if line["kind"] == "measured" and line["relative"]]
         measured.sort(key=lambda line: line["relative"])
-        entered += [_devices(table, line) for line in measured[:_FINALISTS]]
-    race = _LastRace(pair, read, entered, seconds)
+        entered += [Entry.of_line(table, line) for line in measured[:_FINALISTS]]
+    race = (LanesRace if pair == LANES else LastRace)(pair, model, entered, seconds)
     try:
         for _ in range(_CHECKS):
-            claims: dict[str, DeviceOf] = {}
+            claims: dict[str, Entry] = {}
             for run, table in zip(runs, tables, strict=True):
                 _outcome(Path(model).stem, run, table, race, claims)
             if not claims:
@@ -121,79 +102,17 @@ def last_race(
         ]
     finally:
         race.session.close()
-    names = {_text(device_of): f"{who} mix" for who, device_of in rivals.items()}
-    names |= {text: f"{device} alone" for device, text in race.singles.items()}
+    # Who found it first in the list counts; a single device is nobody's.
+    names = {solved.text: "the solver's mix"} | {text: f"{who} alone" for who, text in race.singles.items()}
     return {
-        "winner": names.get(race.best, "a mix that a policy proposed"),
+        "winner": names.get(race.best, "a mix that a run proposed"),
         "best_single": race.best_single / race.ratios[race.best],
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }
 
 
-class _LastRace:
-    """Races of placements of one model, relative to the pair's second device alone, which is the CPU.
-
-    Attributes:
-        session: The model, which is run as it is.
-        singles: Text of each device alone.
-        placements: Device of each op, by text.
-        ratios: Latency over the second device's, by text: of the last races that each was in.
-    """
-
-    def __init__(self, pair: str, model: ov.Model, placements: Sequence[DeviceOf], seconds: float) -> None:
-        core, devices = core_of(pair), PAIRS[pair]
-        self.session = ProfilingSession(core, model, devices, device_properties(core, devices, {}))
-        self._reference, self._seconds = devices[1], seconds
-        alone = {device: dict.fromkeys(placements[0], device) for device in devices}
-        self.singles = {device: _text(device_of) for device, device_of in alone.items()}
-        self.placements = {_text(device_of): device_of for device_of in [*alone.values(), *placements]}
-        self.ratios: dict[str, float] = {}
-        self._race(list(self.placements), 1)
-        fastest = sorted(self.ratios, key=self.ratios.__getitem__)[:_FASTEST]
-        self._final = dict.fromkeys([*self.singles.values(), *fastest])
-        self._race(list(self._final), _COMPILATIONS)
-
-    @property
-    def best(self) -> str:
-        """The fastest placement of those that were compiled again."""
-        return min(self._final, key=lambda text: self.ratios.get(text, np.inf))
-
-    @property
-    def best_single(self) -> float:
-        """Ratio of the fastest device alone, of those that can run the model."""
-        return min(self.ratios.get(text, np.inf) for text in self.singles.values())
-
-    def check(self, placements: dict[str, DeviceOf]) -> None:
-        """Race more placements beside the best one."""
-        self.placements |= placements
-        self._race([*self.singles.values(), self.best, *placements], _COMPILATIONS, set(placements))
-
-    def _race(self, texts: Sequence[str], compilations: int, about: set[str] | None = None) -> None:
-        """Compile and race placements; note the ratios of some of them, which are all if not said."""
-        logs: dict[str, list[float]] = {}
-        for _ in range(compilations):
-            self.session.forget()
-            executables = {}
-            for text in dict.fromkeys(texts):
-                try:
-                    device_of = completed(self.session.model, self.placements[text])
-                    executables[text] = self.session.compile_placement(device_of)
-                except ProfilingError as cause:
-                    print(f"left out of the last race: {cause}", file=sys.stderr)
-            raced = list(executables.values())
-            result = self.session.race(raced, self._seconds, max_rounds=_ROUNDS, confidence=0.9999)
-            samples = {text: e.samples for text, e in zip(executables, result.entries, strict=True)}
-            reference = samples[self.singles[self._reference]]
-            for text, own in samples.items():
-                if len(own):
-                    logs.setdefault(text, []).append(float(np.log(paired_ratio(own, reference).median)))
-        for text, values in logs.items():
-            if about is None or text in about:
-                self.ratios[text] = float(np.exp(np.mean(values)))
-
-
 def _outcome(
-    model: str, run: Mapping[str, Any], table: CostTable, race: _LastRace, claims: dict[str, DeviceOf]
+    model: str, run: Mapping[str, Any], table: CostTable, race: LastRace, claims: dict[str, Entry]
 ) -> Outcome:
     """When a run's policy proposed something within 1 % of the best, and how good its best proposal was.
 
@@ -206,17 +125,17 @@ def _outcome(
     measured = 0
     for line in run["lines"]:
         measured += line["kind"] == "measured"
-        kinds = ("proposed",) if line["source"] in table.devices else ("proposed", "measured")
+        kinds = ("proposed",) if line["source"] in run["singles"] else ("proposed", "measured")
         if line["kind"] not in kinds or line["note"] == AFTER:  # that one was counted before
             continue
         if line["relative"] is None:
             found.append(np.inf)
             continue
-        device_of = _devices(table, line)
-        text = _text(device_of)
+        entry = Entry.of_line(table, line)
+        text = race.text_of(entry, run["best_single"])
         ratio = race.ratios.get(text, line["relative"] * reference) / best
         if ratio <= WITHIN and text not in race.ratios:
-            claims[text] = device_of
+            claims[text] = entry
             ratio = np.inf
         found.append(ratio)
         if hit["evaluations"] is None and ratio <= WITHIN:
@@ -233,17 +152,6 @@ def _outcome(
         others=run["others"],
         **hit,
     )
-
-
-def _devices(table: CostTable, line: Mapping[str, Any]) -> DeviceOf:
-    """Device of each op in a line of a log."""
-    assignment = np.array([ord(c) - ord("0") for c in line["placement"]], dtype=np.int32)
-    return Placement.of_groups(table, assignment).to_dict()
-
-
-def _text(device_of: DeviceOf) -> str:
-    """The same for the same placement, whatever groups it was made of."""
-    return " ".join(device_of[name] for name in sorted(device_of))
 
 
 def outcome_table(outcomes: Sequence[Outcome], budget: float) -> Table:

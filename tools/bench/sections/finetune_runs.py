@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from harness.environment import PAIRS, core_of
+from harness.environment import LANES, PAIRS, core_of, executor_of
 from harness.process import seconds_since_start
 from ov_autoplace import finetune
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.place import place
 from ov_autoplace.devices.models import read_model
 from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.solvers import Problem, solve
@@ -33,14 +34,22 @@ from ov_autoplace.training.environment import Actions, Environment
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.files import LOG
 from ov_autoplace.training.finetuning.policy_tuner import SAMPLED
-from ov_autoplace.training.finetuning.preparing import profiled_model
+from ov_autoplace.training.finetuning.request import FinetuneRequest
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
-from ov_autoplace.training.finetuning.task import Event, TuningTask
-from ov_autoplace.training.finetuning.trials import ReferenceRaces, Trial
+from ov_autoplace.training.finetuning.setup import load_task
+from ov_autoplace.training.finetuning.task import Event, TuningTask, placement_text
+from ov_autoplace.training.finetuning.trials import Trial
 from ov_autoplace.training.search import search
 from sections.finetune_race import improvements
 
-__all__ = ["BudgetEndedError", "MeasuredEnvironment", "search_simulated", "tune", "tune_as_published"]
+__all__ = [
+    "BudgetEndedError",
+    "MeasuredEnvironment",
+    "search_simulated",
+    "tune",
+    "tune_as_published",
+    "tune_by_solvers",
+]
 
 
 def tune(model: str, table: str, pair: str, seed: int, budget: float, checkpoint: str) -> dict[str, Any]:
@@ -68,12 +77,67 @@ def tune(model: str, table: str, pair: str, seed: int, budget: float, checkpoint
             core=core_of(pair),
             seed=seed,
             settings=settings,
-            started=time.perf_counter() - seconds_since_start(),
+            executor=executor_of(pair),
+            started=_started(),
         )
         (tuned,) = result.models
         lines = [json.loads(line) for line in (out / LOG).read_text(encoding="utf-8").splitlines()]
         save_table(load_table(out / f"{tuned.name}.table.json"), table)
-    return {"stopped": result.stopped, "best_single": tuned.best_single, "lines": lines, **_spent(busy)}
+    # Lanes have one rival on the device alone, which is the reference.
+    singles = [tuned.best_single] if pair == LANES else list(PAIRS[pair])
+    return {
+        "stopped": result.stopped,
+        "best_single": tuned.best_single,
+        "singles": singles,
+        "lines": lines,
+        **_spent(busy),
+    }
+
+
+def tune_by_solvers(model: str, table: str, pair: str, seed: int, budget: float) -> dict[str, Any]:
+    """Mode TUNE without a policy, where solvers propose; see :func:`tune`.
+
+    What it measured is known, but not when, so that all of it counts as measured at its end.
+    """
+    busy = _busy_seconds()
+    core = core_of(pair)
+    milliseconds = 1e3 * (budget - seconds_since_start())
+    options = {"time_budget_ms": milliseconds, "policy": "none", "seed": seed, "executor": executor_of(pair)}
+    decision = place(read_model(core, Path(model)), PAIRS[pair], "TUNE", core, **options).decision
+    assert decision is not None
+    schedules = [c.scheduled for c in decision.candidates if c.scheduled is not None]
+    costs = schedules[0].table if schedules else decision.table
+    assert costs is not None
+    save_table(costs, table)
+    ran = [c for c in decision.candidates if len(c.samples) or c.dropped]
+    singles = {c.name: c.seconds for c in ran if c.scheduled is None and c.is_single and len(c.samples)}
+    best = min(singles, key=singles.__getitem__)
+    answer = next(c for c in ran if c.name == decision.chosen)
+    # Single devices are measured in any case; as the answer, one of them was proposed too.
+    proposed = [("proposed", answer)] if answer.name in singles else []
+    lines = []
+    for kind, candidate in [*(("measured", c) for c in ran), *proposed]:
+        own = candidate.assignment if candidate.scheduled is None else candidate.scheduled.assignment
+        if pair == LANES and candidate.scheduled is None:
+            own = np.zeros(len(costs), dtype=np.int32)
+        relative = candidate.seconds / singles[best] if len(candidate.samples) else None
+        lines.append(
+            {
+                "kind": kind,
+                "source": candidate.name,
+                "note": "",
+                "relative": relative,
+                "placement": placement_text(own),
+                "at_seconds": seconds_since_start(),
+            }
+        )
+    return {
+        "stopped": "",
+        "best_single": best,
+        "singles": list(singles),
+        "lines": lines,
+        **_spent(busy),
+    }
 
 
 def tune_as_published(
@@ -84,14 +148,23 @@ def tune_as_published(
 
     torch.set_num_threads(1)
     busy = _busy_seconds()
-    machine = Machine(core_of(pair), PAIRS[pair], PlacerOptions(seed=seed))
+    machine = Machine(core_of(pair), PAIRS[pair], PlacerOptions(seed=seed, executor=executor_of(pair)))
+    request = FinetuneRequest(
+        models=(model,),
+        machine=machine,
+        checkpoint=None,
+        budget_seconds=budget,
+        started=_started(),
+        out=Path(table).parent,
+        superposition_only=False,
+        resume=False,
+        settings=FinetuneSettings(),
+        network="hsdag",
+    )
     stopped = "evaluations"
-    with TuningBudget(budget, time.perf_counter() - seconds_since_start()) as time_left:
-        profiled = profiled_model(read_model(machine.core, Path(model)), machine, time_left)
+    with TuningBudget(budget, request.started) as time_left:
+        task = load_task(Path(model).stem, model, request, time_left)
         try:
-            inferences = FinetuneSettings().inferences
-            known = profiled.session, profiled.table, time_left, inferences, seed, profiled.compile_seconds
-            task = TuningTask(Path(model).stem, profiled, ReferenceRaces(*known))
             save_table(task.table, table)
             environment = MeasuredEnvironment(task, time_left)
             raced = task.races.race_singles(task.singles)
@@ -103,9 +176,14 @@ def tune_as_published(
             except BudgetEndedError:
                 stopped = "budget"
         finally:
-            profiled.session.close()
-    single = task.single_name(task.best_single)
-    return {"stopped": stopped, "best_single": single, "lines": environment.lines, **_spent(busy)}
+            task.profiled.session.close()
+    return {
+        "stopped": stopped,
+        "best_single": task.single_name(task.best_single),
+        "singles": [task.single_name(trial) for trial in task.singles],
+        "lines": environment.lines,
+        **_spent(busy),
+    }
 
 
 class BudgetEndedError(Exception):
@@ -144,7 +222,7 @@ class MeasuredEnvironment(Environment):
 
     def _relative(self, units: Actions) -> float:
         task = self._task
-        assignment = task.problem.units.to_groups(units)
+        assignment = task.groups_of(np.asarray(units, dtype=np.int32))
         known = task.known(assignment)
         if known is not None:
             self.note("proposed", known)
@@ -175,9 +253,18 @@ def search_simulated(table: str, network: str, evaluations: int, seed: int) -> d
         seed: Of everything random.
     """
     costs = load_table(table)
+    objective = "hetero" if costs.lane_devices is None else "overlap"
     start = network if network == "hsdag" else load_network(network)
-    history = search(Environment([Problem.of(costs)]), start, evaluations, seed).history
-    return {"curve": improvements(history), "of": len(history), "solved": solve(costs).latency_seconds}
+    environment = Environment([Problem.of(costs, objective=objective)])
+    history = search(environment, start, evaluations, seed).history
+    solved = solve(costs, objective=objective).latency_seconds
+    return {"curve": improvements(history), "of": len(history), "solved": solved}
+
+
+def _started() -> float:
+    """``time.perf_counter()`` when this process began, never earlier."""
+    age = seconds_since_start()
+    return time.perf_counter() - age
 
 
 def _busy_seconds() -> tuple[float, float]:

@@ -39,7 +39,7 @@ from sections.scaling import exponent, measure
 
 __all__ = ["compare_counts", "grow", "place_tables", "run", "tables"]
 
-SOLVERS = ("auto", "mincut", "expansion", "local", "greedy", "policy")
+SOLVERS = ("portfolio", "mincut", "expansion", "local", "greedy", "policy")
 _MACHINES, _MACHINES_SEED = 3, 7_000_003
 # All devices run all ops, at costs that are true, and transfers are cheap enough for placing to matter.
 _RANDOM = RandomTargets(crossing=(-1.5, 0.5), unsupported=0.0, estimate=0.0, untyped=0.0)
@@ -131,7 +131,7 @@ def quality(found: dict[str, dict[str, float]]) -> tuple[Table, list[Ratio], lis
         rows.append((solver, f"{mean:.4f}", f"{over.max():.4f}", faster, slower, optimal))
         kind = "decided" if solver == "policy" else "exact"
         ratios.append(exact_ratio(f"{solver} over the best single device", mean, len(over), kind))
-        if solver in ("auto", "policy"):
+        if solver in ("portfolio", "policy"):
             cases += [
                 Case(f"{solver} on {name}", "best single device", ratio)
                 for name, ratio in zip(found, over.tolist(), strict=True)

@@ -164,7 +164,7 @@ def overlap(name: str, kernels: str, seconds: float, seed: int) -> dict[str, Any
     with ProfilingSession(core, model, _DEVICES, _PROPERTIES, seed=seed) as session:
         table = profile_session(session).table
         static = session.model
-    placement = solve(table, "auto", objective="overlap", seed=seed)
+    placement = solve(table, "portfolio", objective="overlap", seed=seed)
     schedule = simulate(table, placement, "overlap")
     plan = lane_plan(table, placement, [Lane.of(device, _PROPERTIES[device]) for device in _DEVICES])
     annotated = static.clone()

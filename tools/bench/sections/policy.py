@@ -51,22 +51,22 @@ class Judged:
     Attributes:
         name, groups: Of the problem.
         single: The best single device's; ``inf`` = none can take everything.
-        policy, auto: Of the solvers of these names.
+        policy, portfolio: Of the solvers of these names.
         best, bound: The best known, and proven below every placement.
         lists: The best list scheduler's with local search, under ``overlap``.
-        policy_ms, auto_ms: How long each took to answer.
+        policy_ms, portfolio_ms: How long each took to answer.
     """
 
     name: str
     groups: int
     single: float
     policy: float
-    auto: float
+    portfolio: float
     best: float
     bound: float
     lists: float
     policy_ms: float
-    auto_ms: float
+    portfolio_ms: float
 
 
 def run(
@@ -77,6 +77,7 @@ def run(
     problems: int = 0,
     seconds: float = 0.0,
     workers: int = 1,
+    only: tuple[str, ...] = (),
 ) -> Result:
     """One row per objective, number of devices, and with or without memory limits.
 
@@ -88,9 +89,12 @@ def run(
         problems: Of each row; 0 = 24, or 5 if quick.
         seconds: How long to search for the best placement of each problem; 0 = 30, or 1 if quick.
         workers: Processes that search.
+        only: Parts of the names of rows, such as ``limited``; all rows when empty.
     """
     rows: dict[Kind, list[Judged]] = {}
     for kind in JUDGED:
+        if only and not any(part in _title(kind) for part in only):
+            continue
         labelled = problems_of(split, kind, problems or _COUNT[quick], seed)
         with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
             known = list(pool.map(partial(best_seconds, seconds=seconds or _SECONDS[quick]), labelled))
@@ -101,8 +105,9 @@ def run(
             for problem, best in zip(track(labelled, title), known, strict=True)
         ]
     columns = (
-        "problems", "matters", "mean [95 %]", "p95", "worst", "worse than single", "missed", "auto mean",
-        "min(auto, policy) / auto where it matters", "over lists, > 60 groups", "ms", "auto ms",
+        "problems", "matters", "mean [95 %]", "p95", "worst", "worse than single", "missed", "portfolio mean",
+        "min(portfolio, policy) / portfolio where it matters", "over lists, > 60 groups", "ms",
+        "portfolio ms",
     )  # fmt: skip
     return Result(
         f"The policy under every objective, {split}",
@@ -135,36 +140,41 @@ def judge(problem: Labelled, known: tuple[float, float], checkpoint: str) -> Jud
         checkpoint: Of the policy.
     """
     table, objective = problem.task.true, problem.task.objective
-    policy, policy_seconds = np.nan, np.nan
-    if "policy" in SOLVERS_OF[objective]:
-        policy, policy_seconds = _answered(table, objective, "policy", policy=checkpoint or None)
-    auto, auto_seconds = _answered(table, objective, "auto")
+    policy, policy_seconds = _answered(table, objective, "policy", policy=checkpoint or None)
+    portfolio, portfolio_seconds = _answered(table, objective, "portfolio")
     lists = np.nan
     if objective == "overlap" and not np.isnan(policy):
         names = [name for name in SOLVERS_OF[objective] if name not in _NO_LISTS]
         limit = max(policy_seconds, 1e-3)
         lists = float(np.nanmin([_answered(table, objective, n, time_limit=limit)[0] for n in names]))
     best, bound = known
-    found = np.fmin.reduce([best, policy, auto, lists])
+    found = np.fmin.reduce([best, policy, portfolio, lists])
     return Judged(
         name=problem.task.name,
         groups=len(table),
         single=problem.single_seconds,
         policy=policy,
-        auto=auto,
+        portfolio=portfolio,
         best=float(found),
         bound=min(bound, float(found)),
         lists=lists,
         policy_ms=1e3 * policy_seconds,
-        auto_ms=1e3 * auto_seconds,
+        portfolio_ms=1e3 * portfolio_seconds,
     )
 
 
-def _answered(table: CostTable, objective: str, solver: str, **options: object) -> tuple[float, float]:
+def _answered(
+    table: CostTable,
+    objective: str,
+    solver: str,
+    *,
+    policy: str | None = None,
+    time_limit: float | None = None,
+) -> tuple[float, float]:
     """Seconds of a solver's answer (NaN = it found none), and seconds that it took."""
     begin = time.perf_counter()
     try:
-        answer = solve(table, solver, objective=objective, **options)  # type: ignore[arg-type]
+        answer = solve(table, solver, objective=objective, policy=policy, time_limit=time_limit)
     except (PlacementError, CheckpointError):  # nothing fits, or it was trained for fewer devices
         return np.nan, time.perf_counter() - begin
     assert answer.latency_seconds is not None
@@ -176,14 +186,14 @@ def summary(kind: Kind, rows: Sequence[Judged]) -> dict[str, float]:
     values = {field: np.array([getattr(row, field) for row in rows]) for field in Judged.__slots__}
     reference = values["bound" if kind[0] == "rate" else "best"]
     reference = np.where(reference > 0, reference, values["best"])
-    gaps, auto = (values[who] / reference - 1 for who in ("policy", "auto"))
+    gaps, portfolio = (values[who] / reference - 1 for who in ("policy", "portfolio"))
     matters = values["single"] > values["best"] * (1 + _WORTH)
     answered = ~np.isnan(gaps)
-    both = np.fmin(gaps, auto)
+    both = np.fmin(gaps, portfolio)
     large = (values["groups"] > _LARGE) & ~np.isnan(values["policy"] / values["lists"])
     has = answered.any()
     low, high = bootstrap(gaps[answered]) if has else (np.nan, np.nan)
-    lost = float(auto[matters].mean()) if matters.any() else 0.0
+    lost = float(portfolio[matters].mean()) if matters.any() else 0.0
     return {
         "problems": len(rows),
         "matters": int(matters.sum()),
@@ -194,13 +204,13 @@ def summary(kind: Kind, rows: Sequence[Judged]) -> dict[str, float]:
         "worst": float(gaps[answered].max()) if has else np.nan,
         "worse_than_single": int((values["policy"] > values["single"] * (1 + _EQUAL)).sum()),
         "missed": int((~answered).sum()),
-        "auto": float(np.nanmean(auto)),
+        "portfolio": float(np.nanmean(portfolio)),
         "both": float(both[matters].mean()) / lost if has and lost > _EQUAL else np.nan,
         "over_lists": float(np.exp(np.log((values["policy"] / values["lists"])[large]).mean()))
         if large.any()
         else np.nan,
         "ms": float(np.median(values["policy_ms"])),
-        "auto_ms": float(np.median(values["auto_ms"])),
+        "portfolio_ms": float(np.median(values["portfolio_ms"])),
     }
 
 
@@ -216,8 +226,8 @@ def _cells(kind: Kind, rows: Sequence[Judged]) -> list[str]:
     cells = [str(found["problems"]), str(found["matters"])]
     cells.append(" ".join((percent(found["mean"]), f"[{percent(found['low'])}, {percent(found['high'])}]")))
     cells += [percent(found["p95"]), percent(found["worst"])]
-    cells += [str(found["worse_than_single"]), str(found["missed"]), percent(found["auto"])]
-    return cells + [f"{found[name]:.3g}" for name in ("both", "over_lists", "ms", "auto_ms")]
+    cells += [str(found["worse_than_single"]), str(found["missed"]), percent(found["portfolio"])]
+    return cells + [f"{found[name]:.3g}" for name in ("both", "over_lists", "ms", "portfolio_ms")]
 
 
 def _remarks(rows: dict[Kind, list[Judged]]) -> list[str]:
@@ -232,7 +242,7 @@ def _remarks(rows: dict[Kind, list[Judged]]) -> list[str]:
             remarks.append(bar(text, 0, sum(one[name] for one in found)))
     ratios = [one["both"] for one in found if not np.isnan(one["both"])]
     if ratios:
-        text = "min(auto, policy) over auto where placing matters, mean over the rows"
+        text = "min(portfolio, policy) over portfolio where placing matters, mean over the rows"
         remarks.append(bar(text, _BOTH, float(np.mean(ratios))))
     return remarks
 

@@ -6,6 +6,9 @@ model asks for (``OPTIMAL_NUMBER_OF_INFER_REQUESTS``), each waiting in ``infer()
 ``AsyncInferQueue``. Ratios are of rates, in the same way of calling, over the best rival in it: above 1 is
 faster. Both are measured from Python, as a program has it, where the interpreter's lock is part of every
 call; and the same compiled models from C++.
+
+With ``hints=1`` it compares the one device ``AUTOPLACE:CPU`` with ``CPU`` instead, under every hint and with
+two streams, beside a second ``CPU`` that says how much equals differ.
 """
 
 from __future__ import annotations
@@ -34,19 +37,30 @@ from ov_autoplace.placement.rate_plan import RateMember, RatePlan
 from ov_autoplace.plugin.rate import compile_for_rate
 from problems.models import MODELS
 
-__all__ = ["compare", "run"]
+__all__ = ["compare", "compare_hints", "run"]
 
 _OURS = "AUTOPLACE"
 _WAYS = ("threads", "queue", "threads in C++", "queue in C++")
 _ROUNDS, _SAMPLE_SECONDS, _TIMEOUT = 12, 0.03, 240.0
 _FLOOR, _WANTED, _SHORT = 0.98, 1.5, 1e-3
+_HINTS: Mapping[str, Mapping[str, str]] = {
+    **{hint: {"PERFORMANCE_HINT": hint} for hint in ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT")},
+    "2 streams": {"NUM_STREAMS": "2"},
+}
+_RUNS_AS = ("NUM_STREAMS", "INFERENCE_NUM_THREADS", "OPTIMAL_NUMBER_OF_INFER_REQUESTS")
 _QUICK = ("tiny/anomaly_detection", "zoo/lstm_lm", "zoo/unet")
 
 
 def run(
-    quick: bool, seed: int, models: tuple[str, ...] = (), groups: int = 0, group: int = 0, alias: int = 0
+    quick: bool,
+    seed: int,
+    models: tuple[str, ...] = (),
+    groups: int = 0,
+    group: int = 0,
+    alias: int = 0,
+    hints: int = 0,
 ) -> Result:
-    """One row per network.
+    """One row per network, or per network and hint.
 
     Args:
         quick: Three networks.
@@ -55,10 +69,14 @@ def run(
         groups: Into how many parts the networks are divided, for a machine that is idle for short times only.
         group: Which of the parts to run, from 0.
         alias: 1 = a second device, which is the CPU plugin on one thread, beside the CPU.
+        hints: 1 = one device under every hint.
     """
     pieces = Pieces(timeout=_TIMEOUT)
     names = [n for n in (_QUICK if quick else MODELS) if not models or any(part in n for part in models)]
     names = names[group::groups] if groups else names
+    if hints:
+        by_hint = {name: pieces(name, compare_hints, name=name, seed=seed) for name in names}
+        return _hints_result({name: found for name, found in by_hint.items() if found}, seed, pieces.remarks)
     found = {name: pieces(name, compare, name=name, seed=seed, alias=bool(alias)) for name in names}
     return _result({name: outcome for name, outcome in found.items() if outcome}, seed, pieces.remarks)
 
@@ -112,6 +130,27 @@ def compare(name: str, seed: int, alias: bool) -> dict[str, Any]:
         "latency": latency,
         "rates": rates,
     }
+
+
+def compare_hints(name: str, seed: int) -> dict[str, Any]:
+    """Run one network on ``AUTOPLACE:CPU`` and twice on ``CPU``, in turns.
+
+    Returns:
+        By hint: ``is_device``, whether the answer runs as CPU does by itself, and ``rates`` as in
+        :func:`compare`.
+    """
+    model, _ = with_static_shapes(MODELS[name]())
+    core, found = ov.Core(), {}
+    for hint, config in _HINTS.items():
+        where = {_OURS: "AUTOPLACE:CPU", "CPU": "CPU", "CPU again": "CPU"}
+        compiled = {who: core.compile_model(model.clone(), device, config) for who, device in where.items()}
+        told = [[str(compiled[who].get_property(key)) for key in _RUNS_AS] for who in (_OURS, "CPU")]
+        callers = {
+            "threads": {who: _threads(model) for who, model in compiled.items()},
+            "queue": {who: _queue(model) for who, model in compiled.items()},
+        }
+        found[hint] = {"is_device": told[0] == told[1], "rates": _in_turns(callers, seed)}
+    return found
 
 
 def _with(placement: ov_autoplace.Placement, plan: RatePlan) -> ov_autoplace.Placement:
@@ -255,6 +294,34 @@ def _result(found: Mapping[str, Mapping[str, Any]], seed: int, failures: Sequenc
         (Table("AUTOPLACE under THROUGHPUT over the best of OpenVINO's hints", columns, rows, note),),
         cases=tuple(cases),
         remarks=tuple(remarks),
+        data={"seed": seed, "networks": dict(found)},
+    )
+
+
+def _hints_result(found: Mapping[str, Mapping[str, Any]], seed: int, failures: Sequence[str]) -> Result:
+    rows, cases = [], []
+    for name, by_hint in found.items():
+        for hint, outcome in by_hint.items():
+            cells = []
+            for rates in outcome["rates"].values():
+                for who in (_OURS, "CPU again"):
+                    ratio = paired_ratio(np.array(rates[who]), np.array(rates["CPU"]))
+                    cells.append(f"{ratio.median:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]")
+                    if who == _OURS:
+                        cases.append(Case(f"{name}, {hint}", "CPU", 1 / ratio.median))
+            rows.append((name, hint, "yes" if outcome["is_device"] else "no", *cells))
+    columns = (
+        "network",
+        "hint",
+        "runs as CPU",
+        *(f"{who}, {way}" for way in _WAYS[:2] for who in (_OURS, "CPU again")),
+    )
+    note = "Rates over those of CPU in the same way of calling, from Python."
+    return Result(
+        "A rate of requests on one device",
+        (Table("AUTOPLACE:CPU under every hint over CPU under the same", columns, rows, note),),
+        cases=tuple(cases),
+        remarks=tuple(failures),
         data={"seed": seed, "networks": dict(found)},
     )
 

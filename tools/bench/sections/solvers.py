@@ -110,7 +110,7 @@ def _memory(graphs: tuple[str, ...], accelerators: tuple[int, ...], time_limit: 
             above = f"{100 * (value / best - 1):+.2f}"
             rows.append((*row, f"{best:.5f}{'*' * is_proven}", above, f"{took:.1f}"))
     columns = ("graph", "acc.", "answer s", "bound s", "above bound %", "best known", "above it %", "took s")
-    return Table(f"Memory limits: auto, {time_limit:g} s", columns, rows)
+    return Table(f"Memory limits: portfolio, {time_limit:g} s", columns, rows)
 
 
 def _devices(devices: int, ops: int, seeds: tuple[int, ...]) -> Table:
@@ -126,7 +126,7 @@ def _devices(devices: int, ops: int, seeds: tuple[int, ...]) -> Table:
             milliseconds = f"{1e3 * answer.latency_seconds:.4f}"
             rows.append((family, seed, milliseconds, f"{above:.1f}", f"{wall:.1f}", f"{processor:.1f}"))
     columns = ("graph", "seed", "answer ms", "above bound %", "took s", "processor s")
-    return Table(f"Many devices: auto, {devices} devices, {ops} ops", columns, rows)
+    return Table(f"Many devices: portfolio, {devices} devices, {ops} ops", columns, rows)
 
 
 def _cuts(nodes: int) -> Table:

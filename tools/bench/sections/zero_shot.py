@@ -96,7 +96,7 @@ def run(
     policy = PolicyRunner(checkpoint or None)
     methods = {SINGLE: immediate_methods(policy)[SINGLE], "policy": _greedy(policy), _TOLD: _greedy(policy)}
     methods |= {name: method for name, method in immediate_methods(policy).items() if name in _RIVALS}
-    methods |= {"auto": immediate_methods(policy)["auto"], **pipeline_methods(policy)}
+    methods |= {"portfolio": immediate_methods(policy)["portfolio"], **pipeline_methods(policy)}
     tables, remarks, cases, data = [], [], [], {}
     for devices, count in _COUNTS.items():
         comparisons = {}
@@ -192,7 +192,7 @@ def _from_scratch(comparison: Comparison, per_family: int) -> tuple[Table, list[
     torch.set_num_threads(1)
     parts = _moderate(comparison, per_family)
     instances = [part.instances[0] for part in parts]
-    names = ("policy", SINGLE, "auto")
+    names = ("policy", SINGLE, "portfolio")
     outcomes = {name: [part.outcomes[name][0] for part in parts] for name in names}
     chance = searches()["best of random"]
     budget = RivalOptions(evaluations=_EVALUATIONS)

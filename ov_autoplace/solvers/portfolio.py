@@ -24,16 +24,17 @@ from ov_autoplace.solvers.pooling import without_copies
 from ov_autoplace.solvers.rounding import rounded_proposals
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["allowed_assignments", "enumerated", "solve_auto"]
+__all__ = ["allowed_assignments", "enumerated", "solve_portfolio"]
 
 _ENUMERATED_PLACEMENTS = 4096
 _STARTS = 3
 # Up to so many devices, expansion moves are as good as the program and take a hundredth of its time.
 _FEW_DEVICES = 4
 _STARTS_UP_TO = 200
+_WORK_WITH_LIMITS = 600_000  # nodes that the simulator visits in one search
 
 
-def solve_auto(problem: Problem, options: SolverOptions) -> Placement:
+def solve_portfolio(problem: Problem, options: SolverOptions) -> Placement:
     """Find the fastest placement that is worth the time, never a slower one than the best single device.
 
     Few enough placements are all tried. Otherwise minimum cuts (two devices) or descent by cuts (more)
@@ -59,13 +60,11 @@ def solve_auto(problem: Problem, options: SolverOptions) -> Placement:
     # far off; walking along the graph happens to make fewer of them.
     with suppress(PlacementError):  # of which the proposals found a way around
         proposals = [*proposals, greedy_assignment(table, units)]
-    latencies = evaluator.latencies(proposals)
-    if latencies.min() <= bound * (1 + 1e-9):
+    if evaluator.latencies(proposals).min() <= bound * (1 + 1e-9):
         return evaluator.answer(evaluator.best(proposals), bound)
     if units.has_memory_limits:
         return evaluator.answer(*_limited(evaluator, proposals, bound, options))
-    order = np.argsort(latencies, kind="stable")
-    starts = [proposals[i] for i in order[: _STARTS if len(table) <= _STARTS_UP_TO else 1]]
+    starts = _starts(evaluator, proposals)
     improved = [improve(evaluator, start, options, enough=bound) for start in starts]
     return evaluator.answer(evaluator.best(improved), bound)
 
@@ -85,10 +84,19 @@ def _on_many_devices(evaluator: Evaluator, options: SolverOptions) -> tuple[list
 def _limited(
     evaluator: Evaluator, proposals: list[IntArray], bound: float, options: SolverOptions
 ) -> tuple[IntArray, float]:
-    """Under memory limits neither cuts nor single moves reach far: mixed-integer programs do."""
+    """Under memory limits local search reaches far where it may cross them; mixed-integer programs go on."""
     in_short = replace(options, deadline=None)
-    improved = improve(evaluator, evaluator.best(proposals), in_short, enough=bound)
-    return refine(evaluator, [improved, *proposals], bound, options)
+    improved = [
+        improve(evaluator, start, in_short, bound, _WORK_WITH_LIMITS)
+        for start in _starts(evaluator, proposals)
+    ]
+    return refine(evaluator, [*improved, *proposals], bound, options)
+
+
+def _starts(evaluator: Evaluator, proposals: list[IntArray]) -> list[IntArray]:
+    """The fastest of some proposals, from which local search begins."""
+    count = _STARTS if len(evaluator.table) <= _STARTS_UP_TO else 1
+    return [proposals[i] for i in np.argsort(evaluator.latencies(proposals), kind="stable")[:count]]
 
 
 def enumerated(table: CostTable, evaluator: Evaluator) -> IntArray:

@@ -1,0 +1,143 @@
+"""Options of the commands for a fleet, and what every one of them says of machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ov_autoplace.cli.console import milliseconds, note
+from ov_autoplace.decide.options import PlacerOptions
+
+if TYPE_CHECKING:
+    from ov_autoplace.fleet.members import Member
+    from ov_autoplace.fleet.run import Group
+
+__all__ = [
+    "FLEET_OPTIONS",
+    "Address",
+    "Kinds",
+    "Limit",
+    "MachinesPerKind",
+    "OutputFolder",
+    "Resume",
+    "member_values",
+    "number_text",
+    "option_values",
+    "say_missing",
+    "say_unused",
+    "spread_text",
+]
+
+# What a machine of the fleet can be asked for; files of this computer are not there.
+FLEET_OPTIONS = (
+    "mode",
+    "time_budget_ms",
+    "pins",
+    "memory_limits",
+    "shapes",
+    "solvers",
+    "seed",
+    "isolation",
+    "executor",
+    "lanes",
+    "arrivals",
+)
+
+Address = Annotated[
+    str,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        envvar="RAY_ADDRESS",
+        show_default=False,
+        help="The Ray cluster: HOST:PORT of its head from one of its nodes, auto, or ray://HOST:PORT.",
+    ),
+]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="NAME", help="Only this kind of machine. Repeatable.", show_default="all"),
+]
+MachinesPerKind = Annotated[
+    int | None,
+    typer.Option(
+        "--machines", min=1, help="Measure on so many machines of a kind at most.", show_default="all"
+    ),
+]
+Limit = Annotated[
+    float,
+    typer.Option(
+        "--limit", min=1.0, help="Seconds that one measurement may take before another machine tries it."
+    ),
+]
+OutputFolder = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", help="Folder for the answers, one in it for each kind, and for what was measured."
+    ),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with what an earlier run in the folder measured.")
+]
+
+
+def say_unused(members: Sequence[Member]) -> None:
+    """Say which nodes cannot be measured on, and what to do."""
+    for member in members:
+        note(f"{member.machine} is not measured on: it {member.problem}")
+
+
+def say_missing(groups: Sequence[Group]) -> None:
+    """Say what machines warned of, and what is missing."""
+    for group in groups:
+        for sentence in dict.fromkeys(group.notes):
+            note(f"{group.kind.name}: {sentence}")
+        for sentence in group.missing:
+            note(f"{group.kind.name}: missing: {sentence}")
+
+
+def option_values(options: PlacerOptions) -> dict[str, Any]:
+    """The options that a machine of a fleet is given, as JSON values.
+
+    Properties are passed as text, in which OpenVINO takes all of them.
+    """
+    from ov_autoplace.devices.names import property_text
+
+    values = {f.name: getattr(options, f.name) for f in fields(options) if f.name in FLEET_OPTIONS}
+    properties = {
+        key: {k: property_text(v) for k, v in value.items()}
+        if isinstance(value, Mapping)
+        else property_text(value)
+        for key, value in options.properties.items()
+    }
+    plain: dict[str, Any] = json.loads(json.dumps({**values, "properties": properties}, default=dict))
+    return plain
+
+
+def member_values(member: Member) -> dict[str, Any]:
+    """A node of the cluster for ``--json``."""
+    return {
+        "machine": member.machine,
+        "address": member.node.address,
+        "kind": None if member.kind is None else member.kind.name,
+        "devices": [] if member.kind is None else list(member.kind.devices),
+        "full_names": member.full_names,
+        "problem": member.problem,
+    }
+
+
+def number_text(value: float | None) -> str | None:
+    """Milliseconds for a table."""
+    return None if value is None else milliseconds(value / 1e3)
+
+
+def spread_text(spread: Mapping[str, Mapping[str, float]], machines: int) -> str | None:
+    """Fastest and slowest of some machines, relative to the median, on the device where they differ most."""
+    if not spread or machines == 1:
+        return None
+    widest = max(spread.values(), key=lambda s: s["high"] - s["low"])
+    return f"{100 * (widest['low'] - 1):+.0f} % to {100 * (widest['high'] - 1):+.0f} %"

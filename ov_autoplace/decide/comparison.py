@@ -1,0 +1,218 @@
+"""A placement beside everything that it could be replaced with, run in turns: the rows of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import openvino as ov
+
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.progress import Progress
+from ov_autoplace._base.statistics import median_interval
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.race import PAUSE_SECONDS, STEADY
+from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
+from ov_autoplace.decide.widths import width_name, widths_for
+from ov_autoplace.devices.names import device_properties, is_emulated
+from ov_autoplace.devices.widths import Width
+from ov_autoplace.errors import PlacementError, ProfilingError
+from ov_autoplace.measure.isolation.interface import Executable
+from ov_autoplace.measure.room import room_of
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.decision import Decision
+from ov_autoplace.placement.fitting import fit
+from ov_autoplace.placement.placement import Placement
+
+__all__ = ["Comparison", "comparison"]
+
+_MOST_SAMPLES = 1000
+_PAUSED_SHARE = 0.5  # of the time to measure
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A placement that is ready to be run beside its rivals.
+
+    Attributes:
+        machine: The devices.
+        placement: What is compared.
+        session: The model, in the form that the placement fits.
+        device_of: The placement of that form.
+    """
+
+    machine: Machine
+    placement: Placement
+    session: ProfilingSession
+    device_of: Mapping[str, str]
+
+    def rows(self, seconds: float, progress: Progress) -> list[dict[str, Any]]:
+        """Devices alone, a CPU's widths, AUTO, default HETERO and the placement, as JSON values.
+
+        Args:
+            seconds: How long to measure, all together.
+            progress: Called as the work goes on.
+        """
+        devices = self.machine.devices
+        widths = {
+            width_name(d, w): (d, w) for d in devices for w in widths_for(self.machine, d, self.session.model)
+        }
+        recipes = _recipes(self.session, devices, widths, self.placement, self.device_of)
+        rows = _measure(self.session, recipes, self.placement, seconds, progress)
+        _mark_emulated(rows, self.machine, widths, self.placement)
+        return rows
+
+
+@contextmanager
+def comparison(machine: Machine, model: ov.Model, placement: Placement) -> Iterator[Comparison]:
+    """Open a model to compare a placement of it.
+
+    Args:
+        machine: The devices, and what the user asked for.
+        model: Is not modified.
+        placement: Covers its ops; was decided.
+    """
+    options, fitted = machine.options, fit(model, placement)
+    with ProfilingSession(
+        core=machine.core,
+        model=fitted.model,
+        devices=machine.devices,
+        properties=device_properties(machine.core, machine.devices, options.properties),
+        shapes=options.shapes,
+        seed=options.seed,
+        isolation=options.isolation,
+        room=room_of(machine.core, fitted.model, machine.devices, options.shapes, options.memory_limits),
+    ) as session:
+        yield Comparison(machine, placement, session, fitted.device_of)
+
+
+def _decision_of(placement: Placement) -> Decision:
+    if placement.decision is None:
+        raise PlacementError("this placement does not say how it was decided")
+    return placement.decision
+
+
+def _recipes(
+    session: ProfilingSession,
+    devices: Sequence[str],
+    widths: Mapping[str, tuple[str, Width]],
+    placement: Placement,
+    device_of: Mapping[str, str],
+) -> dict[str, Callable[[], Executable]]:
+    """What is compared, and how it is compiled: among the losers, the best schedule that was not taken."""
+    decision = _decision_of(placement)
+    listed = ",".join(devices)
+    alone = {d: partial(session.compile_device, d) for d in devices}
+    narrow = {name: partial(session.compile_width, *of) for name, of in widths.items()}
+    virtual = {v: partial(session.compile_device, f"{v}:{listed}") for v in ("AUTO", "HETERO")}
+    answer: Callable[[], Executable]
+    lanes: dict[str, Callable[[], Executable]] = {}
+    if decision.scheduled is not None:
+        answer = partial(session.compile_schedule, decision.scheduled.plan)
+    elif placement.width is not None:
+        answer = partial(session.compile_width, placement.devices[0], placement.width)
+    else:
+        answer = partial(session.compile_placement, device_of)
+    if decision.scheduled is None:
+        schedules = [c for c in decision.candidates if c.scheduled is not None]
+        best = min(schedules, key=lambda c: (c.seconds, c.promised_seconds), default=None)
+        if best is not None and best.scheduled is not None:
+            lanes[best.name] = partial(session.compile_schedule, best.scheduled.plan)
+    return {**alone, **narrow, **virtual, **lanes, "AUTOPLACE": answer}
+
+
+def _measure(
+    session: ProfilingSession,
+    recipes: Mapping[str, Callable[[], Executable]],
+    placement: Placement,
+    seconds: float,
+    progress: Progress,
+) -> list[dict[str, Any]]:
+    """Rows of the result; a candidate that cannot be compiled has a note and no samples."""
+    decision = _decision_of(placement)
+    predicted = _predicted(placement)
+    submodels = {c.name: c.subgraphs for c in decision.candidates if c.scheduled is not None}
+    has_lanes = bool(submodels)
+    if decision.scheduled is not None:
+        submodels["AUTOPLACE"] = submodels[decision.chosen]
+    rows: list[dict[str, Any]] = []
+    executables: dict[str, Executable] = {}
+    for done, (name, compile_it) in enumerate(recipes.items()):
+        progress(done, len(recipes), f"compile {name}")
+        row: dict[str, Any] = {"name": name, "median_ms": None, "ci95_ms": None, "samples": 0}
+        row |= {"paused_median_ms": None, "paused_ci95_ms": None, "paused_samples": 0}
+        row |= {"predicted_ms": _to_ms(predicted.get(name)), "subgraphs": None, "note": ""}
+        rows.append(row)
+        try:
+            executables[name] = compile_it()
+        except (PlacementError, ProfilingError) as cause:
+            row["note"] = str(cause)
+    by_name = {row["name"]: row for row in rows}
+    parts = (("", 0.0, 1 - _PAUSED_SHARE), ("paused_", PAUSE_SECONDS, _PAUSED_SHARE))
+    for prefix, pause_seconds, share in parts:
+        running = {name: e for name, e in executables.items() if not by_name[name]["note"]}
+        what = "measure after pauses" if pause_seconds else "measure"
+        part = seconds * share
+
+        def show(rounds: int, _: int, spent: float, what: str = what, part: float = part) -> None:
+            progress(int(10 * spent), int(10 * part), f"{what}, round {rounds}")
+
+        result = session.race(
+            list(running.values()),
+            part,
+            min_rounds=_MOST_SAMPLES,  # nobody is dropped: the table shows them all
+            max_rounds=_MOST_SAMPLES,
+            names=list(running),
+            pause_seconds=pause_seconds,
+            **(STEADY if has_lanes else {}),
+            progress=show,
+        )
+        for name, entry in zip(running, result.entries, strict=True):
+            by_name[name]["subgraphs"] = submodels.get(name, running[name].subgraphs)
+            by_name[name]["note"] = entry.dropped
+            by_name[name] |= _latency(entry.samples, prefix)
+    return rows
+
+
+def _mark_emulated(
+    rows: list[dict[str, Any]],
+    machine: Machine,
+    widths: Mapping[str, tuple[str, Width]],
+    placement: Placement,
+) -> None:
+    """Say of rows that may run on a device whose times are made up that they are emulated."""
+    emulated = {device for device in machine.devices if is_emulated(machine.core, device)}
+    for row in rows:
+        device, _ = widths.get(row["name"], (row["name"], None))
+        here = {device} if device in machine.devices else set(machine.devices)
+        here = set(placement.to_dict().values()) if device == "AUTOPLACE" else here
+        if here & emulated:
+            row["note"] = "; ".join(filter(None, (row["note"], "emulated")))
+
+
+def _predicted(placement: Placement) -> dict[str, float | None]:
+    """Simulated latencies by row."""
+    decision = _decision_of(placement)
+    predicted = {c.name: c.predicted_seconds for c in decision.candidates}
+    predicted["AUTOPLACE"] = predicted.get(decision.chosen, placement.latency_seconds)
+    return predicted
+
+
+def _latency(samples: FloatArray, prefix: str) -> dict[str, Any]:
+    """Fields of a row; none without samples."""
+    if not len(samples):
+        return {}
+    median, low, high = median_interval(samples)
+    proves = len(samples) >= CONVINCING_ROUNDS
+    return {
+        f"{prefix}median_ms": median * 1e3,
+        f"{prefix}ci95_ms": [low * 1e3, high * 1e3] if proves else None,
+        f"{prefix}samples": len(samples),
+    }
+
+
+def _to_ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e3

@@ -1,0 +1,5 @@
+"""Many machines: what one machine does alone, on a cluster of Ray's; the only room that imports it.
+
+Everything that is measured or decided on a machine is what the other rooms do there; this room finds the
+machines, hands out work, keeps what came back, and makes one answer for each kind of machine.
+"""

@@ -1,0 +1,147 @@
+"""A placement with its decision as JSON values, and back: one machine decides and another one writes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ov_autoplace._base.arrays import frozen_array
+from ov_autoplace._base.json_fields import Record
+from ov_autoplace.cost.table_json import table_of_text, table_text
+from ov_autoplace.devices.widths import Width
+from ov_autoplace.errors import FleetError
+from ov_autoplace.placement.decision import Candidate, Decision, Scheduled
+from ov_autoplace.placement.lane_plan import LanePlan
+from ov_autoplace.placement.placement import Placement
+
+__all__ = ["placement_of", "placement_values"]
+
+
+def placement_values(placement: Placement) -> dict[str, Any]:
+    """JSON values of a placement that was decided.
+
+    Args:
+        placement: Has a decision.
+    """
+    decision = placement.decision
+    assert decision is not None  # it was decided
+    scheduled = decision.scheduled
+    return {
+        "placement": placement.decided(),
+        "given": None if placement.given is None else dict(placement.given),
+        "solver": placement.solver,
+        "latency_seconds": _finite(placement.latency_seconds),
+        "lower_bound_seconds": _finite(placement.lower_bound_seconds),
+        "width": None if placement.width is None else str(placement.width),
+        "plan": None if placement.plan is None else placement.plan.to_dict(),
+        "chosen": decision.chosen,
+        "reason": decision.reason,
+        "mode": decision.mode,
+        "seconds": dict(decision.seconds),
+        "left_out": dict(decision.left_out),
+        "disturbed": decision.disturbed,
+        "table": None if decision.table is None else table_text(decision.table),
+        "candidates": [_candidate_values(candidate) for candidate in decision.candidates],
+        "scheduled": None
+        if scheduled is None
+        else {
+            "table": table_text(scheduled.table),
+            "assignment": scheduled.assignment.tolist(),
+            "priority": None if scheduled.priority is None else scheduled.priority.tolist(),
+        },
+    }
+
+
+def placement_of(data: object, where: str) -> Placement:
+    """The placement that :func:`placement_values` took apart.
+
+    Args:
+        data: Parsed JSON.
+        where: Whose answer it is, for error sentences.
+
+    Raises:
+        FleetError: It is nothing of the kind.
+        CostTableError: A cost table in it is none.
+    """
+    costs = f"the cost table in the answer of {where}"
+    top = Record.of(data, f"the answer of {where}", FleetError)
+    placed = {name: top.record("placement").text(name) for name in top.record("placement").fields}
+    given = None
+    if "given" in top:
+        given = {name: top.record("given").text(name) for name in top.record("given").fields}
+    plan = LanePlan.from_dict(top.fields["plan"]) if "plan" in top else None
+    scheduled = None
+    if "scheduled" in top and plan is not None:
+        own = top.record("scheduled")
+        priority = own.numbers("priority") if "priority" in own else None
+        table = table_of_text(own.text("table"), costs)
+        scheduled = Scheduled(
+            plan,
+            table,
+            frozen_array(own.integers("assignment", 0, len(table.devices) - 1), np.int32),
+            None if priority is None else frozen_array(priority, np.float64),
+        )
+    chosen = top.text("chosen")
+    candidates = [
+        _candidate(record, scheduled if record.text("name") == chosen else None)
+        for record in top.records("candidates", "candidate")
+    ]
+    seconds, left_out = top.record("seconds"), top.record("left_out")
+    decision = Decision(
+        chosen,
+        top.text("reason"),
+        top.text("mode"),
+        tuple(candidates),
+        {name: seconds.number(name) for name in seconds.fields},
+        table_of_text(top.text("table"), costs) if "table" in top else None,
+        {name: left_out.text(name) for name in left_out.fields},
+        top.flag("disturbed", False),
+    )
+    base = Placement.from_dict(placed)
+    return Placement(
+        base.devices,
+        base.names,
+        base.assignment,
+        latency_seconds=top.number("latency_seconds") if "latency_seconds" in top else None,
+        lower_bound_seconds=top.number("lower_bound_seconds") if "lower_bound_seconds" in top else None,
+        solver=top.text("solver"),
+        decision=decision,
+        given=given,
+        width=Width.parse(top.text("width")) if "width" in top else None,
+        plan=plan,
+    )
+
+
+def _candidate_values(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "name": candidate.name,
+        "predicted_seconds": _finite(candidate.predicted_seconds),
+        "subgraphs": candidate.subgraphs,
+        "samples": candidate.samples.tolist(),
+        "paused_samples": candidate.paused_samples.tolist(),
+        "dropped": candidate.dropped,
+        "also": list(candidate.also),
+        "assignment": candidate.assignment.tolist(),
+        "width": None if candidate.width is None else str(candidate.width),
+    }
+
+
+def _candidate(record: Record, scheduled: Scheduled | None) -> Candidate:
+    return Candidate(
+        record.text("name"),
+        record.number("predicted_seconds") if "predicted_seconds" in record else None,
+        record.integer("subgraphs", 0, 2**31 - 1),
+        frozen_array(record.numbers("samples"), np.float64),
+        record.text("dropped"),
+        record.texts("also"),
+        frozen_array(record.integers("assignment", 0, 2**31 - 1), np.int32),
+        width=Width.parse(record.text("width")) if "width" in record else None,
+        scheduled=scheduled,
+        paused_samples=frozen_array(record.numbers("paused_samples"), np.float64),
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,167 @@
+"""The commands of a fleet on a local cluster, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import openvino as ov
+import pytest
+
+from command_line import Command
+from ov_autoplace.cost.table_json import load_table
+from ov_autoplace.placement.annotation import annotated_placement
+
+pytestmark = pytest.mark.fleet
+
+
+@pytest.fixture
+def fleet(cli: Command, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs ``ov-autoplace fleet`` on the cluster; the driver itself has no extra device."""
+    monkeypatch.delenv("AUTOPLACE_EXTRA_DEVICES")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    return lambda command, *arguments: cli("fleet", command, *arguments, "--ray", cluster.address)
+
+
+def test_devices_tells_kinds_and_what_cannot_be_measured_on(fleet: Command, extra_node: Any) -> None:
+    extra_node("liar", num_cpus=0, resources={"ov_device:CPU": 1, "ov_device:GPU": 1})
+    report = fleet("devices", "--json").json()
+
+    machines = {machine["machine"]: machine for machine in report["machines"]}
+    assert machines["alpha"]["kind"] == machines["beta"]["kind"] != machines["gamma"]["kind"]
+    assert machines["alpha"]["devices"] == ["CPU", "XCPU"]
+    assert machines["gamma"]["devices"] == ["CPU"]
+    assert "offers GPU, but OpenVINO finds CPU" in machines["liar"]["problem"]
+    heads = [m for name, m in machines.items() if name not in ("alpha", "beta", "gamma", "liar")]
+    assert [head["kind"] for head in heads] == [None]
+    assert "fleet join" in heads[0]["problem"]
+    kinds = {kind["kind"]: kind for kind in report["kinds"]}
+    assert kinds[machines["alpha"]["kind"]]["machines"] == ["alpha", "beta"]
+    assert any("INFERENCE_NUM_THREADS" in fact for fact in kinds[machines["alpha"]["kind"]]["facts"])
+
+
+def test_each_kind_gets_a_placement_of_its_own(fleet: Command, small_ir: Path, tmp_path: Path) -> None:
+    report = fleet("annotate", small_ir, "-o", tmp_path / "out", "--json").json()
+
+    kinds = {tuple(kind["machines"]): kind for kind in report["kinds"]}
+    assert set(kinds) == {("alpha", "beta"), ("gamma",)}
+    core = ov.Core()
+    ops = {op.get_friendly_name() for op in core.read_model(small_ir).get_ops()}
+    for kind in report["kinds"]:
+        placement = annotated_placement(core.read_model(kind["annotated_model"]))
+        assert placement is not None
+        assert set(placement.devices) <= set(kind["devices"])
+        assert set(json.loads(Path(kind["affinity_file"]).read_text())) == ops
+        assert load_table(kind["costs"]).devices == tuple(kind["devices"]) or len(kind["devices"]) == 1
+        assert kind["raced_on"] in kind["machines"]
+        assert kind["missing"] == []
+        assert set(kind["spread"]) == set(kind["devices"])
+        # The promise: never knowingly slower than the best device alone, or the machine was too busy to tell.
+        assert kind["confirmation"]["holds"] in (True, None)
+    kept = sorted(path.name for path in (tmp_path / "out" / "measurements").glob("count-*"))
+    assert len(kept) == 3
+
+
+def test_a_driver_that_was_killed_goes_on_with_what_was_measured(
+    fleet: Command, cluster: Any, small_ir: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    arguments = ["fleet", "annotate", str(small_ir), "--ray", cluster.address, "-o", str(out)]
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "ov_autoplace", *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not list((out / "measurements").glob("count-*.json")):
+        assert driver.poll() is None
+        time.sleep(0.05)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    first = {path: path.stat().st_mtime_ns for path in (out / "measurements").glob("count-*.json")}
+
+    assert fleet("annotate", small_ir, "-o", out).code == 2  # what was measured is not thrown away
+    report = fleet("annotate", small_ir, "-o", out, "--resume", "--json").json()
+    assert {machine for kind in report["kinds"] for machine in kind["machines"]} == {"alpha", "beta", "gamma"}
+    assert all(kind["annotated_model"] for kind in report["kinds"])
+    assert {path: path.stat().st_mtime_ns for path in first} == first
+
+
+def test_calibrate_writes_a_target_for_each_kind(
+    fleet: Command, cli: Command, small_ir: Path, tmp_path: Path
+) -> None:
+    report = fleet("calibrate", "-o", tmp_path / "out", "--quick", "--machines", "1", "--json").json()
+
+    for kind in report["kinds"]:
+        assert len(kind["machines"]) == 1
+        outcome = cli(
+            "annotate", small_ir, "--target", kind["target"], "--mode", "zero-shot", "-o", tmp_path, "--json"
+        )
+        assert outcome.json()["devices"] == kind["devices"]
+
+
+def test_bench_compares_on_all_machines_of_a_kind(fleet: Command, small_ir: Path, tmp_path: Path) -> None:
+    report = fleet(
+        "bench", small_ir, "-o", tmp_path / "out", "--seconds", "0.5", "--mode", "zero-shot", "--json"
+    ).json()
+
+    for kind in report["kinds"]:
+        rows = {row["name"]: row for row in kind["rows"]}
+        assert {"AUTO", "HETERO", "AUTOPLACE", *kind["devices"]} <= set(rows)
+        assert rows["CPU"]["machines"] == len(kind["ran_on"])
+        assert rows["CPU"]["low_ms"] <= rows["CPU"]["median_ms"] <= rows["CPU"]["high_ms"]
+    assert sorted(m for kind in report["kinds"] for m in kind["ran_on"]) == ["alpha", "beta", "gamma"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("devices", "--ray", "127.0.0.1:1"), "no Ray cluster answers at 127.0.0.1:1"),
+        (("devices", "--ray", "nonsense"), "is not the address of a cluster"),
+        (("join", "127.0.0.1:1"), "no Ray cluster answers"),
+        (("join", "127.0.0.1:1", "-d", "GPU"), "no device 'GPU'"),
+    ],
+)
+def test_what_does_not_answer_is_said_in_a_sentence(
+    cli: Command, arguments: tuple[str, ...], words: str
+) -> None:
+    outcome = cli("fleet", *arguments, "--json")
+
+    assert outcome.code == 2
+    assert words in json.loads(outcome.out)["error"]
+
+
+def test_a_kind_that_is_not_there_is_refused_with_those_that_are(
+    fleet: Command, small_ir: Path, tmp_path: Path
+) -> None:
+    outcome = fleet("annotate", small_ir, "-o", tmp_path / "out", "--kind", "cray-1")
+
+    assert outcome.code == 2
+    assert "'cray-1'" in outcome.err
+    assert "-xcpu-" in outcome.err
+
+
+def test_join_says_the_plain_command(cli: Command) -> None:
+    report = cli("fleet", "join", "10.0.0.1:6379", "-d", "XCPU", "--dry-run", "--json").json()
+
+    assert report["command"] == [
+        "ray", "start", "--address", "10.0.0.1:6379", "--resources", '{"ov_device:XCPU": 1}',
+    ]  # fmt: skip
+    assert not report["joined"]
+
+
+def test_what_ray_prints_of_nodes_is_no_part_of_an_answer(
+    cluster: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ov_autoplace.fleet.connection import connected
+
+    with connected(cluster.address):
+        print("(raylet) a node ended")
+
+    assert capsys.readouterr().out == ""

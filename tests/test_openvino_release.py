@@ -1,0 +1,166 @@
+"""What this package takes for granted of OpenVINO beyond what OpenVINO documents, an assumption a test.
+
+After a change of ``OPENVINO_VERSION`` these fail first, and their names say what the new release does
+otherwise; a comment says who relies on it. Whether HETERO still cuts models by the rules of our partition is
+asked in ``tests/placement/test_partition.py``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+import ov_autoplace
+from ov_autoplace import _core
+from ov_autoplace._version import OPENVINO_VERSION
+
+LIBRARIES = Path(ov.__file__).parent / "libs"
+
+
+@pytest.fixture
+def model() -> ov.Model:
+    entry = ops.parameter([2, 8], name="entry")
+    product = ops.matmul(entry, ops.constant(np.ones((8, 8), np.float32)), False, False, name="product")
+    return ov.Model([ops.relu(product, name="positive")], [entry], "net")
+
+
+@pytest.fixture
+def mix(model: ov.Model, unequal_pair: ov.Core) -> ov.CompiledModel:
+    """The ReLU on XCPU, all before it on CPU."""
+    for op in model.get_ops():
+        is_behind = op.get_type_name() in ("Relu", "Result")
+        op.get_rt_info()["affinity"] = "XCPU" if is_behind else "CPU"
+    return unequal_pair.compile_model(model, "HETERO:XCPU,CPU", {"PERF_COUNT": True})
+
+
+def test_the_openvino_that_is_installed_is_the_one_this_source_is_for() -> None:
+    assert ov.__version__.split("-")[0] == OPENVINO_VERSION
+
+
+@pytest.mark.parametrize(
+    "library", [_core.__file__, ov_autoplace.extension_path()], ids=["core", "extension"]
+)
+def test_our_libraries_ask_for_the_library_of_this_release(library: str) -> None:
+    (wanted,) = set(re.findall(rb"libopenvino\.so\.\d+", Path(library).read_bytes()))
+
+    assert (LIBRARIES / wanted.decode()).is_file()
+
+
+@pytest.mark.parametrize("plugin", ["hetero", "intel_cpu"])
+def test_plugins_lie_beside_the_library_under_these_names(plugin: str) -> None:
+    # plugin/device.py registers HETERO once more, AUTOPLACE_EXTRA_DEVICES the CPU's plugin.
+    assert (LIBRARIES / f"libopenvino_{plugin}_plugin.so").is_file()
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("compile_model", ["self", "model", "device_name", "config", "weights"]),
+        ("import_model", None),
+        ("query_model", None),
+        ("get_property", None),
+        ("set_property", None),
+    ],
+)
+def test_the_core_has_the_methods_that_are_wrapped(method: str, parameters: list[str] | None) -> None:
+    # plugin/device.py; what the C++ bindings inherit has no signature.
+    ov_autoplace.unregister()
+    try:
+        wrapped = getattr(ov.Core, method)
+    finally:
+        ov_autoplace.register()
+    if parameters is not None:
+        assert list(inspect.signature(wrapped).parameters) == parameters
+
+
+def test_a_name_that_is_taken_is_refused_with_these_words() -> None:
+    # plugin/device.py tells this failure from others.
+    core = ov.Core()
+    core.register_plugin(str(LIBRARIES / "libopenvino_intel_cpu_plugin.so"), "XCPU")
+    with pytest.raises(RuntimeError, match="already registered"):
+        core.register_plugin(str(LIBRARIES / "libopenvino_intel_cpu_plugin.so"), "XCPU")
+
+
+def test_what_is_private_or_of_a_tool_and_used_is_there() -> None:
+    # plugin/annotated_files.py; plugin/benchmark_app.py; CMakeLists.txt
+    from openvino._offline_transformations import apply_fused_names_cleanup
+    from openvino.tools.benchmark import benchmark, main
+    from openvino.tools.benchmark.utils import utils
+    from openvino.utils import get_cmake_path
+
+    assert callable(apply_fused_names_cleanup)
+    assert benchmark.Core is ov.Core
+    assert callable(main.main)
+    assert "HETERO" in utils.meta_plugins
+    assert (Path(get_cmake_path()) / "OpenVINOConfig.cmake").is_file()
+
+
+def test_notes_of_ops_survive_a_file_under_this_kind_of_name_only(model: ov.Model, tmp_path: Path) -> None:
+    # placement/annotation.py, csrc/extension/marks.cpp
+    for op in model.get_ops():
+        op.get_rt_info()["user_data:autoplace"] = "CPU"
+        op.get_rt_info()["affinity"] = "CPU"
+    ov.save_model(model, tmp_path / "net.xml")
+
+    read = ov.Core().read_model(tmp_path / "net.xml").get_ops()
+
+    assert {op.get_rt_info()["user_data:autoplace"].astype(str) for op in read} == {"CPU"}
+    assert not any("affinity" in op.get_rt_info() for op in read)
+
+
+def test_a_file_says_where_its_weights_are_in_these_words(model: ov.Model, tmp_path: Path) -> None:
+    # plugin/annotated_files.py checks with it that a full disk cut nothing off.
+    ov.save_model(model, tmp_path / "net.xml", compress_to_fp16=False)
+
+    (found,) = re.findall(r' shape="[^"]*" offset="(\d+)" size="(\d+)"', (tmp_path / "net.xml").read_text())
+
+    assert sum(map(int, found)) <= (tmp_path / "net.bin").stat().st_size
+    assert int(found[1]) == 8 * 8 * 4
+
+
+def test_hetero_follows_affinities_and_counts_its_submodels(mix: ov.CompiledModel) -> None:
+    # everything that is placed
+    assert mix.get_property("HETERO_NUMBER_OF_SUBMODELS") == 2
+    assert set(mix.get_property("EXECUTION_DEVICES")) == {"XCPU", "CPU"}
+
+
+def test_hetero_calls_nodes_by_their_submodel(mix: ov.CompiledModel) -> None:
+    # csrc/src/node_times.cpp
+    request = mix.create_infer_request()
+    request.infer([np.ones((2, 8), np.float32)])
+
+    names = [info.node_name for info in request.profiling_info]
+
+    assert {int(re.match(r"subgraph(\d+): ", name)[1]) for name in names} == {0, 1}
+
+
+def test_what_hetero_exports_begins_with_its_name(mix: ov.CompiledModel) -> None:
+    # plugin/device.py
+    stream = io.BytesIO()
+    mix.export_model(stream)
+
+    assert b"<hetero " in stream.getvalue()[:64]
+
+
+def test_the_runtime_model_says_what_was_fused_and_how_long_it_took(model: ov.Model) -> None:
+    # csrc/src/node_times.cpp, measure/attribution.py
+    compiled = ov.Core().compile_model(model, "CPU", {"PERF_COUNT": True})
+    compiled([np.ones((2, 8), np.float32)])
+
+    notes = [op.get_rt_info() for op in compiled.get_runtime_model().get_ops()]
+    fused = [note["originalLayersNames"].astype(str).split(",") for note in notes]
+
+    assert any({"product", "positive"} <= set(names) for names in fused)
+    assert all({"layerType", "execTimeMcs"} <= set(note.keys()) for note in notes)
+
+
+def test_a_cpu_under_hetero_can_be_told_to_keep_its_own_threads() -> None:
+    # devices/names.py
+    assert ov.Core().get_property("CPU", "EXCLUSIVE_ASYNC_REQUESTS") in (False, "NO")

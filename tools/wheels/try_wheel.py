@@ -1,0 +1,95 @@
+"""What a user does first with an installed wheel; `build.py` runs it where no source and no compiler is.
+
+It uses nothing but what the wheel and its requirements bring.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+from openvino import opset13 as ops
+
+import ov_autoplace
+
+COMPILERS = ("c++", "cc", "clang", "clang++", "g++", "gcc", "cmake", "ninja", "make")
+EXPECTED = (
+    "ov_autoplace/py.typed",
+    "ov_autoplace/_core.pyi",
+    "ov_autoplace/libov_autoplace_extension.so",
+    "ov_autoplace/cost/catalogue/core-ultra-7-155h.json",
+    "ov_autoplace/policy/checkpoints/autoplace-base/card.json",
+    "ov_autoplace/policy/checkpoints/autoplace-base/policy.xml",
+    "ov_autoplace/policy/checkpoints/autoplace-base/policy.bin",
+)
+FOLDERS = (
+    "ov_autoplace",
+    "ov_autoplace_command",
+    "..",
+)  # and what pip writes; the command is in `../../../bin`
+
+F32 = {"INFERENCE_PRECISION_HINT": "f32"}
+
+
+def check_contents() -> None:
+    """The files that belong into an installation, and no others."""
+    files = {file.as_posix() for file in metadata.files("ov-autoplace") or ()}
+    missing = [name for name in EXPECTED if name not in files]
+    assert not missing, f"the wheel lacks {missing}"
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in files), "the wheel has no licence"
+    strange = [f for f in files if f.split("/")[0] not in FOLDERS and ".dist-info/" not in f]
+    assert not strange, f"the wheel has {strange}"
+    sources = [f for f in files if f.endswith((".cpp", ".hpp", ".txt", ".toml")) and ".dist-info/" not in f]
+    assert not sources, f"the wheel has {sources}"
+    assert Path(ov_autoplace.__file__).is_relative_to(sys.prefix), ov_autoplace.__file__
+
+
+def network() -> ov.Model:
+    """Two layers with a ReLU between them."""
+    random = np.random.default_rng(0)
+    value = entry = ops.parameter([4, 64], name="entry")
+    for name in ("first", "second"):
+        weights = ops.constant(random.standard_normal((64, 64), dtype=np.float32))
+        value = ops.relu(ops.matmul(value, weights, False, False), name=name)
+    return ov.Model([value], [entry], "network")
+
+
+def main() -> None:
+    found = [name for name in COMPILERS if shutil.which(name)]
+    assert not found, f"this is no trial: {found} can be used"
+    check_contents()
+
+    core, model = ov.Core(), network()
+    image = np.ones((4, 64), dtype=np.float32)
+    expected = core.compile_model(model, "CPU", F32)([image])[0]
+    answer = core.compile_model(model, "AUTOPLACE", F32)([image])[0]
+    np.testing.assert_allclose(answer, expected, rtol=1e-4)
+
+    # With estimates for a machine that is not here, the learned policy is asked too.
+    placement = ov_autoplace.place(model, mode="ZERO_SHOT", target="core-ultra-7-155h", solvers=())
+    assert placement.decision is not None
+    assert any("policy" in (candidate.name, *candidate.also) for candidate in placement.decision.candidates)
+
+    ov.save_model(model, "network.xml", compress_to_fp16=False)
+    command = Path(sys.executable).with_name("ov-autoplace")
+    environment = {**os.environ, "AUTOPLACE_EXTRA_DEVICES": "XCPU=CPU"}
+    pins = ["--pin", "first=CPU", "--pin", "second=XCPU"]
+    subprocess.run([command, "annotate", "network.xml", "-d", "XCPU,CPU", *pins], check=True, env=environment)
+    plain = ov.Core()
+    plugin = next((Path(ov.__file__).parent / "libs").glob("libopenvino_intel_cpu_plugin.so"))
+    plain.register_plugin(str(plugin), "XCPU")
+    plain.add_extension(ov_autoplace.extension_path())
+    compiled = plain.compile_model("network.autoplace.xml", "HETERO:XCPU,CPU", F32)
+    assert set(compiled.get_property("EXECUTION_DEVICES")) == {"XCPU", "CPU"}
+    np.testing.assert_allclose(compiled([image])[0], expected, rtol=1e-4)
+    print(f"ov-autoplace {ov_autoplace.__version__} works with Python {sys.version.split()[0]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -22,6 +22,7 @@ from ov_autoplace.errors import AutoplaceError, OutputError
 
 __all__ = [
     "json_of",
+    "make_folder",
     "os_reason",
     "read_json",
     "staged_folder",
@@ -187,6 +188,18 @@ def _lock(folder: Path, wait: bool) -> int | None:
             return descriptor
     os.close(descriptor)  # it was removed while this waited for the lock
     return None
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents where they are missing.
+
+    Raises:
+        OutputError: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        raise OutputError(f"cannot make the folder {folder}: {os_reason(cause)}") from cause
 
 
 def os_reason(cause: OSError) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from ov_autoplace._base.files import os_reason
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import bytes_text, print_json, print_sentence, print_table, progress_bar
 from ov_autoplace.errors import AutoplaceError, DeviceError, OptionError, OutputError, TargetError
@@ -99,7 +100,7 @@ def _removed(path: Path) -> dict[str, Any]:
     try:
         path.unlink(missing_ok=True)
     except OSError as cause:
-        raise OutputError(f"cannot remove {path}: {(cause.strerror or str(cause)).lower()}") from cause
+        raise OutputError(f"cannot remove {path}: {os_reason(cause)}") from cause
     return {"entry": path.name, "state": "removed"}
 
 

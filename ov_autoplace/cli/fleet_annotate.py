@@ -9,7 +9,7 @@ import typer
 
 from ov_autoplace._base.text import counted
 from ov_autoplace.cli import arguments
-from ov_autoplace.cli.console import print_json, print_sentence, print_table, progress_bar
+from ov_autoplace.cli.console import print_json, print_sentence, print_table
 from ov_autoplace.cli.fleet_options import (
     FLEET_OPTIONS,
     Address,
@@ -18,11 +18,13 @@ from ov_autoplace.cli.fleet_options import (
     MachinesPerKind,
     OutputFolder,
     Resume,
+    fleet_run,
+    group_values,
     member_values,
     number_text,
     option_values,
     say_missing,
-    say_unused,
+    say_outliers,
     spread_text,
 )
 from ov_autoplace.cli.outputs import check_folder
@@ -61,21 +63,13 @@ def annotate(
         require_library(output / "report.html")
     from ov_autoplace.cli.request import open_model
     from ov_autoplace.fleet.annotate import place_on_fleet
-    from ov_autoplace.fleet.connection import connected
-    from ov_autoplace.fleet.kept import KeptAnswers
     from ov_autoplace.fleet.models import model_digest, share_model
-    from ov_autoplace.fleet.run import FleetRun
 
     request = open_model(model)
     asked = option_values(options)
     record = {"command": "annotate", "model": model_digest(request.model), "options": asked}
-    with connected(ray), progress_bar() as progress:
-        kept = KeptAnswers(output / "measurements", record, resume=resume)
-        run = FleetRun(
-            ray, wanted=kinds or (), most=machines, limit_seconds=limit, kept=kept, progress=progress
-        )
+    with fleet_run(ray, output, record, kinds=kinds, machines=machines, limit=limit, resume=resume) as run:
         answers = place_on_fleet(run, share_model(request.model), asked)
-    say_unused(run.unused)
     say_missing([answer.group for answer in answers])
     rows = []
     for answer in answers:
@@ -93,37 +87,18 @@ def annotate(
 
 def placement_values_of(answer: KindPlacement) -> dict[str, Any]:
     """What is said of a kind, in a table or as JSON."""
-    placement, merged = answer.placement, answer.merged
-    decision = None if placement is None else placement.decision
+    decision = None if answer.placement is None else answer.placement.decision
     measured = (
         {}
         if decision is None
         else {c.name: c.measured_seconds * 1e3 for c in decision.candidates if c.measured_seconds is not None}
     )
-    return {
-        "kind": answer.group.kind.name,
-        "devices": list(answer.group.kind.devices),
-        "facts": list(answer.group.kind.facts),
-        "machines": list(answer.group.machines if merged is None else merged.machines),
-        "spread": {}
-        if merged is None
-        else {
-            device: {
-                "median_ms": s.median_seconds * 1e3,
-                "low": s.low,
-                "high": s.high,
-                "per_op": s.per_op,
-            }
-            for device, s in merged.spread.items()
-        },
-        "outliers": {} if merged is None else dict(merged.outliers),
+    return group_values(answer.group, answer.merged) | {
         "chosen": None if decision is None else decision.chosen,
         "decision": None if decision is None else decision.reason,
         "raced_on": answer.raced_on,
         "measured_ms": measured,
         "confirmation": None if answer.answer is None else dict(answer.answer["confirmation"]),
-        "missing": list(answer.group.missing),
-        "notes": list(answer.group.notes),
         "annotated_model": None,
         "affinity_file": None,
     }
@@ -177,8 +152,7 @@ def _print(model: Path, rows: list[dict[str, Any]]) -> None:
     for row in rows:
         if row["decision"]:
             print_sentence(f"* {row['kind']}: {row['decision']}; {_confirmed(row)}")
-        for machine, what in row["outliers"].items():
-            print_sentence(f"outlier of {row['kind']}: {machine}: {what}")
+    say_outliers(rows)
     for row in rows:
         if row["annotated_model"]:
             print_sentence(f"wrote {row['annotated_model']} and {row['affinity_file']}")

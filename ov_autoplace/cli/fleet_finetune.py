@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import openvino as ov
 import typer
 
+from ov_autoplace._base.extras import extra_needed
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import note, print_json, print_sentence, progress_bar
 from ov_autoplace.cli.finetune import (
@@ -81,14 +82,9 @@ def finetune(
     for path in models:
         check_model_file(path)
     seconds = parse_seconds(budget)
-    try:
+    with extra_needed("train", "fine-tuning", TrainingError):
         from ov_autoplace.fleet.finetune import KindMachine, finetune_kind
         from ov_autoplace.training.finetuning.request import FinetuneRequest
-    except ModuleNotFoundError as cause:
-        raise TrainingError(
-            f"fine-tuning needs the package {cause.name!r}; "
-            "install it with: pip install 'ov-autoplace[train]'"
-        ) from cause
     rows: list[dict[str, Any]] = []
     results: list[tuple[str, tuple[str, ...], FinetuneResult]] = []
     core = ov.Core()

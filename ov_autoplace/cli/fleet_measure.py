@@ -9,7 +9,7 @@ import typer
 
 from ov_autoplace._base.text import counted
 from ov_autoplace.cli import arguments
-from ov_autoplace.cli.console import print_json, print_sentence, print_table, progress_bar
+from ov_autoplace.cli.console import print_json, print_sentence, print_table
 from ov_autoplace.cli.fleet_annotate import placement_values_of
 from ov_autoplace.cli.fleet_options import (
     FLEET_OPTIONS,
@@ -19,11 +19,13 @@ from ov_autoplace.cli.fleet_options import (
     MachinesPerKind,
     OutputFolder,
     Resume,
+    fleet_run,
+    group_values,
     member_values,
     number_text,
     option_values,
     say_missing,
-    say_unused,
+    say_outliers,
     spread_text,
 )
 from ov_autoplace.cli.outputs import check_folder, made_folder
@@ -54,22 +56,14 @@ def calibrate(
     """Measure the machines of each kind once, and write OUTPUT/KIND.target.json, which --target takes."""
     check_folder(output)
     from ov_autoplace.cost.target_json import save_target
-    from ov_autoplace.fleet.connection import connected
-    from ov_autoplace.fleet.kept import KeptAnswers
-    from ov_autoplace.fleet.run import FleetRun
     from ov_autoplace.fleet.targets import calibrate_fleet
 
     asked = {
         name: value for name, value in option_values(options).items() if name in ("isolation", "properties")
     }
     record = {"command": "calibrate", "quick": quick, "options": asked}
-    with connected(ray), progress_bar() as progress:
-        kept = KeptAnswers(output / "measurements", record, resume=resume)
-        run = FleetRun(
-            ray, wanted=kinds or (), most=machines, limit_seconds=limit, kept=kept, progress=progress
-        )
+    with fleet_run(ray, output, record, kinds=kinds, machines=machines, limit=limit, resume=resume) as run:
         found = calibrate_fleet(run, asked, quick)
-    say_unused(run.unused)
     say_missing([answer.group for answer in found])
     rows: list[dict[str, Any]] = []
     for answer in found:
@@ -77,21 +71,8 @@ def calibrate(
         if answer.target is not None:
             with made_folder(output):
                 save_target(answer.target, path)
-        rows.append(
-            {
-                "kind": answer.group.kind.name,
-                "devices": list(answer.group.kind.devices),
-                "machines": list(answer.machines),
-                "target": None if answer.target is None else str(path),
-                "spread": {
-                    d: {"median_ms": s.median_seconds * 1e3, "low": s.low, "high": s.high, "per_op": s.per_op}
-                    for d, s in answer.spread.items()
-                },
-                "outliers": dict(answer.outliers),
-                "missing": list(answer.group.missing),
-                "notes": list(answer.group.notes),
-            }
-        )
+        target = None if answer.target is None else str(path)
+        rows.append(group_values(answer.group, answer) | {"target": target})
     if as_json:
         print_json({"kinds": rows, "unused": [member_values(m) for m in run.unused]})
     else:
@@ -109,9 +90,7 @@ def calibrate(
                 for row in rows
             ],
         )
-        for row in rows:
-            for machine, what in row["outliers"].items():
-                print_sentence(f"outlier of {row['kind']}: {machine}: {what}")
+        say_outliers(rows)
     if any(row["target"] is None for row in rows):
         raise typer.Exit(1)
 
@@ -139,10 +118,7 @@ def bench(
     check_folder(output)
     from ov_autoplace.cli.request import open_model
     from ov_autoplace.fleet.bench import bench_fleet
-    from ov_autoplace.fleet.connection import connected
-    from ov_autoplace.fleet.kept import KeptAnswers
     from ov_autoplace.fleet.models import model_digest, share_model
-    from ov_autoplace.fleet.run import FleetRun
 
     request = open_model(model)
     asked = option_values(options)
@@ -152,13 +128,8 @@ def bench(
         "options": asked,
         "seconds": seconds,
     }
-    with connected(ray), progress_bar() as progress:
-        kept = KeptAnswers(output / "measurements", record, resume=resume)
-        run = FleetRun(
-            ray, wanted=kinds or (), most=machines, limit_seconds=limit, kept=kept, progress=progress
-        )
+    with fleet_run(ray, output, record, kinds=kinds, machines=machines, limit=limit, resume=resume) as run:
         found = bench_fleet(run, share_model(request.model), asked, seconds)
-    say_unused(run.unused)
     say_missing([answer.placed.group for answer in found])
     if as_json:
         rows = [

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ov_autoplace.cli.console import milliseconds, note
+from ov_autoplace.cli.console import milliseconds, note, print_sentence, progress_bar
 from ov_autoplace.decide.options import PlacerOptions
 
 if TYPE_CHECKING:
     from ov_autoplace.fleet.members import Member
-    from ov_autoplace.fleet.run import Group
+    from ov_autoplace.fleet.merging import Merged
+    from ov_autoplace.fleet.run import FleetRun, Group
+    from ov_autoplace.fleet.targets import KindTarget
 
 __all__ = [
     "FLEET_OPTIONS",
@@ -25,10 +28,13 @@ __all__ = [
     "MachinesPerKind",
     "OutputFolder",
     "Resume",
+    "fleet_run",
+    "group_values",
     "member_values",
     "number_text",
     "option_values",
     "say_missing",
+    "say_outliers",
     "say_unused",
     "spread_text",
 ]
@@ -85,6 +91,41 @@ Resume = Annotated[
 ]
 
 
+@contextmanager
+def fleet_run(
+    ray: str,
+    output: Path,
+    record: Mapping[str, Any],
+    *,
+    kinds: Sequence[str] | None,
+    machines: int | None,
+    limit: float,
+    resume: bool,
+) -> Iterator[FleetRun]:
+    """What a command measures with, while it is connected; measurements are kept in OUTPUT/measurements.
+
+    Args:
+        ray: Address of the cluster.
+        output: The command's folder.
+        record: The command and what it was asked for: a run that is resumed was asked for the same.
+        kinds: Only these kinds of machines.
+        machines: Most machines of a kind.
+        limit: Seconds for one measurement.
+        resume: Go on with what is in the folder.
+    """
+    from ov_autoplace.fleet.connection import connected
+    from ov_autoplace.fleet.kept import KeptAnswers
+    from ov_autoplace.fleet.run import FleetRun
+
+    with connected(ray), progress_bar() as progress:
+        kept = KeptAnswers(output / "measurements", record, resume=resume)
+        run = FleetRun(
+            ray, wanted=kinds or (), most=machines, limit_seconds=limit, kept=kept, progress=progress
+        )
+        yield run
+    say_unused(run.unused)
+
+
 def say_unused(members: Sequence[Member]) -> None:
     """Say which nodes cannot be measured on, and what to do."""
     for member in members:
@@ -98,6 +139,36 @@ def say_missing(groups: Sequence[Group]) -> None:
             note(f"{group.kind.name}: {sentence}")
         for sentence in group.missing:
             note(f"{group.kind.name}: missing: {sentence}")
+
+
+def say_outliers(kinds: Sequence[Mapping[str, Any]]) -> None:
+    """Name the machines that :func:`group_values` of each kind tells something odd about."""
+    for kind in kinds:
+        for machine, what in kind["outliers"].items():
+            print_sentence(f"outlier of {kind['kind']}: {machine}: {what}")
+
+
+def group_values(group: Group, measured: Merged | KindTarget | None) -> dict[str, Any]:
+    """A kind of machine for ``--json``, and what its machines measured.
+
+    Args:
+        group: The machines.
+        measured: ``None`` where nothing was.
+    """
+    spread = {} if measured is None else measured.spread
+    return {
+        "kind": group.kind.name,
+        "devices": list(group.kind.devices),
+        "facts": list(group.kind.facts),
+        "machines": list(group.machines if measured is None else measured.machines),
+        "spread": {
+            device: {"median_ms": s.median_seconds * 1e3, "low": s.low, "high": s.high, "per_op": s.per_op}
+            for device, s in spread.items()
+        },
+        "outliers": {} if measured is None else dict(measured.outliers),
+        "missing": list(group.missing),
+        "notes": list(group.notes),
+    }
 
 
 def option_values(options: PlacerOptions) -> dict[str, Any]:

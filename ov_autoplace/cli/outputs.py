@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ov_autoplace._base.files import staged_folder
+from ov_autoplace._base.files import make_folder, staged_folder
 from ov_autoplace.cli.console import print_sentence
 from ov_autoplace.errors import OutputError
 
@@ -120,11 +120,7 @@ def made_folder(folder: Path) -> Iterator[None]:
     """
     missing = [path for path in (folder, *folder.absolute().parents) if not os.path.lexists(path)]
     try:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as cause:
-            reason = (cause.strerror or str(cause)).lower()
-            raise OutputError(f"cannot make the folder {folder}: {reason}") from cause
+        make_folder(folder)
         yield
     except BaseException:
         with suppress(OSError):  # somebody else may have put something there meanwhile

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ov_autoplace._base.extras import extra_needed
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, print_table
 from ov_autoplace.cli.outputs import check_folder
@@ -120,12 +121,8 @@ def pretrain(
 
     Needs the packages of the extra `train`, and with --ray those of `fleet`.
     """
-    try:
+    with extra_needed("train", "training", TrainingError):
         from ov_autoplace.training.pretrain import pretrain as train
-    except ModuleNotFoundError as cause:
-        raise TrainingError(
-            f"training needs the package {cause.name!r}; install it with: pip install 'ov-autoplace[train]'"
-        ) from cause
     check_folder(output)
     # A resumed run ends with the same weights, so it is no part of how to make them.
     command = shlex.join(["ov-autoplace", *(word for word in sys.argv[1:] if word != "--resume")])

@@ -11,6 +11,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
+from ov_autoplace._base.extras import extra_needed
 from ov_autoplace.errors import FleetError, OptionError
 
 __all__ = ["NAMESPACE", "Node", "alive_nodes", "check_answer", "connected", "require_ray"]
@@ -48,12 +49,8 @@ def require_ray() -> Any:
     """
     # Ray sets what tells programs of GPUs that it did not give out; OpenVINO's are none of its business.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
+    with extra_needed("fleet", "a fleet"):
         import ray
-    except ImportError as cause:
-        raise OptionError(
-            "a fleet needs the package 'ray'; install it with: pip install 'ov-autoplace[fleet]'"
-        ) from cause
     return ray
 
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from ov_autoplace._base.files import read_json, write_text_atomically
-from ov_autoplace.errors import FleetError, OutputError
+from ov_autoplace._base.files import make_folder, read_json, write_text_atomically
+from ov_autoplace.errors import FleetError
 
 __all__ = ["Answers", "KeptAnswers"]
 
@@ -58,11 +58,7 @@ class KeptAnswers:
                     "give the same as then, or another folder"
                 )
             return
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as cause:
-            reason = (cause.strerror or str(cause)).lower()
-            raise OutputError(f"cannot make the folder {folder}: {reason}") from cause
+        make_folder(folder)
         write_text_atomically(path, json.dumps(run, indent=1) + "\n")
 
     def get(self, name: str) -> dict[str, Any] | None:

@@ -21,13 +21,13 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import frozen_array
-from ov_autoplace._base.files import read_json, write_text_atomically
+from ov_autoplace._base.files import make_folder, read_json, write_text_atomically
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace._base.user_cache import user_cache_folder
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.devices.conditions import measuring_conditions
 from ov_autoplace.devices.names import device_settings
-from ov_autoplace.errors import AutoplaceError, OutputError, TargetError
+from ov_autoplace.errors import AutoplaceError, TargetError
 from ov_autoplace.measure.transfers import DEFAULT_SIZES, fit_transfers
 
 __all__ = ["FEWEST_SIZES", "SIZES", "StoredTransfers", "TransferStore", "stored_transfers"]
@@ -96,10 +96,7 @@ class StoredTransfers:
                 for s in self.samples
             ],
         }
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as cause:
-            raise OutputError(f"cannot make the folder {self.path.parent}: {cause.strerror}") from cause
+        make_folder(self.path.parent)
         write_text_atomically(self.path, json.dumps(document, allow_nan=False) + "\n")
 
 

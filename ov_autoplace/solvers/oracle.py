@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray, rows_of
+from ov_autoplace._base.extras import extra_needed
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import parts_of
@@ -52,12 +53,8 @@ def oracle(start: Solver) -> Solver:
     """
 
     def solve(problem: Problem, options: SolverOptions) -> Placement:
-        try:
+        with extra_needed("oracle", "the solver oracle"):
             from ortools.sat.python import cp_model
-        except ImportError as cause:
-            raise OptionError(
-                "the solver oracle needs OR-tools; run: pip install 'ov-autoplace[oracle]'"
-            ) from cause
         if len(problem.units) > _MOST_UNITS:
             raise OptionError(
                 f"the solver oracle takes {_MOST_UNITS} units at most, not {len(problem.units)}; "

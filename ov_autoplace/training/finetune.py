@@ -10,6 +10,7 @@ from typing import Any
 
 import openvino as ov
 
+from ov_autoplace._base.extras import extra_needed
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.models import check_model_file
@@ -90,14 +91,9 @@ def finetune(
     if placing.lanes and placing.executor != "OVERLAP":
         raise OptionError("lanes were given, but no schedules are tuned; set executor to OVERLAP")
     seconds = parse_seconds(budget)
-    try:
+    with extra_needed("train", "fine-tuning", TrainingError):
         from ov_autoplace.training.finetuning.request import FinetuneRequest
         from ov_autoplace.training.finetuning.run import run
-    except ModuleNotFoundError as cause:
-        raise TrainingError(
-            f"fine-tuning needs the package {cause.name!r}; "
-            "install it with: pip install 'ov-autoplace[train]'"
-        ) from cause
     sources = [models] if isinstance(models, (str, os.PathLike, ov.Model)) else list(models)
     for source in sources:
         if not isinstance(source, ov.Model):

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ov_autoplace._base.files import write_atomically
-from ov_autoplace.errors import OutputError
+from ov_autoplace._base.files import make_folder, write_atomically
 from ov_autoplace.training.examples import by_family, make_labelled
 from ov_autoplace.training.execution import Executors, Weights
 from ov_autoplace.training.labelled import shard_bytes
@@ -99,11 +98,7 @@ def teach_folder(folder: Path, count: int, teaching: Teaching, executors: Execut
     shards = [i for i in range(-(-count // SHARD)) if not shard_path(folder, i).exists()]
     if not shards:
         return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as cause:
-        reason = (cause.strerror or str(cause)).lower()
-        raise OutputError(f"cannot make the folder {folder}: {reason}") from cause
+    make_folder(folder)
     with executors(teaching) as executor, progress(len(shards), "solving examples") as advance:
 
         def write(i: int, content: Any) -> None:

@@ -63,7 +63,10 @@ def test_larger_problems_get_a_bound_and_nothing_slower_than_auto(objective: str
 
 def test_without_its_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    with pytest.raises(OptionError, match=r"needs OR-tools; run: pip install 'ov-autoplace\[oracle\]'"):
+    with pytest.raises(
+        OptionError,
+        match=r"needs the package 'ortools'; install it with: pip install 'ov-autoplace\[oracle\]'",
+    ):
         solve(random_table(1, 5, 2), "oracle")
 
 

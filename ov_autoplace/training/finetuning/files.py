@@ -13,7 +13,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from ov_autoplace._base.files import staged_folder, write_text_atomically
+from ov_autoplace._base.files import make_folder, staged_folder, write_text_atomically
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table, save_table
@@ -80,10 +80,7 @@ class TuningFolder:
         """
         if self._log is not None:
             return
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as cause:
-            raise OutputError(f"cannot make the folder {self.path}: {cause.strerror}") from cause
+        make_folder(self.path)
         # Without a state, what a killed run left was written before its first measurement.
         self._log = JsonLinesLog(self.path / LOG, keep=None if self.resumed else lambda _: False)
         self._lines = read_log(self.path / LOG)

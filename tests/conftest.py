@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import openvino as ov
 import pytest
@@ -44,6 +46,25 @@ UNEQUAL_PAIR = {
         "EXCLUSIVE_ASYNC_REQUESTS": False,
     },
 }
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cores_stay_a_while() -> Iterator[None]:
+    """A Core is dropped some Cores later.
+
+    OpenVINO's threads take the GIL once more after the end of an inference with a callback. Dropping the Core
+    waits for them with the GIL held, so that it hangs at that moment, see docs/integrations.md.
+    """
+    recent: deque[ov.Core] = deque(maxlen=8)
+    make_core = ov.Core.__init__
+
+    def make_and_keep(core: ov.Core, *arguments: Any, **options: Any) -> None:
+        make_core(core, *arguments, **options)
+        recent.append(core)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ov.Core, "__init__", make_and_keep)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,15 +8,15 @@ one that none of them takes is refused, like a value that a device does not take
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import openvino as ov
 
 from ov_autoplace._base.text import nearest, no_such_device
 from ov_autoplace.devices.models import openvino_reason
-from ov_autoplace.devices.names import bare_core, plugin_library
+from ov_autoplace.devices.names import core_with, libraries_of
 from ov_autoplace.errors import OptionError
 
 __all__ = ["DEVICE_PROPERTIES", "config_for", "typed_value", "writable_properties"]
@@ -53,7 +53,7 @@ def config_for(core: ov.Core, devices: Sequence[str], properties: Mapping[str, A
     flat = dict(properties)
     given = _own_properties(flat.pop(DEVICE_PROPERTIES, {}))
     _check_names(core, given, devices)
-    trial = _Trial(core)
+    trial = _Trial(core, devices)
     result: dict[str, Any] = {}
     own: dict[str, dict[str, Any]] = {}
     for key, value in flat.items():
@@ -86,21 +86,26 @@ def typed_value(core: ov.Core, device: str, key: str, value: Any) -> Any:
     Raises:
         RuntimeError: The device does not take it, or does not tell.
     """
-    trial = _Trial(core)
-    trial.set(device, key, value)
-    return trial.core.get_property(device, key)
+    trial = _Trial(core, [device])
+    with _TRYING:
+        trial.set(device, key, value)
+        return trial.core.get_property(device, key)
+
+
+_TRYING = threading.RLock()  # the Core for it is shared
 
 
 class _Trial:
-    """A Core of its own, on which values are tried: one that is refused may have been set half.
+    """A Core that is for trying values, so that nothing is set, or set half, where it counts.
 
     Args:
         core: Whose devices it knows.
+        devices: Those that are asked.
     """
 
-    def __init__(self, core: ov.Core) -> None:
+    def __init__(self, core: ov.Core, devices: Sequence[str]) -> None:
         self._given = core
-        self.core = bare_core()
+        self.core = core_with(libraries_of(core, devices), for_trials=True)
         self._writable: dict[str, dict[str, str]] = {}
 
     def takers(self, devices: Sequence[str], key: str, values: Mapping[str, Any]) -> list[str]:
@@ -127,13 +132,11 @@ class _Trial:
     def set(self, device: str, key: str, value: Any) -> None:
         """Set it here; the device refuses what is wrong at once."""
         self._writable_of(device)  # loads the plugin, without which anything is accepted
-        self.core.set_property(device, {key: value})
+        with _TRYING:
+            self.core.set_property(device, {key: value})
 
     def _writable_of(self, device: str) -> dict[str, str]:
         if device not in self._writable:
-            name = device.split(".")[0]
-            with suppress(RuntimeError):  # OpenVINO finds most of them by itself
-                self.core.register_plugin(str(plugin_library(self._given, name)), name)
             self._writable[device] = writable_properties(self.core, device)
         return self._writable[device]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import openvino as ov
 
@@ -17,18 +19,22 @@ __all__ = [
     "EXTRA_DEVICES",
     "VIRTUAL_DEVICES",
     "bare_core",
+    "core_with",
     "device_properties",
     "device_settings",
     "emulation",
     "fingerprint",
     "full_device_name",
     "is_emulated",
+    "libraries_of",
     "plugin_library",
     "property_text",
     "remember_properties",
     "resolve_devices",
     "single_device_config",
 ]
+
+Libraries: TypeAlias = tuple[tuple[str, str], ...]
 
 EXTRA_DEVICES = "_autoplace_extra_devices"
 """Attribute of a Core that has the devices of ``devices/extra_devices.py``, or shall not get them."""
@@ -93,9 +99,40 @@ def _exists(core: ov.Core, name: str, available: Sequence[str]) -> bool:
 
 
 def bare_core() -> ov.Core:
-    """A new Core that knows what OpenVINO finds by itself, whatever devices the environment adds."""
+    """A new Core that knows what OpenVINO finds by itself, whatever devices the environment adds.
+
+    One that loads a plugin is to be kept: when it goes, OpenVINO ends the threads of all models that are gone
+    and waits for them with Python's lock held. A thread that has yet to let go of a callback needs that lock,
+    and the program would hang. Reading models and asking what is registered loads none.
+    """
     core = ov.Core()
     setattr(core, EXTRA_DEVICES, True)
+    return core
+
+
+def libraries_of(core: ov.Core, devices: Iterable[str]) -> Libraries:
+    """Plugins of a Core that OpenVINO does not find by itself: name and path, in the order of the names.
+
+    Raises:
+        DeviceError: A device that is not here.
+    """
+    known = {device.split(".")[0] for device in core_with().available_devices}
+    others = {device.split(".")[0] for device in devices} - known
+    return tuple((name, str(plugin_library(core, name))) for name in sorted(others))
+
+
+@cache
+def core_with(libraries: Libraries = (), *, for_trials: bool = False) -> ov.Core:
+    """The Core that this process keeps with some more plugins; a new one is dear, and see :func:`bare_core`.
+
+    Args:
+        libraries: What :func:`libraries_of` found.
+        for_trials: The one on which values are tried; nobody sets anything on the other.
+    """
+    core = bare_core()
+    for name, path in libraries:
+        with suppress(RuntimeError):  # a name that OpenVINO knows and does not list
+            core.register_plugin(path, name)
     return core
 
 
@@ -172,14 +209,10 @@ def device_settings(
         devices: Real devices.
         properties: More properties per device; they win.
     """
-    fresh = bare_core()
-    known = {d.split(".")[0] for d in fresh.available_devices}
+    fresh = core_with(libraries_of(core, devices))
     settings: dict[str, dict[str, str]] = {}
     for device in devices:
         base = device.split(".")[0]
-        if base not in known:
-            fresh.register_plugin(str(plugin_library(core, base)), base)
-            known.add(base)
         extra = {key: property_text(value) for key, value in (properties or {}).get(device, {}).items()}
         settings[device] = {**_changed_properties(core, fresh, base), **extra}
     return settings

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import openvino as ov
 
 from ov_autoplace.decide.options import PREFIX, PROPERTY_NAMES, PlacerOptions, option_of, split_config
-from ov_autoplace.devices.names import bare_core
 from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:
@@ -49,11 +47,6 @@ class CoreState:
     properties: dict[str, Any] = field(default_factory=dict)
     hetero: str = ""
     names: int = 0
-
-    @cached_property
-    def spare(self) -> ov.Core:
-        """Another Core, which nobody has told anything."""
-        return bare_core()
 
     @classmethod
     def of(cls, core: ov.Core) -> CoreState:

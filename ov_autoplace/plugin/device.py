@@ -19,7 +19,7 @@ import openvino as ov
 
 from ov_autoplace.devices.extension import remember_extension
 from ov_autoplace.devices.extra_devices import are_wanted, register_extra_devices
-from ov_autoplace.devices.names import remember_properties
+from ov_autoplace.devices.names import core_with, remember_properties
 from ov_autoplace.errors import DeviceError, ModelError
 from ov_autoplace.plugin.core_properties import (
     DEVICE_NAME,
@@ -298,8 +298,7 @@ def _get_versions(self: ov.Core, device_name: str) -> dict[str, ov.Version]:
 
     # What runs a mix is HETERO; OpenVINO would tell the version of AUTO, by the first letters of the name.
     # A version points into its plugin, and the HETERO of this Core may be one that cannot be loaded.
-    spare = CoreState.of(self).spare
-    found = {DEVICE_NAME: _originals["get_versions"](spare, _HETERO)[_HETERO]}
+    found = {DEVICE_NAME: _originals["get_versions"](core_with(), _HETERO)[_HETERO]}
     for device in resolve_devices(self, devices):
         found.update(_originals["get_versions"](self, device))
     return found

@@ -10,7 +10,7 @@ from functools import cache
 import openvino as ov
 
 from ov_autoplace.devices.extension import extension_path
-from ov_autoplace.devices.names import bare_core, plugin_library
+from ov_autoplace.devices.names import core_with, plugin_library
 from ov_autoplace.errors import DeviceError
 
 __all__ = ["lanes_of", "last_run", "tell_plugins"]
@@ -67,7 +67,7 @@ def _told_of(op: str, call: Callable[..., int]) -> str | None:
 
 @cache
 def _known_to_every_core() -> frozenset[str]:
-    return frozenset(device.split(".")[0] for device in bare_core().available_devices)
+    return frozenset(device.split(".")[0] for device in core_with().available_devices)
 
 
 @cache

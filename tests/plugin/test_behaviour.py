@@ -6,6 +6,8 @@ Every test runs on the plain CPU as well, which is what AUTOPLACE is compared wi
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -371,3 +373,24 @@ def test_a_model_is_compiled_from_a_file_and_from_memory(core, name, device, tmp
         core.compile_model(tmp_path / "missing.xml", name, config)
     with pytest.raises((RuntimeError, TypeError)):
         core.compile_model(3, name, config)
+
+
+CALLBACKS = """
+import numpy as np, openvino as ov, ov_autoplace
+from openvino import opset13 as ops
+x = ops.parameter([8], np.float32)
+core, model = ov.Core(), ov.Model([ops.relu(x)], [x])
+for _ in range(20):
+    config = {"AUTOPLACE_MODE": "ZERO_SHOT", "PERFORMANCE_HINT": "THROUGHPUT"}
+    request = core.compile_model(model, "AUTOPLACE:CPU", config).create_infer_request()
+    request.set_callback(lambda _: None, None)
+    request.start_async({0: np.ones(8, np.float32)})
+    request.wait()
+    del request
+"""
+
+
+def test_compiling_does_not_wait_for_the_threads_of_models_that_are_gone() -> None:
+    """They may want the GIL at the end of a callback; who drops a Core that loaded a plugin holds it."""
+    done = subprocess.run([sys.executable, "-c", CALLBACKS], timeout=300, capture_output=True, text=True)
+    assert not done.returncode, done.stderr

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import openvino as ov
 
 from ov_autoplace import _core
-from ov_autoplace.devices.names import bare_core, device_settings, plugin_library
+from ov_autoplace.devices.names import device_settings, libraries_of
 from ov_autoplace.measure.isolation.child import Child
 from ov_autoplace.measure.isolation.executable import IsolatedExecutable, IsolatedNodeTime
 from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError
@@ -48,9 +48,7 @@ def profiler_for(
         isolation: Work in a child process, which may crash or hang without harm.
     """
     core = core or ov.Core()
-    known = {d.split(".")[0] for d in bare_core().available_devices}
-    bases = dict.fromkeys(device.split(".")[0] for device in devices)
-    plugins = [(base, str(plugin_library(core, base))) for base in bases if base not in known]
+    plugins = list(libraries_of(core, devices))
     settings = measured_settings(core, devices, properties)
     if isolation and (profiler := _isolated_profiler(plugins, settings)) is not None:
         return profiler

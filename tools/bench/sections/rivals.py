@@ -6,7 +6,7 @@ that learn are trained from scratch on each problem with a budget of simulated p
 counts, and several seeds; the others answer at once, as the policy does. List schedulers and METIS are made
 for devices that work side by side, so ``overlap`` is their ground and ``hetero`` is not.
 
-Each problem and seed is a process of its own, whose results ``OV_AUTOPLACE_BENCH_CACHE`` keeps.
+Each problem and seed is a process of its own, and a run that was ended goes on with ``--resume``.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions
 from ov_autoplace.decide.placer import Placer
 from ov_autoplace.decide.rate import place_for_rate
+from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.placement.placement import Placement
 
 __all__ = ["machine_for", "place"]
@@ -91,7 +92,7 @@ def place(
             **former,
         }
     )
-    machine = machine_for(core or ov.Core(), devices, settings)
+    machine = machine_for(core or own_core(), devices, settings)
     return place_for_rate(machine, model) if machine.wants_rate else Placer(machine).place(model)
 
 

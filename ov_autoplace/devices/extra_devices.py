@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 import openvino as ov
 
@@ -15,7 +16,7 @@ from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import EXTRA_DEVICES, VIRTUAL_DEVICES, plugin_library
 from ov_autoplace.errors import AutoplaceError, DeviceError
 
-__all__ = ["EXTRA_DEVICES_VARIABLE", "are_wanted", "register_extra_devices"]
+__all__ = ["EXTRA_DEVICES_VARIABLE", "are_wanted", "own_core", "register_extra_devices"]
 
 EXTRA_DEVICES_VARIABLE = "AUTOPLACE_EXTRA_DEVICES"
 
@@ -32,6 +33,16 @@ class _Alias:
     plugin: str
     properties: Mapping[str, str]
     entry: str
+
+
+def own_core() -> ov.Core:
+    """The Core of callers who give none; kept, because dropping one is dangerous (``names.bare_core``)."""
+    return _own_core(tuple(_entries()))
+
+
+@cache
+def _own_core(entries: tuple[str, ...]) -> ov.Core:
+    return ov.Core()
 
 
 def are_wanted(device_name: str | None) -> bool:

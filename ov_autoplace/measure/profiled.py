@@ -17,6 +17,7 @@ from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.devices.device_config import config_for
+from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
@@ -91,7 +92,7 @@ def profile(
     """
     from ov_autoplace.devices.names import resolve_devices
 
-    core = core or ov.Core()
+    core = core or own_core()
     devices = resolve_devices(core, devices)
     with open_session(
         core,

@@ -15,6 +15,7 @@ import openvino as ov
 
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.devices.extension import extension_path, extensions_of
+from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.devices.names import emulation
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
@@ -47,7 +48,7 @@ class ProfilingSession:
     Use as a context manager: the model's temporary IR lives as long as the session.
 
     Args:
-        core: The caller's Core, whose devices and settings are copied; ``None`` means a new one.
+        core: The caller's Core, whose devices and settings are copied; ``None`` means one that this process keeps.
         model: Any model; it is not modified. Dynamic inputs take ``shapes`` or the documented defaults.
         devices: Device names.
         properties: OpenVINO properties per device; they win over those set on ``core``.
@@ -78,7 +79,7 @@ class ProfilingSession:
         from ov_autoplace.measure.isolation.interface import measured_settings, profiler_for
         from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 
-        core = core or ov.Core()
+        core = core or own_core()
         self.devices = tuple(devices)
         self._settings = measured_settings(core, devices, properties)
         self.emulation = emulation(core, self.devices)

@@ -13,6 +13,7 @@ import openvino as ov
 from ov_autoplace._base.extras import extra_needed
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.devices.models import check_model_file
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.training.finetuning.budget import parse_seconds
@@ -98,7 +99,7 @@ def finetune(
     for source in sources:
         if not isinstance(source, ov.Model):
             check_model_file(Path(source))
-    core = core or ov.Core()
+    core = core or own_core()
     machine = Machine.of(core, devices, placing)
     machine.check_named_devices()
     request = FinetuneRequest(

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import openvino as ov
 
 from ov_autoplace import _core
+from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.devices.names import device_settings, libraries_of
 from ov_autoplace.measure.isolation.child import Child
 from ov_autoplace.measure.isolation.executable import IsolatedExecutable, IsolatedNodeTime
@@ -42,12 +43,12 @@ def profiler_for(
     OpenVINO's model cache: what is compiled to be measured belongs into no cache.
 
     Args:
-        core: The caller's Core; ``None`` means a new one with the environment's extra devices.
+        core: The caller's Core; ``None`` means one that this process keeps.
         devices: Real devices.
         properties: More properties per device; they win over those of ``core``.
         isolation: Work in a child process, which may crash or hang without harm.
     """
-    core = core or ov.Core()
+    core = core or own_core()
     plugins = list(libraries_of(core, devices))
     settings = measured_settings(core, devices, properties)
     if isolation and (profiler := _isolated_profiler(plugins, settings)) is not None:

@@ -287,7 +287,9 @@ def _print_total(
     source = explanation.table.source
     if measured is not None:
         threads = f" on {decision.width.label}" if decision.width else ""
-        print_sentence(f"measured {measured:.3f} ms{threads}, the median of the race that decided")
+        print_sentence(
+            f"measured {milliseconds(measured / 1e3)} ms{threads}, the median of the race that decided"
+        )
     where = " on all threads" if decision.width else ""
     if explanation.objective != "overlap":
         print_sentence(f"predicted {total} ms{where}, of which {crossing} ms transfers; costs are {source}")
@@ -298,7 +300,7 @@ def _print_total(
     print_sentence(
         f"predicted {total} ms, decided by {len(path)} of {counted(len(timeline.stages), 'submodel')}; all "
         f"lanes together are idle for {idle} ms, and {crossing} ms of transfers go on beside the work; "
-        + ("" if bound is None else f"no schedule is predicted below {bound:.3f} ms; ")
+        + ("" if bound is None else f"no schedule is predicted below {milliseconds(bound / 1e3)} ms; ")
         + f"costs are {source}"
     )
 

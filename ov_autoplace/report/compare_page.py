@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from bokeh.plotting import figure
 
+from ov_autoplace._base.text import milliseconds
 from ov_autoplace.report.charts import curve_chart
 from ov_autoplace.report.compare_charts import kinds_chart, pairs_chart, runs_chart
 from ov_autoplace.report.comparison import ANSWER, Comparison, LatencyPair
 from ov_autoplace.report.contents import Curve
 from ov_autoplace.report.document import chart, document, header, note, section
 from ov_autoplace.report.latency import Latency
+from ov_autoplace.report.rates import two_rates_section
 from ov_autoplace.report.tables import table
 
 __all__ = ["compare_page"]
@@ -34,14 +36,16 @@ def _body(comparison: Comparison, title: str, charts: list[figure]) -> Iterator[
     yield header(title, " ".join(filter(None, (about, _verdict(comparison)))))
     differ = [i for i, (_, a, b) in enumerate(comparison.facts) if a != b]
     yield section("Summary", table(("", "A", "B"), comparison.facts, strong=differ))
+    yield two_rates_section(comparison.rates)
     latencies = pairs_chart(comparison.latencies)
-    yield section(
-        "Latency",
-        note(_LATENCY),
-        "" if latencies is None else chart(charts, latencies),
-        _latency_table(comparison.latencies),
-        tag="measured and predicted",
-    )
+    if comparison.latencies:
+        yield section(
+            "Latency",
+            note(_LATENCY),
+            "" if latencies is None else chart(charts, latencies),
+            _latency_table(comparison.latencies),
+            tag="measured and predicted",
+        )
     runs = runs_chart(first, second)
     if runs is not None:
         yield section("Schedules", note(_RUNS), chart(charts, runs))
@@ -73,7 +77,7 @@ def _ops(comparison: Comparison, charts: list[figure]) -> Iterator[str]:
             f"{pair.second_groups:,}",
             _ms(pair.first_seconds),
             _ms(pair.second_seconds),
-            f"{(pair.second_seconds - pair.first_seconds) * 1e3:+.3f}",
+            milliseconds(pair.second_seconds - pair.first_seconds, "+"),
         )
         for pair in kinds
     ]
@@ -163,7 +167,7 @@ def _measured(row: Latency | None) -> tuple[str, str]:
 
 
 def _ms(seconds: float | None) -> str:
-    return "" if seconds is None else f"{seconds * 1e3:.3f}"
+    return "" if seconds is None else milliseconds(seconds)
 
 
 def _percent(change: float | None) -> str:

@@ -50,7 +50,7 @@ def compare(
     if report is not None:
         from ov_autoplace.report import require_library
 
-        require_library(report)
+        require_library(report, is_comparison=True)
         check_file(report)
     from ov_autoplace.report.comparison import compare as compared
     from ov_autoplace.report.saved import read_report

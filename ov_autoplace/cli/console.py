@@ -194,7 +194,19 @@ def log_handler() -> logging.Handler:
     """Shows the package's own log records on stderr."""
     handler = RichHandler(console=_stderr(), show_time=False, show_path=False, markup=False, highlighter=None)
     handler.setFormatter(_PrintableFormatter("%(message)s"))
+    said: set[str] = set()
+    # What two parts of a command find out each for itself is said once.
+    handler.addFilter(
+        lambda record: record.levelno < logging.WARNING or not _is_in(said, record.getMessage())
+    )
     return handler
+
+
+def _is_in(said: set[str], message: str) -> bool:
+    """Whether a message is among those said; from now on it is."""
+    known = message in said
+    said.add(message)
+    return known
 
 
 class _PrintableFormatter(logging.Formatter):

@@ -209,7 +209,7 @@ def _bound(changes: Sequence[WhatIf], decision: Decision) -> tuple[tuple[str, st
     They are those of all threads, and say nothing of an answer on fewer.
     """
     seconds = changes[0].bound_seconds if changes and decision.width is None else None
-    return () if seconds is None else (("no placement is predicted below", f"{milliseconds(seconds)} ms"),)
+    return () if seconds is None else (("no placement predicted below", f"{milliseconds(seconds)} ms"),)
 
 
 def _threads(decision: Decision) -> str:

@@ -79,7 +79,7 @@ def test_the_page_says_what_is_idle_what_is_critical_and_what_is_proven(path: Pa
     for words in (
         "predicted idle, all lanes",
         "<h2>Critical path</h2>",
-        "no placement is predicted below",
+        "no placement predicted below",
         "measured after 3 ms idle",
         "waits for ",
         "one lane of CPU more",

@@ -196,9 +196,7 @@ def log_handler() -> logging.Handler:
     handler.setFormatter(_PrintableFormatter("%(message)s"))
     said: set[str] = set()
     # What two parts of a command find out each for itself is said once.
-    handler.addFilter(
-        lambda record: record.levelno < logging.WARNING or not _is_in(said, record.getMessage())
-    )
+    handler.addFilter(lambda it: it.levelno < logging.WARNING or not _is_in(said, it.getMessage()))
     return handler
 
 

@@ -227,9 +227,10 @@ def _print_subgraphs(model: Path, explanation: Explanation, timeline: Timeline, 
 
 def _print_groups(title: str, explanation: Explanation, groups: list[GroupCost]) -> None:
     columns = explanation.columns
+    part, where = ("submodel", "lane") if explanation.objective == "overlap" else ("subgraph", "device")
     print_table(
         title,
-        ("group", "?type", ">?ops", ">?subgraph", "device", *(f">{d} ms" for d in columns), "~why"),
+        ("group", "?type", ">?ops", f">?{part}", where, *(f">{d} ms" for d in columns), "~why"),
         [
             (
                 group.name,

@@ -43,7 +43,7 @@ def _body(comparison: Comparison, title: str, charts: list[figure]) -> Iterator[
             "Latency",
             note(_LATENCY),
             "" if latencies is None else chart(charts, latencies),
-            _latency_table(comparison.latencies),
+            _latency_tables(comparison.latencies),
             tag="measured and predicted",
         )
     runs = runs_chart(first, second)
@@ -131,14 +131,21 @@ def _verdict(comparison: Comparison) -> str:
     )
 
 
-def _latency_table(pairs: Sequence[LatencyPair]) -> str:
-    rows = [
+def _latency_tables(pairs: Sequence[LatencyPair]) -> str:
+    """What was measured, and below it what is predicted."""
+    measured = [
         (
             pair.name,
             *_measured(pair.first),
             *_measured(pair.second),
             _percent(pair.measured_change),
             "" if pair.measured_change is None else "yes" if pair.is_told_apart else "no",
+        )
+        for pair in pairs
+    ]
+    predicted = [
+        (
+            pair.name,
             _ms(None if pair.first is None else pair.first.predicted),
             _ms(None if pair.second is None else pair.second.predicted),
             _percent(pair.predicted_change),
@@ -153,11 +160,15 @@ def _latency_table(pairs: Sequence[LatencyPair]) -> str:
         ">B, 95 % interval",
         ">measured change",
         "told apart",
-        ">A, predicted ms",
-        ">B, predicted ms",
-        ">predicted change",
     )
-    return table(heads, rows, strong=[i for i, pair in enumerate(pairs) if pair.name == ANSWER])
+    answers = [i for i, pair in enumerate(pairs) if pair.name == ANSWER]
+    both = (
+        (heads, measured),
+        (("candidate", ">A, predicted ms", ">B, predicted ms", ">predicted change"), predicted),
+    )
+    return "".join(
+        table(names, rows, strong=answers) for names, rows in both if any(any(row[1:]) for row in rows)
+    )
 
 
 def _measured(row: Latency | None) -> tuple[str, str]:
@@ -178,7 +189,10 @@ _LATENCY = (
     "Full dots are measured medians with their 95 % intervals, rings are predictions. Only what was measured "
     "on the same machine at about the same time says which is faster."
 )
-_RUNS = "Both on one time axis; frames are the critical path where lanes work at once."
+_RUNS = (
+    "Both on one time axis; frames are the critical path where lanes work at once. Of an answer on fewer "
+    "threads, the predicted times are those of the model on all of them."
+)
 _CURVES = (
     "Lines are the best placements proven so far, faint dots are all that were measured; 1 is the best "
     "single device of each run."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ov_autoplace._base.text import milliseconds
+from ov_autoplace._base.text import counted, milliseconds
 
 __all__ = ["Latency", "answer_facts", "measured_answer", "measured_apart", "prediction_alone"]
 
@@ -96,8 +96,8 @@ def measured_apart(latencies: Sequence[Latency]) -> str:
         return ""
     median, row = min(apart, key=lambda other: other[0])
     return (
-        f"{row.name} has a lower median ({_ms(median)}), but its {row.samples:,} samples and the "
-        f"{chosen.samples:,} of {chosen.name} were not taken in turns, and are no comparison."
+        f"{row.name} has a lower median ({_ms(median)}), but was not measured in turns with {chosen.name} "
+        f"({counted(row.samples, 'sample')} and {chosen.samples:,}), and that is no comparison."
     )
 
 

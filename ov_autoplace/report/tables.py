@@ -8,7 +8,7 @@ from html import escape
 
 __all__ = ["table"]
 
-_LONG = 18  # characters
+_SHORT, _LONG = 11, 18  # characters
 _PART_ENDS = re.compile(r"(?<=[A-Za-z0-9][._/:])(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])")
 _PIECE = re.compile(rf"(?:\S{{1,{_LONG}}}(?!\S)|\s)+|\S{{{_LONG}}}")
 
@@ -49,8 +49,9 @@ def table(
 
 
 def _side(is_number: bool, longest: int) -> str:
-    """Numbers stand at the right; short words are kept whole, and long texts get room for some of them."""
-    kind = "n" if is_number else "long" if longest > _LONG else "word"
+    """Numbers stand at the right; words and names are kept whole, and long texts get some room."""
+    size = "name" if longest > _SHORT else "word"
+    kind = f"n {size}" if is_number else "long" if longest > _LONG else size
     return f' class="{kind}"'
 
 

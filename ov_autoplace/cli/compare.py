@@ -186,8 +186,8 @@ def _print_rates(pairs: Sequence[RatePair]) -> None:
 def _print_latencies(pairs: Sequence[LatencyPair]) -> None:
     """What was measured and what is predicted, each in a table of its own."""
     for what, cells in (("measured", _measured_cells), ("predicted", _predicted_cells)):
-        rows = [(pair.name, *cells(pair)) for pair in pairs]
-        if any(first or second for _, first, second, _ in rows):
+        rows = [row for row in ((pair.name, *cells(pair)) for pair in pairs) if any(row[1:])]
+        if rows:
             print_table(f"Latency in ms, {what}", ("name", ">A", ">B", ">change"), rows)
     if any(pair.measured_change is not None and not pair.is_told_apart for pair in pairs):
         print_sentence("~ the 95 % intervals overlap, or there are none: not told apart")

@@ -119,16 +119,14 @@ def _verdict(comparison: Comparison) -> str:
     pair = comparison.latencies[0]
     change = pair.measured_change
     if change is not None:
+        said = f"B's answer was measured {100 * abs(change):.1f} % {'slower' if change > 0 else 'faster'}"
         if not pair.is_told_apart:
-            why = "the 95 % intervals overlap, or one of them is not known"
-            return f"B was measured at {100 * change:+.1f} %, which proves nothing: {why}."
-        return f"B was measured {100 * abs(change):.1f} % {'slower' if change > 0 else 'faster'}."
+            return f"{said}, which proves nothing: the 95 % intervals overlap, or one of them is not known."
+        return f"{said}."
     change = pair.predicted_change
     if change is None:
         return ""
-    return (
-        f"B is predicted {100 * abs(change):.1f} % {'slower' if change > 0 else 'faster'}; not both were run."
-    )
+    return f"B's answer is predicted {100 * abs(change):.1f} % {'slower' if change > 0 else 'faster'}; not both were run."
 
 
 def _latency_tables(pairs: Sequence[LatencyPair]) -> str:
@@ -161,14 +159,13 @@ def _latency_tables(pairs: Sequence[LatencyPair]) -> str:
         ">measured change",
         "told apart",
     )
-    answers = [i for i, pair in enumerate(pairs) if pair.name == ANSWER]
-    both = (
-        (heads, measured),
-        (("candidate", ">A, predicted ms", ">B, predicted ms", ">predicted change"), predicted),
-    )
-    return "".join(
-        table(names, rows, strong=answers) for names, rows in both if any(any(row[1:]) for row in rows)
-    )
+    predictions = ("candidate", ">A, predicted ms", ">B, predicted ms", ">predicted change")
+    shown = ""
+    for names, rows in ((heads, measured), (predictions, predicted)):
+        known = [row for row in rows if any(row[1:])]
+        answers = [i for i, row in enumerate(known) if row[0] == ANSWER]
+        shown += table(names, known, strong=answers) if known else ""
+    return shown
 
 
 def _measured(row: Latency | None) -> tuple[str, str]:

@@ -126,7 +126,8 @@ def _verdict(comparison: Comparison) -> str:
     change = pair.predicted_change
     if change is None:
         return ""
-    return f"B's answer is predicted {100 * abs(change):.1f} % {'slower' if change > 0 else 'faster'}; not both were run."
+    how = "slower" if change > 0 else "faster"
+    return f"B's answer is predicted {100 * abs(change):.1f} % {how}; not both were run."
 
 
 def _latency_tables(pairs: Sequence[LatencyPair]) -> str:

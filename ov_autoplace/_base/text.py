@@ -9,8 +9,10 @@ from difflib import get_close_matches
 from typing import Any
 
 __all__ = [
+    "bytes_text",
     "counted",
     "is_unicode",
+    "milliseconds",
     "nearest",
     "nearest_device",
     "no_such_device",
@@ -50,6 +52,30 @@ def counted(number: int, noun: str, plural: str = "") -> str:
         plural: Of several, where that is not the noun with an ``s``.
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def milliseconds(seconds: float, sign: str = "", like: float | None = None) -> str:
+    """Seconds as milliseconds, without the unit: ``12.300``, and ``0.0123`` below a tenth.
+
+    A microsecond is a large part of what small models and most of their operations take.
+
+    Args:
+        seconds: How long, or by how much.
+        sign: ``+`` shows the sign of what is positive, too.
+        like: Seconds whose number of decimals it gets; ``None`` = its own.
+    """
+    scale = abs(seconds if like is None else like) * 1e3
+    text = f"{seconds * 1e3:{sign}.{4 if 0 < scale < 0.1 else 3}f}"
+    return text if text.strip("+-0.") else text.lstrip("+-")  # nothing has no sign
+
+
+def bytes_text(size: float) -> str:
+    """A number of bytes in binary units: ``864 B``, ``46.3 KiB``."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:

@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -103,14 +103,17 @@ def _answered(arguments: list[str], log: logging.Logger) -> int:
     """Run a command; whatever keeps it from ending well is a sentence, and an object for ``--json``."""
     as_json = _asks_for_json(arguments)
     try:
-        # Where a program reads what is said, typer must not print its own pages about wrong usage.
-        left_with = app(args=arguments, prog_name="ov-autoplace", standalone_mode=not as_json)
+        # Typer's own pages about wrong usage say neither which value was wrong nor anything to a program.
+        left_with = app(args=arguments, prog_name="ov-autoplace", standalone_mode=False)
         code = left_with if isinstance(left_with, int) else 0
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     except BrokenPipeError:
         raise
     except Exception as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()  # type: ignore[attr-defined]  # it is the help
+            return 2
         failure = _failure_of(error, arguments)
         if failure.exit_code != _INTERRUPTED:
             if log.isEnabledFor(logging.DEBUG):
@@ -143,9 +146,21 @@ def _failure_of(error: Exception, arguments: Sequence[str]) -> _Failure:
         return _Failure(f"cannot write {where}: no space is left on the disk", kind, 1)
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         # Wrong usage, in words of typer's, whose base class has moved from one of its releases to the next.
-        return _Failure(_first_line(error.format_message()), kind, int(error.exit_code))
+        return _Failure(_usage(error), kind, int(error.exit_code))
     again = " ".join(["ov-autoplace --debug", *arguments])
     return _Failure(f"failed with {kind}: {_first_line(str(error))} (for the traceback: {again})", kind, 1)
+
+
+def _usage(error: Any) -> str:
+    """What is wrong with the command line, and where the right one is shown."""
+    said = " ".join(error.format_message().split()).replace("Value error, ", "").rstrip(".")
+    # Of a number that is none, some releases of typer do not say what it was.
+    causes: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    given = repr(causes[0].get("input")) if causes else ""
+    shown = f"{said}; it is {given}" if given and given not in said else said
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "ov-autoplace"
+    return f"{shown[:1].lower()}{shown[1:]} (see {command} --help)"
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:

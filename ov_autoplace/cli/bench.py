@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from ov_autoplace._base.text import counted
+from ov_autoplace._base.text import counted, milliseconds
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import note, print_json, print_sentence, print_table, progress_bar
 from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
@@ -167,8 +167,9 @@ def _interval(median: float | None, interval: Sequence[float] | None) -> str | N
     if median is None or interval is None:
         return _number(median)
     low, high = interval
-    return f"{median:.3f} ± {max(median - low, high - median):.3f}"
+    half = max(median - low, high - median)
+    return f"{milliseconds(median / 1e3)} ± {milliseconds(half / 1e3, like=median / 1e3)}"
 
 
 def _number(value: float | None) -> str | None:
-    return None if value is None else f"{value:.3f}"
+    return None if value is None else milliseconds(value / 1e3)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ov_autoplace._base import text as wording
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import milliseconds, print_json, print_sentence, print_table
 from ov_autoplace.cli.outputs import check_file, made_folder
 
 if TYPE_CHECKING:
-    from ov_autoplace.report.comparison import Comparison, LatencyPair
+    from ov_autoplace.report.comparison import Comparison, LatencyPair, RatePair
     from ov_autoplace.report.latency import Latency
 
 __all__ = ["compare"]
@@ -48,7 +50,7 @@ def compare(
     if report is not None:
         from ov_autoplace.report import require_library
 
-        require_library(report)
+        require_library(report, is_comparison=True)
         check_file(report)
     from ov_autoplace.report.comparison import compare as compared
     from ov_autoplace.report.saved import read_report
@@ -86,6 +88,7 @@ def _json(comparison: Comparison) -> dict[str, Any]:
             }
             for pair in comparison.latencies
         ],
+        "rates": [asdict(pair) for pair in comparison.rates],
         "op_types": [asdict(pair) for pair in comparison.kinds],
         "moves": [{"from": source, "to": target, "ops": count} for source, target, count in comparison.moves],
         "moved": [asdict(moved) for moved in comparison.moved],
@@ -113,27 +116,15 @@ def _ms(seconds: float | None) -> float | None:
 
 
 def _print(comparison: Comparison, top: int) -> None:
-    print_sentence(f"A: {comparison.first.path}\nB: {comparison.second.path}")
+    for letter, report in (("A", comparison.first), ("B", comparison.second)):
+        print_sentence(f"{letter}: {report.path}: {report.answer}")
     print_table(
-        "What differs",
+        "What differs besides",
         ("", "~A", "~B"),
-        [(name, first, second) for name, first, second in comparison.facts if first != second],
+        [row for row in comparison.facts if row[0] != "decision" and row[1] != row[2]],
     )
-    print_table(
-        "Latency in ms",
-        (
-            "name",
-            ">A measured",
-            ">B measured",
-            ">measured change",
-            ">A predicted",
-            ">B predicted",
-            ">predicted change",
-        ),
-        [_latency_cells(pair) for pair in comparison.latencies],
-    )
-    if any(pair.measured_change is not None and not pair.is_told_apart for pair in comparison.latencies):
-        print_sentence("~ the 95 % intervals overlap, or there are none: not told apart")
+    _print_rates(comparison.rates)
+    _print_latencies(comparison.latencies)
     if comparison.missing:
         print_sentence(comparison.missing)
     if not comparison.has_ops:
@@ -148,7 +139,7 @@ def _print(comparison: Comparison, top: int) -> None:
                 pair.second_groups,
                 milliseconds(pair.first_seconds),
                 milliseconds(pair.second_seconds),
-                f"{(pair.second_seconds - pair.first_seconds) * 1e3:+.3f}",
+                wording.milliseconds(pair.second_seconds - pair.first_seconds, "+"),
             )
             for pair in comparison.kinds[:top]
         ],
@@ -173,21 +164,49 @@ def _print(comparison: Comparison, top: int) -> None:
     print_sentence(comparison.summary)
 
 
+def _print_rates(pairs: Sequence[RatePair]) -> None:
+    """Measured requests a second; nothing where there are none."""
+    if not pairs:
+        return
+    rows = [
+        (
+            f"{pair.name} * in {pair.chosen_in}" if pair.chosen_in else pair.name,
+            *(
+                None if rate is None else f"{rate:,.0f}"
+                for called in ("synchronous", "asynchronous")
+                for rate in (getattr(row, called, None) for row in (pair.first, pair.second))
+            ),
+        )
+        for pair in pairs
+    ]
+    heads = ("* = the answer", ">A waiting\nthreads", ">B waiting\nthreads", ">A\nqueue", ">B\nqueue")
+    print_table("Requests a second, measured", heads, rows)
+
+
+def _print_latencies(pairs: Sequence[LatencyPair]) -> None:
+    """What was measured and what is predicted, each in a table of its own."""
+    for what, cells in (("measured", _measured_cells), ("predicted", _predicted_cells)):
+        rows = [row for row in ((pair.name, *cells(pair)) for pair in pairs) if any(row[1:])]
+        if rows:
+            print_table(f"Latency in ms, {what}", ("name", ">A", ">B", ">change"), rows)
+    if any(pair.measured_change is not None and not pair.is_told_apart for pair in pairs):
+        print_sentence("~ the 95 % intervals overlap, or there are none: not told apart")
+
+
 def _of(top: int, count: int) -> str:
     return f", {top} of {count:,}" if count > top else ""
 
 
-def _latency_cells(pair: LatencyPair) -> tuple[object, ...]:
-    first, second = pair.first, pair.second
-    return (
-        pair.name,
-        None if first is None else milliseconds(first.median),
-        None if second is None else milliseconds(second.median),
-        _percent(pair.measured_change, "" if pair.is_told_apart else " ~"),
-        None if first is None else milliseconds(first.predicted),
-        None if second is None else milliseconds(second.predicted),
-        _percent(pair.predicted_change),
+def _measured_cells(pair: LatencyPair) -> tuple[str | None, str | None, str | None]:
+    first, second = (None if row is None else milliseconds(row.median) for row in (pair.first, pair.second))
+    return first, second, _percent(pair.measured_change, "" if pair.is_told_apart else " ~")
+
+
+def _predicted_cells(pair: LatencyPair) -> tuple[str | None, str | None, str | None]:
+    first, second = (
+        None if row is None else milliseconds(row.predicted) for row in (pair.first, pair.second)
     )
+    return first, second, _percent(pair.predicted_change)
 
 
 def _percent(change: float | None, mark: str = "") -> str | None:

@@ -18,8 +18,10 @@ from rich.logging import RichHandler
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 from rich.tree import Tree
 
+from ov_autoplace._base import text as wording
 from ov_autoplace._base.progress import Progress as ProgressCallback
 from ov_autoplace._base.text import printable, printable_json
 from ov_autoplace.cli.tables import columns_of, layout_of, shortened
@@ -40,6 +42,7 @@ __all__ = [
 
 # A table that is piped into a file is wider than this only where names of ops are too long.
 _PIPE_WIDTH = 160
+_HANGING = "  "
 _INDENT = 8  # of the leaves of a tree
 
 
@@ -124,8 +127,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
             console.print(f"[bold]{escape(name)}[/]")
             for column in layout.below:
                 if column.cells[i]:
-                    line = f"  {escape(_one_line(column.heading))}: {escape(column.cells[i])}"
-                    console.print(line, soft_wrap=not _is_narrow())
+                    _print_hanging(console, f"{_one_line(column.heading)}: {column.cells[i]}")
         return
     table = Table()
     for column, width in layout.columns:
@@ -139,7 +141,19 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         console.print(f"[bold]{escape(_one_line(column.heading))}[/]")
         for name, text in zip(found[0].cells, column.cells, strict=True):
             if text:
-                console.print(f"  {escape(name)}: {escape(text)}", soft_wrap=not _is_narrow())
+                _print_hanging(console, f"{name}: {text}")
+
+
+def _print_hanging(console: Console, line: str) -> None:
+    """Print an indented line, and what it goes on with one step further in."""
+    if not _is_narrow():
+        console.print(f"{_HANGING}{escape(line)}", soft_wrap=True)
+        return
+    parts = Text(line).wrap(console, max(console.width - 2 * len(_HANGING), 1))
+    for i, part in enumerate(parts):
+        console.print(
+            _HANGING * (1 if i == 0 else 2), part.plain.rstrip(), sep="", soft_wrap=True, markup=False
+        )
 
 
 def print_tree(title: str, branches: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:
@@ -180,7 +194,17 @@ def log_handler() -> logging.Handler:
     """Shows the package's own log records on stderr."""
     handler = RichHandler(console=_stderr(), show_time=False, show_path=False, markup=False, highlighter=None)
     handler.setFormatter(_PrintableFormatter("%(message)s"))
+    said: set[str] = set()
+    # What two parts of a command find out each for itself is said once.
+    handler.addFilter(lambda it: it.levelno < logging.WARNING or not _is_in(said, it.getMessage()))
     return handler
+
+
+def _is_in(said: set[str], message: str) -> bool:
+    """Whether a message is among those said; from now on it is."""
+    known = message in said
+    said.add(message)
+    return known
 
 
 class _PrintableFormatter(logging.Formatter):
@@ -191,19 +215,13 @@ class _PrintableFormatter(logging.Formatter):
 
 
 def milliseconds(seconds: float | None) -> str | None:
-    """``0.0123`` as ``12.300``; ``None`` stays."""
-    return None if seconds is None or not math.isfinite(seconds) else f"{seconds * 1e3:.3f}"
+    """``0.0123`` as ``12.300``; ``None`` stays, as what is not finite does."""
+    return None if seconds is None or not math.isfinite(seconds) else wording.milliseconds(seconds)
 
 
 def bytes_text(size: float | None) -> str | None:
     """A number of bytes in binary units; ``None`` stays."""
-    if size is None or not math.isfinite(size):
-        return None
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            break
-        size /= 1024
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+    return None if size is None or not math.isfinite(size) else wording.bytes_text(size)
 
 
 def _text(text: str) -> str:

@@ -227,9 +227,10 @@ def _print_subgraphs(model: Path, explanation: Explanation, timeline: Timeline, 
 
 def _print_groups(title: str, explanation: Explanation, groups: list[GroupCost]) -> None:
     columns = explanation.columns
+    part, where = ("submodel", "lane") if explanation.objective == "overlap" else ("subgraph", "device")
     print_table(
         title,
-        ("group", "?type", ">?ops", ">?subgraph", "device", *(f">{d} ms" for d in columns), "~why"),
+        ("group", "?type", ">?ops", f">?{part}", where, *(f">{d} ms" for d in columns), "~why"),
         [
             (
                 group.name,
@@ -287,7 +288,9 @@ def _print_total(
     source = explanation.table.source
     if measured is not None:
         threads = f" on {decision.width.label}" if decision.width else ""
-        print_sentence(f"measured {measured:.3f} ms{threads}, the median of the race that decided")
+        print_sentence(
+            f"measured {milliseconds(measured / 1e3)} ms{threads}, the median of the race that decided"
+        )
     where = " on all threads" if decision.width else ""
     if explanation.objective != "overlap":
         print_sentence(f"predicted {total} ms{where}, of which {crossing} ms transfers; costs are {source}")
@@ -298,7 +301,7 @@ def _print_total(
     print_sentence(
         f"predicted {total} ms, decided by {len(path)} of {counted(len(timeline.stages), 'submodel')}; all "
         f"lanes together are idle for {idle} ms, and {crossing} ms of transfers go on beside the work; "
-        + ("" if bound is None else f"no schedule is predicted below {bound:.3f} ms; ")
+        + ("" if bound is None else f"no schedule is predicted below {milliseconds(bound / 1e3)} ms; ")
         + f"costs are {source}"
     )
 

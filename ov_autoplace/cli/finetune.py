@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ov_autoplace._base.text import counted
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import milliseconds, note, print_json, print_sentence, print_table, progress_bar
 from ov_autoplace.cli.outputs import ReportFile, check_folder, check_outputs, save_report
@@ -152,40 +153,34 @@ def result_values(result: FinetuneResult) -> dict[str, Any]:
 
 def show_result(result: FinetuneResult) -> None:
     """Print the table of a run."""
-    rows = [
-        (
-            model.name,
-            _cell(model, model.before),
-            _cell(model, model.after),
-            _cell(model, model.best),
-            f"{model.best_single} {milliseconds(model.single_seconds)}",
-            model.measurements,
-            "never" if model.break_even is None else f"{model.break_even:,.0f}",
-        )
-        for model in result.models
-    ]
     print_table(
-        f"measured latency in ms, and relative to the best single device ({result.seconds:.0f} s)",
-        (
-            "model",
-            ">policy before",
-            ">policy after",
-            ">best found",
-            ">best single device",
-            ">measurements",
-            ">pays off after inferences",
-        ),
-        rows,
+        f"measured latency ({result.seconds:.0f} s)",
+        ("model", "placement", ">ms", ">of the best\nsingle device"),
+        [
+            (model.name, what, milliseconds(relative * model.single_seconds), f"{relative:.3f}")
+            for model in result.models
+            for what, relative in (
+                (f"{model.best_single}, the best single device", 1.0),
+                ("policy before", model.before),
+                ("policy after", model.after),
+                ("best found", model.best),
+            )
+            if relative is not None
+        ],
     )
     for model in result.models:
-        print_sentence(f"{model.name}: {model.reason}; {model.file}")
+        measured = counted(model.measurements, "measurement")
+        print_sentence(f"{model.name}: {model.reason}; {measured}, {_pays_off(model)}; {model.file}")
     if result.stopped == "nothing new":
         print_sentence("ended before the budget did: not even bold proposals bring anything new to measure")
     print_sentence(f"wrote the policy to {result.checkpoint} and {result.learning_curve}")
 
 
-def _cell(model: TunedModel, relative: float | None) -> str | None:
-    return None if relative is None else f"{milliseconds(relative * model.single_seconds)} ({relative:.3f})"
+def _pays_off(model: TunedModel) -> str:
+    """After how many inferences the time that they took is gained back."""
+    if model.break_even is None:
+        return "which gained nothing"
+    return f"which pays off after {counted(round(model.break_even), 'inference')}"
 
 
 def _ms(model: TunedModel, relative: float | None) -> float | None:

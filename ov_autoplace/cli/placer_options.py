@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
@@ -305,6 +306,8 @@ def read_config(config: str | None) -> dict[str, Any]:
             value = parse_json(config)
         except (ValueError, RecursionError) as cause:
             raise OptionError(f"--config {config!r} is not a JSON object: {cause}") from cause
+    elif not os.path.lexists(config):
+        raise OptionError(f"--config {config!r} is neither a JSON object nor a file")
     else:
         value = read_json(config, OptionError, "a configuration")
     if not isinstance(value, dict):

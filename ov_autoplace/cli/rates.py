@@ -36,7 +36,7 @@ def print_rates(title: str, rows: Sequence[RateRow], bound: float | None) -> Non
         ),
         [
             (
-                row.name,
+                f"{row.name} *" if row.is_answer else row.name,
                 row.requests,
                 _rate(row.predicted),
                 _rate(row.synchronous),

@@ -304,7 +304,10 @@ class _Decider:
             candidates=(Candidate(name, None, 1),),
             seconds=dict(self._seconds),
             table=self._table,
-            rates=rows or rows_of(self._entrants),
+            rates=tuple(
+                replace(row, is_answer=row.name in (base.name, dealt.name))
+                for row in rows or rows_of(self._entrants)
+            ),
             rate_bound=self._bound,
         )
         _log.info("%s", decision)
@@ -327,4 +330,4 @@ def _none_better(name: str) -> str:
 
 
 def _name(pair: Pair) -> str:
-    return pair.base.name if pair.is_one else f"{pair.dealt.name}, queue on {pair.base.name}"
+    return pair.base.name if pair.is_one else f"{pair.dealt.name}, for queues {pair.base.name}"

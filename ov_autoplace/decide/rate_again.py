@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.rate_candidates import Entrant, able_devices, hinted, without_hint
 from ov_autoplace.decide.rate_race import compile_entrant, measure, rows_of
@@ -41,4 +43,4 @@ def run_again(
         for entrant in answers:
             compile_entrant(session, entrant)
         measure(session, [*entrants, *answers], seconds, machine.options.seed, keep_all=True)
-    return rows_of([*entrants, *answers])
+    return (*rows_of(entrants), *(replace(row, is_answer=True) for row in rows_of(answers)))

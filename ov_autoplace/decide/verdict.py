@@ -121,12 +121,12 @@ def predicted(candidates: Sequence[Candidate]) -> Verdict:
     else:
         behind = 100 * (winner.promised_seconds / fastest.promised_seconds - 1)
         reason = (
-            f"{winner.name} is the learned policy's answer, {behind:.1f} % slower than {fastest.name} by "
-            f"estimated costs, which cannot tell so little apart"
+            f"{winner.name} is the learned policy's answer; it is predicted {behind:.1f} % slower than "
+            f"{fastest.name}, which is less than estimates can tell apart"
         )
     if single is not None and not winner.is_single:
         gain = 1 - winner.promised_seconds / single.promised_seconds
-        reason += f", {100 * gain:.1f} % faster than {single.name} alone"
+        reason += f", and {100 * gain:.1f} % faster than {single.name} alone"
     return Verdict(winner, f"{reason}; nothing was measured", candidates)
 
 

@@ -11,6 +11,8 @@ from ov_autoplace.errors import ModelError
 
 __all__ = ["check_model_file", "lacks_library", "openvino_reason", "read_model"]
 
+_SAVED_MODEL = "saved_model.pb"
+
 
 def read_model(core: ov.Core, model: Any, weights: bytes | None = None) -> ov.Model:
     """Read an IR, ONNX or any other file that OpenVINO reads, or an IR in memory.
@@ -41,14 +43,17 @@ def check_model_file(path: Path) -> None:
     """Refuse a file that is not there, before others are worked on for minutes.
 
     Raises:
-        ModelError: It is missing, or an empty folder.
+        ModelError: It is missing, or a folder that holds no model.
     """
     if not path.exists():
         raise ModelError(f"there is no model file {path}")
     if path.is_file() and path.stat().st_size == 0:
         raise ModelError(f"{path} is empty, so it is no model")
-    if path.is_dir() and not any(path.iterdir()):
-        raise ModelError(f"{path} is an empty folder, not a model file")
+    if path.is_dir() and not (path / _SAVED_MODEL).exists():
+        raise ModelError(
+            f"{path} is a folder, not a model file; of folders, only a TensorFlow SavedModel is read, which "
+            f"holds {_SAVED_MODEL}"
+        )
 
 
 def _read(core: ov.Core, model: Any, weights: bytes | None) -> ov.Model:

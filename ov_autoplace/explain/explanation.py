@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.text import milliseconds
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Schedule
 from ov_autoplace.placement.simulator import parts_of, simulate, simulate_batch
@@ -286,7 +287,7 @@ class Explanation:
             what = "pinned here"
         if not np.isfinite(change):
             return f"{what}: alone on {self.table.devices[other]}, it would be cut from what it belongs to"
-        extra = f"{abs(change) * 1e3:.3f} ms {'less' if change < 0 else 'more'}"
+        extra = f"{milliseconds(abs(change))} ms {'less' if change < 0 else 'more'}"
         return f"{what}: alone on {self.table.devices[other]}, the model takes {extra}"
 
     def _brief_reason(self, g: int) -> str:
@@ -300,7 +301,7 @@ class Explanation:
             lanes = self.table.device_of == self.table.device_of[here]
             return "as fast on all lanes of its device" if lanes.sum() > 1 else "fastest here"
         what = "pinned here" if self._is_pinned[g] else "stays with its neighbours"
-        return f"{what}: {self.table.devices[fastest]} alone would save {gain * 1e3:.3f} ms"
+        return f"{what}: {self.table.devices[fastest]} alone would save {milliseconds(gain)} ms"
 
     def _only_here(self, g: int) -> str:
         return f"only {self._device(g)} can run it"

@@ -181,13 +181,13 @@ class Timeline:
             yield Step("subgraph", f"{stage.subgraph} on {stage.device}", stage.start, stage.seconds)
             now, sender = stage.end, stage
         if self.seconds - now > _ROUNDING * self.seconds:
-            yield Step("rest", "outside all subgraphs", now, self.seconds - now)
+            yield Step("rest", "outside all submodels", now, self.seconds - now)
 
 
 def _gap(sender: Stage | None, stage: Stage) -> tuple[str, str]:
     """Kind and name of the time before a stage of the critical path."""
     if sender is None:
-        return "start", "start"
+        return "start", "before the first submodel"
     if sender.device == stage.device:
         return "transfer", f"between {sender.subgraph} and {stage.subgraph}"
     return "transfer", f"transfer from {sender.subgraph} to {stage.subgraph}"
@@ -236,7 +236,7 @@ def _before(stage: Stage, now: float, sender: Stage | None) -> Iterator[Idle]:
         yield Idle(now, stage.start - now, "start", "not begun yet")
         return
     if sender.device == stage.device:
-        yield Idle(now, stage.start - now, "transfer", "between its subgraphs")
+        yield Idle(now, stage.start - now, "transfer", "between its submodels")
         return
     whom = f"{sender.subgraph} on {sender.device}"
     sent = min(max(now, sender.end), stage.start)

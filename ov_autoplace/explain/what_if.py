@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace._base.text import milliseconds
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.placement.simulator import simulate
@@ -71,11 +72,11 @@ class WhatIf:
         if best is None or not self.moved_ops:
             return ""
         if placed is None:
-            return f"measured {best * 1e3:.3f} ms"
+            return f"measured {milliseconds(best)} ms"
         percent = 100 * (best / placed - 1)
         if best >= placed:
-            return f"measured {best * 1e3:.3f} ms, {percent:.1f} % slower, which decided"
-        return f"measured {best * 1e3:.3f} ms, {-percent:.1f} % faster, which proved too little"
+            return f"measured {milliseconds(best)} ms, {percent:.1f} % slower, which decided"
+        return f"measured {milliseconds(best)} ms, {-percent:.1f} % faster, which proved too little"
 
 
 def what_ifs(

@@ -70,7 +70,12 @@ def with_static_shapes(
     inputs = model.get_parameters()
     for i, shape in guessed.items():
         name, partial = inputs[i].get_friendly_name(), inputs[i].get_output_partial_shape(0)
-        _log.warning("input %r of shape %s has no static shape; assuming %s", name, partial, list(shape))
+        _log.warning(
+            "input %r of shape %s has no static shape; assuming %s (AUTOPLACE_SHAPES or --shape says which)",
+            name,
+            partial,
+            list(shape),
+        )
     return clone, {inputs[i].get_friendly_name(): shape for i, shape in guessed.items()}
 
 

@@ -112,6 +112,7 @@ class RateRow:
         synchronous: Measured with a thread per request that calls ``infer()``; ``None`` when it was not run.
         asynchronous: Measured with one thread that starts whichever request is idle.
         dropped: Why it was not run to the end, or an empty string.
+        is_answer: Whether the answer is this, or this for one of the two ways of calling it.
     """
 
     name: str
@@ -120,6 +121,7 @@ class RateRow:
     synchronous: float | None
     asynchronous: float | None
     dropped: str = ""
+    is_answer: bool = False
 
 
 @dataclass(frozen=True, eq=False)

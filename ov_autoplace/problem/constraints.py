@@ -117,7 +117,7 @@ def pinned_devices(table: CostTable, pins: Mapping[str, str]) -> BoolArray:
             if match(name) or (table.members is not None and any(map(match, table.members[g])))
         ]
         if not hits:
-            raise OptionError(f"the pin {pattern!r} matches no op; patterns are matched with fnmatch")
+            raise OptionError(f"the pin {pattern!r} matches no op; patterns are shell-style, like '*/conv*'")
         only[hits] = np.isin(np.arange(table.num_devices), columns)
         for g in hits:
             pinned_to[g] = device

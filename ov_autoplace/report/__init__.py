@@ -23,16 +23,24 @@ if TYPE_CHECKING:
 
 __all__ = ["require_library", "write_comparison", "write_report"]
 
+_PAGE, _DATA = (".html", ".htm"), ".json"
 
-def require_library(path: Path) -> None:
-    """Refuse a report that could not be drawn.
+
+def require_library(path: Path, *, is_comparison: bool = False) -> None:
+    """Refuse a report that could not be drawn, or would not be what its name says.
 
     Args:
         path: Where it is to be written; ``.json`` needs no drawing.
+        is_comparison: Whether it compares two, which is always a page.
 
     Raises:
-        OptionError: Bokeh is not installed.
+        OptionError: The name is that of another kind of file, or Bokeh is not installed.
     """
+    if path.suffix.lower() not in (_PAGE if is_comparison else (*_PAGE, _DATA)):
+        kinds = "a page to look at (.html)" + ("" if is_comparison else ", or data for compare (.json)")
+        raise OptionError(
+            f"cannot write the report {path}: it is {kinds}; name it {path.stem or 'page'}.html"
+        )
     if not _is_data(path) and find_spec("bokeh") is None:
         raise OptionError(
             "a report needs the package 'bokeh'; install it with: pip install 'ov-autoplace[report]'"
@@ -47,7 +55,7 @@ def write_report(contents: Contents, path: Path) -> None:
         path: The file: a page, or where its name ends in ``.json``, the data.
 
     Raises:
-        OptionError: Bokeh is not installed.
+        OptionError: :func:`require_library` refuses it.
         OutputError: The file cannot be written.
     """
     require_library(path)
@@ -66,7 +74,7 @@ def write_report(contents: Contents, path: Path) -> None:
 
 def write_comparison(comparison: Comparison, path: Path) -> None:
     """Write the page about two reports; errors are those of :func:`write_report`."""
-    require_library(path)
+    require_library(path, is_comparison=True)
     from ov_autoplace._base.files import write_text_atomically
     from ov_autoplace.report.compare_page import compare_page
 
@@ -74,4 +82,4 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
 
 
 def _is_data(path: Path) -> bool:
-    return path.suffix.lower() == ".json"
+    return path.suffix.lower() == _DATA

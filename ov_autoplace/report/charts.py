@@ -17,6 +17,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from ov_autoplace._base.text import milliseconds
 from ov_autoplace.report.contents import Curve
 from ov_autoplace.report.latency import Latency
 from ov_autoplace.report.palette import MUTED, device_styles
@@ -86,7 +87,7 @@ def latency_chart(latencies: Sequence[Latency]) -> figure | None:
         )
         chart.add_tools(
             HoverTool(
-                renderers=[drawn], tooltips=[("", "@name"), ("predicted", "@x{0.000} ms")], visible=False
+                renderers=[drawn], tooltips=[("", "@name"), ("predicted", "@x{0.0000} ms")], visible=False
             )
         )
     if measured:
@@ -113,7 +114,7 @@ def latency_chart(latencies: Sequence[Latency]) -> figure | None:
                 renderers=[drawn],
                 tooltips=[
                     ("", "@name"),
-                    ("measured", "@x{0.000} ms"),
+                    ("measured", "@x{0.0000} ms"),
                     ("95 % interval", "@interval"),
                     ("samples", "@samples"),
                 ],
@@ -130,7 +131,7 @@ def interval_text(row: Latency) -> str:
     if row.interval is None:
         return "unknown, there are too few samples"
     low, high = row.interval
-    return f"{low * 1e3:.3f} .. {high * 1e3:.3f} ms"
+    return f"{milliseconds(low)} .. {milliseconds(high)} ms"
 
 
 def rows_chart(

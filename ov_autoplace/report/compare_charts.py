@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from bokeh.models import ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
+from ov_autoplace._base.text import milliseconds
 from ov_autoplace.report.bars import HALF, Bars, draw_bars, draw_labels, draw_outlines, hover
 from ov_autoplace.report.charts import interval_text, plain, plain_legend, rows_chart
 from ov_autoplace.report.comparison import LatencyPair, TypePair
 from ov_autoplace.report.latency import Latency
-from ov_autoplace.report.palette import DeviceStyle, device_styles
+from ov_autoplace.report.palette import DeviceStyle, device_styles, report_styles
 from ov_autoplace.report.saved import SavedReport, SavedRun
 
 __all__ = ["kinds_chart", "pairs_chart", "runs_chart"]
@@ -27,7 +28,7 @@ def pairs_chart(pairs: Sequence[LatencyPair]) -> figure | None:
     if not shown:
         return None
     chart = rows_chart("latency", [pair.name for pair in shown], "latency in ms", 44)
-    for i, (letter, style) in enumerate(zip(_LETTERS, device_styles(2), strict=True)):
+    for i, (letter, style) in enumerate(zip(_LETTERS, report_styles(), strict=True)):
         y, entries = (_APART, -_APART)[i], []
         for place, pair in enumerate(shown):
             row = (pair.first, pair.second)[i]
@@ -54,7 +55,7 @@ def _draw_latencies(
                 "x": [seconds * 1e3 for _, _, seconds in predicted],
                 "y": [y for y, _, _ in predicted],
                 "title": [f"{letter}: {name}" for _, name, _ in predicted],
-                "text": [f"{seconds * 1e3:.3f} ms predicted" for _, _, seconds in predicted],
+                "text": [f"{milliseconds(seconds)} ms predicted" for _, _, seconds in predicted],
             }
         )
         drawn = chart.scatter(
@@ -78,7 +79,7 @@ def _draw_latencies(
                 "high": [high * 1e3 for _, high in ends],
                 "title": [f"{letter}: {row.name}" for _, row, _ in measured],
                 "text": [
-                    f"{median * 1e3:.3f} ms measured, 95 % interval {interval_text(row)}"
+                    f"{milliseconds(median)} ms measured, 95 % interval {interval_text(row)}"
                     for _, row, median in measured
                 ],
             }
@@ -110,7 +111,9 @@ def runs_chart(first: SavedReport, second: SavedReport) -> figure | None:
     ]
     if not rows:
         return None
-    labels = [f"{letter}: {lane}, {run.what}\nidle {idle * 1e3:.3f} ms" for letter, run, lane, idle in rows]
+    labels = [
+        f"{letter}: {lane}, {run.what}\nidle {milliseconds(idle)} ms" for letter, run, lane, idle in rows
+    ]
     bars, outlines = Bars(), Bars()
     for place, (letter, run, lane, _) in enumerate(rows):
         _add_stages(bars, outlines, (letter, run, lane), -place, styles[lane])
@@ -140,7 +143,7 @@ def _add_stages(
             place + HALF,
             colour=style.colour,
             ink=style.on_colour,
-            label=f"{number}: {seconds * 1e3:.3f} ms",
+            label=f"{number}: {milliseconds(seconds)} ms",
             title=f"{letter}: {number} on {lane}, {run.what}",
             text=f"{seconds * 1e3:.4f} ms from {start * 1e3:.4f} ms on"
             + ("\non the critical path" if critical and has_slack else ""),
@@ -154,7 +157,7 @@ def kinds_chart(kinds: Sequence[TypePair]) -> figure | None:
     if not kinds:
         return None
     chart = rows_chart("kinds", [pair.kind for pair in kinds], "ms, predicted where it runs", 30)
-    for i, (letter, style) in enumerate(zip(_LETTERS, device_styles(2), strict=True)):
+    for i, (letter, style) in enumerate(zip(_LETTERS, report_styles(), strict=True)):
         values = [(pair.first_seconds, pair.second_seconds)[i] * 1e3 for pair in kinds]
         counts = [(pair.first_groups, pair.second_groups)[i] for pair in kinds]
         source = ColumnDataSource(

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from bokeh.plotting import figure
 
+from ov_autoplace._base.text import milliseconds
 from ov_autoplace.report.charts import curve_chart
 from ov_autoplace.report.compare_charts import kinds_chart, pairs_chart, runs_chart
 from ov_autoplace.report.comparison import ANSWER, Comparison, LatencyPair
 from ov_autoplace.report.contents import Curve
 from ov_autoplace.report.document import chart, document, header, note, section
 from ov_autoplace.report.latency import Latency
+from ov_autoplace.report.rates import two_rates_section
 from ov_autoplace.report.tables import table
 
 __all__ = ["compare_page"]
@@ -34,14 +36,16 @@ def _body(comparison: Comparison, title: str, charts: list[figure]) -> Iterator[
     yield header(title, " ".join(filter(None, (about, _verdict(comparison)))))
     differ = [i for i, (_, a, b) in enumerate(comparison.facts) if a != b]
     yield section("Summary", table(("", "A", "B"), comparison.facts, strong=differ))
+    yield two_rates_section(comparison.rates)
     latencies = pairs_chart(comparison.latencies)
-    yield section(
-        "Latency",
-        note(_LATENCY),
-        "" if latencies is None else chart(charts, latencies),
-        _latency_table(comparison.latencies),
-        tag="measured and predicted",
-    )
+    if comparison.latencies:
+        yield section(
+            "Latency",
+            note(_LATENCY),
+            "" if latencies is None else chart(charts, latencies),
+            _latency_tables(comparison.latencies),
+            tag="measured and predicted",
+        )
     runs = runs_chart(first, second)
     if runs is not None:
         yield section("Schedules", note(_RUNS), chart(charts, runs))
@@ -73,7 +77,7 @@ def _ops(comparison: Comparison, charts: list[figure]) -> Iterator[str]:
             f"{pair.second_groups:,}",
             _ms(pair.first_seconds),
             _ms(pair.second_seconds),
-            f"{(pair.second_seconds - pair.first_seconds) * 1e3:+.3f}",
+            milliseconds(pair.second_seconds - pair.first_seconds, "+"),
         )
         for pair in kinds
     ]
@@ -115,26 +119,32 @@ def _verdict(comparison: Comparison) -> str:
     pair = comparison.latencies[0]
     change = pair.measured_change
     if change is not None:
+        said = f"B's answer was measured {100 * abs(change):.1f} % {'slower' if change > 0 else 'faster'}"
         if not pair.is_told_apart:
-            why = "the 95 % intervals overlap, or one of them is not known"
-            return f"B was measured at {100 * change:+.1f} %, which proves nothing: {why}."
-        return f"B was measured {100 * abs(change):.1f} % {'slower' if change > 0 else 'faster'}."
+            return f"{said}, which proves nothing: the 95 % intervals overlap, or one of them is not known."
+        return f"{said}."
     change = pair.predicted_change
     if change is None:
         return ""
-    return (
-        f"B is predicted {100 * abs(change):.1f} % {'slower' if change > 0 else 'faster'}; not both were run."
-    )
+    how = "slower" if change > 0 else "faster"
+    return f"B's answer is predicted {100 * abs(change):.1f} % {how}; not both were run."
 
 
-def _latency_table(pairs: Sequence[LatencyPair]) -> str:
-    rows = [
+def _latency_tables(pairs: Sequence[LatencyPair]) -> str:
+    """What was measured, and below it what is predicted."""
+    measured = [
         (
             pair.name,
             *_measured(pair.first),
             *_measured(pair.second),
             _percent(pair.measured_change),
             "" if pair.measured_change is None else "yes" if pair.is_told_apart else "no",
+        )
+        for pair in pairs
+    ]
+    predicted = [
+        (
+            pair.name,
             _ms(None if pair.first is None else pair.first.predicted),
             _ms(None if pair.second is None else pair.second.predicted),
             _percent(pair.predicted_change),
@@ -149,11 +159,14 @@ def _latency_table(pairs: Sequence[LatencyPair]) -> str:
         ">B, 95 % interval",
         ">measured change",
         "told apart",
-        ">A, predicted ms",
-        ">B, predicted ms",
-        ">predicted change",
     )
-    return table(heads, rows, strong=[i for i, pair in enumerate(pairs) if pair.name == ANSWER])
+    predictions = ("candidate", ">A, predicted ms", ">B, predicted ms", ">predicted change")
+    shown = ""
+    for names, rows in ((heads, measured), (predictions, predicted)):
+        known = [row for row in rows if any(row[1:])]
+        answers = [i for i, row in enumerate(known) if row[0] == ANSWER]
+        shown += table(names, known, strong=answers) if known else ""
+    return shown
 
 
 def _measured(row: Latency | None) -> tuple[str, str]:
@@ -163,7 +176,7 @@ def _measured(row: Latency | None) -> tuple[str, str]:
 
 
 def _ms(seconds: float | None) -> str:
-    return "" if seconds is None else f"{seconds * 1e3:.3f}"
+    return "" if seconds is None else milliseconds(seconds)
 
 
 def _percent(change: float | None) -> str:
@@ -174,7 +187,10 @@ _LATENCY = (
     "Full dots are measured medians with their 95 % intervals, rings are predictions. Only what was measured "
     "on the same machine at about the same time says which is faster."
 )
-_RUNS = "Both on one time axis; frames are the critical path where lanes work at once."
+_RUNS = (
+    "Both on one time axis; frames are the critical path where lanes work at once. Of an answer on fewer "
+    "threads, the predicted times are those of the model on all of them."
+)
 _CURVES = (
     "Lines are the best placements proven so far, faint dots are all that were measured; 1 is the best "
     "single device of each run."

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from ov_autoplace.placement.decision import RateRow
 from ov_autoplace.report.latency import Latency
 from ov_autoplace.report.saved import SavedPlacement, SavedReport
 
-__all__ = ["ANSWER", "Comparison", "LatencyPair", "MovedOps", "TypePair", "compare"]
+__all__ = ["ANSWER", "Comparison", "LatencyPair", "MovedOps", "RatePair", "TypePair", "compare"]
+
+_Row = TypeVar("_Row", Latency, RateRow)
 
 ANSWER = "the answer"
 """Name of the pair of those that were chosen, whatever they are called."""
@@ -43,6 +47,21 @@ class LatencyPair:
         first = None if self.first is None else self.first.interval
         second = None if self.second is None else self.second.interval
         return first is not None and second is not None and (first[1] < second[0] or second[1] < first[0])
+
+
+@dataclass(frozen=True, slots=True)
+class RatePair:
+    """A way to run many requests in the first and the second report; ``None`` = it is not there."""
+
+    name: str
+    first: RateRow | None
+    second: RateRow | None
+
+    @property
+    def chosen_in(self) -> str:
+        """In which of the reports it is the answer: ``A``, ``B``, ``A and B``, or in none."""
+        rows = (("A", self.first), ("B", self.second))
+        return " and ".join(letter for letter, row in rows if row is not None and row.is_answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +104,7 @@ class Comparison:
         first, second: The reports.
         facts: What both say of themselves: name, first and second value; empty = it says nothing.
         latencies: The answers, and below them the candidates by name.
+        rates: Ways to run many requests, by name; empty where neither report has any.
         kinds: Costs by op type, the largest difference first; empty where a report has no ops.
         moved: Ops on another device, by group, the heaviest first.
         moves: How many from which device to which, the most first.
@@ -96,6 +116,7 @@ class Comparison:
     second: SavedReport
     facts: tuple[tuple[str, str, str], ...]
     latencies: tuple[LatencyPair, ...]
+    rates: tuple[RatePair, ...]
     kinds: tuple[TypePair, ...]
     moved: tuple[MovedOps, ...]
     moves: tuple[tuple[str, str, int], ...]
@@ -157,6 +178,7 @@ def compare(first: SavedReport, second: SavedReport) -> Comparison:
         second=second,
         facts=tuple(_facts(first, second)),
         latencies=tuple(_latencies(first, second)),
+        rates=tuple(RatePair(*pair) for pair in _by_name(first.rates, second.rates)),
         kinds=kinds,
         moved=moved,
         moves=tuple((source, target, count) for (source, target), count in counts.most_common()),
@@ -177,9 +199,15 @@ def _facts(first: SavedReport, second: SavedReport) -> Iterator[tuple[str, str, 
 def _latencies(first: SavedReport, second: SavedReport) -> Iterator[LatencyPair]:
     if first.chosen is not None or second.chosen is not None:
         yield LatencyPair(ANSWER, first.chosen, second.chosen)
-    before, after = ({row.name: row for row in report.latencies} for report in (first, second))
+    for pair in _by_name(first.latencies, second.latencies):
+        yield LatencyPair(*pair)
+
+
+def _by_name(first: Sequence[_Row], second: Sequence[_Row]) -> Iterator[tuple[str, _Row | None, _Row | None]]:
+    before: dict[str, _Row] = {row.name: row for row in first}
+    after: dict[str, _Row] = {row.name: row for row in second}
     for name in dict.fromkeys((*before, *after)):
-        yield LatencyPair(name, before.get(name), after.get(name))
+        yield name, before.get(name), after.get(name)
 
 
 def _kinds(first: SavedPlacement, second: SavedPlacement) -> tuple[TypePair, ...]:

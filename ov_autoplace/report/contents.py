@@ -11,6 +11,7 @@ import openvino as ov
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import median_interval
+from ov_autoplace._base.text import milliseconds
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.predicted import timeline_of
@@ -64,6 +65,7 @@ class Contents:
         ops: The model's ops, as ``ops.op_columns`` gives them.
         rates: Ways to run many requests, where their number a second counts.
         rate_bound: So many a second no mixture of placements is predicted to exceed.
+        threads: On how many threads the answer runs, where the costs are those of all; else empty.
     """
 
     title: str
@@ -77,6 +79,7 @@ class Contents:
     ops: Mapping[str, Any] | None = None
     rates: tuple[RateRow, ...] = ()
     rate_bound: float | None = None
+    threads: str = ""
 
 
 def placement_contents(
@@ -98,7 +101,7 @@ def placement_contents(
     latencies = tuple(_candidate(c, c.name == decision.chosen) for c in decision.candidates)
     if decision.rates:  # nobody's latency was asked for
         answered: Iterable[tuple[str, str]] = (
-            ("one request, predicted", f"{explanation.schedule.latency_seconds * 1e3:.3f} ms"),
+            ("one request, predicted", f"{milliseconds(explanation.schedule.latency_seconds)} ms"),
         )
         latencies = ()
     else:
@@ -108,12 +111,13 @@ def placement_contents(
         answer=decision.reason,
         facts=(
             ("mode", decision.mode.lower().replace("_", "-")),
-            *_chosen(decision),
+            ("chosen", decision.chosen),
             *answered,
             *placement_facts(explanation),
-            *_bound(changes),
+            *_bound(changes, decision),
         ),
         latencies=latencies,
+        threads=_threads(decision),
         rates=decision.rates,
         rate_bound=decision.rate_bound,
         explanation=explanation,
@@ -155,12 +159,13 @@ def bench_contents(
         answer="; ".join(filter(None, (decision.reason, measured_answer(latencies)))),
         facts=(
             ("mode", decision.mode.lower().replace("_", "-")),
-            *_chosen(decision),
+            ("chosen", decision.chosen),
             *answer_facts(latencies, explanation.schedule.latency_seconds),
             *placement_facts(explanation),
-            *_bound(changes),
+            *_bound(changes, decision),
         ),
         latencies=latencies,
+        threads=_threads(decision),
         explanation=explanation,
         changes=tuple(changes),
         measured=measured,
@@ -172,7 +177,7 @@ def placement_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
     """What the head of the page says about a placement."""
     schedule = explanation.schedule
     at_once = explanation.objective == "overlap"
-    crossing = f"{schedule.transfer_seconds * 1e3:.3f} ms"
+    crossing = f"{milliseconds(schedule.transfer_seconds)} ms"
     return (
         ("devices", ", ".join(explanation.columns)),
         *((("lanes", ", ".join(explanation.table.devices)),) if at_once else ()),
@@ -193,22 +198,23 @@ def _lane_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
     share = 100 * idle / whole if whole > 0 else 0.0
     path = sum(stage.is_critical for stage in timeline.stages)
     return (
-        ("predicted idle, all lanes", f"{idle * 1e3:.3f} ms, {share:.0f} %"),
+        ("predicted idle, all lanes", f"{milliseconds(idle)} ms, {share:.0f} %"),
         ("predicted critical path", f"{path} of {len(timeline.stages)} submodels"),
     )
 
 
-def _bound(changes: Sequence[WhatIf]) -> tuple[tuple[str, str], ...]:
-    """What no placement is predicted to beat at the costs as they are, where something is proven."""
-    seconds = changes[0].bound_seconds if changes else None
-    return () if seconds is None else (("no placement is predicted below", f"{seconds * 1e3:.3f} ms"),)
+def _bound(changes: Sequence[WhatIf], decision: Decision) -> tuple[tuple[str, str], ...]:
+    """What no placement is predicted to beat at the costs as they are, where something is proven.
+
+    They are those of all threads, and say nothing of an answer on fewer.
+    """
+    seconds = changes[0].bound_seconds if changes and decision.width is None else None
+    return () if seconds is None else (("no placement predicted below", f"{milliseconds(seconds)} ms"),)
 
 
-def _chosen(decision: Decision) -> list[tuple[str, str]]:
-    """Who was chosen, and on how many threads it runs where that is not what OpenVINO does by itself."""
-    width = decision.width
-    threads = [("threads", f"{width.label}; times of groups are those of all threads")] if width else []
-    return [("chosen", decision.chosen), *threads]
+def _threads(decision: Decision) -> str:
+    """On how many threads the answer runs, where that is not what OpenVINO does by itself."""
+    return "" if decision.width is None else decision.width.label
 
 
 def _candidate(candidate: Candidate, chosen: bool) -> Latency:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool, Range1d, TapTool
+from bokeh.core.properties import value
+from bokeh.models import (
+    ColumnDataSource,
+    GlyphRenderer,
+    HoverTool,
+    Legend,
+    LegendItem,
+    Range1d,
+    TapTool,
+)
 from bokeh.plotting import figure
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.text import counted
 from ov_autoplace.explain.explanation import Explanation, GroupCost
 from ov_autoplace.measure.measured_run import MeasuredRun
 from ov_autoplace.report.charts import TOOLTIP, plain, plain_legend
@@ -51,8 +61,8 @@ def graph_chart(explanation: Explanation, drawn: DrawnGraph, groups: Sequence[Gr
         fill_color="colour",
         line_color=None,
         nonselection_fill_alpha=1.0,
-        legend_field="device",
     )
+    legend = Legend(items=list(_legend_items(explanation, drawn, nodes)))
     for name, colour, size in (("matches", CUT, 20), ("chosen", MUTED, 28)):
         chart.scatter(
             "x",
@@ -72,9 +82,17 @@ def graph_chart(explanation: Explanation, drawn: DrawnGraph, groups: Sequence[Gr
     plain(chart)
     chart.axis.visible = False
     chart.grid.grid_line_color = None
+    chart.add_layout(legend, "above")
     plain_legend(chart)
-    chart.add_layout(chart.legend[0], "above")
     return chart
+
+
+def _legend_items(explanation: Explanation, drawn: DrawnGraph, nodes: GlyphRenderer) -> Iterator[LegendItem]:
+    """One for each device that has nodes, which looks like the first of them."""
+    for d, device in enumerate(explanation.table.devices):
+        own = np.flatnonzero(drawn.device == d)
+        if len(own):
+            yield LegendItem(label=value(device), renderers=[nodes], index=int(own[0]))
 
 
 def graph_facts(
@@ -121,14 +139,14 @@ def _columns(explanation: Explanation, drawn: DrawnGraph, groups: Sequence[Group
             group = groups[members[0]]
             titles.append(group.name)
             texts.append(
-                f"{group.op_type or 'group'} of {group.ops} ops on {group.device}"
+                f"{group.op_type or 'group'} of {counted(group.ops, 'op')} on {group.device}"
                 f"{f', subgraph {group.subgraph}' if group.subgraph >= 0 else ''}\n"
                 f"predicted: {costs_text(table.devices, table.op_seconds[members[0]])}\n{group.reason}"
             )
             continue
         where = "several subgraphs" if drawn.subgraph[node] < 0 else f"subgraph {drawn.subgraph[node]}"
         heaviest = sorted(members, key=lambda g: -groups[g].seconds[groups[g].device])[:_LIST]
-        titles.append(f"{len(members)} groups of {where} on {table.devices[drawn.device[node]]}")
+        titles.append(f"{counted(len(members), 'group')} of {where} on {table.devices[drawn.device[node]]}")
         sums = table.op_seconds[members].sum(axis=0)
         texts.append(
             f"predicted: {drawn.seconds[node] * 1e3:.4f} ms here; {costs_text(table.devices, sums)}\n"
@@ -140,7 +158,6 @@ def _columns(explanation: Explanation, drawn: DrawnGraph, groups: Sequence[Group
         "size": (_SMALLEST + (_LARGEST - _SMALLEST) * share).round(1),
         "colour": [styles[d].colour for d in drawn.device.tolist()],
         "shape": [styles[d].shape for d in drawn.device.tolist()],
-        "device": [table.devices[d] for d in drawn.device.tolist()],
         "title": titles,
         "text": texts,
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ov_autoplace._base.text import counted, milliseconds
+
 __all__ = ["Latency", "answer_facts", "measured_answer", "measured_apart", "prediction_alone"]
 
 
@@ -94,8 +96,8 @@ def measured_apart(latencies: Sequence[Latency]) -> str:
         return ""
     median, row = min(apart, key=lambda other: other[0])
     return (
-        f"{row.name} has a lower median ({_ms(median)}), but its {row.samples:,} samples and the "
-        f"{chosen.samples:,} of {chosen.name} were not taken in turns, and are no comparison."
+        f"{row.name} has a lower median ({_ms(median)}), but was not measured in turns with {chosen.name} "
+        f"({counted(row.samples, 'sample')} and {chosen.samples:,}), and that is no comparison."
     )
 
 
@@ -112,7 +114,7 @@ def answer_facts(latencies: Sequence[Latency], predicted_seconds: float) -> Iter
         yield "predicted", _ms(predicted_seconds)
         return
     interval = chosen.interval
-    shown = "" if interval is None else f" ({interval[0] * 1e3:.3f} .. {interval[1] * 1e3:.3f})"
+    shown = "" if interval is None else f" ({milliseconds(interval[0])} .. {milliseconds(interval[1])})"
     yield "measured", _ms(chosen.median) + shown
     seconds = predicted_seconds if chosen.predicted is None else chosen.predicted
     percent = round(100 * (seconds / chosen.median - 1))
@@ -125,4 +127,4 @@ def _chosen(latencies: Sequence[Latency]) -> Latency | None:
 
 
 def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.3f} ms"
+    return f"{milliseconds(seconds)} ms"

@@ -4,6 +4,7 @@
 (() => {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const NARROW = 640, LETTER = 6.4;  // pixels
+  const FEW = 3;  // columns
   const LINE = 16, LINES = 3;  // letters, lines of a row's name
 
   function style() {
@@ -47,11 +48,18 @@
       const broken = [...rowNames.get(target)].map(([row, name]) => [row, isNarrow ? lines(name) : name]);
       axis.setv({major_label_overrides: new Map(broken)});
     }
-    // What scrolls must be reachable without a pointer.
-    for (const frame of document.querySelectorAll(".wide")) {
-      if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0;
-      else frame.removeAttribute("tabindex");
-    }
+    fitTables(isNarrow);
+  }
+
+  // A table whose columns have no room becomes a list, as does on a phone what has more than a few.
+  function fitTables(isNarrow) {
+    const frames = [...document.querySelectorAll(".wide")];
+    for (const frame of frames) frame.classList.remove("list");
+    const tooWide = frames.map((frame) => {
+      const columns = frame.querySelectorAll("th").length;
+      return frame.scrollWidth > frame.clientWidth + 1 || (isNarrow && columns > FEW);
+    });
+    frames.forEach((frame, i) => frame.classList.toggle("list", tooWide[i]));
   }
 
   function lines(name) {

@@ -15,6 +15,7 @@ from ov_autoplace.report.contents import Contents
 from ov_autoplace.report.document import chart, document, header, note, section
 from ov_autoplace.report.graph import graph_chart, graph_facts
 from ov_autoplace.report.nodes import DrawnGraph, drawn_graph
+from ov_autoplace.report.rates import rates_section
 from ov_autoplace.report.record import Analysis, analysis_of, record_of
 from ov_autoplace.report.schedule import draws_groups, schedule_chart
 from ov_autoplace.report.sections import (
@@ -24,7 +25,6 @@ from ov_autoplace.report.sections import (
     devices_table,
     facts_list,
     path_table,
-    rates_table,
     slower_table,
     subgraphs_table,
 )
@@ -38,12 +38,7 @@ def page(contents: Contents) -> str:
     charts: list[figure] = []
     data: dict[str, Any] = {"report": record_of(contents, analysis)}
     body = [header(contents.title, contents.answer), section("Summary", facts_list(contents.facts))]
-    if contents.rates:
-        rates = rates_table(contents.rates, contents.rate_bound)
-        ran = any(row.synchronous or row.asynchronous for row in contents.rates)
-        known = [("measured", ran), ("predicted", any(row.predicted for row in contents.rates))]
-        tag = " and ".join(what for what, is_known in known if is_known)
-        body.append(section("Requests a second", note(_RATES), rates, tag=tag))
+    body.append(rates_section(contents.rates, contents.rate_bound))
     if contents.latencies:
         latencies = latency_chart(contents.latencies)
         drawn = "" if latencies is None else chart(charts, latencies)
@@ -66,11 +61,12 @@ def _placement(
     at_once = explanation.objective == "overlap"
     runs = " and ".join(what for what, _ in analysis.runs)
     costs = f"predicted from {explanation.table.source} costs"
+    cuts = explanation.cuts()
     parts = _PARTS.format(parts="submodels" if at_once else "subgraphs") if draws_groups(explanation) else ""
     measured_note = "" if analysis.measured is None else _MEASURED_LANES if at_once else _MEASURED
     yield section(
         "Schedule",
-        note(_LANES if at_once else _SCHEDULE, parts, measured_note),
+        note(*_said_of(contents, analysis), parts, measured_note),
         chart(charts, schedule_chart(analysis, contents.measured)),
         devices_table(analysis),
         tag=runs,
@@ -79,7 +75,7 @@ def _placement(
     rows, collapsed = _ROWS if graph.row.any() else "", _COLLAPSED if graph.is_collapsed else ""
     yield section(
         "Placement",
-        note(_GRAPH, _OPS if contents.ops is not None else "", rows, collapsed),
+        note(_GRAPH, _CUTS if cuts else "", _OPS if contents.ops is not None else "", rows, collapsed),
         _SEARCH,
         f'<div class="explorer">{chart(charts, graph_chart(explanation, graph, analysis.groups))}'
         '<aside id="details" class="panel" aria-live="polite" aria-label="The chosen op" tabindex="-1" '
@@ -94,19 +90,27 @@ def _placement(
     yield section(title, subgraphs_table(explanation, analysis.predicted), tag=costs)
 
 
-_RATES = (
-    "Many requests in flight, called in both ways in which programs call: a thread per request that waits "
-    "for it, and one thread that starts whichever request is idle. All below is about one request."
-)
+def _said_of(contents: Contents, analysis: Analysis) -> Iterator[str]:
+    """What to know of the schedule."""
+    if analysis.explanation.objective == "overlap":
+        yield _LANES
+    else:
+        yield _SCHEDULE if len(analysis.predicted.stages) > 1 else _ALONE
+    if contents.threads:
+        yield _THREADS.format(threads=contents.threads)
+
+
 _SCHEDULE = (
-    "HETERO runs the subgraphs of one request one after another. Transfers are orange links, and bars for "
-    "the time that they take. Drag or zoom to look closer."
+    "HETERO runs the subgraphs of one request one after another. Transfers are dark orange links, and bars "
+    "for the time that they take. Drag or zoom to look closer."
 )
 _LANES = (
     "Lanes work at once. Hatched is idle time, named by what is waited for where there is room, else by the "
-    "pointer. Frames and thick lines are the critical path, which decides how long the request takes; orange "
-    "lines are transfers. Drag or zoom to look closer."
+    "pointer. Frames and thick lines are the critical path, which decides how long the request takes; dark "
+    "orange lines are transfers. Drag or zoom to look closer."
 )
+_ALONE = "One device runs the whole model. Drag or zoom to look closer."
+_THREADS = "These times are those of the model on all threads; the answer runs on {threads}."
 _PARTS = "Upper bars are {parts}, lower bars the groups of ops inside."
 _ROWS = "The graph is long, and is read like lines of text."
 _MEASURED = (
@@ -118,9 +122,9 @@ _MEASURED_LANES = (
     "take over what was meant for another one."
 )
 _GRAPH = (
-    "A node is a group of ops that stay together, larger when it takes more time; orange edges are "
-    "transfers. Click a node for details."
+    "A node is a group of ops that stay together, larger when it takes more time. Click a node for details."
 )
+_CUTS = "Dark orange edges are transfers."
 _OPS = (
     "Every op of the model is here with its attributes, shapes and types, weights also with their size and "
     "statistics; their values stay in the model's file."

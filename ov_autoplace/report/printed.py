@@ -41,7 +41,8 @@ def record_of_printed(value: dict[str, Any], path: Path) -> dict[str, Any]:
         "answer": printed.text("decision"),
         "made": "",
         "facts": facts,
-        "latencies": list(_latencies(printed)),
+        "latencies": [] if "rates" in printed else list(_latencies(printed)),
+        "rates": value.get("rows" if "rates" in printed and "rows" in printed else "rates", []),
         "placement": _placement(printed, devices),
         "curves": [],
     }

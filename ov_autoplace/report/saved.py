@@ -14,6 +14,7 @@ from ov_autoplace._base.files import os_reason
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace._base.text import parse_json
 from ov_autoplace.errors import OptionError
+from ov_autoplace.placement.decision import RateRow
 from ov_autoplace.report.contents import Curve
 from ov_autoplace.report.latency import Latency
 from ov_autoplace.report.printed import record_of_printed
@@ -86,6 +87,7 @@ class SavedReport:
         title, answer, made: What it is about, the decision in a sentence, and when it was made.
         facts: What its head says, by name.
         latencies: The candidates.
+        rates: Ways to run many requests, where their number a second counts.
         placement: ``None`` where the report has none.
         curves: Learning curves.
     """
@@ -96,6 +98,7 @@ class SavedReport:
     made: str
     facts: Mapping[str, str]
     latencies: tuple[Latency, ...]
+    rates: tuple[RateRow, ...]
     placement: SavedPlacement | None
     curves: tuple[Curve, ...]
 
@@ -128,6 +131,7 @@ def read_report(path: Path) -> SavedReport:
         made=record.text("made"),
         facts={fact.text("name"): fact.text("value") for fact in record.records("facts", "fact")},
         latencies=tuple(map(_latency, record.records("latencies", "candidate"))),
+        rates=tuple(map(_rate, record.records("rates", "rate") if "rates" in record else ())),
         placement=None if placement is None else _placement(placement),
         curves=tuple(map(_curve, record.records("curves", "curve"))),
     )
@@ -168,6 +172,21 @@ def _latency(row: Record) -> Latency:
         subgraphs=row.integer("subgraphs", 0, 2**31) if "subgraphs" in row else None,
         note=row.text("note"),
         chosen=row.flag("chosen", False),
+    )
+
+
+def _rate(row: Record) -> RateRow:
+    def rate(key: str) -> float | None:
+        return row.number(key) if key in row else None
+
+    return RateRow(
+        name=row.text("name"),
+        requests=row.integer("requests", 0, 2**31),
+        predicted=rate("predicted"),
+        synchronous=rate("synchronous"),
+        asynchronous=rate("asynchronous"),
+        dropped=row.text("dropped"),
+        is_answer=row.flag("is_answer", False),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from bokeh.models import Range1d
 from bokeh.plotting import figure
 
+from ov_autoplace._base.text import counted, milliseconds
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.timeline import Stage, Timeline
 from ov_autoplace.measure.measured_run import MeasuredRun
@@ -77,7 +78,7 @@ class _Rows:
                     continue
                 self._place[name, what] = -len(self.labels)
                 # Numbers stay with their units where the page breaks the lines.
-                idle = f"idle {lane.idle_seconds * 1e3:.3f}\N{NO-BREAK SPACE}ms, "
+                idle = f"idle {milliseconds(lane.idle_seconds)}\N{NO-BREAK SPACE}ms, "
                 idle += f"{100 * (1 - lane.share):.0f}\N{NO-BREAK SPACE}%"
                 self.labels.append(f"{name}, {what}\n{idle}")
 
@@ -119,7 +120,7 @@ class _Drawing:
         for stage in timeline.stages:
             row = rows.place(stage.device, "predicted")
             text = (
-                f"{stage.ops} ops in {len(stage.groups)} groups\n"
+                f"{counted(stage.ops, 'op')} in {counted(len(stage.groups), 'group')}\n"
                 f"from {table.names[stage.groups[0]]}\nto {table.names[stage.groups[-1]]}"
             )
             title = f"{what} {stage.subgraph} on {stage.device}, predicted"
@@ -177,7 +178,7 @@ class _Drawing:
             row + HALF,
             colour=style.colour,
             ink=style.on_colour,
-            label=f"{stage.subgraph}: {stage.seconds * 1e3:.3f} ms",
+            label=f"{stage.subgraph}: {milliseconds(stage.seconds)} ms",
             title=title,
             text=f"{stage.seconds * 1e3:.4f} ms from {stage.start * 1e3:.4f} ms on{after}{critical}\n{text}",
         )
@@ -193,7 +194,7 @@ class _Drawing:
                     row - HALF,
                     row + HALF,
                     ink=MUTED,
-                    label=f"{idle.reason}, {idle.seconds * 1e3:.3f} ms" if self._at_once else "",
+                    label=f"{idle.reason}, {milliseconds(idle.seconds)} ms" if self._at_once else "",
                     title=f"{lane.name} is idle, {what}",
                     text=f"{idle.seconds * 1e3:.4f} ms: {idle.reason}",
                 )

@@ -7,10 +7,10 @@ from html import escape
 
 import numpy as np
 
+from ov_autoplace._base.text import bytes_text, milliseconds
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.timeline import LaneUse, Step, Timeline
 from ov_autoplace.explain.what_if import WhatIf
-from ov_autoplace.placement.decision import RateRow
 from ov_autoplace.report.latency import Latency, measured_apart, prediction_alone
 from ov_autoplace.report.palette import MUTED, device_styles
 from ov_autoplace.report.record import Analysis
@@ -53,7 +53,7 @@ def candidates_table(latencies: Sequence[Latency]) -> str:
             str(row.samples or ""),
             _ms(row.paused),
             _ms(row.predicted),
-            "" if row.subgraphs is None else str(row.subgraphs),
+            "" if row.subgraphs is None else f"{row.subgraphs:,}",
             row.note,
         )
         for row in latencies
@@ -72,35 +72,6 @@ def candidates_table(latencies: Sequence[Latency]) -> str:
     return table(heads, rows, strong=chosen) + "".join(
         _note(said(latencies)) for said in (prediction_alone, measured_apart)
     )
-
-
-def rates_table(rates: Sequence[RateRow], bound: float | None) -> str:
-    """Ways to run many requests, with the rates of both ways to call them."""
-    heads = (
-        "way to run them",
-        ">in flight",
-        ">predicted",
-        ">measured, waiting threads",
-        ">measured, queue",
-        "note",
-    )
-    rows = [
-        (
-            row.name,
-            str(row.requests),
-            _rate(row.predicted),
-            _rate(row.synchronous),
-            _rate(row.asynchronous),
-            row.dropped,
-        )
-        for row in rates
-    ]
-    most = "" if bound is None else f"No mixture of placements is predicted to exceed {bound:,.0f} a second."
-    return table(heads, rows) + _note(most)
-
-
-def _rate(per_second: float | None) -> str:
-    return "" if per_second is None else f"{per_second:,.0f}"
 
 
 def devices_table(analysis: Analysis) -> str:
@@ -125,7 +96,7 @@ def devices_table(analysis: Analysis) -> str:
         ">busy ms",
         ">idle ms",
         ">busy %",
-        ">weights and results MiB",
+        ">weights and results",
         "idle times, the longest first",
     )
     return table(heads, rows, swatches=swatches)
@@ -139,7 +110,7 @@ def _use(analysis: Analysis, lane: LaneUse, what: str, at_once: bool) -> tuple[s
         d = explanation.table.devices.index(lane.name)
         here = np.flatnonzero(explanation.assignment == d).tolist()
         ops = f"{sum(explanation.num_ops(g) for g in here):,}"
-        memory = f"{explanation.schedule.memory_bytes[d] / 2**20:,.1f}"
+        memory = bytes_text(float(explanation.schedule.memory_bytes[d]))
     return (
         ops,
         f"{lane.subgraphs:,}",
@@ -161,14 +132,15 @@ def path_table(analysis: Analysis) -> str:
         kinds: dict[str, float] = {}
         for step in run.path:
             kinds[step.kind] = kinds.get(step.kind, 0.0) + step.seconds
-            text = f"submodel {step.text}" if step.kind == "subgraph" else step.text
-            cells.setdefault(text, {})[what] = step
+            cells.setdefault(_part(step), {})[what] = step
         parts = " + ".join(f"{_ms(seconds)} ms {_STEPS[kind]}" for kind, seconds in kinds.items())
         sums.append(f"{what.capitalize()}: {_ms(run.seconds)} ms = {parts}.")
     longest = sorted(cells, key=lambda part: -max(step.seconds for step in cells[part].values()))[:_ROWS]
-    shown = [part for part in cells if part in longest]
-    # In the order of the first run that knows it, which is the measured one where there is one.
-    shown.sort(key=lambda part: next(iter(cells[part].values())).start)
+    shown = [
+        part
+        for part in _in_order([list(map(_part, run.path)) for _, run in analysis.runs])
+        if part in longest
+    ]
     rows = [
         (
             part,
@@ -191,8 +163,30 @@ def path_table(analysis: Analysis) -> str:
     return _note(" ".join(sums)) + table(heads, rows) + _rest(len(cells), "parts, the longest")
 
 
+def _part(step: Step) -> str:
+    return f"submodel {step.text}" if step.kind == "subgraph" else step.text
+
+
+def _in_order(paths: Sequence[Sequence[str]]) -> list[str]:
+    """The parts of the first path, and those of others before the next part that both have, or at the end."""
+    found: list[str] = []
+    for path in paths:
+        waiting: list[str] = []
+        for part in path:
+            if part in found:
+                place = found.index(part)
+                found[place:place] = waiting
+                waiting = []
+            else:
+                waiting.append(part)
+        found += waiting
+    return found
+
+
 def slower_table(explanation: Explanation) -> str:
-    """The groups that another device would run faster."""
+    """The groups that another device would run faster; empty where there is no other device."""
+    if len(explanation.columns) == 1:
+        return ""
     groups = explanation.left_on_slower(_ROWS)
     if not groups:
         return '<p class="note">Every group runs on its fastest device.</p>'
@@ -220,25 +214,30 @@ def slower_table(explanation: Explanation) -> str:
 
 
 def cuts_table(explanation: Explanation) -> str:
-    """The transfers that take the most time."""
+    """The transfers that take the most time; empty where there are none."""
     cuts = explanation.cuts()
     if not cuts:
-        return '<p class="note">Nothing is transferred between subgraphs.</p>'
+        return ""
     rows = [
         (
             cut.producer,
             f"{cut.source_device} ({cut.source_subgraph})",
             f"{cut.target_device} ({cut.target_subgraph})",
-            f"{cut.bytes:,.0f}",
+            bytes_text(cut.bytes),
             _ms(cut.seconds),
         )
         for cut in cuts[:_ROWS]
     ]
-    return table(("made by", "from", "to", ">bytes", ">predicted ms"), rows) + _rest(len(cuts), "transfers")
+    return table(("made by", "from", "to", ">size", ">predicted ms"), rows) + _rest(len(cuts), "transfers")
 
 
 def subgraphs_table(explanation: Explanation, timeline: Timeline) -> str:
-    """The subgraphs that take the most time, in the order in which they run; the critical path is strong."""
+    """The subgraphs that take the most time, in the order in which they run; the critical path is strong.
+
+    Empty where one is all there is.
+    """
+    if len(timeline.stages) == 1:
+        return ""
     names = explanation.table.names
     at_once = explanation.objective == "overlap"
     longest = {stage.subgraph for stage in sorted(timeline.stages, key=lambda s: -s.seconds)[:_ROWS]}
@@ -276,8 +275,8 @@ def subgraphs_table(explanation: Explanation, timeline: Timeline) -> str:
 
 
 def changes_table(changes: Sequence[WhatIf]) -> str:
-    """Changed costs and their best answers; empty without any."""
-    if not changes:
+    """Changed costs and their best answers; empty where nothing but the costs as they are was asked for."""
+    if len(changes) < 2 and not any(change.moved_ops for change in changes):
         return ""
     rows = [
         (
@@ -324,4 +323,4 @@ def _note(text: str) -> str:
 
 
 def _ms(seconds: float | None) -> str:
-    return "" if seconds is None else f"{seconds * 1e3:.3f}"
+    return "" if seconds is None else milliseconds(seconds)

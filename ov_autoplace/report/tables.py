@@ -1,4 +1,4 @@
-"""Tables as HTML; every cell is escaped, and on narrow pages each row becomes a list of its cells."""
+"""Tables as HTML; every cell is escaped, and where there is no room each row becomes a list of its cells."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from html import escape
 
 __all__ = ["table"]
 
-_LONG = 18  # characters
+_SHORT, _LONG = 11, 18  # characters
 _PART_ENDS = re.compile(r"(?<=[A-Za-z0-9][._/:])(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])")
+_PIECE = re.compile(rf"(?:\S{{1,{_LONG}}}(?!\S)|\s)+|\S{{{_LONG}}}")
 
 
 def table(
@@ -48,16 +49,20 @@ def table(
 
 
 def _side(is_number: bool, longest: int) -> str:
-    """Numbers stand at the right; short words are kept whole, and long texts get room for some of them."""
-    kind = "n" if is_number else "long" if longest > _LONG else "word"
+    """Numbers stand at the right; words and names are kept whole, and long texts get some room."""
+    size = "name" if longest > _SHORT else "word"
+    kind = f"n {size}" if is_number else "long" if longest > _LONG else size
     return f' class="{kind}"'
 
 
 def _breakable(text: str) -> str:
-    """Escaped text that may go on in the next line behind what separates the parts of a name."""
+    """Escaped text that may go on in the next line behind what separates the parts of a name.
+
+    A part that is itself long may be broken anywhere.
+    """
     if len(text) <= _LONG:
         return escape(text)
-    return "<wbr>".join(escape(part) for part in _PART_ENDS.split(text))
+    return "<wbr>".join(escape(piece) for part in _PART_ENDS.split(text) for piece in _PIECE.findall(part))
 
 
 def _swatch(colour: str) -> str:

@@ -15,7 +15,9 @@ from command_line import Command
 from conftest import CPU_PLUGIN
 from ov_autoplace._base.files import read_json
 from ov_autoplace._base.text import (
+    bytes_text,
     counted,
+    milliseconds,
     nearest,
     nearest_device,
     no_such_device,
@@ -169,3 +171,30 @@ def test_another_device_is_no_misspelling_of_one() -> None:
     assert [nearest_device(name, here) for name in ("GPU", "NPU", "GPU.0", "")] == [None] * 4
     assert no_such_device("GPU", here) == "there is no device 'GPU' here; available: CPU, XCPU"
     assert "did you mean 'CPU'?" in no_such_device("cpu", here)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (1.2345, "1234.500"),
+        (1.5e-4, "0.150"),
+        (7.04e-6, "0.0070"),
+        (6.96e-6, "0.0070"),
+        (7.1e-6, "0.0071"),
+        (0.0, "0.000"),
+    ],
+)
+def test_times_of_small_models_have_a_decimal_more(seconds: float, shown: str) -> None:
+    assert milliseconds(seconds) == shown
+
+
+def test_changes_have_signs_but_nothing_has_none() -> None:
+    assert milliseconds(5e-6, "+") == "+0.0050"
+    assert milliseconds(-2e-3, "+") == "-2.000"
+    assert milliseconds(-1e-9, "+") == milliseconds(1e-9, "+") == "0.0000"
+    assert milliseconds(2e-6, like=3e-3) == "0.002"
+
+
+def test_sizes_have_binary_units() -> None:
+    sizes = (864, 1024, 47_411, 2**20, 3 * 2**40)
+    assert list(map(bytes_text, sizes)) == ["864 B", "1.0 KiB", "46.3 KiB", "1.0 MiB", "3072.0 GiB"]

@@ -16,11 +16,62 @@ from ov_autoplace.cli.outputs import made_folder
 from ov_autoplace.errors import OutputError
 
 
-def test_a_usage_error_leaves_with_2(cli: Command) -> None:
-    for arguments in (["annotate"], ["annotate", "x.xml", "--mode", "psychic"], ["no-such-command"]):
-        outcome = cli(*arguments)
-        assert outcome.code == 2
-        assert outcome.out == ""
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["annotate"], ["MODEL", "see ov-autoplace annotate --help"]),
+        (["annotate", "x.xml", "--mode", "psychic"], ["--mode", "'psychic'", "'zero-shot'"]),
+        (["annotate", "x.xml", "--seed", "many"], ["--seed", "'many'", "see ov-autoplace annotate --help"]),
+        (["bench", "x.xml", "--seconds", "0"], ["--seconds", "0.1", "'0'"]),
+        (["annotate", "x.xml", "--devise", "CPU"], ["--devise", "--devices"]),
+        (["cache"], ["ls", "rm", "verify"]),
+        (["anotate", "x.xml"], ["'anotate'", "'annotate'", "see ov-autoplace --help"]),
+    ],
+)
+def test_a_usage_error_is_a_sentence_with_the_value_and_the_way_to_help(
+    cli: Command, arguments: list[str], words: list[str]
+) -> None:
+    assert_refused(cli(*arguments), *words)
+    failure = cli(*arguments, "--json")
+    assert failure.code == 2
+    assert all(word in json.loads(failure.out)["error"] for word in words)
+
+
+def test_without_a_command_the_help_is_shown(cli: Command) -> None:
+    outcome = cli()
+    assert outcome.code == 2
+    assert "annotate" in outcome.out + outcome.err
+    assert "error" not in outcome.err
+
+
+@pytest.mark.parametrize("command", ["annotate", "explain", "compare"])
+@pytest.mark.parametrize("name", ["page.pdf", "page", "page.xml", "page.json"])
+def test_a_report_is_what_its_name_says(
+    cli: Command, small_ir: Path, tmp_path: Path, command: str, name: str
+) -> None:
+    if name == "page.json" and command != "compare":
+        return  # which is the data for compare
+    page = tmp_path / name
+    inputs = (small_ir, small_ir) if command == "compare" else (small_ir, *FAST)
+
+    assert_refused(cli(command, *inputs, "--report", page), page, "name it page.html")
+    assert not page.exists()
+
+
+def test_a_configuration_that_is_no_file_is_said(cli: Command, small_ir: Path) -> None:
+    assert_refused(cli("annotate", small_ir, *FAST, "--config", "PERF=1"), "'PERF=1'", "JSON object", "file")
+
+
+def test_an_assumed_shape_is_said_once_with_the_option_that_gives_it(cli: Command, tmp_path: Path) -> None:
+    path = tmp_path / "dynamic.xml"
+    ov.save_model(two_layers(ov.PartialShape([-1, 3, 16, 16])), path)
+
+    outcome = cli("annotate", path, "-d", "CPU", "--time-budget-ms", "1")
+
+    assert outcome.code == 0, outcome.err
+    said = " ".join(outcome.err.split())
+    assert said.count("has no static shape") == 1
+    assert "--shape" in said
 
 
 @pytest.mark.parametrize(
@@ -42,7 +93,7 @@ def test_a_folder_is_no_model(
     (tmp_path / "here" / "notes.txt").write_text("no model")
     monkeypatch.chdir(tmp_path / "here")
 
-    assert_refused(cli(command, folder, *FAST), folder)
+    assert_refused(cli(command, folder, *FAST), folder, "is a folder", "saved_model.pb")
 
 
 def test_what_a_repeated_option_takes_is_said(cli: Command, small_ir: Path) -> None:

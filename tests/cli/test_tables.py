@@ -133,3 +133,18 @@ def test_where_only_names_would_be_left_each_row_is_a_list(
     assert out.split().count("end") == 2
     order = [out.index(word) for word in ("decision", "A: words", "B: words", "mode", "A: fast")]
     assert order == sorted(order)
+
+
+@pytest.mark.parametrize("width", [80, 77])
+def test_what_goes_on_below_a_table_is_indented(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    names = op_names(np.random.default_rng(7), 4)
+    printed(monkeypatch, capsys, width)
+    print_table("Groups", HEADINGS, rows_of(names))
+    below = printed(monkeypatch, capsys, width).split("why\n")[1].splitlines()
+
+    assert len(below) > len(names)  # some go on
+    for line in below:
+        starts = any(line.startswith(f"  {name}: ") for name in names)
+        assert len(line) - len(line.lstrip()) == (2 if starts else 4)

@@ -102,7 +102,7 @@ def test_what_a_lane_took_over_is_shown_where_it_ran() -> None:
     first, second = timeline.lanes
     assert (first.subgraphs, second.subgraphs) == (3, 0)
     assert second.reasons == {"nothing to run": 9.0}
-    assert first.reasons == pytest.approx({"between its subgraphs": 0.1})
+    assert first.reasons == pytest.approx({"between its submodels": 0.1})
     assert not [e for e in trace_events(explanation, run) if e["pid"] == 2 and e["ph"] == "s"]
 
 

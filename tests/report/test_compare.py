@@ -14,6 +14,7 @@ from report_pages import contents_of, every_part, lanes_page
 from browser import OpenedPage, reads_well
 from command_line import Command
 from ov_autoplace.errors import OptionError
+from ov_autoplace.placement.decision import RateRow
 from ov_autoplace.report import write_comparison, write_report
 from ov_autoplace.report.comparison import compare
 from ov_autoplace.report.contents import Contents
@@ -159,6 +160,36 @@ def test_the_command_compares_what_the_others_wrote_and_printed(
     assert f"Ops are not compared: {printed} says nothing of them" in partial.out
     missing = cli("compare", first, tmp_path / "missing.json")
     assert (missing.code, "missing.json" in missing.err) == (2, True)
+
+
+def rated(name: str, rate: float, is_answer: bool) -> RateRow:
+    return RateRow(name, 2, None, rate, 2 * rate, "", is_answer)
+
+
+@pytest.mark.bokeh
+def test_rates_are_compared_by_name(cli: Command, tmp_path: Path) -> None:
+    first = replace(placed(1), latencies=(), rates=(rated("GPU", 1000.0, True), rated("CPU", 10.0, False)))
+    second = replace(
+        placed(1), latencies=(), rates=(rated("GPU", 3000.0, False), rated("2 x CPU", 7.0, True))
+    )
+    for name, contents in (("a", first), ("b", second)):
+        write_report(contents, tmp_path / f"{name}.json")
+    paths = (tmp_path / "a.json", tmp_path / "b.json")
+
+    outcome = cli("compare", *paths, "--report", tmp_path / "page.html")
+
+    rows = [
+        [cell.strip() for cell in line.split("│")[1:-1]] for line in outcome.out.splitlines() if "│" in line
+    ]
+    assert ["GPU * in A", "1,000", "3,000", "2,000", "6,000"] in rows
+    assert ["CPU", "10", "-", "20", "-"] in rows
+    assert ["2 x CPU * in B", "-", "7", "-", "14"] in rows
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h2>Requests a second</h2>" in text
+    assert "GPU (chosen in A)" in text
+    assert "<h2>Latency</h2>" not in text  # of which neither says anything
+    found = cli("compare", *paths, "--json").json()["rates"]
+    assert [row["name"] for row in found] == ["GPU", "CPU", "2 x CPU"]
 
 
 @pytest.mark.bokeh

@@ -27,3 +27,17 @@ def test_edges_over_others_stay_in_the_frame(kind, groups):
         middle = (np.array(arc["y0"]) + 2 * np.array(arc["cy"]) + np.array(arc["y1"])) / 4
         assert chart.y_range.start < middle.min()
         assert middle.max() < chart.y_range.end
+
+
+def test_the_legend_names_devices_in_their_order_and_only_those_that_run_something():
+    from ov_autoplace.report.graph import graph_chart
+
+    table = layered_table(40)
+    for assignment, shown in ((1 - pieces(40, 3), ["GPU", "CPU"]), (0 * pieces(40, 3), ["GPU"])):
+        explanation = Explanation(table, assignment.astype(np.int32))
+        drawn = drawn_graph(explanation)
+        chart = graph_chart(explanation, drawn, explanation.all_groups())
+
+        items = chart.legend[0].items
+        assert [item.label.value for item in items] == shown
+        assert [table.devices[drawn.device[item.index]] for item in items] == shown

@@ -15,6 +15,7 @@ from ov_autoplace.explain.measured import measured_timeline
 from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.report import write_report
 from ov_autoplace.report.contents import Contents
+from ov_autoplace.report.sections import _in_order
 from report_tables import HOSTILE
 
 
@@ -79,7 +80,7 @@ def test_the_page_says_what_is_idle_what_is_critical_and_what_is_proven(path: Pa
     for words in (
         "predicted idle, all lanes",
         "<h2>Critical path</h2>",
-        "no placement is predicted below",
+        "no placement predicted below",
         "measured after 3 ms idle",
         "waits for ",
         "one lane of CPU more",
@@ -90,6 +91,16 @@ def test_the_page_says_what_is_idle_what_is_critical_and_what_is_proven(path: Pa
         rows = rf"{lane}, measured\\nidle [\d.]+\u00a0ms, \d+\u00a0%.{{0,40}}?{lane}, predicted\\nidle "
         assert re.search(rows, text), lane
     assert "<img" not in text
+
+
+def test_parts_of_two_critical_paths_are_in_the_order_of_both() -> None:
+    measured = ["submodel 1", "between 1 and 0", "submodel 0", "submodel 2", "outside"]
+    predicted = ["before", "submodel 1", "transfer", "submodel 2"]
+
+    assert _in_order([measured, predicted]) == [
+        *("before", "submodel 1", "between 1 and 0", "submodel 0", "transfer", "submodel 2", "outside")
+    ]
+    assert _in_order([["a"], ["b", "c"]]) == ["a", "b", "c"]
 
 
 @pytest.mark.browser

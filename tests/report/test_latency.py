@@ -49,8 +49,8 @@ def test_medians_that_were_not_measured_in_turns_are_no_comparison() -> None:
     answer = row("CPU", 2.0, chosen=True, samples=12)
 
     assert measured_apart([answer, row("GPU", 1.0, samples=300)]) == (
-        "GPU has a lower median (1.000 ms), but its 300 samples and the 12 of CPU were not taken in turns, "
-        "and are no comparison."
+        "GPU has a lower median (1.000 ms), but was not measured in turns with CPU (300 samples and 12), "
+        "and that is no comparison."
     )
     assert measured_apart([answer, row("GPU", 1.0, samples=12)]) == ""
     assert measured_apart([answer, row("GPU", 3.0, samples=300)]) == ""

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -17,9 +18,13 @@ from report_pages import every_part, placement_page
 
 from ov_autoplace.errors import OptionError, OutputError
 from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.what_if import what_ifs
+from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.report import require_library, write_report
+from ov_autoplace.report.contents import placement_contents
 from ov_autoplace.report.nodes import drawn_graph
 from ov_autoplace.report.saved import read_report
+from ov_autoplace.report.tables import table
 from report_tables import HOSTILE, diamond, layered_table, pieces
 
 
@@ -105,6 +110,44 @@ def test_every_part_is_there(text: str) -> None:
         "Subgraphs",
         "Learning curve",
     ]
+
+
+@pytest.mark.bokeh
+def test_a_page_of_one_device_compares_no_devices(tmp_path: Path) -> None:
+    both = layered_table(40)
+    table = replace(
+        both,
+        devices=("CPU",),
+        op_seconds=both.op_seconds[:, :1],
+        transfer_latency=np.zeros((1, 1)),
+        transfer_seconds_per_byte=np.zeros((1, 1)),
+        launch_seconds=both.launch_seconds[:1],
+        memory_capacity=both.memory_capacity[:1],
+    )
+    explanation = Explanation(table, np.zeros(40, dtype=np.int32))
+    decision = Decision("CPU", "CPU is the only device", "PROFILE", (Candidate("CPU", 1e-3, 1),), {}, table)
+    contents = placement_contents("one", decision, explanation, what_ifs(table, explanation.assignment))
+    write_report(contents, tmp_path / "page.html")
+
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+
+    assert re.findall("<h2>(.*?)</h2>", text) == [
+        "Summary",
+        "Latency of the candidates",
+        "Schedule",
+        "Placement",
+    ]
+    assert "One device runs the whole model." in text
+    assert "transfers" not in "".join(re.findall(r'<p class="note">.*?</p>', text))
+
+
+@pytest.mark.bokeh
+def test_long_names_may_be_broken_and_words_are_not() -> None:
+    hashed = "f" * 40
+    text = table(("group", "note"), [(hashed, "also proposed by portfolio (chosen)")])
+
+    assert f"{hashed[:18]}<wbr>{hashed[18:36]}<wbr>{hashed[36:]}" in text
+    assert "also proposed by portfolio (chosen)" in text
 
 
 def test_without_the_library_one_sentence_says_what_to_install(

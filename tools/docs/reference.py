@@ -40,7 +40,7 @@ EXAMPLES = {
     "lanes": "2x1,4x2",
     "arrivals": "STEADY",
     "time_budget_ms": "5000",
-    "pins": '{"*/softmax*": "CPU"}',
+    "pins": '{"*softmax*": "CPU"}',
     "memory_limits": '{"GPU": "2GiB"}',
     "shapes": '{"input": [1, 3, 224, 224]}',
     "target": "laptop.json",

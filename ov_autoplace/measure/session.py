@@ -48,7 +48,7 @@ class ProfilingSession:
     Use as a context manager: the model's temporary IR lives as long as the session.
 
     Args:
-        core: The caller's Core, whose devices and settings are copied; ``None`` means one that this process keeps.
+        core: The caller's, whose devices and settings are copied; ``None`` means one that this process keeps.
         model: Any model; it is not modified. Dynamic inputs take ``shapes`` or the documented defaults.
         devices: Device names.
         properties: OpenVINO properties per device; they win over those set on ``core``.

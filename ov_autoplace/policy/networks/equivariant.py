@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ov_autoplace.policy.config import MultilevelConfig
-from ov_autoplace.policy.levels import ARC_FEATURES, LEVEL_FEATURES
 from ov_autoplace.policy.networks.batch import GraphBatch, NodeBatch
 from ov_autoplace.policy.networks.messages import aggregate_edges, from_source, propagate, source_plus
+from ov_autoplace.policy.nodes import ARC_FEATURES, LEVEL_FEATURES
 
 __all__ = [
     "LOADS",
@@ -35,7 +35,7 @@ _FEEDBACK = ("full", "full_beyond", "full_tanh", "shared_beyond", "shared_tanh",
 
 
 def signed_log(x: Tensor) -> Tensor:
-    """As :func:`ov_autoplace.policy.levels.signed_log`."""
+    """As :func:`ov_autoplace.policy.nodes.signed_log`."""
     return torch.sign(x) * torch.log1p(50.0 * torch.abs(x)) / 4.0
 
 

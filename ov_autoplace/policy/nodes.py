@@ -54,7 +54,8 @@ class Nodes:
     Attributes:
         cost: Sum of the members' costs on each device, ``float32[M, D]``.
         features: Compressed costs, ``float32[M, D, len(LEVEL_FEATURES)]``.
-        inverse_root_degree: One over the square root of the number of arcs to each node, ``float32[M]``.
+        inverse_root_degree: One over the square root of the number of arcs to each node; 0 where there is
+            none, ``float32[M]``.
         arc_source, arc_target: Node that each arc comes from and goes to, sorted by the latter, ``int64[A]``.
         arc_price: Price with the arc's own node (to) on the row's and the other on the column's
             device, ``float32[A, D, D]``.
@@ -132,7 +133,7 @@ def nodes_of(levels: Sequence[Level], copy_phase: NDArray[np.float64]) -> Nodes:
     return Nodes(
         cost=_joined(levels, "cost").astype(np.float32, order="C"),
         features=_features(levels, first, np.array([np.bincount(to, p, M) for p in pull]), copy_phase),
-        inverse_root_degree=(1.0 / np.sqrt(np.maximum(degree, 1))).astype(np.float32),
+        inverse_root_degree=((degree > 0) / np.sqrt(np.maximum(degree, 1))).astype(np.float32),
         arc_source=other.take(order),
         arc_target=to.take(order),
         arc_price=arc_price.reshape(2 * E, D, D).take(order, axis=0),

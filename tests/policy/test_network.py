@@ -167,7 +167,7 @@ def test_torch_and_numpy_compress_costs_alike():
         equivariant.signed_log(torch.from_numpy(cost)), torch.from_numpy(signed_log(cost))
     )
     torch.testing.assert_close(
-        equivariant.beyond_best_other(torch.from_numpy(cost)), torch.from_numpy(beyond_best_other(cost))
+        equivariant.beyond_best_other(torch.from_numpy(cost.T)).T, torch.from_numpy(beyond_best_other(cost))
     )
 
 

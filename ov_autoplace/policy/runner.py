@@ -57,7 +57,8 @@ class PolicyRunner:
                 f"the checkpoint {self.card.folder} can be trained but not used for placing: a network of "
                 f"kind {self.card.name!r} runs with torch only; use 'base' or one that was tuned from it"
             )
-        self._content = read_file(self.card, GRAPH), read_file(self.card, CONSTANTS)
+        # What is compiled already is not read again.
+        self._content = None if self.is_compiled else self._read()
 
     def check_devices(self, count: int) -> None:
         """Refuse a number of devices that the policy was not made for.
@@ -141,11 +142,14 @@ class PolicyRunner:
         """
         return draw(self.scores(graph), graph, k, seed, temperature)
 
+    def _read(self) -> tuple[bytes, bytes]:
+        return read_file(self.card, GRAPH), read_file(self.card, CONSTANTS)
+
     def _network(self) -> tuple[Stage, ...]:
         key = self.card.digest
         with _lock:
             if key not in _compiled:
-                _compiled[key] = compile_network(*self._content, str(self.card.folder))
+                _compiled[key] = compile_network(*(self._content or self._read()), str(self.card.folder))
                 while len(_compiled) > _KEPT:
                     _compiled.popitem(last=False)
             _compiled.move_to_end(key)

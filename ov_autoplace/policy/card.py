@@ -257,7 +257,8 @@ def _is_complete(data: Mapping[str, Any]) -> bool:
 def _features() -> dict[str, Any]:
     """What a network of this version of the package reads."""
     from ov_autoplace.policy.features import GRAPH_FEATURES, PAIR_FEATURES, UNIT_FEATURES
-    from ov_autoplace.policy.levels import ARC_FEATURES, LEVEL_FEATURES, LEVELS
+    from ov_autoplace.policy.levels import LEVELS
+    from ov_autoplace.policy.nodes import ARC_FEATURES, LEVEL_FEATURES
     from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES
     from ov_autoplace.policy.structure import NODE_FEATURES
     from ov_autoplace.policy.vocabulary import OP_TYPES, vocabulary_hash

@@ -3,7 +3,7 @@
 Policies decide for the units of :class:`~ov_autoplace.problem.units.UnitGraph`. All costs are divided by one
 number per table, the mean time of a unit on its fastest device, so that a policy sees the same problem
 whatever the unit of time; what spans decades is compressed by
-:func:`~ov_autoplace.policy.levels.signed_log`.
+:func:`~ov_autoplace.policy.nodes.signed_log`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import BoolArray, offsets_of
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.policy.levels import Level, beyond_best_other, build_levels, by_mean, signed_log
-from ov_autoplace.policy.nodes import Nodes, nodes_of
+from ov_autoplace.policy.levels import Level, build_levels
+from ov_autoplace.policy.nodes import Nodes, beyond_best_other, by_mean, nodes_of, signed_log
 from ov_autoplace.policy.structure import NODE_FEATURES, structural_features
 from ov_autoplace.policy.timing import UNIT_FEATURES, Timing, timing_of
 from ov_autoplace.policy.vocabulary import op_type_indices
@@ -164,28 +164,30 @@ class PolicyGraph:
     @cached_property
     def nodes(self) -> Nodes:
         """The nodes of all levels in one list."""
-        return nodes_of(self.levels)
+        return nodes_of(self.levels, self.copy_phase)
 
 
 def policy_graph(problem: Problem) -> PolicyGraph:
     """What policies see of a problem."""
     table, units = problem.table, problem.units
-    allowed = np.isfinite(units.op_seconds)
-    dearest = np.where(allowed, units.op_seconds, 0.0).max(axis=1, keepdims=True)
-    fastest = np.where(allowed, units.op_seconds, np.inf).min(axis=1)
+    # One device after the other: numpy is slow along short axes.
+    seconds = np.asfortranarray(units.op_seconds)
+    allowed = np.isfinite(seconds)
+    dearest = np.where(allowed, seconds, 0.0).max(axis=1, keepdims=True)
+    fastest = np.where(allowed, seconds, np.inf).min(axis=1)
     # Where all ops are free, transfers and launches are what is compared.
     scale = float(fastest.mean()) or float(units.launch_seconds.mean() + units.transfer_latency.mean()) or 1.0
-    cost = np.where(allowed, units.op_seconds, dearest + _FORBIDDEN_COST * scale) / scale
+    cost = np.where(allowed, seconds, dearest + _FORBIDDEN_COST * scale) / scale
     source, target, price, share = _edges(units, scale)
-    timing = timing_of(units, np.where(allowed, cost, np.inf).min(axis=1), source, target, problem.objective)
+    timing = timing_of(units, fastest / scale, source, target, problem.objective)
     limited = np.where(units.may_overflow, np.maximum(units.memory_capacity, 1e-30), np.inf)
     memory = units.packing_bytes[:, None] / limited
     copy_of = _copies(units)
     return PolicyGraph(
         problem=problem,
-        allowed=allowed,
+        allowed=np.ascontiguousarray(allowed),
         pair_features=_pair_features(cost, allowed, units.launch_seconds / scale, memory, copy_of),
-        node_cost=cost.astype(np.float32),
+        node_cost=cost.astype(np.float32, order="C"),
         edge_source=source,
         edge_target=target,
         edge_offsets=np.searchsorted(target, np.arange(len(units) + 1)),
@@ -292,18 +294,20 @@ def _pair_features(
     best = max(float(total.min()), 1e-12)
     phase, copies = _copy_phase(copy_of), (copy_of[:, None] == copy_of).mean(axis=1)
     angle, is_copy = 2 * np.pi * np.nan_to_num(phase), np.isfinite(phase)
-    everywhere = np.broadcast_to
     columns = (
         signed_log(cost),
         signed_log(beyond_best_other(cost)),
         by_mean(cost),
         ~allowed,
-        everywhere(np.minimum(np.log(np.maximum(total, 1e-12) / best), 5.0), cost.shape),
-        everywhere(signed_log(launch), cost.shape),
+        np.minimum(np.log(np.maximum(total, 1e-12) / best), 5.0),
+        signed_log(launch),
         np.minimum(memory, 2.0),
-        everywhere(np.log1p(memory.sum(axis=0)), cost.shape),
-        everywhere(copies, cost.shape),
-        everywhere(np.sin(angle) * is_copy, cost.shape),
-        everywhere(np.cos(angle) * is_copy, cost.shape),
+        np.log1p(memory.sum(axis=0)),
+        copies,
+        np.sin(angle) * is_copy,
+        np.cos(angle) * is_copy,
     )
-    return np.stack(columns, axis=2).astype(np.float32)
+    features = np.empty((*cost.shape, len(PAIR_FEATURES)), dtype=np.float32)
+    for i, column in enumerate(columns):
+        features[:, :, i] = column
+    return features

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,25 @@ from ov_autoplace.policy.inputs import INPUT_NAMES, network_inputs, stage_inputs
 from ov_autoplace.policy.probes import look_features
 from ov_autoplace.policy.readout import fastest, likeliest
 
-__all__ = ["compile_network", "compute_scores"]
+__all__ = ["Stage", "compile_network", "compute_scores"]
 
 _MOST_THREADS = 4
 
 
-def compile_network(graph: bytes, constants: bytes, name: str = "the policy") -> tuple[ov.CompiledModel, ...]:
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """What an exported network computes between two looks.
+
+    Attributes:
+        model: Compiled.
+        inputs: Name and type of each input, in order.
+    """
+
+    model: ov.CompiledModel
+    inputs: Mapping[str, ov.Type]
+
+
+def compile_network(graph: bytes, constants: bytes, name: str = "the policy") -> tuple[Stage, ...]:
     """Compile an exported network for the CPU, on a Core of its own, each stage between two looks by itself.
 
     Args:
@@ -42,9 +56,13 @@ def compile_network(graph: bytes, constants: bytes, name: str = "the policy") ->
     core = ov.Core()
     try:
         models = _stages(core.read_model(graph, constants), name)
-        return tuple(core.compile_model(model, "CPU", config) for model in models)
+        compiled = [core.compile_model(model, "CPU", config) for model in models]
     except RuntimeError as cause:
         raise CheckpointError(f"the network of {name} cannot be compiled: {_reason(cause)}") from cause
+    return tuple(
+        Stage(model, {port.get_any_name(): port.get_element_type() for port in model.inputs})
+        for model in compiled
+    )
 
 
 def _stages(model: ov.Model, name: str) -> list[ov.Model]:
@@ -78,7 +96,7 @@ def _read_by(ends: Sequence[ov.Node]) -> set[str]:
 
 
 def compute_scores(
-    stages: Sequence[ov.CompiledModel], graph: PolicyGraph, name: str = "the policy"
+    stages: Sequence[Stage], graph: PolicyGraph, name: str = "the policy"
 ) -> NDArray[np.float32]:
     """Scores of a graph's N units, ``float32[N, D]``; ``-inf`` where a device is forbidden.
 
@@ -89,29 +107,26 @@ def compute_scores(
         CheckpointError: OpenVINO cannot run the network on this graph.
     """
     answers: list[NDArray[np.float32]] = []
-    before: list[NDArray[np.float32]] = []
+    before: list[ov.Tensor] = []
     placed: list[IntArray] = []
     tensors: dict[str, ov.Tensor] = {}
-    for number, compiled in enumerate(stages):
-        ports = {port.get_any_name(): port.get_element_type() for port in compiled.inputs}
-        arrays = network_inputs(
-            graph, [port for port in ports if port in INPUT_NAMES and port not in tensors]
-        )
-        if number:
-            look = look_features(graph, placed[-1])
-            arrays |= dict(zip(stage_inputs(number), (*before, look), strict=True))
+    for number, stage in enumerate(stages):
         # The graph's arrays are the same for all stages.
-        tensors |= {port: _tensor(array, ports[port]) for port, array in arrays.items()}
-        request = compiled.create_infer_request()
+        wanted = [port for port in stage.inputs if port in INPUT_NAMES and port not in tensors]
+        for port, array in network_inputs(graph, wanted).items():
+            tensors[port] = _tensor(array, stage.inputs[port])
+        if number:
+            look = _tensor(look_features(graph, placed[-1]), ov.Type.f32)
+            tensors |= dict(zip(stage_inputs(number), (*before, look), strict=True))
+        request = stage.model.create_infer_request()
         try:
-            for index, port in enumerate(ports):
+            for index, port in enumerate(stage.inputs):
                 request.set_input_tensor(index, tensors[port])
             request.infer()
         except RuntimeError as cause:
             raise CheckpointError(f"the network of {name} cannot be run: {_reason(cause)}") from cause
-        outputs = stage_outputs(number, len(stages))
-        before = [np.array(request.get_tensor(output).data, dtype=np.float32) for output in outputs]
-        answers.append(before[-1])
+        before = [request.get_tensor(output) for output in stage_outputs(number, len(stages))]
+        answers.append(np.array(before[-1].data, dtype=np.float32))
         if answers[-1].shape != graph.allowed.shape:
             shapes = list(answers[-1].shape), list(graph.allowed.shape)
             raise CheckpointError(f"the network of {name} answers with {shapes[0]} scores for {shapes[1]}")

@@ -41,7 +41,10 @@ _MAKERS: dict[str, Callable[[PolicyGraph], NDArray[Any]]] = {
     # The same edges sorted by who sends, for messages in the opposite direction.
     "reversed_order": lambda graph: np.argsort(graph.edge_source, kind="stable"),
     "reversed_offsets": lambda graph: np.searchsorted(np.sort(graph.edge_source), np.arange(len(graph) + 1)),
-    "arc_offsets": lambda graph: _offsets(graph.nodes.arc_target, len(graph.nodes.cost)),
+    # One more than there are, see _array.
+    "arc_offsets": lambda graph: _offsets(
+        np.append(graph.nodes.arc_target, len(graph.nodes.cost) - 1), len(graph.nodes.cost)
+    ),
     "member_offsets": lambda graph: _offsets(graph.nodes.member_target, len(graph.nodes.cost)),
     # A batch of one graph.
     "graph_of": lambda graph: np.zeros(len(graph), dtype=np.int64),
@@ -87,8 +90,15 @@ def network_inputs(graph: PolicyGraph, names: Sequence[str] = INPUT_NAMES) -> di
 
 
 def _array(graph: PolicyGraph, name: str) -> NDArray[Any]:
+    """One of the arrays.
+
+    OpenVINO refuses bags that start behind the last index, as those of trailing nodes without arcs do. So an
+    arc that weighs nothing is added to the last node, the whole graph, which has none.
+    """
     _, _, field = name.partition(".")
     if not field:
         return _MAKERS[name](graph)
     array: NDArray[Any] = getattr(graph.nodes, field)
-    return array
+    if not field.startswith("arc_"):
+        return array
+    return np.concatenate((array, np.zeros((1, *array.shape[1:]), dtype=array.dtype)))

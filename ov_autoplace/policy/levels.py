@@ -14,6 +14,7 @@ The number of levels is fixed; the last one has one node, the whole graph.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,40 +24,12 @@ from numpy.typing import NDArray
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import BoolArray
 
-__all__ = [
-    "ARC_FEATURES",
-    "LEVELS",
-    "LEVEL_FEATURES",
-    "Level",
-    "beyond_best_other",
-    "build_levels",
-    "by_mean",
-    "signed_log",
-]
+__all__ = ["LEVELS", "Level", "build_levels"]
 
 LEVELS = 5
 """How many levels every graph has; small ones repeat their coarsest grouping."""
 
-LEVEL_FEATURES = (
-    "seconds",
-    "seconds_beyond_best_other",
-    "seconds_by_mean",
-    "forbidden",
-    "edges",
-    "members",
-    "memory",
-    "turn",
-    "spread",
-)
-"""Columns of :attr:`Level.features`."""
-
-ARC_FEATURES = ("price_if_other_leaves", "price_if_self_leaves", "cheapest", "share", "forward")
-"""Columns of :attr:`Level.arc_features`."""
-
-
-_EDGES = LEVEL_FEATURES.index("edges")
 _LIGHT = 256.0  # parts of all work; what takes less than one is joined first
-_GOLDEN = 0.6180339887498949
 
 
 class Levelled(Protocol):
@@ -77,80 +50,57 @@ class Levelled(Protocol):
     @property
     def memory_share(self) -> NDArray[np.float32]: ...
     @property
-    def copy_phase(self) -> NDArray[np.float64]: ...
-    @property
     def objective(self) -> str: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """n nodes of one level; an edge is two arcs, one to each end.
+    """n nodes of one level with e edges.
+
+    Arrays with an axis of devices lie in memory one device after the other: numpy is slow along short axes.
 
     Attributes:
-        cost: Sum of the members' costs on each device, ``float32[n, D]``.
-        features: Compressed costs, ``float32[n, D, len(LEVEL_FEATURES)]``.
-        arc_source, arc_target: Node that each arc comes from and goes to, sorted by the latter, ``int64[A]``.
-        arc_price: Price with the arc's own node (to) on the row's and the other on the column's
-            device, ``float32[A, D, D]``.
-        arc_share: Part of it that remains when all consumers receive together, ``float32[A]``.
-        arc_features: ``float32[A, D, len(ARC_FEATURES)]``.
-        inverse_root_degree: One over the square root of the number of arcs to each node, ``float32[n]``.
+        cost: Sum of the members' costs on each device, ``float64[n, D]``.
+        memory: The same of their shares of its memory, ``float64[n, D]``.
+        forbidden: How many members may not run there, ``float64[n, D]``.
+        members: How many there are, ``float64[n]``.
+        source, target: Producer and consumer of each edge, sorted by the latter, ``int64[e]``.
+        price: With the producer on the row's and the consumer on the column's device, ``float64[e, D, D]``.
+        shared: Sum of these prices where all consumers receive together, ``float64[e]``.
         parent: Group of each node, a node of the next level; of the last level itself, ``int64[n]``.
     """
 
-    cost: NDArray[np.float32]
-    features: NDArray[np.float32]
-    arc_source: NDArray[np.int64]
-    arc_target: NDArray[np.int64]
-    arc_price: NDArray[np.float32]
-    arc_share: NDArray[np.float32]
-    arc_features: NDArray[np.float32]
-    inverse_root_degree: NDArray[np.float32]
+    cost: NDArray[np.float64]
+    memory: NDArray[np.float64]
+    forbidden: NDArray[np.float64]
+    members: NDArray[np.float64]
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    price: NDArray[np.float64]
+    shared: NDArray[np.float64]
     parent: NDArray[np.int64]
-
-
-def signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``sign(x) log(1 + 50 |x|) / 4``: resolves small costs, compresses large ones."""
-    return np.asarray(np.sign(values) * np.log1p(50.0 * np.abs(values)) / 4.0)
-
-
-def beyond_best_other(cost: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Cost on each device minus the lowest cost on any other device, ``[n, D]``; 0 with one device."""
-    D = cost.shape[1]
-    if D == 1:
-        return np.zeros_like(cost)
-    ordered = np.sort(cost, axis=1)
-    best, second = ordered[:, :1], ordered[:, 1:2]
-    is_best = np.arange(D) == cost.argmin(axis=1)[:, None]
-    return np.asarray(cost - np.where(is_best, second, best))
-
-
-def by_mean(cost: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Cost on each device by the mean over the devices, less 1, ``[n, D]``."""
-    mean = cost.mean(axis=1, keepdims=True)
-    return np.asarray(np.clip(cost / np.maximum(mean, 1e-12), 0.0, 4.0) - 1.0)
 
 
 def build_levels(graph: Levelled) -> tuple[Level, ...]:
     """The levels of one graph."""
-    cost = graph.node_cost.astype(np.float64)
-    forbidden = (~graph.allowed).astype(np.float64)
-    memory = graph.memory_share.astype(np.float64)
+    cost = graph.node_cost.astype(np.float64, order="F")
+    memory = graph.memory_share.astype(np.float64, order="F")
+    forbidden = np.asfortranarray(~graph.allowed, dtype=np.float64)
     members = np.ones(len(cost))
     source, target = graph.edge_source, graph.edge_target
-    price = graph.edge_cost.astype(np.float64)
+    price = graph.edge_cost.astype(np.float64, order="F")
     shared = price.sum(axis=(1, 2)) * graph.edge_share
     light = float(cost.min(axis=1).sum()) / _LIGHT if graph.objective == "overlap" else None
-    levels = []
+    levels: list[Level] = []
     for depth in range(LEVELS):
-        n = len(cost)
         if depth >= LEVELS - 2:
-            parent = np.zeros(n, dtype=np.int64)
+            parent = np.zeros(len(cost), dtype=np.int64)
         else:
             parent = _groups(cost, source, target, price, None if light is None else light * 4**depth)
+        levels.append(Level(cost, memory, forbidden, members, source, target, price, shared, parent))
+        if depth == LEVELS - 1:
+            break
         groups = int(parent.max(initial=-1)) + 1
-        features = _features(cost, forbidden, members, memory, graph.copy_phase)
-        levels.append(_level(cost, features, source, target, price, shared, parent))
         cost, memory = _sums(cost, parent, groups), _sums(memory, parent, groups)
         forbidden = _sums(forbidden, parent, groups)
         members = np.bincount(parent, members, groups).astype(np.float64)
@@ -179,7 +129,8 @@ def _groups(
         pairs = np.stack([source, target], axis=1)
         return _core.connected_labels(n, np.ascontiguousarray(pairs, dtype=np.int32)).astype(np.int64)
     lowest = cost.min(axis=1)
-    together = (cost[source] + cost[target]).min(axis=1) - lowest[source] - lowest[target]
+    both = cost.T.take(source, axis=1) + cost.T.take(target, axis=1)
+    together = both.min(axis=0) - lowest[source] - lowest[target]
     apart = price.sum(axis=(1, 2)) / max(D * (D - 1), 1)
     score = (apart + 1e-3) / (together + 1e-3)
     ends = np.concatenate((source, target))
@@ -201,84 +152,12 @@ def _groups(
     return _core.connected_labels(n, np.ascontiguousarray(pairs)).astype(np.int64)
 
 
-def _features(
-    cost: NDArray[np.float64],
-    forbidden: NDArray[np.float64],
-    members: NDArray[np.float64],
-    memory: NDArray[np.float64],
-    phase: NDArray[np.float64],
-) -> list[NDArray[np.float64]]:
-    """Columns of :data:`LEVEL_FEATURES`, ``[n, D]`` each, but for that of the edges."""
-    n, D = cost.shape
-    number = np.arange(n)[:, None]
-    is_copy = np.isfinite(phase)
-    copies = max(int(is_copy.sum()), 1)
-    own = np.nan_to_num(phase)
-    # Nothing tells copies of a device apart, nor branches that are alike: numbers do, one after the other in
-    # turn, or spread so that any few neighbours are on different copies.
-    turn = np.cos(2 * np.pi * (number / copies - own)) * is_copy
-    spread = np.cos(2 * np.pi * (number * _GOLDEN - own)) * is_copy
-    return [
-        signed_log(cost),
-        signed_log(beyond_best_other(cost)),
-        by_mean(cost),
-        forbidden / members[:, None],
-        np.broadcast_to(np.log(members)[:, None] / 5, (n, D)),
-        np.minimum(memory, 2.0),
-        turn,
-        spread,
-    ]
-
-
-def _level(
-    cost: NDArray[np.float64],
-    features: list[NDArray[np.float64]],
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    price: NDArray[np.float64],
-    shared: NDArray[np.float64],
-    parent: NDArray[np.int64],
-) -> Level:
-    n, D = cost.shape
-    to = np.concatenate((target, source))
-    order = np.argsort(to, kind="stable")
-
-    def of_arcs(to_target: NDArray[np.float64], to_source: NDArray[np.float64]) -> NDArray[np.float32]:
-        return np.concatenate((to_target, to_source)).astype(np.float32)[order]
-
-    # Products with ones: numpy adds along short axes one number at a time.
-    ones, others = np.ones(D), max(D - 1, 1)
-    if_source_leaves, if_target_leaves = price @ ones / others, ones @ price / others  # [E, D] each
-    off = price + np.where(np.eye(D, dtype=bool), np.inf, 0.0) if D > 1 else price
-    share = shared / np.maximum(if_source_leaves @ ones * others, 1e-30)
-    if_source_leaves_log, if_target_leaves_log = signed_log(if_source_leaves), signed_log(if_target_leaves)
-    arc_features = np.empty((len(to), D, len(ARC_FEATURES)), dtype=np.float32)
-    # An arc's own node is the one that it goes to.
-    arc_features[:, :, 0] = of_arcs(if_target_leaves_log, if_source_leaves_log)
-    arc_features[:, :, 1] = of_arcs(if_source_leaves_log, if_target_leaves_log)
-    arc_features[:, :, 2] = of_arcs(signed_log(off.min(axis=1)), signed_log(off.min(axis=2)))
-    arc_features[:, :, 3] = (arc_share := of_arcs(share, share))[:, None]
-    arc_features[:, :, 4] = (order < len(source))[:, None]
-    pull = _sums(np.concatenate((if_target_leaves, if_source_leaves)), to, n)
-    columns = [*features[:_EDGES], signed_log(pull), *features[_EDGES:]]
-    degree = np.bincount(to, minlength=n)
-    return Level(
-        cost=cost.astype(np.float32),
-        features=np.stack(columns, axis=2).astype(np.float32),
-        arc_source=np.concatenate((source, target))[order],
-        arc_target=to[order],
-        # Rows: device of the node that the arc goes to.
-        arc_price=of_arcs(price.transpose(0, 2, 1), price),
-        arc_share=arc_share,
-        arc_features=arc_features,
-        inverse_root_degree=(1.0 / np.sqrt(np.maximum(degree, 1))).astype(np.float32),
-        parent=parent,
-    )
-
-
 def _sums(values: NDArray[np.float64], label: NDArray[np.int64], groups: int) -> NDArray[np.float64]:
-    """Sums over rows with equal labels, ``[groups, D]``."""
-    return np.stack([np.bincount(label, column, groups) for column in values.T], axis=1)
+    """Sums over rows with equal labels, ``[groups, ...]``."""
+    of_each = values.shape[1:]
+    columns = values.T.reshape(math.prod(of_each), len(label))
+    sums = np.array([np.bincount(label, column, groups) for column in columns], dtype=np.float64)
+    return np.asarray(sums.reshape(*of_each[::-1], groups).T)
 
 
 def _contracted(
@@ -291,10 +170,9 @@ def _contracted(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """The edges between groups, parallel ones added up."""
     source, target = parent[source], parent[target]
-    crossing = source != target
+    crossing = np.flatnonzero(source != target)
     key, edge_of = np.unique(target[crossing] * groups + source[crossing], return_inverse=True)
-    D = price.shape[1]
     new_target, new_source = np.divmod(key, max(groups, 1))
-    new_price = _sums(price[crossing].reshape(-1, D * D), edge_of, len(key)).reshape(-1, D, D)
+    new_price = _sums(price.T.take(crossing, axis=2).T, edge_of, len(key))
     new_shared = np.bincount(edge_of, shared[crossing], len(key)).astype(np.float64)
     return new_source, new_target, new_price, new_shared

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import numpy as np
-import openvino as ov
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import IntArray
@@ -25,7 +24,7 @@ from ov_autoplace.policy.card import (
     shipped_checkpoint,
 )
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.policy.inference import compile_network, compute_scores
+from ov_autoplace.policy.inference import Stage, compile_network, compute_scores
 from ov_autoplace.policy.readout import draw, fitting_or_single
 
 __all__ = ["PolicyRunner", "find_policy"]
@@ -35,7 +34,7 @@ _log = logging.getLogger("ov_autoplace")
 _KEPT = 4  # compiled networks; a fine-tuned checkpoint is usually compared with the one it came from
 
 _lock = threading.Lock()
-_compiled: OrderedDict[str, tuple[ov.CompiledModel, ...]] = OrderedDict()
+_compiled: OrderedDict[str, tuple[Stage, ...]] = OrderedDict()
 
 
 class PolicyRunner:
@@ -58,7 +57,8 @@ class PolicyRunner:
                 f"the checkpoint {self.card.folder} can be trained but not used for placing: a network of "
                 f"kind {self.card.name!r} runs with torch only; use 'base' or one that was tuned from it"
             )
-        self._content = read_file(self.card, GRAPH), read_file(self.card, CONSTANTS)
+        # What is compiled already is not read again.
+        self._content = None if self.is_compiled else self._read()
 
     def check_devices(self, count: int) -> None:
         """Refuse a number of devices that the policy was not made for.
@@ -142,11 +142,14 @@ class PolicyRunner:
         """
         return draw(self.scores(graph), graph, k, seed, temperature)
 
-    def _network(self) -> tuple[ov.CompiledModel, ...]:
+    def _read(self) -> tuple[bytes, bytes]:
+        return read_file(self.card, GRAPH), read_file(self.card, CONSTANTS)
+
+    def _network(self) -> tuple[Stage, ...]:
         key = self.card.digest
         with _lock:
             if key not in _compiled:
-                _compiled[key] = compile_network(*self._content, str(self.card.folder))
+                _compiled[key] = compile_network(*(self._content or self._read()), str(self.card.folder))
                 while len(_compiled) > _KEPT:
                     _compiled.popitem(last=False)
             _compiled.move_to_end(key)

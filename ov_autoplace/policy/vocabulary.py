@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ def op_type_indices(names: Sequence[str] | None, count: int) -> NDArray[np.int64
     """Index of each of ``count`` op types, ``int64[count]``; all unknown when there are no names."""
     if names is None:
         return np.zeros(count, dtype=np.int64)
-    return np.array([_INDEX.get(name, UNKNOWN) for name in names], dtype=np.int64)
+    return np.fromiter(map(_INDEX.get, names, repeat(UNKNOWN)), dtype=np.int64, count=count)
 
 
 def vocabulary_hash() -> str:

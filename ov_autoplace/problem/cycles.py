@@ -38,7 +38,8 @@ def cycles_of(edges: IntArray, device: NDArray[np.integer]) -> Cycles:
     crosses = device[edges[:, 0]] != device[edges[:, 1]]
     piece = _core.connected_labels(len(device), np.ascontiguousarray(edges[~crosses]))
     cycle = _core.merge_cycles(piece, np.ascontiguousarray(edges[crosses]))
-    _, first_of_piece = np.unique(piece, return_index=True)
-    pieces = np.bincount(cycle[first_of_piece])
+    cycle_of_piece = np.zeros(int(piece.max(initial=-1)) + 1, dtype=np.int64)
+    cycle_of_piece[piece] = cycle
+    pieces = np.bincount(cycle_of_piece)
     visited = int((pieces * np.bincount(cycle)).sum())
     return Cycles(pieces[cycle], int(pieces[pieces > 1].sum()), visited)

@@ -7,7 +7,8 @@ import pytest
 from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import PAIR_FEATURES, policy_graph
-from ov_autoplace.policy.levels import LEVELS, beyond_best_other, signed_log
+from ov_autoplace.policy.levels import LEVELS
+from ov_autoplace.policy.nodes import ARC_FEATURES, LEVEL_FEATURES, beyond_best_other, signed_log
 from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, look_features, probe_features
 from ov_autoplace.policy.structure import NODE_FEATURES, fractal_dimension
 from ov_autoplace.policy.vocabulary import OP_TYPES, UNKNOWN, op_type_indices
@@ -126,13 +127,10 @@ def test_every_level_is_the_same_problem_with_groups_for_nodes(seed):
         cut = graph.edge_cost[
             np.arange(len(graph.edge_source)), fine[graph.edge_source], fine[graph.edge_target]
         ].sum()
-        n = np.arange(len(level.cost))
-        # Every edge is two arcs, one to each end.
-        arcs = level.arc_price[
-            np.arange(len(level.arc_source)), placed[level.arc_target], placed[level.arc_source]
-        ].sum()
-        assert level.cost[n, placed].sum() + arcs / 2 == pytest.approx(own + cut, rel=1e-4), depth
-        assert (np.diff(level.arc_target) >= 0).all()
+        n, edges = np.arange(len(level.cost)), np.arange(len(level.source))
+        crossing = level.price[edges, placed[level.source], placed[level.target]].sum()
+        assert level.cost[n, placed].sum() + crossing == pytest.approx(own + cut, rel=1e-4), depth
+        assert (np.diff(level.target) >= 0).all()
         members = level.parent[members]
     assert set(members.tolist()) == {0}
 
@@ -256,6 +254,45 @@ def test_nodes_of_all_levels_hear_the_groups_that_they_are_in() -> None:
     assert heard == expected
     assert (np.diff(nodes.member_target) >= 0).all()
     assert (np.diff(nodes.arc_target) >= 0).all()
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_every_edge_of_a_level_is_two_arcs_with_what_its_ends_pay(devices: int) -> None:
+    graph = policy_graph(Problem.of(random_table(5, groups=40, devices=devices, constrained=False)))
+    nodes, first, expected = graph.nodes, 0, []
+    pull = np.zeros((len(nodes.cost), devices))
+    for level in graph.levels:
+        for source, target, price, shared in zip(
+            level.source + first, level.target + first, level.price, level.shared, strict=True
+        ):
+            # Prices have the device of the arc's own node, the one that it goes to, on their rows.
+            for own, other, paid in ((target, source, price.T), (source, target, price)):
+                between = [[paid[a, b] for b in range(devices) if b != a] or [0.0] for a in range(devices)]
+                elsewhere = [[paid[b, a] for b in range(devices) if b != a] or [0.0] for a in range(devices)]
+                columns = {
+                    "price_if_other_leaves": signed_log(np.mean(between, axis=1)),
+                    "price_if_self_leaves": signed_log(np.mean(elsewhere, axis=1)),
+                    "cheapest": signed_log(np.min(between, axis=1)),
+                    "share": np.full(devices, shared / max(price.sum(), 1e-30)),
+                    "forward": np.full(devices, float(own == target)),
+                }
+                features = np.stack([columns[name] for name in ARC_FEATURES], axis=1)
+                expected.append((own, other, paid, features))
+                pull[own] += np.mean(between, axis=1)
+        first += len(level.cost)
+    arcs = zip(nodes.arc_target, nodes.arc_source, nodes.arc_price, nodes.arc_features, strict=True)
+    found = {(int(own), int(other), bool(f[0, -1])): (price, f) for own, other, price, f in arcs}
+    assert len(found) == len(expected) == len(nodes.arc_target)
+    for own, other, price, features in expected:
+        of_arc = found[int(own), int(other), bool(features[0, -1])]
+        np.testing.assert_allclose(of_arc[0], price, rtol=1e-6)
+        np.testing.assert_allclose(of_arc[1], features, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        nodes.features[:, :, LEVEL_FEATURES.index("edges")], signed_log(pull), rtol=1e-5, atol=1e-6
+    )
+    degree = np.bincount(nodes.arc_target, minlength=len(nodes.cost))
+    np.testing.assert_allclose(nodes.inverse_root_degree[degree > 0], degree[degree > 0] ** -0.5, rtol=1e-6)
+    assert not nodes.inverse_root_degree[degree == 0].any()
 
 
 def test_a_look_at_a_schedule_tells_when_units_run_and_which_lanes_are_idle():

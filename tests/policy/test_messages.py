@@ -219,36 +219,28 @@ def test_edges_in_another_order_are_refused():
 class ExportedMessages(torch.nn.Module):
     """Every form of message passing that an exported network may use, one after the other."""
 
-    def forward(self, source, target, offsets, reversed_order, reversed_offsets, x, weight, values):
-        topology = Topology(
-            source,
-            target,
-            x.shape[0],
-            offsets=offsets,
-            reversed_order=reversed_order,
-            reversed_offsets=reversed_offsets,
-            implementation="bag",
-        )
+    def forward(self, source, target, offsets, x, values):
+        topology = Topology(source, target, x.shape[0], offsets=offsets, implementation="bag")
         return (
             propagate(topology, x),
-            propagate(topology.reversed, x, weight[topology.reversed_order]),
-            propagate(topology, x, weight, "mean"),
+            propagate(topology, x, reduce="mean"),
             aggregate_edges(topology, values, "sum"),
-            aggregate_edges(topology.reversed, values[topology.reversed_order], "mean"),
+            aggregate_edges(topology, values.flatten(1), "mean"),
+            source_plus(topology, x, values),
         )
 
 
 def exported_inputs(seed: int, nodes: int, edges: int, devices: int) -> tuple[torch.Tensor, ...]:
-    topology = random_topology(seed, nodes, edges)
+    """As exported networks have it, the last node receives something."""
+    random = random_topology(seed, nodes, edges)
+    last = torch.tensor([nodes - 1])
+    topology = Topology(torch.cat((random.source, last)), torch.cat((random.target, last)), nodes)
     return (
         topology.source,
         topology.target,
         topology.offsets,
-        topology.reversed_order,
-        topology.reversed.offsets,
         normal(seed, nodes, devices, 3).detach().float(),
-        normal(seed + 1, edges).detach().float(),
-        normal(seed + 2, edges, devices).detach().float(),
+        normal(seed + 2, edges + 1, devices, 3).detach().float(),
     )
 
 

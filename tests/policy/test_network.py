@@ -8,12 +8,12 @@ from policy_batches import random_batch, random_graph
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.policy.levels import LEVEL_FEATURES, beyond_best_other, signed_log
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.equivariant import LOADS
 from ov_autoplace.policy.networks.multilevel import OP_TYPE_WIDTH
 from ov_autoplace.policy.networks.network import inherit, make_network, superposition_parameters
+from ov_autoplace.policy.nodes import LEVEL_FEATURES, beyond_best_other, signed_log
 from ov_autoplace.policy.probes import PROBE_FEATURES
 from ov_autoplace.problem.problem import Problem
 from random_tables import make_table, random_table
@@ -167,7 +167,7 @@ def test_torch_and_numpy_compress_costs_alike():
         equivariant.signed_log(torch.from_numpy(cost)), torch.from_numpy(signed_log(cost))
     )
     torch.testing.assert_close(
-        equivariant.beyond_best_other(torch.from_numpy(cost)), torch.from_numpy(beyond_best_other(cost))
+        equivariant.beyond_best_other(torch.from_numpy(cost.T)).T, torch.from_numpy(beyond_best_other(cost))
     )
 
 

@@ -145,7 +145,8 @@ def test_a_request_without_a_choice_takes_the_shipped_policy_where_it_applies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
 
-    shipped = handmade(tmp_path / "shipped", training={"max_devices": 2})
+    # A network of its own: the files of one that this process has compiled are not read again.
+    shipped = handmade(tmp_path / "shipped", 6.5, training={"max_devices": 2})
     for place in (card, module):
         monkeypatch.setattr(place, "shipped_checkpoint", lambda: shipped)
     assert find_policy(None, 2).card.folder == shipped

@@ -5,6 +5,9 @@ permuting the devices of a table permutes its scores. A round is a few layers of
 the next round sees what these scores would cost each node on each device, given where its neighbours probably
 are, and what all of them together would give each device to do. That is HSDAG's state update (arXiv
 2405.14185, step 9) with costs in it.
+
+OpenVINO computes elementwise one row of the last axis at a time. So what has one number for each node and
+device is ``[D, M]`` here, with long rows, and states of one shape are added as ``[M, D * H]``.
 """
 
 from __future__ import annotations
@@ -14,9 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ov_autoplace.policy.config import MultilevelConfig
-from ov_autoplace.policy.levels import ARC_FEATURES, LEVEL_FEATURES
 from ov_autoplace.policy.networks.batch import GraphBatch, NodeBatch
 from ov_autoplace.policy.networks.messages import aggregate_edges, from_source, propagate, source_plus
+from ov_autoplace.policy.nodes import ARC_FEATURES, LEVEL_FEATURES
 
 __all__ = [
     "LOADS",
@@ -32,17 +35,19 @@ LOADS = ("work_beyond_least", "work_by_mean", "bytes_held")
 """Columns of :func:`expected_loads`."""
 
 _FEEDBACK = ("full", "full_beyond", "full_tanh", "shared_beyond", "shared_tanh", "shared")
+_MADE = ("full", "shared", "full_beyond", "shared_beyond", "full_tanh", "shared_tanh")
+_FEEDBACK_OF = [_MADE.index(name) for name in _FEEDBACK]
 
 
 def signed_log(x: Tensor) -> Tensor:
-    """As :func:`ov_autoplace.policy.levels.signed_log`."""
+    """As :func:`ov_autoplace.policy.nodes.signed_log`."""
     return torch.sign(x) * torch.log1p(50.0 * torch.abs(x)) / 4.0
 
 
 def beyond_best_other(cost: Tensor) -> Tensor:
-    """Cost on each device minus the lowest on any other, ``[n, D]``."""
-    far = 1e9 * torch.eye(cost.shape[1], dtype=cost.dtype, device=cost.device)
-    return cost - (cost.unsqueeze(1) + far).amin(dim=2).clamp(max=1e8)
+    """Cost on each device minus the lowest on any other, ``[..., D, n]``."""
+    far = 1e9 * torch.eye(cost.shape[-2], dtype=cost.dtype, device=cost.device)
+    return cost - (cost.unsqueeze(-3) + far.unsqueeze(2)).amin(dim=-2).clamp(max=1e8)
 
 
 def expected_costs(nodes: NodeBatch, probability: Tensor) -> Tensor:
@@ -53,16 +58,16 @@ def expected_costs(nodes: NodeBatch, probability: Tensor) -> Tensor:
         probability: Of each node and device, ``[M, D]``.
 
     Returns:
-        ``[M, D, 2]``: own time plus full transfers, and own time plus shared ones.
+        ``[2, D, M]``: own time plus full transfers, and own time plus shared ones.
     """
-    there = from_source(nodes.arcs, probability).unsqueeze(1)
-    price = (nodes.arc_price * there).sum(dim=2)
-    both = torch.stack((price, price * nodes.arc_share.unsqueeze(1)), dim=2)
-    return nodes.cost.unsqueeze(2) + aggregate_edges(nodes.arcs, both, "sum")
+    price = (nodes.arc_price.permute(1, 2, 0) * from_source(nodes.arcs, probability).T).sum(dim=1)
+    both = price, price * nodes.arc_share
+    paid = torch.stack([aggregate_edges(nodes.arcs, each.T, "sum") for each in both])
+    return nodes.cost.T + paid.transpose(1, 2)
 
 
 def expected_loads(batch: GraphBatch, probability: Tensor) -> Tensor:
-    """What other units would give each device to do and to hold, ``[N, D, len(LOADS)]``.
+    """What other units would give each device to do and to hold, ``[len(LOADS), D, N]``.
 
     Args:
         batch: B graphs.
@@ -74,19 +79,19 @@ def expected_loads(batch: GraphBatch, probability: Tensor) -> Tensor:
     """
     own = probability * batch.node_cost
     load = aggregate_edges(batch.windows, own[batch.window_children], "sum")
-    there = load[batch.window_of]
-    others = there - own
-    mean = there.mean(dim=1, keepdim=True) + 1e-6
+    there = load[batch.window_of].T
+    others = there - own.T
+    mean = there.mean(dim=0) + 1e-6
     units = torch.arange(own.shape[0], device=own.device)
     bytes_held = probability * batch.memory_share
     held = functional.embedding_bag(units, bytes_held, batch.node_offsets[:-1], mode="sum")
-    held = torch.matmul(held.unsqueeze(1), batch.same_device).squeeze(1)[batch.graph_of]
+    held = torch.matmul(held.unsqueeze(1), batch.same_device).squeeze(1).clamp(max=2.0) - 1.0
     columns = (
         signed_log(beyond_best_other(others)),
         torch.tanh(others / mean - 1.0),
-        held.clamp(max=2.0) - 1.0,
+        held[batch.graph_of].T,
     )
-    return torch.stack(columns, dim=2)
+    return torch.stack(columns)
 
 
 class MessageLayer(nn.Module):
@@ -107,17 +112,21 @@ class MessageLayer(nn.Module):
     def forward(self, state: Tensor, nodes: NodeBatch) -> Tensor:
         """New states ``[M, D, H]``."""
         x = self.norm(state)
-        sent = torch.relu(source_plus(nodes.arcs, self.message(x), self.arc(nodes.arc_features)))
-        heard = aggregate_edges(nodes.arcs, sent, "sum")
-        heard = heard * nodes.inverse_root_degree.unsqueeze(1).unsqueeze(2)
+        message, arc = self.message(x).flatten(1), self.arc(nodes.arc_features).flatten(1)
+        heard = aggregate_edges(nodes.arcs, torch.relu(source_plus(nodes.arcs, message, arc)), "sum")
+        heard = self.heard(heard.reshape(x.shape))
         # A sum of products instead of a product with what is joined, which would be copied first.
-        mixed = self.own(x) + self.heard(heard)
+        mixed = self.own(x) + heard * nodes.inverse_root_degree.unsqueeze(1).unsqueeze(2)
         if self.members is not None:
             mixed = mixed + self.members(propagate(nodes.members, x, reduce="mean"))
         if self.devices is not None:
             mixed = mixed + self.devices(x.mean(dim=1, keepdim=True))
-        updated: Tensor = state + self.out(torch.relu(mixed))
-        return updated
+        return _sum(state, self.out(torch.relu(mixed)))
+
+
+def _sum(a: Tensor, b: Tensor) -> Tensor:
+    """The sum of two arrays ``[M, D, H]``."""
+    return (a.flatten(1) + b.flatten(1)).reshape(a.shape)
 
 
 class Round(nn.Module):
@@ -154,14 +163,11 @@ class Round(nn.Module):
         seen = torch.cat((seen, means[N:]))
         columns = [nodes.features, seen]
         if self.feedback:
-            full, shared = expected_costs(nodes, seen[:, :, 0]).unbind(dim=2)
-            costs = [signed_log(full)]
-            for cost in (full, shared):
-                beyond = beyond_best_other(cost)
-                costs += [signed_log(beyond), torch.tanh(beyond)]
-            costs.append(signed_log(shared))
-            columns.append(torch.stack(costs, dim=2))
-        state = state + self.enter(torch.cat(columns, dim=2))
+            costs = expected_costs(nodes, seen[:, :, 0])
+            beyond = beyond_best_other(costs)
+            made = torch.cat((signed_log(torch.cat((costs, beyond))), torch.tanh(beyond)))
+            columns.append(made[_FEEDBACK_OF].permute(2, 1, 0))
+        state = _sum(state, self.enter(torch.cat(columns, dim=2)))
         for layer in self.layers:
             state = layer(state, nodes)
         return state, self.score(state[:N]).squeeze(2)

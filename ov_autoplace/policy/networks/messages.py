@@ -53,7 +53,8 @@ class Topology:
 
     What is derived from the edges is made on first use and kept. Whoever traces a network asks for ``bag``
     and passes ``offsets`` (and ``reversed_order`` with ``reversed_offsets``) as tensors instead, so that no
-    step depends on data.
+    step depends on data; and gives the last node an edge, because OpenVINO refuses bags that start behind
+    the last index.
 
     Args:
         source: Sending node of each edge, ``int64[E]``.
@@ -198,15 +199,9 @@ def aggregate_edges(
     if topology.implementation == "dgl":
         return _reduced_by_dgl("copy_e", topology, reduce, values)
     rows = _rows(values)
-    if _tracing():
-        # Without edges there is no row that the bag behind the last node could hold.
-        rows = torch.cat([rows, rows.new_zeros(1, rows.shape[1])])
-        edges = torch.arange(rows.shape[0], device=rows.device)
-        result = _traced_bags(topology, edges, rows, reduce)
-    else:
-        edges = torch.arange(len(rows), device=rows.device)
-        result = embedding_bag(edges, rows, topology.offsets[:-1], mode=reduce)
-    return result.reshape(result.shape[0], *values.shape[1:])
+    edges = torch.arange(rows.shape[0], device=rows.device)
+    result = embedding_bag(edges, rows, topology.offsets[:-1], mode=reduce)
+    return _unflattened(result, values)
 
 
 def propagate(
@@ -231,14 +226,7 @@ def propagate(
             return _reduced_by_dgl("copy_u", topology, reduce, x)
         return _reduced_by_dgl("u_mul_e", topology, reduce, x, weight.reshape(-1, *[1] * (x.dim() - 1)))
     rows, source = _rows(x), topology.source
-    if _tracing():
-        source = torch.cat([source, source.new_zeros(1)])
-        if weight is not None:
-            # OpenVINO 2026.4.1 does not compile weighted bags of dynamic shapes, so the rows are weighted.
-            rows = rows.index_select(0, source) * torch.cat([weight, weight.new_zeros(1)])[:, None]
-            source = torch.arange(rows.shape[0], device=rows.device)
-        result = _traced_bags(topology, source, rows, reduce)
-    elif weight is None:
+    if weight is None:
         result = embedding_bag(source, rows, topology.offsets[:-1], mode=reduce)
     elif reduce == "max":
         edges = torch.arange(len(source), device=rows.device)
@@ -248,19 +236,7 @@ def propagate(
         result = embedding_bag(source, rows, topology.offsets[:-1], mode="sum", per_sample_weights=weight)
         if reduce == "mean":
             result = result / topology.degree.clamp(min=1)[:, None]
-    return result.reshape(result.shape[0], *x.shape[1:])
-
-
-def _traced_bags(topology: Topology, indices: Tensor, rows: Tensor, reduce: Reduce) -> Tensor:
-    """The bags of all nodes, made so that OpenVINO computes them for any number of nodes and edges.
-
-    OpenVINO refuses offsets that point behind the last index, as those of trailing nodes without edges do.
-    So one index more than there are edges goes into one bag more than there are nodes, which is dropped.
-    """
-    if reduce == "max":
-        raise ValueError("A maximum over edges cannot be exported: OpenVINO's bags know only sums and means.")
-    total = embedding_bag(indices, rows, topology.offsets, mode="sum")[:-1]
-    return total if reduce == "sum" else total / topology.degree.clamp(min=1)[:, None]
+    return _unflattened(result, x)
 
 
 def _tracing() -> bool:
@@ -269,7 +245,14 @@ def _tracing() -> bool:
 
 def _rows(values: Tensor) -> Tensor:
     """``values`` as a matrix, which is all that bags can hold."""
+    if values.dim() == 2:
+        return values
     return values[:, None] if values.dim() == 1 else values.flatten(1)
+
+
+def _unflattened(rows: Tensor, like: Tensor) -> Tensor:
+    """Undoes :func:`_rows`, for another number of rows."""
+    return rows if like.dim() == 2 else rows.reshape(rows.shape[0], *like.shape[1:])
 
 
 @functools.cache

@@ -125,10 +125,10 @@ class Rounds(nn.Module):
             # Sharpened, so that a round sees the answer that would be given: an even doubt about many units
             # together must end in one of their devices, not in some here and some there.
             believed = torch.softmax(_SHARPNESS * scores, dim=1)
-            seen = believed.unsqueeze(2)
+            seen = believed.T.unsqueeze(0)
             if self.loads:
-                seen = torch.cat((seen, expected_loads(batch, believed)), dim=2)
-            state, delta = self.rounds[i](state, seen, batch.nodes)
+                seen = torch.cat((seen, expected_loads(batch, believed)))
+            state, delta = self.rounds[i](state, seen.permute(2, 1, 0), batch.nodes)
             scores = delta + forbidden
             answers.append((state, scores))
         return answers

@@ -6,7 +6,7 @@ PYTEST_ARGS ?=
 
 native_sources := $(shell find csrc -type f)
 checkpoint := $(wildcard models/autoplace-base/*)
-build_inputs := pyproject.toml CMakeLists.txt ov_autoplace/_version.py $(native_sources)
+build_inputs := pyproject.toml CMakeLists.txt ov_autoplace/_version.py $(native_sources) $(checkpoint)
 package_sources := $(shell find ov_autoplace ov_autoplace_command -type f -not -path '*/__pycache__/*' -not -name '*.so')
 cpp_sources := $(shell find csrc tools/cpp tools/virtual_gpu tests/native -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
@@ -88,7 +88,7 @@ stub: $(VENV)/lint/stamp
 clean:
 	rm -rf $(VENV) build dist
 
-$(VENV)/demo/stamp: $(build_inputs) $(package_sources) $(checkpoint)
+$(VENV)/demo/stamp: $(build_inputs) $(package_sources)
 	$(call environment,demo)
 	$(VENV)/demo/bin/python -m pip install --quiet . --config-settings=build-dir=$(VENV)/demo/build
 	touch $@

@@ -12,6 +12,7 @@ import openvino as ov
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import IntArray
+from ov_autoplace.devices.names import core_with
 from ov_autoplace.errors import CheckpointError
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.inputs import INPUT_NAMES, network_inputs, stage_inputs, stage_outputs
@@ -37,7 +38,7 @@ class Stage:
 
 
 def compile_network(graph: bytes, constants: bytes, name: str = "the policy") -> tuple[Stage, ...]:
-    """Compile an exported network for the CPU, on a Core of its own, each stage between two looks by itself.
+    """Compile an exported network for the CPU, on a Core that nobody sets anything on, each stage between two looks by itself.
 
     Args:
         graph: Content of the ``.xml``.
@@ -53,7 +54,7 @@ def compile_network(graph: bytes, constants: bytes, name: str = "the policy") ->
     if threads == 1:
         # OpenVINO 2026.4.1 crashes on one thread while it tokenises some small graphs.
         config["SNIPPETS_MODE"] = "DISABLE"
-    core = ov.Core()
+    core = core_with()
     try:
         models = _stages(core.read_model(graph, constants), name)
         compiled = [core.compile_model(model, "CPU", config) for model in models]

@@ -38,7 +38,7 @@ class Stage:
 
 
 def compile_network(graph: bytes, constants: bytes, name: str = "the policy") -> tuple[Stage, ...]:
-    """Compile an exported network for the CPU, on a Core that is kept; each stage between two looks by itself.
+    """Compile an exported network for the CPU, on a Core that is kept; stages between looks by themselves.
 
     Args:
         graph: Content of the ``.xml``.

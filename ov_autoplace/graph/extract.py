@@ -27,7 +27,11 @@ __all__ = ["extract", "extract_structure"]
 _flat = chain.from_iterable
 
 
-def extract(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) -> ComputationGraph:
+def extract(
+    model: ov.Model,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    records: Sequence[OpRecord] | None = None,
+) -> ComputationGraph:
     """The computation graph of a model's top-level ops.
 
     Sizes of dynamic models are those of a clone with static input shapes (see
@@ -45,17 +49,17 @@ def extract(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) 
     Args:
         model: Any model; duplicate friendly names are reported as ``make_names_unique`` would set them.
         shapes: Input shapes to take sizes from, see ``with_static_shapes``.
+        records: What :class:`~ov_autoplace.graph.records.ModelReader` reads of the ops, where that is known.
 
     Raises:
         OptionError: ``shapes`` does not fit the model.
         ModelError: A dynamic input cannot be given a size.
     """
-    ops = model.get_ordered_ops()
+    records = ModelReader().read(model.get_ordered_ops()) if records is None else records
     if not shapes and all(p.get_output_partial_shape(0).is_static for p in model.get_parameters()):
-        records = ModelReader().read(ops)
-        return _assemble(model, ops, records, records)
+        return _assemble(model, records, records)
     clone, _ = with_static_shapes(model, shapes)
-    return _assemble(model, ops, ModelReader().read(clone.get_ordered_ops()), ModelReader().read(ops))
+    return _assemble(model, ModelReader().read_again(clone.get_ordered_ops(), records), records)
 
 
 def extract_structure(model: ov.Model) -> ComputationGraph:
@@ -63,15 +67,12 @@ def extract_structure(model: ov.Model) -> ComputationGraph:
 
     The same as :func:`extract`, but dynamic inputs keep their shapes, so that sizes mean nothing there.
     """
-    ops = model.get_ordered_ops()
-    records = ModelReader().read(ops)
-    return _assemble(model, ops, records, records)
+    records = ModelReader().read(model.get_ordered_ops())
+    return _assemble(model, records, records)
 
 
-def _assemble(
-    model: ov.Model, ops: Sequence[ov.Node], records: list[OpRecord], marks: list[OpRecord]
-) -> ComputationGraph:
-    """The graph of ``ops``: sizes from ``records``, dynamic marks from ``marks`` (the same ops)."""
+def _assemble(model: ov.Model, records: Sequence[OpRecord], marks: Sequence[OpRecord]) -> ComputationGraph:
+    """The graph of a model: sizes from ``records``, dynamic marks from ``marks`` (the same ops)."""
     op_types = tuple(record.op_type for record in records)
     input_offsets = offsets_of([len(r.sources) for r in records])
     edges = np.fromiter(_flat(_flat(r.sources for r in records)), np.int32, 2 * input_offsets[-1])
@@ -85,7 +86,7 @@ def _assemble(
     edge_bytes = bytes_per_output[output_offsets[input_sources] + ports]
     edge_bytes[foldable[input_sources]] = 0.0
     return ComputationGraph(
-        names=tuple(unique_names(op.get_friendly_name() for op in ops)),
+        names=tuple(unique_names(record.name for record in marks)),
         op_types=op_types,
         precisions=tuple((r.types or records[r.sources[0][0]].types or ("dynamic",))[0] for r in records),
         flops=frozen_array(flops, np.float64),
@@ -109,8 +110,8 @@ def _assemble(
 
 
 def _tensors(
-    records: list[OpRecord],
-    marks: list[OpRecord],
+    records: Sequence[OpRecord],
+    marks: Sequence[OpRecord],
     input_offsets: IntArray,
     input_sources: IntArray,
     ports: IntArray,
@@ -135,7 +136,7 @@ def _tensors(
     }
 
 
-def _edges_of(records: list[OpRecord], wanted: Callable[[int, int], bool]) -> IntArray:
+def _edges_of(records: Sequence[OpRecord], wanted: Callable[[int, int], bool]) -> IntArray:
     """Producer and consumer of every edge from an output that is ``wanted``, ``int32[K, 2]``."""
     edges = [
         (producer, consumer)
@@ -147,7 +148,7 @@ def _edges_of(records: list[OpRecord], wanted: Callable[[int, int], bool]) -> In
     return frozen_array(edges, np.int32).reshape(-1, 2)
 
 
-def _variables(records: list[OpRecord]) -> tuple[tuple[int, ...], ...]:
+def _variables(records: Sequence[OpRecord]) -> tuple[tuple[int, ...], ...]:
     """Positions of the ops of each state variable, by first appearance."""
     found: dict[str, list[int]] = {}
     for i, record in enumerate(records):

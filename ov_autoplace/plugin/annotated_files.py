@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from ov_autoplace._base.collector import collection_paused
 from ov_autoplace._base.files import staged_folder
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import OutputError
-from ov_autoplace.graph.names import make_names_unique, unique_names
+from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotate_fitted, summarize
 from ov_autoplace.placement.fitting import FittedPlacement, fit
 from ov_autoplace.placement.placement import Placement
@@ -100,7 +99,7 @@ def save_annotated_as(
     folder = files.model.parent
     with collection_paused():
         fitted = fitted or fit(model, placement)
-        if placement.given is None or not _covers(model, placement.given):
+        if placement.given is None or set(placement.given) != set(fitted.as_given.names):
             placement = unfolded(model, placement, fitted=fitted)
         if placement.plan is not None:
             annotated = scheduled_model(model, placement.plan)
@@ -120,10 +119,6 @@ def save_annotated_as(
         placement.save(stage / affinities)
         _check_complete_files(stage / xml, stage / weights)
         _take_places(stage, folder, (weights, affinities, xml))
-
-
-def _covers(model: ov.Model, given: Mapping[str, str]) -> bool:
-    return set(given) == set(unique_names(op.get_friendly_name() for op in model.get_ordered_ops()))
 
 
 def _take_places(stage: Path, folder: Path, names: tuple[str, ...]) -> None:

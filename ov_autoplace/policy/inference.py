@@ -112,6 +112,8 @@ def compute_scores(
         outputs = stage_outputs(number, len(stages))
         before = [np.array(request.get_tensor(output).data, dtype=np.float32) for output in outputs]
         answers.append(before[-1])
+        del request
+        compiled.release_memory()
         if answers[-1].shape != graph.allowed.shape:
             shapes = list(answers[-1].shape), list(graph.allowed.shape)
             raise CheckpointError(f"the network of {name} answers with {shapes[0]} scores for {shapes[1]}")

@@ -29,7 +29,6 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.decide.costs import CostSource, Measured
@@ -104,7 +103,7 @@ class Placer:
         self, model: ov.Model, source: ProposalSource, wait_for_policy: Callable[[], None]
     ) -> tuple[Placement, FittedPlacement | None]:
         options, machine = self._options, self._machine
-        with self._phase("extract"), collection_paused():
+        with self._phase("extract"):
             prepared = prepare(model, options.shapes)
         if options.mode == "ZERO_SHOT":
             with self._phase("estimate"):

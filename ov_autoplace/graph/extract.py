@@ -13,6 +13,7 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array, offsets_of, rows_of
+from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace.graph.names import unique_names
@@ -27,6 +28,7 @@ __all__ = ["extract", "extract_structure"]
 _flat = chain.from_iterable
 
 
+@collection_paused()
 def extract(
     model: ov.Model,
     shapes: Mapping[str, Sequence[int]] | None = None,
@@ -62,6 +64,7 @@ def extract(
     return _assemble(model, ModelReader().read_again(clone.get_ordered_ops(), records), records)
 
 
+@collection_paused()
 def extract_structure(model: ov.Model) -> ComputationGraph:
     """The computation graph of a model for questions about its structure, such as where HETERO cuts it.
 

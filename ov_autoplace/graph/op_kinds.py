@@ -56,6 +56,7 @@ class OpKinds:
         return np.array([*able, True])[self.kind_of]
 
 
+@collection_paused()
 def op_kinds(model: ov.Model, records: Sequence[OpRecord] | None = None) -> OpKinds:
     """Tell the kinds of ops of a large model apart.
 
@@ -68,29 +69,28 @@ def op_kinds(model: ov.Model, records: Sequence[OpRecord] | None = None) -> OpKi
             million ops would take gigabytes.
         records: What :class:`~ov_autoplace.graph.records.ModelReader` reads of its ops, where that is known.
     """
-    with collection_paused():
-        records = ModelReader().read(model.get_ordered_ops()) if records is None else records
-        reader = _Reader(records)
-        kinds: dict[Hashable, int] = {}
-        kind_of: list[int] = []
-        chosen: list[list[int]] = []
-        for i in range(len(records)):
-            description = reader.describe(i)
-            if description is None:
-                kind_of.append(-1)
-                continue
-            kind = kinds.setdefault(description, len(kinds))
-            kind_of.append(kind)
-            if kind == len(chosen):
-                chosen.append([])
-            if len(chosen[kind]) < _OF_EACH:
-                chosen[kind].append(i)
-        return OpKinds(
-            model=_model_of(records, [i for ops in chosen for i in ops], reader.fixed),
-            names=[record.name for record in records],
-            kind_of=frozen_array(kind_of, np.int32),
-            samples=[[records[i].name for i in ops] for ops in chosen],
-        )
+    records = ModelReader().read(model.get_ordered_ops()) if records is None else records
+    reader = _Reader(records)
+    kinds: dict[Hashable, int] = {}
+    kind_of: list[int] = []
+    chosen: list[list[int]] = []
+    for i in range(len(records)):
+        description = reader.describe(i)
+        if description is None:
+            kind_of.append(-1)
+            continue
+        kind = kinds.setdefault(description, len(kinds))
+        kind_of.append(kind)
+        if kind == len(chosen):
+            chosen.append([])
+        if len(chosen[kind]) < _OF_EACH:
+            chosen[kind].append(i)
+    return OpKinds(
+        model=_model_of(records, [i for ops in chosen for i in ops], reader.fixed),
+        names=[record.name for record in records],
+        kind_of=frozen_array(kind_of, np.int32),
+        samples=[[records[i].name for i in ops] for ops in chosen],
+    )
 
 
 class _Reader:

@@ -9,6 +9,7 @@ from typing import Any
 import openvino as ov
 
 from ov_autoplace._base.arrays import BoolArray
+from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.errors import ModelError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
@@ -75,6 +76,7 @@ class PreparedModel:
         return supported_ops(core, self.model, self.graph.names, devices, properties, self.kinds)
 
 
+@collection_paused()
 def prepare(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) -> PreparedModel:
     """Prepare a model, which is not modified.
 

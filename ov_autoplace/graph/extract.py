@@ -59,9 +59,9 @@ def extract(
     """
     records = ModelReader().read(model.get_ordered_ops()) if records is None else records
     if not shapes and all(p.get_output_partial_shape(0).is_static for p in model.get_parameters()):
-        return _assemble(model, records, records)
-    clone, _ = with_static_shapes(model, shapes)
-    return _assemble(model, ModelReader().read_again(clone.get_ordered_ops(), records), records)
+        return _assemble(model, records)
+    # Made only when the links are known, for which more clones are made and dropped.
+    return _assemble(model, records, lambda marks: _with_sizes(model, shapes, marks))
 
 
 @collection_paused()
@@ -70,22 +70,35 @@ def extract_structure(model: ov.Model) -> ComputationGraph:
 
     The same as :func:`extract`, but dynamic inputs keep their shapes, so that sizes mean nothing there.
     """
-    records = ModelReader().read(model.get_ordered_ops())
-    return _assemble(model, records, records)
+    return _assemble(model, ModelReader().read(model.get_ordered_ops()))
 
 
-def _assemble(model: ov.Model, records: Sequence[OpRecord], marks: Sequence[OpRecord]) -> ComputationGraph:
-    """The graph of a model: sizes from ``records``, dynamic marks from ``marks`` (the same ops)."""
-    op_types = tuple(record.op_type for record in records)
-    input_offsets = offsets_of([len(r.sources) for r in records])
-    edges = np.fromiter(_flat(_flat(r.sources for r in records)), np.int32, 2 * input_offsets[-1])
+def _with_sizes(
+    model: ov.Model, shapes: Mapping[str, Sequence[int]] | None, marks: Sequence[OpRecord]
+) -> list[OpRecord]:
+    """The ops of a clone whose inputs have static shapes, in the order of the model's, ``marks``."""
+    clone, _ = with_static_shapes(model, shapes)
+    return ModelReader().read_again(clone.get_ordered_ops(), marks)
+
+
+def _assemble(
+    model: ov.Model,
+    marks: Sequence[OpRecord],
+    sized: Callable[[Sequence[OpRecord]], Sequence[OpRecord]] = lambda marks: marks,
+) -> ComputationGraph:
+    """The graph of a model: dynamic marks from ``marks``, and sizes from what ``sized`` makes of them."""
+    op_types = tuple(record.op_type for record in marks)
+    input_offsets = offsets_of([len(r.sources) for r in marks])
+    edges = np.fromiter(_flat(_flat(r.sources for r in marks)), np.int32, 2 * input_offsets[-1])
     input_sources, ports = np.ascontiguousarray(edges.reshape(-1, 2).T)
+    foldable = foldable_ops(op_types, input_offsets, input_sources)
+    deciding = deciding_tensors(marks, foldable)
+    links = shape_links(model, marks, deciding, foldable)
+    records = sized(marks)
     output_offsets = offsets_of([len(r.bytes) for r in records])
     bytes_per_output = np.fromiter(_flat(r.bytes for r in records), np.float64, output_offsets[-1])
-    foldable = foldable_ops(op_types, input_offsets, input_sources)
     flops, weights = op_costs(records, foldable)
     dynamic = np.fromiter((s.dynamic for r in marks for s in r.shapes), np.float64, output_offsets[-1])
-    deciding = deciding_tensors(marks, foldable)
     edge_bytes = bytes_per_output[output_offsets[input_sources] + ports]
     edge_bytes[foldable[input_sources]] = 0.0
     return ComputationGraph(
@@ -108,7 +121,7 @@ def _assemble(model: ov.Model, records: Sequence[OpRecord], marks: Sequence[OpRe
         hard_edges=_edges_of(marks, lambda op, port: bool(foldable[op]) and (op, port) in deciding),
         bounded_edges=_edges_of(marks, lambda op, port: marks[op].shapes[port].bounded),
         wanted_size_edges=frozen_array(wanted_size_edges(marks), np.int32).reshape(-1, 2),
-        shape_links=frozen_array(shape_links(model, marks, deciding, foldable), np.int32).reshape(-1, 3),
+        shape_links=frozen_array(links, np.int32).reshape(-1, 3),
     )
 
 

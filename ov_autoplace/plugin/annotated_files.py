@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 from pathlib import Path
@@ -27,7 +26,7 @@ __all__ = ["AnnotatedFiles", "save_annotated", "save_annotated_as"]
 _RUNTIME_KEY = "OpenVINO Runtime"
 
 
-_LAST_BYTES = 64
+_BLOCK_BYTES = 1 << 22
 _STORED_BYTES = re.compile(rb' shape="[^"]*" offset="(\d+)" size="(\d+)"')
 
 
@@ -167,14 +166,19 @@ def _check_complete_files(xml: Path, weights: Path) -> None:
     Raises:
         OutputError: A file is missing or cut short.
     """
+    needed, rest = 0, b""
     try:
         stored = weights.stat().st_size
-        with xml.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            is_whole = text[-_LAST_BYTES:].rstrip().endswith(b"</net>")
-            needed = max((int(m[1]) + int(m[2]) for m in _STORED_BYTES.finditer(text)), default=0)
-    except (OSError, ValueError) as cause:  # a file of no bytes cannot be mapped
+        # In blocks: the text of a model of a million ops has half a gigabyte.
+        with xml.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                text = rest + block
+                end = max(text.rfind(b"<"), 0)
+                ends = [int(m[1]) + int(m[2]) for m in _STORED_BYTES.finditer(text, 0, end)]
+                needed, rest = max([needed, *ends]), text[end:]
+    except OSError as cause:
         raise _not_stored(xml) from cause
-    if not is_whole or stored < needed:
+    if not rest.rstrip().endswith(b"</net>") or stored < needed:
         raise _not_stored(xml)
 
 

@@ -83,18 +83,20 @@ def annotate(
     files = None if fit else _files(request, output)
     if files:
         check_distinct((*files, files.weights, page, trace))
-    placement = request.given(affinity, devices) if affinity else request.search(devices, options)
+    placement, fitted = (
+        request.given_fitted(affinity, devices) if affinity else request.search_fitted(devices, options)
+    )
     if files is None:
         _show_fit(request, placement, devices, options, as_json)
         return
     start = time.perf_counter()
-    fitted = fitting.fit(request.model, placement)
+    fitted = fitted or fitting.fit(request.model, placement)
     if placement.given is None:
         placement = unfolded(request.model, placement, fitted=fitted)
     # The file is for the model as it was given, whose shape computations are not folded.
     affinities, submodels = placement.to_dict(), fitted.submodels
     if placement.given is not None:
-        submodels = fitting.count_subgraphs(request.model, affinities)
+        submodels = fitted.submodels_as_given(affinities)
     with made_folder(files.model.parent):
         is_needed = page is not None or trace is not None
         save_annotated_as(request.model, placement, files, fitted=fitted, in_place=not is_needed)

@@ -27,6 +27,7 @@ from ov_autoplace.placement.scheduled import is_scheduled
 
 if TYPE_CHECKING:
     from ov_autoplace.explain.explanation import Explanation
+    from ov_autoplace.placement.fitting import FittedPlacement
 
 __all__ = ["Request", "assignment_of", "candidate_rows", "decision_of", "open_model", "source_of"]
 
@@ -59,13 +60,26 @@ class Request:
 
     def search(self, devices: str | Sequence[str] | None, options: PlacerOptions) -> Placement:
         """Decide, with a progress bar."""
-        from ov_autoplace.decide.place import place
+        return self.search_fitted(devices, options)[0]
+
+    def search_fitted(
+        self, devices: str | Sequence[str] | None, options: PlacerOptions
+    ) -> tuple[Placement, FittedPlacement | None]:
+        """:meth:`search`, with the model that the placement is of, where that is known."""
+        from ov_autoplace.decide.place import machine_for, place_fitted
 
         with progress_bar() as progress:
-            return place(self.model, devices, core=self.core, **vars(replace(options, progress=progress)))
+            machine = machine_for(self.core, devices, replace(options, progress=progress))
+            return place_fitted(machine, self.model)
 
     def given(self, path: Path, devices: str | Sequence[str] | None) -> Placement:
-        """The placement in an affinity file, checked against the model and this machine.
+        """The placement of :meth:`given_fitted`."""
+        return self.given_fitted(path, devices)[0]
+
+    def given_fitted(
+        self, path: Path, devices: str | Sequence[str] | None
+    ) -> tuple[Placement, FittedPlacement]:
+        """The placement in an affinity file, checked against this machine, and the model that it is of.
 
         Raises:
             PlacementError: The file does not cover the model's ops exactly.
@@ -87,7 +101,7 @@ class Request:
         known = resolve_devices(self.core, devices)
         if placement is None or not set(placement.devices) <= set(known):
             return None
-        return self._decided(placement, "annotated", f"taken from the annotation of {self.path}")
+        return self._decided(placement, "annotated", f"taken from the annotation of {self.path}")[0]
 
     def cost_table(
         self, placement: Placement, devices: str | Sequence[str] | None, options: PlacerOptions
@@ -124,15 +138,14 @@ class Request:
         table = self.cost_table(placement, devices, options)
         return Explanation(table, assignment_of(placement, table), pins=options.pins)
 
-    def _decided(self, placement: Placement, chosen: str, how: str) -> Placement:
-        from ov_autoplace.placement.fitting import count_subgraphs
+    def _decided(self, placement: Placement, chosen: str, how: str) -> tuple[Placement, FittedPlacement]:
+        from ov_autoplace.placement.fitting import fit
 
-        count = count_subgraphs(self.model, placement)
-        candidate = Candidate(chosen, None, count, np.empty(0), width=placement.width)
+        fitted = fit(self.model, placement)
+        candidate = Candidate(chosen, None, fitted.submodels, np.empty(0), width=placement.width)
         reason = f"{how}; nothing was searched or measured"
-        return replace(
-            placement, solver=chosen, decision=Decision(chosen, reason, chosen.upper(), (candidate,), {})
-        )
+        decision = Decision(chosen, reason, chosen.upper(), (candidate,), {})
+        return replace(placement, solver=chosen, decision=decision), fitted
 
 
 def open_model(path: Path) -> Request:

@@ -13,7 +13,6 @@ from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.counting import CountedDevices
 from ov_autoplace.measure.crossings import PROBES
@@ -63,7 +62,7 @@ class CostSource:
         core, devices = self._machine.core, self._machine.devices
         target = self._machine.target or generic_target(core, devices)
         if supported is None and set(devices) <= set(core.available_devices):
-            supported = supported_ops(core, prepared.model, prepared.graph.names, devices)
+            supported = prepared.supported(core, devices)
         coarse = prepared.groups(self._machine.options.pins)
         return analytic_table(coarse, target, devices, supported)
 

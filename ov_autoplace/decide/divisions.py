@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.cost.analytic import analytic_table, busy_groups
 from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS, generic_target
 from ov_autoplace.cost.lanes import with_lanes
@@ -100,8 +99,7 @@ def is_worth_dividing(machine: Machine, device: str, model: ov.Model) -> bool:
     if options.executor == "OVERLAP":
         return True
     target = machine.target or generic_target(machine.core, (device,))
-    with collection_paused():
-        coarse = coarsen(extract(model, options.shapes), light_ops=False)
+    coarse = coarsen(extract(model, options.shapes), light_ops=False)
     table = analytic_table(coarse, target, (device,))
     nodes = int(busy_groups(coarse).sum())
     return any(

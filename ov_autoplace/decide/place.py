@@ -15,9 +15,10 @@ from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions
 from ov_autoplace.decide.placer import Placer
 from ov_autoplace.decide.rate import place_for_rate
 from ov_autoplace.devices.extra_devices import own_core
+from ov_autoplace.placement.fitting import FittedPlacement
 from ov_autoplace.placement.placement import Placement
 
-__all__ = ["machine_for", "place"]
+__all__ = ["machine_for", "place", "place_fitted"]
 
 
 def place(
@@ -92,8 +93,18 @@ def place(
             **former,
         }
     )
-    machine = machine_for(core or own_core(), devices, settings)
-    return place_for_rate(machine, model) if machine.wants_rate else Placer(machine).place(model)
+    return place_fitted(machine_for(core or own_core(), devices, settings), model)[0]
+
+
+def place_fitted(machine: Machine, model: ov.Model) -> tuple[Placement, FittedPlacement | None]:
+    """:func:`place`, with what :func:`~ov_autoplace.placement.fitting.fit` finds for the two.
+
+    Whoever writes or counts the placement next need not read the model again then, as long as nobody changes
+    it. ``None`` where the decision did not need it.
+    """
+    if machine.wants_rate:
+        return place_for_rate(machine, model), None
+    return Placer(machine).place_fitted(model)
 
 
 def machine_for(core: ov.Core, devices: str | Sequence[str] | None, settings: PlacerOptions) -> Machine:

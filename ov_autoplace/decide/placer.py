@@ -29,7 +29,6 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.decide.costs import CostSource, Measured
@@ -38,7 +37,7 @@ from ov_autoplace.decide.lanes import not_estimated, scheduled
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
-from ov_autoplace.decide.unfolding import runs_as_it_is, unfolded
+from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import Verdict, out_of_time, predicted, proven
 from ov_autoplace.decide.widths import estimated, is_worth_measuring, raced
 from ov_autoplace.errors import ProfilingError
@@ -48,7 +47,7 @@ from ov_autoplace.measure.counting import count_devices
 from ov_autoplace.measure.model_file import UnreadableModelError
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Decision
-from ov_autoplace.placement.partition import number_devices
+from ov_autoplace.placement.fitting import FittedPlacement, fit
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.policy.runner import find_policy
 from ov_autoplace.problem.problem import Problem
@@ -86,6 +85,10 @@ class Placer:
 
     def place(self, model: ov.Model) -> Placement:
         """See :func:`place`."""
+        return self.place_fitted(model)[0]
+
+    def place_fitted(self, model: ov.Model) -> tuple[Placement, FittedPlacement | None]:
+        """:meth:`place`, with what :func:`~ov_autoplace.placement.fitting.fit` finds, where that is known."""
         self._seconds = {}
         options = self._options
         # Who names the policy among the solvers demands one: the shipped one when none is named.
@@ -98,9 +101,9 @@ class Placer:
 
     def _place(
         self, model: ov.Model, source: ProposalSource, wait_for_policy: Callable[[], None]
-    ) -> Placement:
+    ) -> tuple[Placement, FittedPlacement | None]:
         options, machine = self._options, self._machine
-        with self._phase("extract"), collection_paused():
+        with self._phase("extract"):
             prepared = prepare(model, options.shapes)
         if options.mode == "ZERO_SHOT":
             with self._phase("estimate"):
@@ -111,12 +114,13 @@ class Placer:
                 verdict = not_estimated(machine, verdict)
             return self._answer(prepared, problem, verdict, source)
         if self._is_settled(prepared):
-            return self._only(prepared)
+            return self._only(prepared), None
         try:
             with self._phase("prepare"):
                 session = machine.open(prepared)
         except UnreadableModelError as cause:
-            return Placer(machine.estimating(cause), self._left_out, self._budget).place(model)
+            placer = Placer(machine.estimating(cause), self._left_out, self._budget)
+            return placer.place_fitted(model)
         wait_for_policy()  # nothing else may run while something is measured
         with session:
             try:
@@ -141,13 +145,13 @@ class Placer:
                         verdict = scheduled(machine, known, prepared, problem, verdict, self._budget)
             except ProfilingError as cause:
                 if cause.device is None or len(machine.devices) == 1:
-                    return self._single(prepared, session, cause)
+                    return self._single(prepared, session, cause), None
                 failure = {cause.device: cause}
             else:
                 return self._answer(prepared, problem, verdict, source)
         # The same request on the other devices, in the time that is left.
         left_out = self._left_out | {device: str(cause) for device, cause in failure.items()}
-        return Placer(machine.without(failure), left_out, self._budget).place(model)
+        return Placer(machine.without(failure), left_out, self._budget).place_fitted(model)
 
     def _is_settled(self, prepared: PreparedModel) -> bool:
         """Whether there is one device and one way to run the model on it: nothing is worth measuring."""
@@ -276,7 +280,7 @@ class Placer:
 
     def _answer(
         self, prepared: PreparedModel, problem: Problem, verdict: Verdict, source: ProposalSource
-    ) -> Placement:
+    ) -> tuple[Placement, FittedPlacement]:
         table, winner = problem.table, verdict.winner
         decision = Decision(
             chosen=winner.name,
@@ -298,11 +302,9 @@ class Placer:
             decision=decision,
             given={},  # to be found: it was decided on the folded model
         )
-        if not prepared.is_folded:
-            names = prepared.graph.names
-            if runs_as_it_is(prepared.graph, number_devices(names, placement.decided())):
-                return replace(placement, given=None)
-        return unfolded(prepared.given, placement, problem, source, shapes=prepared.shapes)
+        fitted = fit(prepared.given, placement, prepared)
+        given, shapes = prepared.given, prepared.shapes
+        return unfolded(given, placement, problem, source, shapes=shapes, fitted=fitted), fitted
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -25,7 +25,6 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.costs import CostSource, Measured
 from ov_autoplace.decide.machine import Machine
@@ -110,8 +109,7 @@ class _Decider:
 
     def place(self, model: ov.Model) -> Placement:
         machine, options = self._machine, self._options
-        with collection_paused():
-            prepared = prepare(model, options.shapes)
+        prepared = prepare(model, options.shapes)
         if options.mode == "ZERO_SHOT":
             return self._estimated(prepared)
         if options.time_budget_ms == 0 and len(machine.devices) > 1:

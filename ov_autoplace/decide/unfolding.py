@@ -23,7 +23,7 @@ from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
-from ov_autoplace.graph.extract import extract, extract_structure
+from ov_autoplace.graph.extract import extract
 from ov_autoplace.placement.fitting import FittedPlacement, fit
 from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.partition import count_graph_subgraphs
@@ -62,7 +62,7 @@ def unfolded(
     fitted = fitted or fit(model, placement)
     if fitted.folded is None and runs_as_it_is(fitted.graph, fitted.devices):
         return replace(placement, given=None)
-    graph = extract(model, shapes) if shapes else extract_structure(model)
+    graph = extract(model, shapes) if shapes else fitted.as_given
     devices = placement.devices if problem is None else problem.table.devices
     # An op that became a Constant stood with its group there; here it runs.
     known = {

@@ -19,7 +19,6 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.cost.analytic import analytic_table, busy_groups, group_seconds
 from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS, generic_target
 from ov_autoplace.cost.table import CostTable
@@ -101,8 +100,7 @@ def is_worth_measuring(machine: Machine, device: str, model: ov.Model) -> bool:
     if not widths:
         return False
     target = machine.target or generic_target(machine.core, (device,))
-    with collection_paused():
-        coarse = coarsen(extract(model, machine.options.shapes))
+    coarse = coarsen(extract(model, machine.options.shapes))
     nodes = int(busy_groups(coarse).sum())
     table = analytic_table(coarse, target, (device,))
     work = float(table.op_seconds.sum()) - nodes * target.device(device).op_overhead_seconds

@@ -1,4 +1,4 @@
-"""What this machine has: devices, the ops they support, its speed now; and how models are read.
+"""What this machine has: devices, its speed now; and how models are read.
 
 Imports ``_base``.
 """

@@ -1,4 +1,4 @@
-"""From ``openvino.Model`` to a computation graph and its groups, by rules of one file each.
+"""From ``openvino.Model`` to a computation graph and its groups, by rules of one file each; where ops run.
 
 Imports ``devices`` and below.
 """

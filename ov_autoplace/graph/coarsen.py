@@ -8,6 +8,7 @@ import numpy as np
 
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import BoolArray, IntArray, frozen_array
+from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.group_graph import group_graph
 from ov_autoplace.graph.rules import MUST_RULES, GraphView
@@ -18,6 +19,7 @@ from ov_autoplace.graph.rules.pins import group_pins, pinned_ops
 __all__ = ["coarsen"]
 
 
+@collection_paused()
 def coarsen(
     graph: ComputationGraph,
     *,

@@ -13,6 +13,7 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array, offsets_of, rows_of
+from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace.graph.names import unique_names
@@ -27,7 +28,12 @@ __all__ = ["extract", "extract_structure"]
 _flat = chain.from_iterable
 
 
-def extract(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) -> ComputationGraph:
+@collection_paused()
+def extract(
+    model: ov.Model,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    records: Sequence[OpRecord] | None = None,
+) -> ComputationGraph:
     """The computation graph of a model's top-level ops.
 
     Sizes of dynamic models are those of a clone with static input shapes (see
@@ -45,47 +51,58 @@ def extract(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) 
     Args:
         model: Any model; duplicate friendly names are reported as ``make_names_unique`` would set them.
         shapes: Input shapes to take sizes from, see ``with_static_shapes``.
+        records: What :class:`~ov_autoplace.graph.records.ModelReader` reads of the ops, where that is known.
 
     Raises:
         OptionError: ``shapes`` does not fit the model.
         ModelError: A dynamic input cannot be given a size.
     """
-    ops = model.get_ordered_ops()
+    records = ModelReader().read(model.get_ordered_ops()) if records is None else records
     if not shapes and all(p.get_output_partial_shape(0).is_static for p in model.get_parameters()):
-        records = ModelReader().read(ops)
-        return _assemble(model, ops, records, records)
-    clone, _ = with_static_shapes(model, shapes)
-    return _assemble(model, ops, ModelReader().read(clone.get_ordered_ops()), ModelReader().read(ops))
+        return _assemble(model, records)
+    # Made only when the links are known, for which more clones are made and dropped.
+    return _assemble(model, records, lambda marks: _with_sizes(model, shapes, marks))
 
 
+@collection_paused()
 def extract_structure(model: ov.Model) -> ComputationGraph:
     """The computation graph of a model for questions about its structure, such as where HETERO cuts it.
 
     The same as :func:`extract`, but dynamic inputs keep their shapes, so that sizes mean nothing there.
     """
-    ops = model.get_ordered_ops()
-    records = ModelReader().read(ops)
-    return _assemble(model, ops, records, records)
+    return _assemble(model, ModelReader().read(model.get_ordered_ops()))
+
+
+def _with_sizes(
+    model: ov.Model, shapes: Mapping[str, Sequence[int]] | None, marks: Sequence[OpRecord]
+) -> list[OpRecord]:
+    """The ops of a clone whose inputs have static shapes, in the order of the model's, ``marks``."""
+    clone, _ = with_static_shapes(model, shapes)
+    return ModelReader().read_again(clone.get_ordered_ops(), marks)
 
 
 def _assemble(
-    model: ov.Model, ops: Sequence[ov.Node], records: list[OpRecord], marks: list[OpRecord]
+    model: ov.Model,
+    marks: Sequence[OpRecord],
+    sized: Callable[[Sequence[OpRecord]], Sequence[OpRecord]] = lambda marks: marks,
 ) -> ComputationGraph:
-    """The graph of ``ops``: sizes from ``records``, dynamic marks from ``marks`` (the same ops)."""
-    op_types = tuple(record.op_type for record in records)
-    input_offsets = offsets_of([len(r.sources) for r in records])
-    edges = np.fromiter(_flat(_flat(r.sources for r in records)), np.int32, 2 * input_offsets[-1])
+    """The graph of a model: dynamic marks from ``marks``, and sizes from what ``sized`` makes of them."""
+    op_types = tuple(record.op_type for record in marks)
+    input_offsets = offsets_of([len(r.sources) for r in marks])
+    edges = np.fromiter(_flat(_flat(r.sources for r in marks)), np.int32, 2 * input_offsets[-1])
     input_sources, ports = np.ascontiguousarray(edges.reshape(-1, 2).T)
+    foldable = foldable_ops(op_types, input_offsets, input_sources)
+    deciding = deciding_tensors(marks, foldable)
+    links = shape_links(model, marks, deciding, foldable)
+    records = sized(marks)
     output_offsets = offsets_of([len(r.bytes) for r in records])
     bytes_per_output = np.fromiter(_flat(r.bytes for r in records), np.float64, output_offsets[-1])
-    foldable = foldable_ops(op_types, input_offsets, input_sources)
     flops, weights = op_costs(records, foldable)
     dynamic = np.fromiter((s.dynamic for r in marks for s in r.shapes), np.float64, output_offsets[-1])
-    deciding = deciding_tensors(marks, foldable)
     edge_bytes = bytes_per_output[output_offsets[input_sources] + ports]
     edge_bytes[foldable[input_sources]] = 0.0
     return ComputationGraph(
-        names=tuple(unique_names(op.get_friendly_name() for op in ops)),
+        names=tuple(unique_names(record.name for record in marks)),
         op_types=op_types,
         precisions=tuple((r.types or records[r.sources[0][0]].types or ("dynamic",))[0] for r in records),
         flops=frozen_array(flops, np.float64),
@@ -104,13 +121,13 @@ def _assemble(
         hard_edges=_edges_of(marks, lambda op, port: bool(foldable[op]) and (op, port) in deciding),
         bounded_edges=_edges_of(marks, lambda op, port: marks[op].shapes[port].bounded),
         wanted_size_edges=frozen_array(wanted_size_edges(marks), np.int32).reshape(-1, 2),
-        shape_links=frozen_array(shape_links(model, marks, deciding, foldable), np.int32).reshape(-1, 3),
+        shape_links=frozen_array(links, np.int32).reshape(-1, 3),
     )
 
 
 def _tensors(
-    records: list[OpRecord],
-    marks: list[OpRecord],
+    records: Sequence[OpRecord],
+    marks: Sequence[OpRecord],
     input_offsets: IntArray,
     input_sources: IntArray,
     ports: IntArray,
@@ -135,7 +152,7 @@ def _tensors(
     }
 
 
-def _edges_of(records: list[OpRecord], wanted: Callable[[int, int], bool]) -> IntArray:
+def _edges_of(records: Sequence[OpRecord], wanted: Callable[[int, int], bool]) -> IntArray:
     """Producer and consumer of every edge from an output that is ``wanted``, ``int32[K, 2]``."""
     edges = [
         (producer, consumer)
@@ -147,7 +164,7 @@ def _edges_of(records: list[OpRecord], wanted: Callable[[int, int], bool]) -> In
     return frozen_array(edges, np.int32).reshape(-1, 2)
 
 
-def _variables(records: list[OpRecord]) -> tuple[tuple[int, ...], ...]:
+def _variables(records: Sequence[OpRecord]) -> tuple[tuple[int, ...], ...]:
     """Positions of the ops of each state variable, by first appearance."""
     found: dict[str, list[int]] = {}
     for i, record in enumerate(records):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
+
+from ov_autoplace.graph.records import OpRecord
 
 __all__ = ["fold_static_shapes"]
 
@@ -20,7 +23,7 @@ _READABLE = frozenset({"boolean", "f16", "f32", "f64", "i8", "i16", "i32", "i64"
 _FULL_BITS = 32
 
 
-def fold_static_shapes(model: ov.Model) -> int:
+def fold_static_shapes(model: ov.Model, records: Sequence[OpRecord] | None = None) -> int:
     """Replace computations of known small values by Constants of the same names, in place.
 
     HETERO does not fold. A shape computation that it cuts off from its consumer makes the consumer's shape
@@ -34,12 +37,17 @@ def fold_static_shapes(model: ov.Model) -> int:
     Only ops that OpenVINO itself can evaluate from Constants are replaced, so that the names that remain
     are a subset of those before.
 
+    Args:
+        model: The model.
+        records: What :class:`~ov_autoplace.graph.records.ModelReader` reads of its ops, where that is known:
+            most ops are then told by it to read what is not known.
+
     Returns:
         How many ops were replaced.
     """
     known = _KnownValues()
     folded = 0
-    for op in model.get_ordered_ops():
+    for op in model.get_ordered_ops() if records is None else _that_may_be_known(records):
         if not known.find(op):
             continue
         read = [port for port in op.outputs() if port.get_target_inputs()]
@@ -53,6 +61,25 @@ def fold_static_shapes(model: ov.Model) -> int:
             target.replace_source_output(constant.output(0))
         folded += 1
     return folded
+
+
+def _that_may_be_known(records: Sequence[OpRecord]) -> list[ov.Node]:
+    """The ops whose values may be known, and the Constants that these read, in topological order."""
+    may = [False] * len(records)
+    wanted: set[int] = set()
+    for i, record in enumerate(records):
+        if record.op_type == "Constant":
+            may[i] = True
+            continue
+        if record.op_type == "ShapeOf":
+            ((source, port),) = record.sources
+            may[i] = not records[source].shapes[port].dynamic
+        elif record.sources and record.op_type not in _NEVER_FOLDED:
+            may[i] = all(may[source] for source, _ in record.sources)
+        if may[i]:
+            wanted.add(i)
+            wanted.update([source for source, _ in record.sources if records[source].op_type == "Constant"])
+    return [records[i].node for i in sorted(wanted)]
 
 
 class _KnownValues:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import openvino as ov
 
+from ov_autoplace._base.arrays import BoolArray
+from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.errors import ModelError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.names import make_names_unique, unique_names
+from ov_autoplace.graph.op_kinds import OpKinds, op_kinds
+from ov_autoplace.graph.records import ModelReader, OpRecord
+from ov_autoplace.graph.support import LARGEST_WHOLE, supported_ops
 
 __all__ = ["PreparedModel", "normalize", "prepare"]
 
@@ -30,6 +36,7 @@ class PreparedModel:
         is_folded: Whether that made Constants of anything.
         graph: The N ops of ``model``.
         shapes: Shape by input name, for dynamic inputs.
+        kinds: The kinds of ops of a model so large that devices are asked about a few of each only.
     """
 
     given: ov.Model
@@ -37,6 +44,7 @@ class PreparedModel:
     is_folded: bool
     graph: ComputationGraph
     shapes: Mapping[str, Sequence[int]]
+    kinds: OpKinds | None = None
     _groups: dict[tuple[tuple[str, str], ...], CoarseGraph] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -55,7 +63,20 @@ class PreparedModel:
             self._groups[key] = coarsen(self.graph, pins=pins)
         return self._groups[key]
 
+    def supported(
+        self,
+        core: ov.Core,
+        devices: Sequence[str],
+        properties: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> BoolArray:
+        """Which op can run on which device, ``bool[N, D]``.
 
+        The arguments and errors are those of :func:`~ov_autoplace.graph.support.supported_ops`.
+        """
+        return supported_ops(core, self.model, self.graph.names, devices, properties, self.kinds)
+
+
+@collection_paused()
 def prepare(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) -> PreparedModel:
     """Prepare a model, which is not modified.
 
@@ -67,14 +88,34 @@ def prepare(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) 
         OptionError: A shape does not fit.
         ModelError: A dynamic input needs a shape, or the model holds the parts of another for lanes.
     """
-    if any(op.get_type_name() == _OWN_OP[0] and _version(op) == _OWN_OP[1] for op in model.get_ops()):
+    clone = model.clone()
+    records = _named_apart(clone)
+    if any(record.op_type == _OWN_OP[0] and _version(record.node) == _OWN_OP[1] for record in records):
         raise ModelError(
             "the model has been cut for lanes and holds their plan; compile it as it is, "
             "or take the model that it was made from"
         )
-    clone = model.clone()
-    is_folded = normalize(clone)
-    return PreparedModel(model, clone, is_folded, extract(clone, shapes), dict(shapes or {}))
+    is_folded = fold_static_shapes(clone, records) > 0
+    if is_folded:
+        records = ModelReader().read(clone.get_ordered_ops())
+    return PreparedModel(
+        given=model,
+        model=clone,
+        is_folded=is_folded,
+        graph=extract(clone, shapes, records),
+        shapes=dict(shapes or {}),
+        kinds=op_kinds(clone, records) if len(records) > LARGEST_WHOLE else None,
+    )
+
+
+def _named_apart(model: ov.Model) -> list[OpRecord]:
+    """The ops of a model once those of the same name were told apart, in place."""
+    records = ModelReader().read(model.get_ordered_ops())
+    for record, name in zip(records, unique_names(record.name for record in records), strict=True):
+        if record.name != name:
+            record.node.set_friendly_name(name)
+            record.name = name
+    return records
 
 
 def _version(op: ov.Node) -> str:

@@ -9,7 +9,6 @@ import openvino as ov
 
 from ov_autoplace.cost.target import Target
 from ov_autoplace.devices.names import device_properties
-from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.room import Room, memory_capacity
 from ov_autoplace.measure.session import ProfilingSession
@@ -41,7 +40,7 @@ def open_session(
         isolation: Compile and run in a child process.
     """
     own = device_properties(core, devices, properties)
-    supported = supported_ops(core, prepared.model, prepared.graph.names, devices, own)
+    supported = prepared.supported(core, devices, own)
     memory = memory_capacity(core, devices, memory_limits or {}, target)
     room = Room(tuple(devices), prepared.graph, supported, memory)
     return ProfilingSession(

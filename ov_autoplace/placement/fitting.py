@@ -20,7 +20,7 @@ from ov_autoplace.errors import PlacementError, VersionMismatchError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract_structure
 from ov_autoplace.graph.names import make_names_unique
-from ov_autoplace.graph.prepare import normalize
+from ov_autoplace.graph.prepare import PreparedModel, normalize
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.partition import count_graph_subgraphs, graph_subgraphs, number_devices
@@ -40,7 +40,8 @@ class FittedPlacement:
 
     Attributes:
         model: The model itself, or a clone with unique names and folded shapes.
-        graph: Its N ops, without sizes.
+        graph: Its N ops, whose sizes may mean nothing.
+        as_given: The ops of the given model: ``graph`` itself unless that is folded.
         device_of: Device of each op, in topological order.
         folded: Placed ops of the given model that ``model`` lacks, because it is a folded clone; ``None``
             when ``model`` is the given one.
@@ -50,6 +51,7 @@ class FittedPlacement:
 
     model: ov.Model
     graph: ComputationGraph
+    as_given: ComputationGraph
     device_of: dict[str, str]
     folded: tuple[str, ...] | None
     cut: tuple[ComputationGraph, IntArray]
@@ -59,13 +61,23 @@ class FittedPlacement:
         """How many submodels HETERO makes."""
         return count_graph_subgraphs(*self.cut)
 
+    def submodels_as_given(self, device_of: Mapping[str, str]) -> int:
+        """How many submodels plain HETERO makes of the given model.
+
+        Args:
+            device_of: Device of its ops; a placement that runs there, as ``Placement.given`` does.
+        """
+        return count_graph_subgraphs(self.as_given, number_devices(self.as_given.names, device_of))
+
     @property
     def devices(self) -> IntArray:
         """A number per op, equal for ops on the same device, ``int32[N]``."""
         return number_devices(self.graph.names, self.device_of)
 
 
-def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlacement:
+def fit(
+    model: ov.Model, placement: Placement | Mapping[str, str], prepared: PreparedModel | None = None
+) -> FittedPlacement:
     """Find the model that a placement is of: the given one where HETERO can run it as it is, else the folded.
 
     A placement that was decided on the folded model (``Placement.given``) is of that.
@@ -74,6 +86,7 @@ def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlac
         model: The model; it is not modified. Where names repeat, ops are told apart as
             ``make_names_unique`` would name them.
         placement: A device for every op of ``model``, or for every op that folding leaves.
+        prepared: ``model`` as it was prepared, where that is known: it is then not read again.
 
     Raises:
         PlacementError: An op has no device, a placed op is not in the model, or HETERO cannot run the
@@ -81,17 +94,18 @@ def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlac
     """
     placement = placement if isinstance(placement, Placement) else Placement.from_dict(placement)
     device_of = placement.decided()
-    graph = extract_structure(model)
+    is_read = prepared is not None and not prepared.is_folded
+    graph = prepared.graph if prepared is not None and is_read else extract_structure(model)
     _check_known(device_of, {*graph.names, *_folded_before(model)})
     reasons = _reasons(graph, device_of) if placement.given is None else None
     if reasons is None or reasons:
-        clone = model.clone()
-        if normalize(clone):
-            folded_graph = extract_structure(clone)
+        folded = _folded(model, prepared)
+        if folded is not None:
+            clone, folded_graph = folded
             still = _reasons(folded_graph, device_of)
             if still is not None and not still:
                 gone = tuple(sorted(set(device_of) - set(folded_graph.names)))
-                return _fitted(clone, folded_graph, device_of, gone)
+                return _fitted(clone, folded_graph, graph, device_of, gone)
             graph, reasons = (folded_graph, still) if reasons is None else (graph, reasons)
         elif reasons is None:
             reasons = _reasons(graph, device_of)
@@ -103,11 +117,23 @@ def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlac
             f"HETERO cannot run this placement: {reasons[0]}{more}; "
             "place them, and what lies between them, on one device"
         )
-    return _fitted(model, graph, device_of, None)
+    return _fitted(model, graph, graph, device_of, None)
+
+
+def _folded(model: ov.Model, prepared: PreparedModel | None) -> tuple[ov.Model, ComputationGraph] | None:
+    """A clone of a model with its shape computations folded, and its ops; ``None`` where it has none."""
+    if prepared is not None:
+        return (prepared.model, prepared.graph) if prepared.is_folded else None
+    clone = model.clone()
+    return (clone, extract_structure(clone)) if normalize(clone) else None
 
 
 def _fitted(
-    model: ov.Model, graph: ComputationGraph, device_of: Mapping[str, str], folded: tuple[str, ...] | None
+    model: ov.Model,
+    graph: ComputationGraph,
+    as_given: ComputationGraph,
+    device_of: Mapping[str, str],
+    folded: tuple[str, ...] | None,
 ) -> FittedPlacement:
     device_of = {name: device_of[name] for name in graph.names}
     numbers = number_devices(graph.names, device_of)
@@ -120,7 +146,7 @@ def _fitted(
             opened = open_bounded_crossings(clone, device_of)
             opened_graph = extract_structure(clone)
             cut = (opened_graph, number_devices(opened_graph.names, opened))
-    return FittedPlacement(model, graph, device_of, folded, cut)
+    return FittedPlacement(model, graph, as_given, device_of, folded, cut)
 
 
 def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str] | None:

@@ -144,8 +144,10 @@ def is_scheduled(model: ov.Model) -> bool:
 
 def schedule_ops(model: ov.Model) -> list[ov.Node]:
     """The ops of a model that hold submodels."""
-    # Of an op, the name of its type is read four times as fast as all of it.
-    return [op for op in model.get_ops() if op.get_type_name() == SCHEDULE[0] and _type_of(op) == SCHEDULE]
+    # Of an op, the name of its type is read four times as fast as all of it; and the model keeps its ops in
+    # order, but makes a list of them without order anew.
+    ops = model.get_ordered_ops()
+    return [op for op in ops if op.get_type_name() == SCHEDULE[0] and _type_of(op) == SCHEDULE]
 
 
 def _type_of(op: ov.Node) -> tuple[str, str]:

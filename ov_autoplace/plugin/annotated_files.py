@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +14,7 @@ from ov_autoplace._base.collector import collection_paused
 from ov_autoplace._base.files import staged_folder
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import OutputError
-from ov_autoplace.graph.names import make_names_unique, unique_names
+from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotate_fitted, summarize
 from ov_autoplace.placement.fitting import FittedPlacement, fit
 from ov_autoplace.placement.placement import Placement
@@ -28,7 +26,7 @@ __all__ = ["AnnotatedFiles", "save_annotated", "save_annotated_as"]
 _RUNTIME_KEY = "OpenVINO Runtime"
 
 
-_LAST_BYTES = 64
+_BLOCK_BYTES = 1 << 22
 _STORED_BYTES = re.compile(rb' shape="[^"]*" offset="(\d+)" size="(\d+)"')
 
 
@@ -100,7 +98,7 @@ def save_annotated_as(
     folder = files.model.parent
     with collection_paused():
         fitted = fitted or fit(model, placement)
-        if placement.given is None or not _covers(model, placement.given):
+        if placement.given is None or set(placement.given) != set(fitted.as_given.names):
             placement = unfolded(model, placement, fitted=fitted)
         if placement.plan is not None:
             annotated = scheduled_model(model, placement.plan)
@@ -120,10 +118,6 @@ def save_annotated_as(
         placement.save(stage / affinities)
         _check_complete_files(stage / xml, stage / weights)
         _take_places(stage, folder, (weights, affinities, xml))
-
-
-def _covers(model: ov.Model, given: Mapping[str, str]) -> bool:
-    return set(given) == set(unique_names(op.get_friendly_name() for op in model.get_ordered_ops()))
 
 
 def _take_places(stage: Path, folder: Path, names: tuple[str, ...]) -> None:
@@ -172,14 +166,19 @@ def _check_complete_files(xml: Path, weights: Path) -> None:
     Raises:
         OutputError: A file is missing or cut short.
     """
+    needed, rest = 0, b""
     try:
         stored = weights.stat().st_size
-        with xml.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            is_whole = text[-_LAST_BYTES:].rstrip().endswith(b"</net>")
-            needed = max((int(m[1]) + int(m[2]) for m in _STORED_BYTES.finditer(text)), default=0)
-    except (OSError, ValueError) as cause:  # a file of no bytes cannot be mapped
+        # In blocks: the text of a model of a million ops has half a gigabyte.
+        with xml.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                text = rest + block
+                end = max(text.rfind(b"<"), 0)
+                ends = [int(m[1]) + int(m[2]) for m in _STORED_BYTES.finditer(text, 0, end)]
+                needed, rest = max([needed, *ends]), text[end:]
+    except OSError as cause:
         raise _not_stored(xml) from cause
-    if not is_whole or stored < needed:
+    if not rest.rstrip().endswith(b"</net>") or stored < needed:
         raise _not_stored(xml)
 
 

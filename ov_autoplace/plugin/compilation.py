@@ -16,11 +16,11 @@ import openvino as ov
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties, property_text, single_device_config
-from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import AutoplaceError, PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.support import supported_ops
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.lane_plan import LanePlan

@@ -7,8 +7,8 @@ import pytest
 from gpu_models import encoder
 
 from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.support import supported_ops
 from ov_autoplace.measure.attribution import attribute
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.profiled import profile_session

@@ -36,11 +36,11 @@ from ov_autoplace._base.statistics import Interval, median_interval
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target_json import load_target
-from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.support import supported_ops
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulator_of
 from ov_autoplace.plugin.annotated_files import AnnotatedFiles, save_annotated_as

@@ -9,11 +9,11 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
-from ov_autoplace.devices import support
-from ov_autoplace.devices.op_kinds import op_kinds
-from ov_autoplace.devices.support import supported_ops
 from ov_autoplace.errors import ModelError
+from ov_autoplace.graph import support
 from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.op_kinds import op_kinds
+from ov_autoplace.graph.support import supported_ops
 from tests.random_models import random_model
 
 

@@ -7,6 +7,7 @@ the same place can tell what a kill left there from what somebody is still using
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -24,6 +25,7 @@ __all__ = [
     "json_of",
     "make_folder",
     "os_reason",
+    "possible",
     "read_json",
     "staged_folder",
     "temporary_folder",
@@ -47,7 +49,7 @@ def read_json(path: str | Path, error: type[AutoplaceError], what: str) -> Any:
         AutoplaceError: Of class ``error``: the file is missing, unreadable, or is not JSON.
     """
     try:
-        content = Path(path).read_bytes()
+        content = possible(path).read_bytes()
     except OSError as cause:
         raise error(f"cannot read {what} from {path}: {os_reason(cause)}") from cause
     return json_of(content, path, error, what)
@@ -90,6 +92,7 @@ def write_atomically(path: str | Path, content: bytes | Callable[[BinaryIO], Non
     with staged_folder(path.parent) as stage:
         staged = stage / path.name
         try:
+            possible(path)
             with staged.open("wb") as file:
                 if isinstance(content, bytes):
                     file.write(content)
@@ -110,7 +113,7 @@ def staged_folder(folder: str | Path) -> Iterator[Path]:
         OutputError: ``folder`` does not exist or cannot be written.
     """
     try:
-        with _locked_folder(Path(folder), "." + _PREFIX) as stage:
+        with _locked_folder(possible(folder), "." + _PREFIX) as stage:
             yield stage
     except OSError as cause:
         raise OutputError(f"cannot write to {folder}: {os_reason(cause)}") from cause
@@ -197,9 +200,23 @@ def make_folder(folder: Path) -> None:
         OutputError: It cannot be made.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        possible(folder).mkdir(parents=True, exist_ok=True)
     except OSError as cause:
         raise OutputError(f"cannot make the folder {folder}: {os_reason(cause)}") from cause
+
+
+def possible(path: str | Path) -> Path:
+    """A path that a file can have; Python raises ``ValueError`` where it meets another, which nobody expects.
+
+    Raises:
+        OSError: No file can have this name.
+    """
+    try:
+        if b"\0" not in os.fsencode(path):
+            return Path(path)
+    except UnicodeEncodeError:
+        pass
+    raise OSError(errno.EINVAL, "no file or folder can have this name")
 
 
 def os_reason(cause: OSError) -> str:

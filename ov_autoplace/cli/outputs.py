@@ -123,7 +123,7 @@ def made_folder(folder: Path) -> Iterator[None]:
         make_folder(folder)
         yield
     except BaseException:
-        with suppress(OSError):  # somebody else may have put something there meanwhile
+        with suppress(OSError, ValueError):  # somebody else may have put something there meanwhile
             for path in missing:
                 path.rmdir()
         raise

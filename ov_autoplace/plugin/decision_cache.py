@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 import openvino as ov
 
-from ov_autoplace._base.files import read_json, write_text_atomically
+from ov_autoplace._base.files import os_reason, possible, read_json, write_text_atomically
 from ov_autoplace._base.locks import remove_unless_locked
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.conditions import measuring_conditions
 from ov_autoplace.devices.names import device_properties, property_text
 from ov_autoplace.devices.widths import Cores, Width
-from ov_autoplace.errors import AutoplaceError, OutputError
+from ov_autoplace.errors import AutoplaceError, OptionError, OutputError
 from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.model_hash import model_hash
@@ -34,8 +34,17 @@ _Stored = TypeVar("_Stored")
 
 
 def cache_folder(core: ov.Core, properties: Mapping[str, Any]) -> str:
-    """``CACHE_DIR`` of a request, or of its Core; empty when neither has one."""
-    return str(properties.get("CACHE_DIR", core.get_property("CACHE_DIR")))
+    """``CACHE_DIR`` of a request, or of its Core; empty when neither has one.
+
+    Raises:
+        OptionError: No folder can have this name.
+    """
+    folder = str(properties.get("CACHE_DIR", core.get_property("CACHE_DIR")))
+    try:
+        possible(folder)
+    except OSError as cause:
+        raise OptionError(f"CACHE_DIR is {folder!r}: {os_reason(cause)}") from cause
+    return folder
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ov_autoplace._base.files import os_reason, read_json
+from ov_autoplace._base.files import os_reason, possible, read_json
 from ov_autoplace._version import __version__
 from ov_autoplace.errors import CheckpointError
 
@@ -165,7 +165,7 @@ def checkpoint_key(asked: str | None) -> str:
     """
     folder = shipped_checkpoint() if asked in (None, BASE) else Path(str(asked))
     try:
-        return hashlib.sha256((folder / CARD).read_bytes()).hexdigest() if folder else "none"
+        return hashlib.sha256(possible(folder / CARD).read_bytes()).hexdigest() if folder else "none"
     except OSError:
         return str(asked)
 
@@ -178,7 +178,7 @@ def read_file(card: Card, name: str) -> bytes:
     """
     path = card.folder / name
     try:
-        content = path.read_bytes()
+        content = possible(path).read_bytes()
     except OSError as cause:
         raise CheckpointError(
             f"the checkpoint {card.folder} is incomplete: cannot read {name} "

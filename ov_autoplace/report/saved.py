@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ov_autoplace._base.files import os_reason
+from ov_autoplace._base.files import os_reason, possible
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace._base.text import parse_json
 from ov_autoplace.errors import OptionError
@@ -139,7 +139,7 @@ def read_report(path: Path) -> SavedReport:
 
 def _parsed(path: Path) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = possible(path).read_text(encoding="utf-8")
     except OSError as cause:
         raise OptionError(f"cannot read a report from {path}: {os_reason(cause)}") from cause
     except UnicodeDecodeError as cause:

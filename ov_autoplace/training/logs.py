@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ov_autoplace._base.files import os_reason, write_text_atomically
+from ov_autoplace._base.files import os_reason, possible, write_text_atomically
 from ov_autoplace._base.text import parse_json
 from ov_autoplace.errors import OutputError, TrainingError
 
@@ -83,7 +83,7 @@ def read_log(path: str | Path) -> list[dict[str, Any]]:
         TrainingError: The file cannot be read, or does not hold one JSON object per line.
     """
     try:
-        lines = Path(path).read_bytes().split(b"\n")[:-1]
+        lines = possible(path).read_bytes().split(b"\n")[:-1]
     except OSError as cause:
         raise TrainingError(f"cannot read the log {path}: {os_reason(cause)}") from cause
     records = []

@@ -88,7 +88,7 @@ def chosen() -> str:
 
 @pytest.fixture(autouse=True)
 def _decided(monkeypatch: pytest.MonkeyPatch, chosen: str) -> None:
-    monkeypatch.setattr(Placer, "place", lambda _, model: decided(model, chosen))
+    monkeypatch.setattr(Placer, "place_fitted", lambda _, model: (decided(model, chosen), None))
 
 
 @pytest.fixture(scope="module")

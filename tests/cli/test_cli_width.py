@@ -15,6 +15,7 @@ from command_line import Command
 from ov_autoplace.decide.placer import Placer
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.placement.annotation import annotated_placement
+from ov_autoplace.placement.fitting import FittedPlacement
 from ov_autoplace.placement.placement import Placement
 
 CPU = ("-d", "CPU")
@@ -66,12 +67,13 @@ def test_bench_runs_an_annotated_model_on_its_threads(cli: Command, narrow_ir: P
 def test_annotate_writes_the_width_that_was_decided(
     cli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    search = Placer.place
+    search = Placer.place_fitted
 
-    def narrow(placer: Placer, model: ov.Model) -> Placement:
-        return replace(search(placer, model), width=Width(1))
+    def narrow(placer: Placer, model: ov.Model) -> tuple[Placement, FittedPlacement | None]:
+        placement, fitted = search(placer, model)
+        return replace(placement, width=Width(1)), fitted
 
-    monkeypatch.setattr(Placer, "place", narrow)
+    monkeypatch.setattr(Placer, "place_fitted", narrow)
     ov.save_model(zoo.build("lstm_lm", "small"), tmp_path / "net.xml")
     report = cli("annotate", tmp_path / "net.xml", *CPU, "--mode", "zero-shot", "--json").json()
     assert report["width"] == "1"

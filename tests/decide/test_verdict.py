@@ -100,7 +100,7 @@ def test_how_far_the_policy_is_behind_is_told_in_percent_of_the_fastest():
     policy = Candidate("policy", 2.1, 1, assignment=np.array([0, 1], dtype=np.int32))
     verdict = predicted([Candidate("portfolio", 2.0, 1, assignment=np.array([1, 0], dtype=np.int32)), policy])
     assert verdict.winner.name == "policy"
-    assert "5.0 % slower than portfolio by estimated costs" in verdict.reason
+    assert "it is predicted 5.0 % slower than portfolio" in verdict.reason
 
 
 def test_a_champion_that_failed_when_it_was_compiled_anew_does_not_win():

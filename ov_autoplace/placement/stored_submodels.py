@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,7 @@ from openvino import opset13 as opset
 
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.devices.models import openvino_reason
+from ov_autoplace.devices.names import core_with
 from ov_autoplace.errors import OutputError
 
 __all__ = ["store"]
@@ -122,14 +122,9 @@ def _mapped(file: int) -> ov.Node:
         os.pwrite(file, b"\0", 0)
     with _file("weights.xml") as xml:
         os.pwrite(xml, _CONSTANT.format(size=os.fstat(file).st_size).encode(), 0)
-        read = _reader().read_model(_path(xml), _path(file))
+        read = core_with().read_model(_path(xml), _path(file))
     constant: ov.Node = read.get_results()[0].input_value(0).get_node()
     return constant
-
-
-@cache
-def _reader() -> ov.Core:
-    return ov.Core()
 
 
 @contextmanager

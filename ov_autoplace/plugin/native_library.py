@@ -10,7 +10,7 @@ from functools import cache
 import openvino as ov
 
 from ov_autoplace.devices.extension import extension_path
-from ov_autoplace.devices.names import core_with, plugin_library
+from ov_autoplace.devices.names import libraries_of
 from ov_autoplace.errors import DeviceError
 
 __all__ = ["lanes_of", "last_run", "tell_plugins"]
@@ -26,10 +26,8 @@ def tell_plugins(core: ov.Core, devices: Iterable[str]) -> None:
     Raises:
         DeviceError: The library refuses one.
     """
-    unknown = {device.split(".")[0] for device in devices} - _known_to_every_core()
-    for name in sorted(unknown):
-        library = plugin_library(core, name)
-        if _library().ov_autoplace_register_plugin(name.encode(), str(library).encode()):
+    for name, library in libraries_of(core, devices):
+        if _library().ov_autoplace_register_plugin(name.encode(), library.encode()):
             reason = _library().ov_autoplace_last_error().decode(errors="replace")
             raise DeviceError(f"lanes cannot use the device {name!r}: {reason}")
 
@@ -63,11 +61,6 @@ def _told_of(op: str, call: Callable[..., int]) -> str | None:
         if size <= len(buffer):
             return buffer.value.decode(errors="replace") if size else None
     return None
-
-
-@cache
-def _known_to_every_core() -> frozenset[str]:
-    return frozenset(device.split(".")[0] for device in core_with().available_devices)
 
 
 @cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,6 @@ from ov_autoplace.policy.readout import fastest, likeliest
 __all__ = ["Stage", "compile_network", "compute_scores"]
 
 _MOST_THREADS = 4
-_SMALL = 2_000  # units, for which a network keeps its memory: the next answer comes sooner
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +133,6 @@ def compute_scores(
             raise CheckpointError(f"the network of {name} answers with {shapes[0]} scores for {shapes[1]}")
         if len(stages) > 1:
             placed.append(likeliest(answers[-1], graph))
-    if len(graph.allowed) > _SMALL:
-        del request, before, tensors  # of which OpenVINO may hold parts
-        for stage in stages:
-            # What 20,000 units took, 0.2 GB, would stay for as long as the network does. OpenVINO refuses
-            # while another thread asks it, which then gives back both.
-            with suppress(RuntimeError):
-                stage.model.release_memory()
     scores = answers[-1] if len(answers) == 1 else answers[fastest(graph, placed)]
     scores[~graph.allowed] = -np.inf
     return scores

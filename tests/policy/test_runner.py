@@ -16,10 +16,10 @@ import openvino as ov
 import pytest
 
 from ov_autoplace.errors import CheckpointError
-from ov_autoplace.policy import card, inference
+from ov_autoplace.policy import card
 from ov_autoplace.policy import runner as module
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
-from ov_autoplace.policy.inference import _tensor, compute_scores
+from ov_autoplace.policy.inference import _tensor
 from ov_autoplace.policy.readout import draw
 from ov_autoplace.policy.runner import PolicyRunner, find_policy
 from ov_autoplace.problem.problem import Problem
@@ -102,32 +102,34 @@ def test_a_network_is_compiled_once_per_process_and_serves_threads(
     assert len(compiled) == 2
 
 
-class Busy:
-    """A compiled network that another thread is asking: OpenVINO then refuses to give back its memory."""
-
-    def __init__(self, compiled: ov.CompiledModel, refused: list[str]) -> None:
-        self._compiled, self._refused = compiled, refused
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._compiled, name)
-
-    def release_memory(self) -> None:
-        self._refused.append("busy")
-        raise RuntimeError("Attempt to call release_memory() on a compiled model in a busy state")
-
-
-def test_memory_is_given_back_unless_another_thread_uses_it(
+def test_a_network_that_placed_a_large_graph_is_not_kept_and_answers_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner, graph, refused = PolicyRunner(handmade(tmp_path / "net", 6.5)), graph_of(2, 30, 2), []
-    expected = runner.scores(graph)
-    stages = [replace(stage, model=Busy(stage.model, refused)) for stage in runner._network()]
-    np.testing.assert_array_equal(compute_scores(stages, graph), expected)
-    assert not refused, "of small graphs it is kept"
-    monkeypatch.setattr(inference, "_SMALL", 10)
-    assert runner.scores(graph) == pytest.approx(expected)
-    np.testing.assert_array_equal(compute_scores(stages, graph), expected)
-    assert len(refused) == len(stages)
+    runner, large, small = (
+        PolicyRunner(handmade(tmp_path / "net", 6.5)),
+        graph_of(2, 60, 2),
+        graph_of(1, 10, 2),
+    )
+    expected = runner.scores(large)
+    runner.scores(small)
+    assert runner.is_compiled, "after small graphs it is kept"
+    monkeypatch.setattr(module, "_SMALL", 30)
+    for _ in range(3):
+        np.testing.assert_array_equal(runner.scores(large), expected)
+        assert not runner.is_compiled
+        runner.scores(small)
+        assert runner.is_compiled
+
+
+def test_the_shipped_policy_places_large_graphs_one_after_another() -> None:
+    """In one process, at sizes that change: each inference takes other memory."""
+    graphs = [
+        graph_of(seed, units, devices) for seed, units, devices in ((1, 2_500, 2), (2, 90, 3), (3, 3_100, 2))
+    ]
+    answers = [[PolicyRunner().scores(graph) for graph in graphs] for _ in range(3)]
+    for again in answers[1:]:
+        for one, other in zip(answers[0], again, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_the_callers_core_is_left_alone(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 A CPU is divided into lanes of equal width, and devices are lanes too. A schedule gives each op to one of
 them; its cost is simulated from what the ops take on the width of a lane (the objective ``overlap``), and the
-best schedules are raced with the answer so far. Whether a model has branches that are worth dividing is
-seen from what is known of it already, so that a chain of ops pays nothing for the question.
+best schedules are raced with the answer so far. ``TUNE`` goes on with schedules for costs that are wrong by
+as much as profiles usually are, until its budget ends. Whether a model has branches that are worth dividing
+is seen from what is known of it already, so that a chain of ops pays nothing for the question.
 
 Waking a lane takes longer than many an op, so what wins back to back may lose where requests arrive now and
 then. Unless the caller says otherwise, a schedule has to win both ways.
@@ -12,8 +13,9 @@ then. Unless the caller says otherwise, a schedule has to win both ways.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import openvino as ov
@@ -33,7 +35,7 @@ from ov_autoplace.decide.divisions import (
     listed_seconds,
     total_seconds,
 )
-from ov_autoplace.decide.lane_costs import executor_table, lane_costs
+from ov_autoplace.decide.lane_costs import LaneCosts, executor_table, lane_costs
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.race import Race
@@ -42,10 +44,13 @@ from ov_autoplace.decide.widths import width_candidate, width_name
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.measure.corrections import perturbed_table
 from ov_autoplace.measure.counting import CountedDevices, count_width
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.lane_plan import LanePlan
+from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.scheduled import reason_not_schedulable
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.registry import solve_problem
 from ov_autoplace.solvers.solver import SolverOptions
@@ -56,6 +61,8 @@ _log = logging.getLogger("ov_autoplace")
 
 # Schedules that are compiled and raced, the most promising ones.
 _RACED = 2
+# How many tables with wrong costs TUNE solves for one race.
+_TRIALS = 4
 # Racing a schedule with the answer so far, back to back and with pauses, besides compiling it; and counting
 # on a lane's threads and searching, for each way to divide a CPU.
 _RACE_SECONDS, _SEARCH_SECONDS = 1.5, 0.8
@@ -97,9 +104,14 @@ def scheduled(
             return replace(verdict, reason=f"{verdict.reason}; the executor cannot run the model: {reason}")
         return verdict
     search.allow(_RACE_SECONDS, 3 * len(search.schedules) + 2)
+    schedules = search.schedules
+    if options.mode == "TUNE":
+        found = race.tune_schedules(schedules, search.more)
+        schedules, tried = found[:_RACED], found[_RACED:]
+        verdict = replace(verdict, candidates=[*verdict.candidates, *tried])
     if is_demanded:
-        return race.demand(verdict, search.schedules)
-    return race.challenge(verdict, search.schedules)
+        return race.demand(verdict, schedules)
+    return race.challenge(verdict, schedules)
 
 
 def not_estimated(machine: Machine, verdict: Verdict) -> Verdict:
@@ -139,6 +151,8 @@ class _Search:
         self.schedules: list[Candidate] = []
         self.widths: list[Candidate] = []
         self._machine, self._known, self._problem, self._budget = machine, known, problem, budget
+        self._random = np.random.default_rng(machine.options.seed)
+        self._divided: list[tuple[Division, LaneCosts]] = []
         self._verdict = verdict
         self._best = min([verdict.winner.seconds, *(c.seconds for c in verdict.candidates)])
 
@@ -195,20 +209,75 @@ class _Search:
         if division.lanes is not None and division.device is not None:
             counted = self._counted(division.device, division.lanes.width)
         costs = lane_costs(self._table(counted), counted, division)
-        table = costs.table
-        options = self._machine.options
-        question = Problem.of(table, options.memory_limits, options.pins, "overlap")
-        answer = solve_problem(question, "portfolio", SolverOptions(seed=options.seed))
+        answer = self._budget.timed("schedule", lambda: self._solved(costs.table))
         if len(np.unique(answer.assignment)) < 2:
             return None
+        self._divided.append((division, costs))
+        return self._scheduled(division, costs, answer, answer.lower_bound_seconds)
+
+    def more(self, tried: Sequence[Candidate]) -> list[Candidate]:
+        """The most promising schedules of the best division that were not tried yet, at most ``_RACED``.
+
+        Solved for costs that are wrong by as much as profiles usually are; what they promise is simulated by
+        the costs as measured.
+
+        Args:
+            tried: Schedules, some of them raced.
+        """
+        best = min(tried, key=lambda candidate: candidate.seconds)
+        division, costs = next(
+            (division, costs)
+            for division, costs in self._divided
+            if best.scheduled is not None and costs.table is best.scheduled.table
+        )
+        known = {candidate.key for candidate in tried}
+        found: list[Candidate] = []
+        for _ in range(_TRIALS):
+            if not self._budget.allows(self._budget.duration("schedule")):
+                break
+            wrong, seed = perturbed_table(costs.table, self._random), int(self._random.integers(2**31))
+            try:
+                answer = self._budget.timed("schedule", partial(self._solved, wrong, seed))
+                candidate = self._scheduled(division, costs, answer)
+            except PlacementError:
+                continue  # the executor cannot run it
+            if candidate.key not in known:
+                known.add(candidate.key)
+                found.append(candidate)
+        found = sorted(found, key=lambda candidate: candidate.promised_seconds)[:_RACED]
+        for number, candidate in enumerate(found, len(tried)):
+            candidate.name += f", tuned {number}"
+        return found
+
+    def _solved(self, table: CostTable, seed: int | None = None) -> Placement:
+        """The default solver's schedule; seeds other than the user's find others.
+
+        Raises:
+            PlacementError: None fits into memory.
+        """
+        options = self._machine.options
+        question = Problem.of(table, options.memory_limits, options.pins, "overlap")
+        return solve_problem(
+            question, "portfolio", SolverOptions(seed=options.seed if seed is None else seed)
+        )
+
+    def _scheduled(
+        self, division: Division, costs: LaneCosts, answer: Placement, bound: float | None = None
+    ) -> Candidate:
+        """A candidate, whose latency is simulated by the costs.
+
+        Raises:
+            PlacementError: The executor cannot run it.
+        """
         schedule = costs.scheduled(answer)
         plan = schedule.plan
+        simulated = simulate(costs.table, answer.assignment, objective="overlap", priority=answer.priority)
         return Candidate(
             name=division.name(list(dict.fromkeys(lane.device for lane in plan.lanes))),
-            predicted_seconds=answer.latency_seconds,
+            predicted_seconds=simulated.latency_seconds,
             subgraphs=len(plan.lane_of),
             assignment=_devices_of(plan, self._problem.table),
-            lower_bound_seconds=answer.lower_bound_seconds,
+            lower_bound_seconds=bound,
             scheduled=schedule,
         )
 

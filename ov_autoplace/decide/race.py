@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +12,12 @@ from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.statistics import paired_ratio, was_disturbed
 from ov_autoplace._base.text import counted
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, Verdict, measured, unconfirmed
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.measure.corrections import Observation, corrected_table
+from ov_autoplace.measure.corrections import Observation, corrected_table, perturbed_table
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.simulator import simulate
@@ -39,6 +38,8 @@ _HOPELESS = 1.15
 # Shares of the time that is left: of the first race of PROFILE and of TUNE, and of each race of TUNE's
 # rounds; TUNE ends when less than the last of them is left of all, which is for the race that confirms.
 _FIRST_RACE, _FIRST_TUNING_RACE, _TUNING_RACE, _CONFIRMATION = 0.5, 0.3, 0.15, 0.2
+# Of what is left when TUNE has raced its first schedules, so much is kept for proving the best of all.
+_SCHEDULE_PROOF = 0.35
 # How many perturbed cost tables TUNE solves for one round of proposals.
 _TRIALS = 8
 # Single devices of which an inference came this close to the best one's median are raced with it, instead of
@@ -139,6 +140,28 @@ class Race:
         if found.winner is champion and after_pauses:
             found = replace(found, reason=f"{found.reason}; {after_pauses}")
         return replace(found, disturbed=disturbed)
+
+    def tune_schedules(
+        self, schedules: Sequence[Candidate], more: Callable[[Sequence[Candidate]], list[Candidate]]
+    ) -> list[Candidate]:
+        """Race schedules and those that are proposed next, again and again; all of them, the fastest first.
+
+        Args:
+            schedules: The first ones.
+            more: Further ones, by those that were tried already; none when there are no others.
+        """
+        field = list(schedules)
+        champion = self._race(field, _TUNING_RACE)
+        seconds = self._budget.left
+        while champion is not None and self._budget.left > _SCHEDULE_PROOF * seconds:
+            fresh = more(field)
+            if not fresh:
+                break
+            field += fresh
+            self._bench.keep_only([champion])
+            share = min(1.0, _TUNING_RACE * seconds / max(self._budget.left, 1e-9))
+            champion = self._race([champion, *fresh], share) or champion
+        return [champion, *(c for c in field if c is not champion)] if champion is not None else field
 
     def demand(self, verdict: Verdict, schedules: Sequence[Candidate]) -> Verdict:
         """The fastest of some schedules, which the user wants whatever else is faster.
@@ -265,7 +288,7 @@ class Race:
         first = [name for name in self._source.solvers if name != POLICY_NAME][:1]
         source = replace(self._source, solvers=first, policy=None)
         for trial in range(_TRIALS):
-            wrong = problem if trial == 0 else problem.at(_perturbed(problem.table, random))
+            wrong = problem if trial == 0 else problem.at(perturbed_table(problem.table, random))
             for candidate in propose(wrong, source):
                 if not candidate.is_single and candidate.key not in known and candidate.key not in found:
                     candidate.name = f"tuned {len(field) + len(found)}"
@@ -323,17 +346,3 @@ class Race:
 def _may_be_as_fast(candidate: Candidate, best: Candidate) -> bool:
     """Whether an inference came close to the best one's median: a disturbance makes many long, none short."""
     return bool(len(candidate.samples)) and float(candidate.samples.min()) <= _CLOSE * best.seconds
-
-
-def _perturbed(table: CostTable, random: np.random.Generator) -> CostTable:
-    """The table with every op time off by about 20 %, and crossing devices by up to a factor of two."""
-    noise = random.lognormal(sigma=0.2, size=table.op_seconds.shape)
-    crossing = 2.0 ** random.uniform(-1, 1)
-    return replace(
-        table,
-        op_seconds=frozen_array(table.op_seconds * noise, np.float64),
-        launch_seconds=frozen_array(table.launch_seconds * crossing, np.float64),
-        mix_seconds=table.mix_seconds * crossing,
-        transfer_latency=frozen_array(table.transfer_latency * crossing, np.float64),
-        transfer_seconds_per_byte=frozen_array(table.transfer_seconds_per_byte * crossing, np.float64),
-    )

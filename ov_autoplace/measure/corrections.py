@@ -1,4 +1,4 @@
-"""Corrections of a cost table that are learned from whole placements that were run."""
+"""Cost tables that explain whole placements that were run, and those that are as wrong as profiles are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.simulator import simulator_of
 
-__all__ = ["Observation", "corrected_table"]
+__all__ = ["Observation", "corrected_table", "perturbed_table"]
 
 # Weight of "nothing needs correcting" against one observation with an error of 100 %.
 _RIDGE = 0.05
@@ -60,6 +60,28 @@ def corrected_table(table: CostTable, observations: Sequence[Observation]) -> Co
         transfer_latency=frozen_array(table.transfer_latency * factors[D + 1], np.float64),
         transfer_seconds_per_byte=frozen_array(table.transfer_seconds_per_byte * factors[D + 1], np.float64),
         source=" ".join(["measured", *table.source.split(" ")[1:]]),  # what is emulated stays so
+    )
+
+
+def perturbed_table(table: CostTable, random: np.random.Generator) -> CostTable:
+    """The table with every op time off by about 20 %, and crossing devices by up to a factor of two.
+
+    Profiles are usually that wrong: each such table has an optimum of its own, and the true one is likely to
+    be among them.
+
+    Args:
+        table: As it was measured.
+        random: Decides how wrong.
+    """
+    noise = random.lognormal(sigma=0.2, size=table.op_seconds.shape)
+    crossing = 2.0 ** random.uniform(-1, 1)
+    return replace(
+        table,
+        op_seconds=frozen_array(table.op_seconds * noise, np.float64),
+        launch_seconds=frozen_array(table.launch_seconds * crossing, np.float64),
+        mix_seconds=table.mix_seconds * crossing,
+        transfer_latency=frozen_array(table.transfer_latency * crossing, np.float64),
+        transfer_seconds_per_byte=frozen_array(table.transfer_seconds_per_byte * crossing, np.float64),
     )
 
 

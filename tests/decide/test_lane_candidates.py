@@ -14,7 +14,9 @@ from openvino import opset13 as ops
 import ov_autoplace
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.lanes import with_lanes
-from ov_autoplace.decide.divisions import is_worth_dividing, lanes_for
+from ov_autoplace.decide.divisions import Division, is_worth_dividing, lanes_for
+from ov_autoplace.decide.lane_costs import LaneCosts
+from ov_autoplace.decide.lanes import _Search
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource
@@ -25,6 +27,7 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.placement.decision import Candidate, Scheduled
 from ov_autoplace.placement.lane_plan import Lane
 from ov_autoplace.placement.planning import lane_plan
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from random_tables import random_table
 
@@ -189,6 +192,73 @@ def test_demanded_lanes_that_cannot_be_compiled_leave_the_answer_and_say_so():
     assert verdict.winner.name == "device"
     assert "no schedule could be run" in verdict.reason
     assert "cannot be compiled" in verdict.candidates[-1].dropped
+
+
+# ---- TUNE -------------------------------------------------------------------------------------------------
+
+
+class PlannedSession(ScriptedSession):
+    """A race takes what each plan is told to take, by its name."""
+
+    def __init__(self, names: dict[int, str], steady: dict[str, float]) -> None:
+        super().__init__(steady, {})
+        self.names = names
+
+    def compile_schedule(self, plan: object) -> SimpleNamespace:
+        return SimpleNamespace(name=self.names[id(plan)], compile_seconds=0.01, subgraphs=1)
+
+
+def test_schedules_are_tuned_until_nothing_else_is_proposed():
+    told = {"first": 1.0, "second": 0.9, "third": 0.7, "fourth": 0.8}
+    table = replace(random_table(np.random.default_rng(5), 6, 1), wiring=None)
+    table = replace(table, memory_capacity=np.array([np.inf]))
+    lanes = with_lanes(table, table.devices[0], 2)
+    schedules: dict[str, Candidate] = {}
+    for number, name in enumerate(told):
+        assignment = (np.arange(len(lanes)) >> number) % 2
+        plan = lane_plan(lanes, assignment.astype(np.int32), [Lane.of(table.devices[0], {})] * 2)
+        scheduled = Scheduled(plan, lanes, assignment)
+        everywhere = np.zeros(len(table), dtype=np.int32)
+        schedules[name] = Candidate(name, 5e-5, 1, assignment=everywhere, scheduled=scheduled)
+    session = PlannedSession({id(c.scheduled.plan): name for name, c in schedules.items()}, told)
+    waiting = [["second", "third"], ["fourth"], []]
+    seen: list[list[str]] = []
+
+    def more(tried: Sequence[Candidate]) -> list[Candidate]:
+        seen.append([candidate.name for candidate in tried])
+        return [schedules[name] for name in waiting[len(seen) - 1]]
+
+    settings = PlacerOptions.from_arguments({"mode": "TUNE"})
+    race = Race(session, Problem.of(table), {}, ProposalSource(()), settings, Budget(1e6))
+    found = race.tune_schedules([schedules["first"]], more)
+    assert [candidate.name for candidate in found] == ["third", "first", "second", "fourth"]
+    assert [len(names) for names in seen] == [1, 3, 4]
+    assert all(len(candidate.samples) for candidate in found)
+
+
+def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs(two_cores):
+    random = np.random.default_rng(20261124)
+    device = replace(random_table(random, 40, 1), wiring=None, memory_capacity=np.array([np.inf]))
+    lanes = Lanes(2, Width(1))
+    division = Division(device.devices[0], lanes)
+    table = with_lanes(device, device.devices[0], 2)
+    costs = LaneCosts(table, tuple([Lane.of(device.devices[0], {})] * 2), {})
+    asked, problem = machine(mode="TUNE"), Problem.of(device)
+    alone = Candidate("CPU", 1.0, 1, NOISE, assignment=np.zeros(len(device), dtype=np.int32))
+    search = _Search(asked, SimpleNamespace(), problem, Verdict(alone, "", [alone]), Budget(1e6))
+    search._divided.append((division, costs))
+    tried = [search._scheduled(division, costs, search._solved(table))]
+    for _ in range(4):
+        fresh = search.more(tried)
+        assert len(fresh) <= 2
+        assert [c.promised_seconds for c in fresh] == sorted(c.promised_seconds for c in fresh)
+        for candidate in fresh:
+            schedule = candidate.scheduled
+            simulated = simulate(table, schedule.assignment, "overlap", schedule.priority)
+            assert candidate.promised_seconds == simulated.latency_seconds
+        tried += fresh
+    assert len(tried) > 1
+    assert len({candidate.key for candidate in tried}) == len({c.name for c in tried}) == len(tried)
 
 
 # ---- from end to end --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import socket
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
@@ -71,12 +72,17 @@ def connected(address: str) -> Iterator[None]:
     for name in ("ray", "ray._private.worker", "ray.util.client"):
         logging.getLogger(name).setLevel(logging.ERROR)  # it tells of each step of connecting
     try:
-        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the error says it
+            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as cause:  # of many kinds, among them bare RuntimeErrors
         reason = " ".join(str(cause).split()) or type(cause).__name__
+        address_of = (
+            "start one with `ray start --head`" if address == "auto" else "give the address of its head"
+        )
         raise FleetError(
-            f"cannot join the Ray cluster at {address}: {reason[:300]}; start one with `ray start --head`, "
-            "and use the same releases of Python and Ray on all its computers"
+            f"cannot join the Ray cluster at {address}: {reason[:300]}; {address_of}, use the same releases "
+            "of Python and Ray as its computers, and their token or TLS where they have one (docs/fleet.md)"
         ) from cause
     try:
         # Ray prints what befalls nodes where the answer of a command is to be.

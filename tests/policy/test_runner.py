@@ -105,11 +105,8 @@ def test_a_network_is_compiled_once_per_process_and_serves_threads(
 def test_a_network_that_placed_a_large_graph_is_not_kept_and_answers_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner, large, small = (
-        PolicyRunner(handmade(tmp_path / "net", 6.5)),
-        graph_of(2, 60, 2),
-        graph_of(1, 10, 2),
-    )
+    runner = PolicyRunner(handmade(tmp_path / "net", 6.5))
+    large, small = graph_of(2, 60, 2), graph_of(1, 10, 2)
     expected = runner.scores(large)
     runner.scores(small)
     assert runner.is_compiled, "after small graphs it is kept"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,11 +42,12 @@ def cluster(_environment_of_nodes: None) -> Iterator[LocalCluster]:
 
     ray_cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
 
-    def add(name: str, extra: str = "", **given: Any) -> Any:
+    def add(name: str, extra: str = "", environment: Mapping[str, str] | None = None, **given: Any) -> Any:
         devices = ["CPU", *(entry.split("=")[0] for entry in extra.split(";") if entry)]
         options = {"num_cpus": 1, "resources": {f"ov_device:{device}": 1 for device in devices}}
-        environment = {"AUTOPLACE_EXTRA_DEVICES": extra} if extra else {}
-        return ray_cluster.add_node(node_name=name, env_vars=environment, **{**options, **given})
+        variables = {"AUTOPLACE_EXTRA_DEVICES": extra} if extra else {}
+        variables |= environment or {}
+        return ray_cluster.add_node(node_name=name, env_vars=variables, **{**options, **given})
 
     try:
         for name, extra in (("alpha", PAIR), ("beta", PAIR), ("gamma", "")):

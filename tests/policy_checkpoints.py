@@ -51,7 +51,7 @@ def small_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from ov_autoplace.policy.networks.checkpoint import save_checkpoint
     from ov_autoplace.policy.networks.network import make_network
 
-    network = make_network(replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1, looks=0), 0)
+    network = make_network(replace(CONFIGS["autoplace-base"], hidden=8, layers=1), 0)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in network.parameters():

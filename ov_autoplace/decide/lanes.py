@@ -42,7 +42,7 @@ from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.decide.widths import width_candidate, width_name
 from ov_autoplace.devices.widths import Width
-from ov_autoplace.errors import PlacementError, ProfilingError
+from ov_autoplace.errors import CheckpointError, PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.corrections import perturbed_table
 from ov_autoplace.measure.counting import CountedDevices, count_width
@@ -51,6 +51,7 @@ from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.scheduled import reason_not_schedulable
 from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.policy.card import NO_POLICY
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.registry import solve_problem
 from ov_autoplace.solvers.solver import SolverOptions
@@ -90,7 +91,7 @@ def scheduled(
     if options.executor == "HETERO":
         return verdict
     is_demanded = options.executor == "OVERLAP"
-    reason = _obstacle(machine, prepared)
+    reason = _obstacle(machine, known, prepared)
     search = _Search(machine, known, problem, verdict, budget)
     if reason is None:
         search.run(prepared.model, is_demanded)
@@ -122,11 +123,12 @@ def not_estimated(machine: Machine, verdict: Verdict) -> Verdict:
     return replace(verdict, reason=f"{verdict.reason}; {why}")
 
 
-def _obstacle(machine: Machine, prepared: PreparedModel) -> str | None:
+def _obstacle(machine: Machine, known: Measured, prepared: PreparedModel) -> str | None:
     """Why the executor cannot run a model on this machine, if so."""
     if len(machine.devices) == 1 and not lanes_for(machine, machine.devices[0], prepared.model):
         return f"{machine.devices[0]} cannot be divided into lanes"
-    return reason_not_schedulable(prepared.model)
+    # The op that runs a schedule keeps the weights of all submodels, and the CPU compiles it.
+    return reason_not_schedulable(prepared.model) or known.session.room.refusal("CPU") or None
 
 
 class _Search:
@@ -257,9 +259,13 @@ class _Search:
         """
         options = self._machine.options
         question = Problem.of(table, options.memory_limits, options.pins, "overlap")
-        return solve_problem(
-            question, "portfolio", SolverOptions(seed=options.seed if seed is None else seed)
-        )
+        asked = SolverOptions(seed=options.seed if seed is None else seed, policy=options.policy)
+        try:
+            return solve_problem(question, "portfolio", asked)
+        except CheckpointError as cause:
+            # Who named it may have meant the devices: of their lanes there are more.
+            _log.warning("the policy proposes no schedule: %s", cause)
+            return solve_problem(question, "portfolio", replace(asked, policy=NO_POLICY))
 
     def _scheduled(
         self, division: Division, costs: LaneCosts, answer: Placement, bound: float | None = None

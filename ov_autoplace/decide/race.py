@@ -152,16 +152,10 @@ class Race:
         """
         field = list(schedules)
         champion = self._race(field, _TUNING_RACE)
-        seconds = self._budget.left
-        while champion is not None and self._budget.left > _SCHEDULE_PROOF * seconds:
-            fresh = more(field)
-            if not fresh:
-                break
-            field += fresh
-            self._bench.keep_only([champion])
-            share = min(1.0, _TUNING_RACE * seconds / max(self._budget.left, 1e-9))
-            champion = self._race([champion, *fresh], share) or champion
-        return [champion, *(c for c in field if c is not champion)] if champion is not None else field
+        if champion is None:
+            return field
+        fastest = self._race_on(field, [champion], more, self._budget.left, _SCHEDULE_PROOF)
+        return sorted(field, key=lambda candidate: candidate is not fastest)
 
     def demand(self, verdict: Verdict, schedules: Sequence[Candidate]) -> Verdict:
         """The fastest of some schedules, which the user wants whatever else is faster.
@@ -263,20 +257,46 @@ class Race:
     ) -> Candidate | None:
         """Propose from corrected costs and race, again and again; returns the fastest found."""
         random = np.random.default_rng(self._options.seed)
-        while self._budget.left > _CONFIRMATION * self._seconds:
-            observed = [Observation(c.assignment, c.seconds) for c in field if len(c.samples)]
+
+        def more(tried: Sequence[Candidate]) -> list[Candidate]:
+            observed = [Observation(c.assignment, c.seconds) for c in tried if len(c.samples)]
             corrected = self._problem.at(corrected_table(self._problem.table, observed))
-            fresh = self._fresh(corrected, field, random)
+            return self._fresh(corrected, tried, random)
+
+        standing = [c for c in (reference, champion) if c is not None]
+        return self._race_on(field, standing, more, self._seconds, _CONFIRMATION)
+
+    def _race_on(
+        self,
+        field: list[Candidate],
+        standing: Sequence[Candidate],
+        more: Callable[[Sequence[Candidate]], list[Candidate]],
+        seconds: float,
+        kept: float,
+    ) -> Candidate | None:
+        """Race what is proposed next with those that stand, again and again; returns the fastest found.
+
+        Args:
+            field: All candidates, to which proposals are added.
+            standing: Whom each proposal has to beat; the last one is the fastest so far.
+            more: Proposals by what was tried; none when there are no others.
+            seconds: What the budget had left when the races began; each race takes a share of it.
+            kept: Share of these that is left in the end, to prove the best of all.
+        """
+        reference, champion = standing[:-1], standing[-1] if standing else None
+        while self._budget.left > kept * seconds:
+            fresh = more(field)
             if not fresh:
-                break  # the neighbourhood of the optimum is exhausted
+                break
             field += fresh
-            others = [c for c in (reference, champion) if c is not None]
-            share = min(1.0, _TUNING_RACE * self._seconds / max(self._budget.left, 1e-9))
-            champion = self._race(list(dict.fromkeys([*others, *fresh])), share) or champion
+            others = list(dict.fromkeys(c for c in (*reference, champion) if c is not None))
+            self._bench.keep_only(others)
+            share = min(1.0, _TUNING_RACE * seconds / max(self._budget.left, 1e-9))
+            champion = self._race([*others, *fresh], share) or champion
         return champion
 
     def _fresh(
-        self, problem: Problem, field: list[Candidate], random: np.random.Generator
+        self, problem: Problem, field: Sequence[Candidate], random: np.random.Generator
     ) -> list[Candidate]:
         """The most promising placements that were not run yet.
 

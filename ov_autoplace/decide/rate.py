@@ -211,7 +211,7 @@ class _Decider:
         """The best mixture and the best placement for all requests."""
         self._table = table
         problem = Problem.of(table, self._options.memory_limits, self._options.pins, "rate")
-        options = SolverOptions(seed=self._options.seed)
+        options = SolverOptions(seed=self._options.seed, policy=self._options.policy)
         mixture, whole = mixture_of(problem, options), solve_rate(problem, options)
         self._bound = mixture.bound_per_second
         self._singles = {

@@ -6,10 +6,12 @@ import io
 import logging
 import os
 import socket
+import ssl
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from ov_autoplace._base.extras import extra_needed
@@ -61,13 +63,17 @@ def connected(address: str) -> Iterator[None]:
 
     Args:
         address: ``HOST:PORT`` of its head, as ``ray start`` prints it, from a computer that is one of its
-            nodes; ``auto`` for the cluster that was started here; ``ray://HOST:PORT`` from any other.
+            nodes; ``auto`` for the cluster that was started here; ``ray://HOST:PORT`` of the head's Ray
+            Client server from any other.
 
     Raises:
         OptionError: Ray is not installed.
         FleetError: No cluster answers there, or one that this Python or Ray cannot work with.
     """
     ray = require_ray()
+    if address.startswith(_CLIENT):
+        with extra_needed("fleet", f"{_CLIENT}HOST:PORT"):
+            import_module("grpc")
     check_answer(address)
     for name in ("ray", "ray._private.worker", "ray.util.client"):
         logging.getLogger(name).setLevel(logging.ERROR)  # it tells of each step of connecting
@@ -77,12 +83,10 @@ def connected(address: str) -> Iterator[None]:
             ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as cause:  # of many kinds, among them bare RuntimeErrors
         reason = " ".join(str(cause).split()) or type(cause).__name__
-        address_of = (
-            "start one with `ray start --head`" if address == "auto" else "give the address of its head"
-        )
         raise FleetError(
-            f"cannot join the Ray cluster at {address}: {reason[:300]}; {address_of}, use the same releases "
-            "of Python and Ray as its computers, and their token or TLS where they have one (docs/fleet.md)"
+            f"cannot join the Ray cluster at {address}: {reason[:300]}; {_remedy(address)}, use the same "
+            "releases of Python and Ray as its computers, and their token and certificates if there are any "
+            f"({_secrets_here()}; docs/fleet.md)"
         ) from cause
     try:
         # Ray prints what befalls nodes where the answer of a command is to be.
@@ -90,6 +94,22 @@ def connected(address: str) -> Iterator[None]:
             yield
     finally:
         ray.shutdown()
+
+
+def _remedy(address: str) -> str:
+    """What to do about an address at which somebody listens."""
+    if address == "auto":
+        return "start one with `ray start --head`"
+    if address.startswith(_CLIENT):
+        return "give the address of its head with the port of its Ray Client server, 10001 unless it was told"
+    host = address.rpartition(":")[0]
+    return f"give the address of its head, {_CLIENT}{host}:10001 where this computer is none of its nodes"
+
+
+def _secrets_here() -> str:
+    """Which of Ray's means against strangers are set here: a cluster that has others does not say so."""
+    settings = ("RAY_AUTH_MODE", "RAY_USE_TLS")
+    return ", ".join(f"{name} is {os.environ.get(name) or 'not set'} here" for name in settings)
 
 
 class _Log(io.TextIOBase):
@@ -119,13 +139,13 @@ def alive_nodes() -> list[Node]:
 
 
 def check_answer(address: str) -> None:
-    """Whether anybody listens, before Ray tries for a minute.
+    """Whether anybody listens, with TLS if it is on here, before Ray tries for minutes.
 
     Args:
         address: See :func:`connected`.
 
     Raises:
-        FleetError: Nobody does.
+        FleetError: Nobody does, or only with TLS, or only without.
         OptionError: The address does not read like one.
     """
     if address == "auto":
@@ -137,10 +157,37 @@ def check_answer(address: str) -> None:
             "ray://HOST:PORT, or auto"
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
+        with socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS) as connection:
+            uses_tls = _answers_tls(connection)
     except OSError as cause:
         reason = (cause.strerror or str(cause) or "no answer").lower()
+        remedy = "start one with `ray start --head`, or give the address that it printed"
+        if address.startswith(_CLIENT):
+            remedy = (
+                "its head listens there (port 10001 unless it was told) if 'ov-autoplace[fleet]' or "
+                "'ray[client]' was installed when it was started with `ray start --head`"
+            )
+        raise FleetError(f"no Ray cluster answers at {address} ({reason}); {remedy}") from cause
+    is_on_here = os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true")
+    if uses_tls and not is_on_here:
         raise FleetError(
-            f"no Ray cluster answers at {address} ({reason}); start one with `ray start --head`, or give the "
-            "address that it printed"
-        ) from cause
+            f"the Ray cluster at {address} uses TLS; set RAY_USE_TLS=1 and the paths of its certificates "
+            "here (docs/fleet.md)"
+        )
+    if is_on_here and not uses_tls:
+        raise FleetError(
+            f"the Ray cluster at {address} does not use TLS, and RAY_USE_TLS is set here; start it with TLS, "
+            "or unset that"
+        )
+
+
+def _answers_tls(connection: socket.socket) -> bool:
+    """Whether who listens shakes hands by TLS, whoever that is: Ray itself looks at certificates."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    try:
+        with context.wrap_socket(connection):
+            return True
+    except OSError:  # among them ssl.SSLError, and the time limit where nobody says anything
+        return False

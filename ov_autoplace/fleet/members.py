@@ -21,7 +21,7 @@ __all__ = ["DEVICE_RESOURCE", "Fleet", "Member", "usable"]
 DEVICE_RESOURCE = "ov_device:"
 """Begins the name of the Ray resource of an OpenVINO device."""
 
-_ANSWER_SECONDS = 60.0  # for a node to say what it is; starting a process may take some of them
+_ANSWER_SECONDS = 120.0  # for a node to say what it is; on a busy one, starting a process takes most of them
 _JOIN = "`ov-autoplace fleet join ADDRESS`"
 
 

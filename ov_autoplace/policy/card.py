@@ -256,10 +256,8 @@ def _is_complete(data: Mapping[str, Any]) -> bool:
 
 def _features() -> dict[str, Any]:
     """What a network of this version of the package reads."""
+    from ov_autoplace.policy.arcs import ARC_FEATURES
     from ov_autoplace.policy.features import GRAPH_FEATURES, PAIR_FEATURES, UNIT_FEATURES
-    from ov_autoplace.policy.levels import LEVELS
-    from ov_autoplace.policy.nodes import ARC_FEATURES, LEVEL_FEATURES
-    from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES
     from ov_autoplace.policy.structure import NODE_FEATURES
     from ov_autoplace.policy.vocabulary import OP_TYPES, vocabulary_hash
 
@@ -269,11 +267,7 @@ def _features() -> dict[str, Any]:
         "graph": list(GRAPH_FEATURES),
         "unit": list(UNIT_FEATURES),
         "pair": list(PAIR_FEATURES),
-        "probes": list(PROBE_FEATURES),
-        "look": list(LOOK_FEATURES),
-        "level": list(LEVEL_FEATURES),
         "arc": list(ARC_FEATURES),
-        "levels": LEVELS,
     }
 
 

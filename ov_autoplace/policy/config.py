@@ -7,15 +7,10 @@ from typing import Any
 
 from ov_autoplace.errors import OptionError, TrainingError
 
-__all__ = ["CONFIGS", "ComposedConfig", "MultilevelConfig", "NetworkConfig", "config_named"]
+__all__ = ["CONFIGS", "ComposedConfig", "NetworkConfig", "PairwiseConfig", "config_named"]
 
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "bool": (bool,), "int": (int,), "float": (float, int)}
-
-_FORMER = {"implementation"}
-"""What earlier checkpoints say and no network has any more: who passes messages is up to its environment."""
-
-_ALWAYS_MULTILEVEL = {"grouper": "none", "placer": "equivariant", "num_devices": None}
-"""What earlier checkpoints say of every multilevel network."""
+_PAIRWISE = "pairwise"  # in place of an encoder
 
 
 @dataclass(frozen=True)
@@ -27,14 +22,12 @@ class NetworkConfig:
         superposition: Whether a vector made from the graph's mean features multiplies the units' states.
         hidden: Width of states.
         layers: Message passing layers.
-        op_types: Whether op types are read.
     """
 
     name: str
     superposition: bool = False
     hidden: int = 48
     layers: int = 2
-    op_types: bool = True
 
     @property
     def num_devices(self) -> int | None:
@@ -53,27 +46,22 @@ class NetworkConfig:
     def from_dict(values: dict[str, Any]) -> NetworkConfig:
         """From :meth:`to_dict`'s answer; ``encoder`` tells the kind.
 
-        Earlier checkpoints name the fields of both kinds; those of the other kind are passed over.
-
         Raises:
             OptionError: An unknown or missing field, or a bad value.
         """
-        is_multilevel = values.get("encoder", "multilevel") == "multilevel"
-        kind = MultilevelConfig if is_multilevel else ComposedConfig
+        given = dict(values)
+        kind: type[NetworkConfig] = ComposedConfig
+        if given.get("encoder", _PAIRWISE) == _PAIRWISE:
+            kind = PairwiseConfig
+            given.pop("encoder", None)
         types = {field.name: str(field.type) for field in fields(kind)}
-        known = {field.name for other in (MultilevelConfig, ComposedConfig) for field in fields(other)}
-        known |= _FORMER
-        for name, value in values.items():
-            if name not in known:
-                raise OptionError(f"a network has no hyper-parameter {name!r}")
-            if name in types and type(value) not in _TYPES[types[name]]:
+        for name, value in given.items():
+            if name not in types:
+                raise OptionError(f"a network of this kind has no hyper-parameter {name!r}")
+            if type(value) not in _TYPES[types[name]]:
                 raise OptionError(f"{name} is {value!r}; it must be of type {types[name]}")
-            if is_multilevel and value != _ALWAYS_MULTILEVEL.get(name, value):
-                raise OptionError(
-                    f"{name} is {value!r}; of a multilevel network it is {_ALWAYS_MULTILEVEL[name]!r}"
-                )
         try:
-            return kind(**{name: value for name, value in values.items() if name in types})
+            return kind(**given)
         except TypeError as cause:
             raise OptionError(f"the network's hyper-parameters are incomplete: {cause}") from cause
 
@@ -84,41 +72,15 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
-class MultilevelConfig(NetworkConfig):
-    """Of autoplace-base: states per unit and device, messages on the graph and on its coarser groupings.
+class PairwiseConfig(NetworkConfig):
+    """Of autoplace-base: every pair of unit and device is scored alike, by what its neighbours say.
 
-    Every pair of unit and device is scored alike, so the network serves any number of devices.
-
-    Attributes:
-        layers: Message passing layers, per round.
-        rounds: How often the network decides, each time knowing its last answer.
-        coarse: Whether units hear the groups that they are in.
-        feedback: Whether a round sees what its last answer would cost.
-        loads: Whether it sees how much work and memory its last answer gives each device, in each window of
-            time.
-        cross_device: Whether states of one unit on several devices see each other.
-        probes: Whether it is told what simple placements would run into.
-        looks: Before how many of its last rounds it is told what its own answer so far runs into; below
-            ``rounds``.
+    So the network serves any number of devices.
     """
-
-    rounds: int = 2
-    coarse: bool = True
-    feedback: bool = True
-    loads: bool = True
-    cross_device: bool = True
-    probes: bool = True
-    looks: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.looks < max(self.rounds, 1):
-            raise OptionError(
-                f"looks is {self.looks}; it can be from 0 to {self.rounds - 1}, one less than rounds"
-            )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-able dictionary."""
-        return {**asdict(self), "encoder": "multilevel"}
+        return {**asdict(self), "encoder": _PAIRWISE}
 
 
 @dataclass(frozen=True)
@@ -130,6 +92,7 @@ class ComposedConfig(NetworkConfig):
         grouper: ``none``, ``colocation`` (only child of an only parent) or ``gpn`` (co-location, then the
             graph parsing network with an unspecified number of groups).
         placer: ``mlp`` or ``attention`` (segment-recurrent over topological order).
+        op_types: Whether op types are read.
         reads_costs: Whether it sees the cost table beside the structure.
         heads, segment: Of ``attention``: heads, and units per segment.
         placer_layers: Layers of ``attention``.
@@ -140,6 +103,7 @@ class ComposedConfig(NetworkConfig):
     encoder: str = "gcn"
     grouper: str = "none"
     placer: str = "mlp"
+    op_types: bool = True
     reads_costs: bool = False
     heads: int = 4
     segment: int = 128
@@ -160,7 +124,7 @@ class ComposedConfig(NetworkConfig):
 CONFIGS: dict[str, NetworkConfig] = {
     "hsdag": ComposedConfig("hsdag", encoder="gcn", grouper="gpn", placer="mlp", hidden=128, dropout=0.2),
     "gdp": ComposedConfig("gdp", encoder="sage", placer="attention", superposition=True, hidden=64, layers=3),
-    "autoplace-base": MultilevelConfig("autoplace-base", superposition=True, hidden=32, layers=3, looks=1),
+    "autoplace-base": PairwiseConfig("autoplace-base", superposition=True, hidden=32, layers=3),
 }
 """The named configurations: those of the two papers, and the one whose checkpoint is shipped."""
 

@@ -3,22 +3,21 @@
 Policies decide for the units of :class:`~ov_autoplace.problem.units.UnitGraph`. All costs are divided by one
 number per table, the mean time of a unit on its fastest device, so that a policy sees the same problem
 whatever the unit of time; what spans decades is compressed by
-:func:`~ov_autoplace.policy.nodes.signed_log`.
+:func:`~ov_autoplace.policy.arcs.signed_log`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import BoolArray, offsets_of
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.policy.levels import Level, build_levels
-from ov_autoplace.policy.nodes import Nodes, beyond_best_other, by_mean, nodes_of, signed_log
+from ov_autoplace.policy.arcs import Arcs, beyond_best_other, by_mean, signed_log
+from ov_autoplace.policy.groupings import build_groupings
 from ov_autoplace.policy.structure import NODE_FEATURES, structural_features
 from ov_autoplace.policy.timing import UNIT_FEATURES, Timing, timing_of
 from ov_autoplace.policy.vocabulary import op_type_indices
@@ -39,6 +38,9 @@ PAIR_FEATURES = (
     "copies",
     "copy_sin",
     "copy_cos",
+    "edges",
+    "turn",
+    "spread",
 )
 """Columns of :attr:`PolicyGraph.pair_features`."""
 
@@ -54,6 +56,7 @@ GRAPH_FEATURES = (
 )
 """Columns of :attr:`PolicyGraph.graph_features`."""
 
+_GOLDEN = 0.6180339887498949
 _FORBIDDEN_COST = 30.0  # in units of the mean op time, on top of the op's dearest device
 
 
@@ -69,11 +72,11 @@ class PolicyGraph:
             ``float32[N, D]``.
         edge_source, edge_target: Producer and consumer of each edge, sorted by target then source; several
             tensors between the same two units are one edge, ``int64[E]``.
-        edge_offsets: CSR by target, ``int64[N + 1]``.
         edge_cost: Price of the edge by ``scale_seconds`` with the producer on the row's and the consumer on
             the column's device: transfers and one launch; 0 on the diagonal, ``float32[E, D, D]``.
         edge_share: Part of the price that remains when all consumers of its tensors receive them
             together, ``float32[E]``.
+        arcs: The edges, once to each end.
         scale_seconds: What costs were divided by.
         is_estimate: Whether the table holds estimates, which are wrong by factors, not measurements.
         timing: When units could run.
@@ -83,7 +86,6 @@ class PolicyGraph:
             ``float32[N, D]``.
         same_device: 1 for columns that are lanes of one device and share its memory, ``float32[D, D]``.
         copy_of: First column that each is a copy of, which is itself where it is none, ``int64[D]``.
-        kept: What functions of a graph made once; it goes with the graph to other processes.
     """
 
     problem: Problem
@@ -92,9 +94,9 @@ class PolicyGraph:
     node_cost: NDArray[np.float32]
     edge_source: NDArray[np.int64]
     edge_target: NDArray[np.int64]
-    edge_offsets: NDArray[np.int64]
     edge_cost: NDArray[np.float32]
     edge_share: NDArray[np.float32]
+    arcs: Arcs
     scale_seconds: float
     is_estimate: bool
     timing: Timing
@@ -102,7 +104,6 @@ class PolicyGraph:
     memory_share: NDArray[np.float32]
     same_device: NDArray[np.float32]
     copy_of: NDArray[np.int64]
-    kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.node_cost)
@@ -157,14 +158,9 @@ class PolicyGraph:
         return self.timing.features
 
     @cached_property
-    def levels(self) -> tuple[Level, ...]:
-        """The graph and ever coarser groupings of it, see :mod:`ov_autoplace.policy.levels`."""
-        return build_levels(self)
-
-    @cached_property
-    def nodes(self) -> Nodes:
-        """The nodes of all levels in one list."""
-        return nodes_of(self.levels, self.copy_phase)
+    def groupings(self) -> tuple[NDArray[np.int64], ...]:
+        """Ever coarser groups of the units, see :mod:`ov_autoplace.policy.groupings`."""
+        return build_groupings(self)
 
 
 def policy_graph(problem: Problem) -> PolicyGraph:
@@ -183,16 +179,18 @@ def policy_graph(problem: Problem) -> PolicyGraph:
     limited = np.where(units.may_overflow, np.maximum(units.memory_capacity, 1e-30), np.inf)
     memory = units.packing_bytes[:, None] / limited
     copy_of = _copies(units)
+    arcs = Arcs(source, target, price, share, len(units))
+    pair_features = _pair_features(cost, allowed, units.launch_seconds / scale, memory, copy_of, arcs.pull)
     return PolicyGraph(
         problem=problem,
         allowed=np.ascontiguousarray(allowed),
-        pair_features=_pair_features(cost, allowed, units.launch_seconds / scale, memory, copy_of),
+        pair_features=pair_features,
         node_cost=cost.astype(np.float32, order="C"),
         edge_source=source,
         edge_target=target,
-        edge_offsets=np.searchsorted(target, np.arange(len(units) + 1)),
         edge_cost=price.astype(np.float32),
         edge_share=share.astype(np.float32),
+        arcs=arcs,
         scale_seconds=scale,
         is_estimate=table.source == "analytic",
         timing=timing,
@@ -288,12 +286,16 @@ def _pair_features(
     launch: NDArray[np.float64],
     memory: NDArray[np.float64],
     copy_of: NDArray[np.int64],
+    pull: NDArray[np.float64],
 ) -> NDArray[np.float32]:
     """Columns of :data:`PAIR_FEATURES`."""
     total = cost.sum(axis=0)
     best = max(float(total.min()), 1e-12)
     phase, copies = _copy_phase(copy_of), (copy_of[:, None] == copy_of).mean(axis=1)
     angle, is_copy = 2 * np.pi * np.nan_to_num(phase), np.isfinite(phase)
+    # Nothing tells copies of a device apart, nor branches that are alike: numbers do, one after the other in
+    # turn, or spread so that any few neighbours are on different copies.
+    number = 2 * np.pi * np.arange(len(cost))[:, None]
     columns = (
         signed_log(cost),
         signed_log(beyond_best_other(cost)),
@@ -306,6 +308,9 @@ def _pair_features(
         copies,
         np.sin(angle) * is_copy,
         np.cos(angle) * is_copy,
+        signed_log(pull),
+        np.cos(number / max(int(is_copy.sum()), 1) - angle) * is_copy,
+        np.cos(number * _GOLDEN - angle) * is_copy,
     )
     features = np.empty((*cost.shape, len(PAIR_FEATURES)), dtype=np.float32)
     for i, column in enumerate(columns):

@@ -8,75 +8,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._base.arrays import offsets_of
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.policy.probes import probe_features
 
-__all__ = ["INPUT_NAMES", "NODE_FIELDS", "network_inputs", "stage_inputs", "stage_outputs"]
-
-NODE_FIELDS = (
-    "cost",
-    "features",
-    "inverse_root_degree",
-    "arc_source",
-    "arc_price",
-    "arc_share",
-    "arc_features",
-    "member_source",
-)
-"""Fields of :class:`~ov_autoplace.policy.nodes.Nodes` that are inputs."""
+__all__ = ["INPUT_NAMES", "network_inputs"]
 
 _MAKERS: dict[str, Callable[[PolicyGraph], NDArray[Any]]] = {
     "pair_features": lambda graph: graph.pair_features,
-    "node_features": lambda graph: graph.node_features,
-    "probes": probe_features,
     "node_cost": lambda graph: graph.node_cost,
-    "allowed": lambda graph: graph.allowed,
-    "op_type": lambda graph: graph.op_type,
-    "edge_source": lambda graph: graph.edge_source,
-    "edge_target": lambda graph: graph.edge_target,
-    "edge_offsets": lambda graph: graph.edge_offsets,
-    "edge_cost": lambda graph: graph.edge_cost,
-    "edge_share": lambda graph: graph.edge_share,
-    # The same edges sorted by who sends, for messages in the opposite direction.
-    "reversed_order": lambda graph: np.argsort(graph.edge_source, kind="stable"),
-    "reversed_offsets": lambda graph: np.searchsorted(np.sort(graph.edge_source), np.arange(len(graph) + 1)),
-    # One more than there are, see _array.
-    "arc_offsets": lambda graph: _offsets(
-        np.append(graph.nodes.arc_target, len(graph.nodes.cost) - 1), len(graph.nodes.cost)
-    ),
-    "member_offsets": lambda graph: _offsets(graph.nodes.member_target, len(graph.nodes.cost)),
+    "unit_features": lambda graph: graph.unit_features,
     # A batch of one graph.
     "graph_of": lambda graph: np.zeros(len(graph), dtype=np.int64),
     "node_offsets": lambda graph: np.array([0, len(graph)]),
     "graph_features": lambda graph: graph.graph_features[None],
-    "unit_features": lambda graph: graph.unit_features,
-    "memory_share": lambda graph: graph.memory_share,
-    "same_device": lambda graph: graph.same_device[None],
-    "window_of": lambda graph: graph.timing.window_of,
-    "window_children": lambda graph: np.argsort(graph.timing.window_of, kind="stable"),
-    "window_offsets": lambda graph: offsets_of(np.bincount(graph.timing.window_of)).astype(np.int64),
+    "inverse_root_degree": lambda graph: graph.arcs.inverse_root_degree,
+    "arc_source": lambda graph: _padded(graph, graph.arcs.source),
+    "arc_features": lambda graph: _padded(graph, graph.arcs.features),
+    "arc_offsets": lambda graph: _offsets(graph),
 }
 
-
-def _offsets(target: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
-    """Where what ends in each node starts."""
-    return np.searchsorted(target, np.arange(nodes + 1)).astype(np.int64)
-
-
-INPUT_NAMES = (*_MAKERS, *(f"nodes.{field}" for field in NODE_FIELDS))
+INPUT_NAMES = tuple(_MAKERS)
 """All inputs that a network may have; an exported one has those that it reads."""
-
-
-def stage_inputs(stage: int) -> tuple[str, str, str]:
-    """Inputs of a stage after the first, beside the graph's: state and scores before it, and the look."""
-    return f"stage{stage}.state", f"stage{stage}.scores", f"stage{stage}.look"
-
-
-def stage_outputs(stage: int, stages: int) -> tuple[str, ...]:
-    """Outputs of a stage: what the next one's first two inputs are; of the last one the scores alone."""
-    last = stage == stages - 1
-    return ("scores",) if last else (f"after{stage}.state", f"after{stage}.scores")
 
 
 def network_inputs(graph: PolicyGraph, names: Sequence[str] = INPUT_NAMES) -> dict[str, NDArray[Any]]:
@@ -86,19 +37,25 @@ def network_inputs(graph: PolicyGraph, names: Sequence[str] = INPUT_NAMES) -> di
         graph: N units on D devices.
         names: Those that are wanted; no others are computed.
     """
-    return {name: np.ascontiguousarray(_array(graph, name)) for name in names}
+    return {name: np.ascontiguousarray(_MAKERS[name](graph)) for name in names}
 
 
-def _array(graph: PolicyGraph, name: str) -> NDArray[Any]:
-    """One of the arrays.
+def _offsets(graph: PolicyGraph) -> NDArray[np.int64]:
+    """Where the arcs to each unit start, and where the last ones end."""
+    target = np.append(graph.arcs.target, len(graph) - 1) if _is_open(graph) else graph.arcs.target
+    return np.searchsorted(target, np.arange(len(graph) + 1)).astype(np.int64)
 
-    OpenVINO refuses bags that start behind the last index, as those of trailing nodes without arcs do. So an
-    arc that weighs nothing is added to the last node, the whole graph, which has none.
+
+def _padded(graph: PolicyGraph, array: NDArray[Any]) -> NDArray[Any]:
+    """What belongs to arcs, with one more to the last unit if that has none."""
+    return np.concatenate((array, np.zeros_like(array, shape=(int(_is_open(graph)), *array.shape[1:]))))
+
+
+def _is_open(graph: PolicyGraph) -> bool:
+    """Whether no arc goes to the last unit.
+
+    OpenVINO refuses bags that start behind the last index, as those of trailing units without arcs do. So one
+    is added there, which counts for nothing, as such a unit's ``inverse_root_degree`` is 0.
     """
-    _, _, field = name.partition(".")
-    if not field:
-        return _MAKERS[name](graph)
-    array: NDArray[Any] = getattr(graph.nodes, field)
-    if not field.startswith("arc_"):
-        return array
-    return np.concatenate((array, np.zeros((1, *array.shape[1:]), dtype=array.dtype)))
+    target = graph.arcs.target
+    return not len(target) or bool(target[-1] < len(graph) - 1)

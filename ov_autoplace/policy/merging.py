@@ -1,8 +1,7 @@
 """Problems that are too large for the policy, with units merged until they are not.
 
 The network holds about 9 KB for each unit and device while it runs. What is merged are neighbours among the
-groups of the policy's own levels, by which it looks at any graph: what belongs together more than it gains by
-parting.
+groups that the policy's search moves: what belongs together more than it gains by parting.
 """
 
 from __future__ import annotations
@@ -47,14 +46,13 @@ def graph_within_reach(problem: Problem, most_units: int = MOST_UNITS) -> Policy
 
 
 def _merged(graph: PolicyGraph, most_units: int) -> NDArray[np.int64]:
-    """Group of each unit, ``int64[N]``: neighbours in the order of the coarsest level that is too large.
+    """Group of each unit, ``int64[N]``: neighbours in the order of the coarsest grouping that is too large.
 
-    Levels may go from far too many groups to a single one, so that they alone would leave nothing to decide.
+    The next one may have far too few groups, and would leave nothing to decide.
     Units in a group may run on the same devices.
     """
     group = np.arange(len(graph))
-    for level in graph.levels:
-        coarser = level.parent[group]
+    for coarser in graph.groupings:
         if int(coarser.max()) < most_units:
             break
         group = coarser

@@ -6,8 +6,6 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +22,7 @@ from ov_autoplace.policy.card import (
     shipped_checkpoint,
 )
 from ov_autoplace.policy.features import PolicyGraph
-from ov_autoplace.policy.inference import Stage, compile_network, compute_scores
+from ov_autoplace.policy.inference import CompiledNetwork, compile_network, compute_scores
 from ov_autoplace.policy.readout import draw, fitting_or_single
 
 __all__ = ["PolicyRunner", "find_policy"]
@@ -35,7 +33,7 @@ _KEPT = 4  # compiled networks; a fine-tuned checkpoint is usually compared with
 _SMALL = 2_000  # units, after which the compiled network is kept: the next answer comes 0.3 s sooner
 
 _lock = threading.Lock()
-_compiled: OrderedDict[str, tuple[Stage, ...]] = OrderedDict()
+_compiled: OrderedDict[str, CompiledNetwork] = OrderedDict()
 
 
 class PolicyRunner:
@@ -76,32 +74,9 @@ class PolicyRunner:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether this process compiled the network before, so that asking it takes a tenth of a second."""
+        """Whether this process compiled the network before, so that asking it takes milliseconds."""
         with _lock:
             return self.card.digest in _compiled
-
-    @contextmanager
-    def compiled_ahead(self) -> Iterator[Callable[[], None]]:
-        """Compile in the background, which takes a second or two on another core.
-
-        Whoever measures anything waits first, by calling what this yields. What goes wrong is told by
-        :meth:`scores`. However the block is left, the thread has ended then: OpenVINO crashes when the
-        interpreter ends while it compiles, so the interpreter waits for it too.
-        """
-        ended = threading.Event()
-
-        def compile_quietly() -> None:
-            try:
-                with suppress(CheckpointError):
-                    self._network()
-            finally:
-                ended.set()
-
-        threading.Thread(target=compile_quietly, name="ov-autoplace policy").start()
-        try:
-            yield lambda: _wait(ended)
-        finally:
-            _wait(ended)
 
     def scores(self, graph: PolicyGraph) -> NDArray[np.float32]:
         """How good each of D devices is for each of N units, ``float32[N, D]``; ``-inf`` = forbidden.
@@ -149,7 +124,7 @@ class PolicyRunner:
         """
         return draw(self.scores(graph), graph, k, seed, temperature)
 
-    def _network(self) -> tuple[Stage, ...]:
+    def _network(self) -> CompiledNetwork:
         key = self.card.digest
         with _lock:
             if key not in _compiled:
@@ -158,21 +133,6 @@ class PolicyRunner:
                     _compiled.popitem(last=False)
             _compiled.move_to_end(key)
             return _compiled[key]
-
-
-def _wait(ended: threading.Event) -> None:
-    """Wait for a thread, and let Ctrl-C, however often it comes, interrupt only afterwards.
-
-    Not by joining it: CPython takes a thread for ended whose joining was interrupted.
-    """
-    interrupted: KeyboardInterrupt | None = None
-    while not ended.is_set():
-        try:
-            ended.wait()
-        except KeyboardInterrupt as cause:
-            interrupted = cause
-    if interrupted is not None:
-        raise interrupted
 
 
 def find_policy(asked: str | None, num_devices: int) -> PolicyRunner | None:

@@ -54,9 +54,7 @@ def timing_of(
         target: Its consumer, ``int64[E]``.
         objective: Of the problem.
     """
-    N = len(units)
-    position = np.empty(N)
-    position[units.order] = np.arange(N) / max(N, 1)
+    position = units.place / max(len(units), 1)
     if objective == "overlap":
         start, tail = _ways(units, seconds, source, target)
     else:
@@ -64,7 +62,7 @@ def timing_of(
     longest = max(float((start + tail).max(initial=0.0)), 1e-30)
     start, tail = start / longest, tail / longest
     columns = (start, tail, 1.0 - start - tail, np.sin(2 * np.pi * position), np.cos(2 * np.pi * position))
-    window = np.zeros(N, dtype=np.int64)
+    window = np.zeros(len(units), dtype=np.int64)
     width = 1.0
     if objective == "overlap":
         # The middle between the earliest and the latest time at which the unit can be half done.
@@ -81,8 +79,7 @@ def _ways(
     units: UnitGraph, seconds: NDArray[np.float64], source: NDArray[np.int64], target: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Earliest start of each unit, and the longest way to the end with itself, ``float64[N]`` each."""
-    place = np.empty(len(units), dtype=np.int64)
-    place[units.order] = np.arange(len(units))
+    place = units.place
     # Units of several groups may depend on each other both ways; then the order in which they run decides.
     forward = place[source] < place[target]
     source, target = source[forward], target[forward]

@@ -209,6 +209,13 @@ class UnitGraph:
         position = np.where(has_no_input & np.isfinite(first_reader), first_reader - 0.5, position)
         return np.argsort(position, kind="stable").astype(np.int32)
 
+    @cached_property
+    def place(self) -> IntArray:
+        """Of each unit in :attr:`order`, ``int32[U]``."""
+        place = np.empty(len(self), dtype=np.int32)
+        place[self.order] = np.arange(len(self), dtype=np.int32)
+        return place
+
     def transfer_seconds(self, sender: IntArray | int, receiver: IntArray | int) -> FloatArray:
         """Seconds to move every tensor from one device to another, ``float64[T]``."""
         rate = self.transfer_seconds_per_byte[sender, receiver]

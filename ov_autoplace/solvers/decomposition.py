@@ -55,13 +55,11 @@ class Decomposition:
         """``units_are_nodes`` says that HETERO cuts between units only, and pays for all tensors."""
         self.units = units
         self.classes = copies_of(units)
-        self._place = np.empty(len(units), dtype=np.int32)  # of each unit in the order of the sweep
-        self._place[units.order] = np.arange(len(units), dtype=np.int32)
         stars = (
             len(units),
-            np.ascontiguousarray(self._place[units.producer]),
+            np.ascontiguousarray(units.place[units.producer]),
             np.ascontiguousarray(units.offsets, dtype=np.int32),
-            np.ascontiguousarray(self._place[units.consumers]),
+            np.ascontiguousarray(units.place[units.consumers]),
         )
         latency = in_and_out(units.transfer_latency, units.usable_devices)
         rate = in_and_out(units.transfer_seconds_per_byte, units.usable_devices)
@@ -113,7 +111,7 @@ class Decomposition:
             returning,
             units.launch_seconds[devices],
         )
-        sets = chosen.reshape(len(devices), len(units))[:, self._place].astype(np.bool_)
+        sets = chosen.reshape(len(devices), len(units))[:, self.units.place].astype(np.bool_)
         return bounds, list(sets)
 
     def _choose_subset(self, device: int, worth: FloatArray, labels: int) -> tuple[float, BoolArray]:
@@ -135,7 +133,7 @@ class Decomposition:
             entering,
             labels,
         )
-        return bound, chosen[self._place].astype(np.bool_)
+        return bound, chosen[self.units.place].astype(np.bool_)
 
     def cost(self, device: int, chosen: BoolArray) -> float:
         """What a set costs: op times, and this device's share of the transfers that it takes part in."""

@@ -14,7 +14,7 @@ from ov_autoplace.solvers.memory import filled, limited_move
 from ov_autoplace.solvers.moves import all_moves, share_out
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["expansion_proposals", "isolating_bound", "solve_expansion"]
+__all__ = ["descend", "expansion_proposals", "isolating_bound", "solve_expansion"]
 
 _LAUNCH_SHARES = (0.0, 1.0)
 _LAUNCH_SHARES_WITH_LIMITS = (1.0,)
@@ -55,7 +55,7 @@ def expansion_proposals(evaluator: Evaluator, options: SolverOptions) -> list[In
     for share in _LAUNCH_SHARES_WITH_LIMITS if has_limits else _LAUNCH_SHARES:
         priced = units.with_launches(share)
         for i in order:
-            end = _descend(priced, starts[i], options)
+            end = descend(priced, starts[i], options)
             proposals[end.tobytes()] = end
     return list(proposals.values())
 
@@ -74,8 +74,14 @@ def isolating_bound(units: UnitGraph) -> float:
     return max(bounds)
 
 
-def _descend(units: UnitGraph, device: IntArray, options: SolverOptions) -> IntArray:
-    """Apply moves as long as the relaxed objective falls."""
+def descend(units: UnitGraph, device: IntArray, options: SolverOptions) -> IntArray:
+    """Apply expansions and swaps as long as the relaxed objective falls, ``int32[U]``.
+
+    Args:
+        units: U units, with the launches that cuts should count (``with_launches``).
+        device: Allowed placement to begin with, ``int32[U]``.
+        options: Deadline.
+    """
     moves = all_moves(units.usable_devices)
     has_limits = units.has_memory_limits
     value = units.relaxed_seconds(device)

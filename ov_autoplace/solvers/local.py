@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +12,12 @@ from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
+from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.neighbourhood import Moves, Neighbourhood
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["improve", "solve_local"]
+__all__ = ["improve", "improve_again", "kicked", "solve_local"]
 
 # Nodes visited by the simulator in one search; with a time limit, that is meant to end the search first.
 _WORK = 150_000
@@ -76,6 +78,63 @@ def improve(
         share = _share(evaluator, search.current, work)
         left -= share * search.step(_BATCH if left >= 4 * _BATCH * share else _SMALL_BATCH)
     return search.best
+
+
+def improve_again(
+    evaluator: Evaluator,
+    best: IntArray,
+    options: SolverOptions,
+    change: Callable[[IntArray, int], IntArray],
+    most_stale: int,
+    enough: float = 0.0,
+    work: int | None = None,
+    blocks: Sequence[IntArray] = (),
+    preferred: NDArray[np.floating] | None = None,
+) -> IntArray:
+    """Local search again and again from changed copies of the best placement (iterated local search).
+
+    Lourenco, Martin and Stuetzle, "Iterated Local Search", 2003.
+
+    Args:
+        evaluator: Scores assignments of units.
+        best: Assignment of units that is allowed, ``int32[U]``.
+        options: Seed, and the deadline at which to stop; without one, ``most_stale`` ends the search.
+        change: A changed copy of an assignment, given the number of the search; tried where it fits.
+        most_stale: So many searches on end that find nothing faster are enough.
+        enough: Stop at this latency in seconds: a proven bound.
+        work: Of every search, as of :func:`improve`.
+        blocks: Likewise.
+        preferred: Likewise, but of every second search.
+
+    Returns:
+        An assignment at least as fast as ``best``, which is allowed.
+    """
+    value, number, stale = float(evaluator.latencies([best])[0]), 0, 0
+    while value > enough * (1 + 1e-9) and not options.expired and (options.deadline or stale < most_stale):
+        number, stale = number + 1, stale + 1
+        start = change(best, number)
+        if evaluator.units.has_memory_limits and not evaluator.units.fits(start):
+            continue
+        again = replace(options, seed=options.seed + number)
+        scores = preferred if number % 2 == 0 else None
+        found = improve(evaluator, start, again, enough, work, blocks, scores)
+        seconds = float(evaluator.latencies([found])[0])
+        if seconds < value * (1 - 1e-9):
+            best, value, stale = found, seconds, 0
+    return best
+
+
+def kicked(
+    units: UnitGraph, device: IntArray, blocks: Sequence[IntArray], rng: np.random.Generator
+) -> IntArray:
+    """A copy with two to four blocks on devices drawn at random, each unit where it can run."""
+    may_run = np.isfinite(units.op_seconds)
+    changed: IntArray = device.copy()
+    for b in rng.integers(len(blocks), size=int(rng.integers(2, 5))):
+        target = int(rng.choice(units.usable_devices))
+        members = blocks[b][may_run[blocks[b], target]]
+        changed[members] = target
+    return changed
 
 
 def _share(evaluator: Evaluator, device: IntArray, work: int) -> float:

@@ -26,7 +26,7 @@ small program with a binary per known placement chooses among these.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import log
 
@@ -163,19 +163,16 @@ def searched_columns(problem: Problem, options: SolverOptions) -> Columns:
     if not columns.is_proven(_SAME):
         # A placement that all requests share is a mixture too, and one that is far from every minimum cut may
         # be best.
-        wholes = sorted([*columns.assignments, *pipelines(units)], key=_scores(problem))[:_WHOLE_STARTS]
-        for start in wholes if len(problem.table) <= _LARGE_GRAPH else wholes[:1]:
+        wholes = [*columns.assignments, *pipelines(units)]
+        order = np.argsort(problem.evaluator.latencies(wholes), kind="stable")
+        for i in order[: _WHOLE_STARTS if len(problem.table) <= _LARGE_GRAPH else 1]:
+            start = wholes[i]
             columns.add(start)
             columns.add(improve(problem.evaluator, start, options, enough=1.0 / columns.bound))
         columns.solve()
     if len(units.usable_devices) > 2 and not columns.is_proven(_SAME) and not options.expired:
         _prove_by_program(problem, columns)
     return columns
-
-
-def _scores(problem: Problem) -> Callable[[IntArray], float]:
-    """Seconds per request of an assignment that all requests share."""
-    return lambda device: float(problem.evaluator.latencies([device])[0])
 
 
 def _all_columns(problem: Problem, columns: Columns) -> Columns:

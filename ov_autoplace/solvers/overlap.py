@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 import numpy as np
 
@@ -21,9 +20,9 @@ from ov_autoplace.solvers.critical_path import (
 from ov_autoplace.solvers.exact import exact_assignment, is_tiny
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.heft import heft_assignment
-from ov_autoplace.solvers.local import improve
+from ov_autoplace.solvers.local import improve, improve_again, kicked
 from ov_autoplace.solvers.memory import first_fit
-from ov_autoplace.solvers.policy import searched_assignment
+from ov_autoplace.solvers.policy import policy_proposals
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 from ov_autoplace.solvers.tasks import TaskGraph, task_graphs
 
@@ -48,10 +47,9 @@ LIST_SCHEDULERS: dict[str, ListScheduler] = {
 
 _NO_HURRY = SolverOptions()
 _STARTS = 3
-_KICKS = 6
+_STALE_KICKS = 6
 _WORK = 1_500_000  # groups that the simulator visits in one search
 _KICKED_WORK = 300_000
-_LARGE = 2_000  # units; above, the policy takes longer than the search, and gigabytes
 
 
 def solve_overlap(problem: Problem, options: SolverOptions) -> Placement:
@@ -72,10 +70,9 @@ def solve_overlap(problem: Problem, options: SolverOptions) -> Placement:
     with suppress(PlacementError):
         proposals.append(greedy_assignment(problem.table, problem.units))
     bound = overlap_bound(problem)
-    is_open = problem.evaluator.latencies(proposals).min() > bound * (1 + 1e-9)
-    if is_open and len(problem.units) <= _LARGE and not options.expired:
-        with suppress(PlacementError):
-            proposals.append(searched_assignment(problem, replace(options, deadline=None)))
+    is_open = evaluator.latencies(proposals).min(initial=np.inf) > bound * (1 + 1e-9)
+    if is_open:
+        proposals += policy_proposals(problem, options)
     return evaluator.answer(_search(problem, options, proposals, graphs, bound), bound)
 
 
@@ -85,8 +82,6 @@ def searching(scheduler: str) -> Solver:
     def solve(problem: Problem, options: SolverOptions) -> Placement:
         graphs = _graphs(problem, options)
         proposals = list_schedules(problem, graphs, (scheduler,), options)
-        if not proposals and not problem.evaluator.singles():
-            proposals = [first_fit(problem.table, problem.units)]
         return problem.evaluator.answer(_search(problem, options, proposals, graphs))
 
     return solve
@@ -162,48 +157,32 @@ def _search(
         proposals: Assignments of units that are allowed.
         graphs: Whose tasks move as a whole.
         bound: Stop at this latency in seconds.
+
+    Raises:
+        PlacementError: There are no proposals, no single lane fits, and nothing else was found that does.
     """
     evaluator = problem.evaluator
     singles = list(evaluator.singles().values())
-    starts = [*proposals, *singles]
+    starts = [*proposals, *singles] or [first_fit(problem.table, problem.units)]
     starts = [starts[i] for i in np.argsort(evaluator.latencies(starts), kind="stable")[:_STARTS]]
     if singles:
         # List schedules are often much alike; from one lane the search takes another way.
         starts.append(evaluator.best(singles))
     blocks = _blocks(graphs)
     improved = [improve(evaluator, start, options, bound, _WORK, blocks) for start in starts]
-    best = evaluator.best(improved)
-    value = float(evaluator.latencies([best])[0])
     rng = np.random.default_rng(options.seed)
-    kick = 0
-    while value > bound * (1 + 1e-9) and not options.expired and (options.deadline or kick < _KICKS):
-        kick += 1
-        start = _kicked(problem, best, blocks, rng)
-        if start is None:
-            continue
-        found = improve(
-            evaluator, start, replace(options, seed=options.seed + kick), bound, _KICKED_WORK, blocks
-        )
-        latency = float(evaluator.latencies([found])[0])
-        if latency < value * (1 - 1e-9):
-            best, value = found, latency
-    return best
+    return improve_again(
+        evaluator,
+        evaluator.best(improved),
+        options,
+        lambda best, _: kicked(problem.units, best, blocks, rng),
+        _STALE_KICKS,
+        bound,
+        _KICKED_WORK,
+        blocks,
+    )
 
 
 def _blocks(graphs: Sequence[TaskGraph]) -> list[IntArray]:
     """The units of every task of every graph, each set once."""
     return list({units.tobytes(): units for tasks in graphs for units in tasks.units}.values())
-
-
-def _kicked(
-    problem: Problem, device: IntArray, blocks: Sequence[IntArray], rng: np.random.Generator
-) -> IntArray | None:
-    """A copy with a few blocks elsewhere, or ``None`` where that does not fit into memory."""
-    units = problem.units
-    may_run = np.isfinite(units.op_seconds)
-    changed: IntArray = device.copy()
-    for b in rng.integers(len(blocks), size=int(rng.integers(2, 5))):
-        target = int(rng.choice(units.usable_devices))
-        members = blocks[b][may_run[blocks[b], target]]
-        changed[members] = target
-    return changed if units.fits(changed) else None

@@ -73,6 +73,9 @@ SOLVERS_OF: dict[str, dict[str, Solver]] = {
 ``rate``, cuts at prices look for mixtures (:func:`~ov_autoplace.solvers.mixture.solve_mixture`)."""
 
 
+_BEGIN_AT_POLICY = ("policy", "portfolio", "oracle")
+_WITH_POLICY = {"hetero": ("policy",), "overlap": _BEGIN_AT_POLICY, "rate": _BEGIN_AT_POLICY}
+
 FORMER_NAMES = {"auto": "portfolio"}
 """What solvers are called now, by the names that they had; AUTO is a device of OpenVINO's."""
 
@@ -103,7 +106,9 @@ def solve(
         seed: Seed of random choices.
         memory_limits: Bytes by device name, on top of the table's own capacities.
         pins: Device by name pattern (``fnmatch``) of groups or ops.
-        policy: With ``solver="policy"``: folder of the checkpoint; ``"base"`` or ``None`` is the shipped one.
+        policy: Folder of the checkpoint of ``solver="policy"``, and of ``"portfolio"`` and ``"oracle"`` under
+            ``overlap`` and ``rate``, where its answer is one of their starts; ``"base"`` or ``None`` is the
+            shipped one. With ``"none"`` they do without.
 
     Returns:
         A placement with ``latency_seconds`` (simulated; under ``rate`` the seconds per request),
@@ -123,8 +128,8 @@ def solve(
         raise OptionError(unknown_name(what, solver, SOLVERS_OF[objective]))
     if time_limit is not None and not time_limit > 0:
         raise OptionError(f"the time limit is {time_limit!r}; give a number of seconds above 0")
-    if policy is not None and solver != "policy":
-        raise OptionError(f"the solver {solver!r} takes no policy; use solver='policy'")
+    if policy is not None and solver not in _WITH_POLICY[objective]:
+        raise OptionError(f"the solver {solver!r} of {objective} takes no policy; use solver='policy'")
     deadline = None if time_limit is None else time.monotonic() + time_limit
     if not len(table):
         raise OptionError("the cost table has no groups, so there is nothing to place")

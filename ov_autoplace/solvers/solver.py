@@ -21,7 +21,8 @@ class SolverOptions:
             evaluations that depends on the table alone ends the search, and answers can be repeated. Programs
             under memory limits are ended by the clock too, after 20 seconds.
         seed: Seed of everything random.
-        policy: Checkpoint of the solver ``policy``; ``None`` = the one that comes with the package.
+        policy: Checkpoint of the solver ``policy``, and of those that begin at its answer; ``None`` = the one
+            that comes with the package, ``"none"`` = begin elsewhere.
     """
 
     deadline: float | None = None

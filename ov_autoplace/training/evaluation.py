@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.policy.features import PolicyGraph
@@ -17,7 +18,7 @@ from ov_autoplace.solvers.policy import policy_assignment
 from ov_autoplace.training.examples import Example
 from ov_autoplace.training.labelled import Labelled
 
-__all__ = ["Evaluation", "evaluate", "greedy", "mean_interval", "seconds_of"]
+__all__ = ["Evaluation", "greedy", "mean_interval", "scores_of", "seconds_of"]
 
 _RESAMPLES = 2000
 _REPORTED_LOSSES = 5
@@ -83,18 +84,32 @@ def mean_interval(values: FloatArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def scores_of(
+    network: PlacementNetwork, graph: PolicyGraph, implementation: str | None = None
+) -> NDArray[np.float32]:
+    """A network's scores of each of N units on each device, ``float32[N, D]``; ``-inf`` = forbidden.
+
+    Args:
+        network: In evaluation mode.
+        graph: N units.
+        implementation: Who passes messages, as :func:`~ov_autoplace.policy.networks.batch.collate` takes it.
+    """
+    with torch.no_grad():
+        output = network(collate([graph], implementation))
+    scores: NDArray[np.float32] = output.logits[output.row_of].numpy()
+    return scores
+
+
 def greedy(network: PlacementNetwork, implementation: str | None = None) -> Callable[[PolicyGraph], IntArray]:
     """A network's placement of a graph as the solver ``policy`` reads it from scores, ``int32[N]``.
 
     Args:
         network: In evaluation mode.
-        implementation: Who passes messages, as :func:`~ov_autoplace.policy.networks.batch.collate` takes it.
+        implementation: Who passes messages, as :func:`scores_of` takes it.
     """
 
     def answer(graph: PolicyGraph) -> IntArray:
-        with torch.no_grad():
-            output = network(collate([graph], implementation))
-        return policy_assignment(output.logits[output.row_of].numpy(), graph)
+        return policy_assignment(scores_of(network, graph, implementation), graph)
 
     return answer
 
@@ -102,13 +117,3 @@ def greedy(network: PlacementNetwork, implementation: str | None = None) -> Call
 def seconds_of(answer: Callable[[PolicyGraph], IntArray], problem: Example) -> float:
     """What an answer takes on the true table."""
     return float(problem.true_problem.evaluator.latencies([answer(problem.graph)])[0])
-
-
-def evaluate(answer: Callable[[PolicyGraph], IntArray], problems: Sequence[Example]) -> Evaluation:
-    """Score the answers of a policy on the true tables.
-
-    Args:
-        answer: Device of each unit of a graph, ``int32[N]``.
-        problems: The problems.
-    """
-    return Evaluation.of([seconds_of(answer, problem) for problem in problems], problems)

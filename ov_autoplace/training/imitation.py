@@ -10,7 +10,6 @@ taken with those copies exchanged that make it likeliest for the policy (an assi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -29,12 +28,10 @@ _FORBIDDEN = 1e12
 
 
 def imitation_loss(
-    answers: Sequence[Tensor],
+    scores: Tensor,
     batch: GraphBatch,
     label: Tensor,
     expected_cost: float,
-    early_rounds: float,
-    importance: Tensor | None = None,
     truth: GraphBatch | None = None,
     estimate_labels: float = 1.0,
     overfill: float = 1.0,
@@ -42,37 +39,29 @@ def imitation_loss(
     """Mean loss over the graphs of a batch, and what it is made of.
 
     Args:
-        answers: Scores after each of the network's rounds, ``[N, D]`` each; the last one counts fully.
+        scores: The network's, ``[N, D]``.
         batch: The graphs.
         label: The teacher's device of each unit, ``int64[N]``.
         expected_cost: Weight of the logarithm of expected over the teacher's relaxed latency.
-        early_rounds: Weight of all answers but the last.
-        importance: Weight of each graph, ``[B]``; equal when absent.
         truth: The same graphs with the true costs; ``batch`` when absent.
         estimate_labels: Weight of the cross-entropy where the policy sees an estimate. The teacher has seen
             the truth, so there its answer is one of many that would be right.
         overfill: Weight of the expected bytes beyond a device's capacity, by that capacity.
     """
-    label = likeliest_label(batch, answers[-1], label)
+    label = likeliest_label(batch, scores, label)
     truth = truth or batch
-    share = torch.ones(batch.num_graphs) if importance is None else importance
-    share = share / share.sum()
     wanted = functional.one_hot(label, batch.num_devices).to(torch.float32)
     reference = expected_seconds(truth, wanted)
     trusted = 1 - (1 - estimate_labels) * batch.is_estimate
-    total = torch.zeros(())
-    for i, scores in enumerate(answers):
-        log_probability = torch.log_softmax(scores, dim=1)
-        wrong = -log_probability.gather(1, label.unsqueeze(1)).squeeze(1)
-        cross_entropy = (_mean_per_graph(batch, wrong) * trusted * share).sum()
-        # The relaxed objective does not see that HETERO cuts subgraphs that wait for each other in a cycle.
-        # The teacher does, so there is nothing to win below its own relaxed latency.
-        probability = log_probability.exp()
-        excess = torch.log(expected_seconds(truth, probability) / reference).clamp(min=0)
-        excess = (excess * share).sum()
-        beyond = (expected_overfill(batch, probability) * share).sum()
-        weight = 1.0 if i == len(answers) - 1 else early_rounds
-        total = total + weight * (cross_entropy + expected_cost * excess + overfill * beyond)
+    log_probability = torch.log_softmax(scores, dim=1)
+    wrong = -log_probability.gather(1, label.unsqueeze(1)).squeeze(1)
+    cross_entropy = (_mean_per_graph(batch, wrong) * trusted).mean()
+    # The relaxed objective does not see that HETERO cuts subgraphs that wait for each other in a cycle.
+    # The teacher does, so there is nothing to win below its own relaxed latency.
+    probability = log_probability.exp()
+    excess = torch.log(expected_seconds(truth, probability) / reference).clamp(min=0).mean()
+    beyond = expected_overfill(batch, probability).mean()
+    total = cross_entropy + expected_cost * excess + overfill * beyond
     metrics = {
         "loss": total.item(),
         "cross_entropy": cross_entropy.item(),

@@ -47,10 +47,11 @@ class Layout:
         if len(self.kind_of) > self.kinds:
             table = self._copied(table)
         if self.lanes > 1:
-            name = table.devices[0]
             seconds = table.op_seconds[:, 0]
+            if not np.isfinite(seconds).any():
+                seconds = table.op_seconds  # whatever lanes cannot run at all, the others can
             mean = float(seconds[np.isfinite(seconds)].mean())
-            table = with_lanes(table, name, self.lanes, hand_over_seconds=self.hand_over * mean)
+            table = with_lanes(table, table.devices[0], self.lanes, hand_over_seconds=self.hand_over * mean)
         return replace(table, corun_factor=self.corun_factor)
 
     def _copied(self, table: CostTable) -> CostTable:

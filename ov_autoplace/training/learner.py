@@ -75,7 +75,7 @@ class Learner:
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate(self.step, self._settings)
         if self.step < self._settings.imitation_steps:
-            metrics = self._imitate(parts, executor, self._settings.focus, 1.0)
+            metrics = self._imitate(parts, executor, 1.0)
         else:
             metrics = self._improve(parts, executor)
         # Early on the average forgets faster, or it would keep noise.
@@ -152,15 +152,13 @@ class Learner:
         """The averaged weights and the best of them, by names that differ."""
         return self._average | {f"best/{name}": value for name, value in self._best.items()}
 
-    def _imitate(self, parts: Parts, executor: Executor, focus: float, scale: float) -> dict[str, float]:
+    def _imitate(self, parts: Parts, executor: Executor, scale: float) -> dict[str, float]:
         """One step towards the teacher's answers."""
         weights = flat_weights(self.network)
-        requests = [{"examples": part, "focus": focus, "seed": self._seed(i)} for i, part in enumerate(parts)]
+        requests = [{"examples": part, "seed": self._seed(i)} for i, part in enumerate(parts)]
         found: list[Gradient] = executor.run("imitate", requests, weights)
         share = np.array([gradient.weight for gradient in found]) / sum(g.weight for g in found)
-        metrics = _summed(found, share)
-        metrics["gap"] = _summed(found, np.array([len(part) for part in parts]) / sum(map(len, parts)))["gap"]
-        return metrics | {"grad_norm": self._descend(found, scale * share)}
+        return _summed(found, share) | {"grad_norm": self._descend(found, scale * share)}
 
     def _improve(self, parts: Parts, executor: Executor) -> dict[str, float]:
         """One step of the policy gradient on the simulator, and one that keeps to the teacher."""
@@ -190,7 +188,7 @@ class Learner:
         slowdown = np.concatenate([own.slowdowns for own in sampled])
         metrics["sampled_gap"] = float(np.mean(np.median(slowdown, axis=1)) - 1)
         if settings.keep_imitating:
-            self._imitate(parts, executor, 0.0, settings.keep_imitating)
+            self._imitate(parts, executor, settings.keep_imitating)
         return metrics | reward_metrics(rewards)
 
     def _descend(self, parts: Sequence[Gradient], share: FloatArray) -> float:

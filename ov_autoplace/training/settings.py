@@ -30,11 +30,7 @@ class PretrainSettings:
         weight_decay: Of AdamW.
         max_grad_norm: Gradients are scaled down to this norm.
         expected_cost: Weight of the logarithm of the expected relaxed latency, beside the cross-entropy.
-        focus: How much more a problem counts in imitation the slower the policy's present answer to it is:
-            ``1 + focus * gap``, with gaps of 100 % and more alike. A slow answer to an estimate need not be a
-            mistake, so these count 1.
         estimate_labels: Weight of the cross-entropy where the policy sees an estimate of the costs.
-        early_rounds: Weight of the answers that a network gives before its last one.
         samples: Placements sampled per problem in the policy gradient.
         epochs: Gradient steps per set of samples.
         clip: PPO's bound on the change of a sample's probability.
@@ -61,9 +57,7 @@ class PretrainSettings:
     weight_decay: float = 1e-4
     max_grad_norm: float = 1.0
     expected_cost: float = 1.0
-    focus: float = 10.0
     estimate_labels: float = 0.3
-    early_rounds: float = 0.3
     samples: int = 8
     epochs: int = 2
     clip: float = 0.2

@@ -44,7 +44,7 @@ class Gradient(NamedTuple):
 
     Attributes:
         values: By all parameters one after the other.
-        weight: Of the problems, where it is a mean: the mean over several parts weighs theirs with it.
+        weight: How many problems, where it is a mean: the mean over several parts weighs theirs with it.
         metrics: Of the same kind as the loss.
     """
 
@@ -116,35 +116,29 @@ class Student:
         }
         return compute[kind](**request)
 
-    def imitate(self, examples: Sequence[int], focus: float, seed: int) -> Gradient:
-        """The gradient towards the teacher's answers, above all where the policy's own are slow.
+    def imitate(self, examples: Sequence[int], seed: int) -> Gradient:
+        """The gradient towards the teacher's answers.
 
         Args:
             examples: Their numbers.
-            focus: How much more a problem counts by its gap.
             seed: Of dropout.
         """
         taken = self._batch(examples)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             self._network.train()
-            answers = self._network.answers(taken.batch)
-        gaps = taken.gaps(answers[-1])
-        emphasis = focus * (1 - taken.batch.is_estimate.numpy())
-        importance = torch.from_numpy(1.0 + emphasis * np.clip(gaps, 0.0, 1.0)).float()
+            scores = self._network(taken.batch).unit_scores
         settings = self._settings
         loss, metrics = imitation_loss(
-            answers,
+            scores,
             taken.batch,
             taken.label,
             settings.expected_cost,
-            settings.early_rounds,
-            importance,
             taken.truth,
             settings.estimate_labels,
         )
-        weight = float(importance.sum())
-        return Gradient(flat_gradient(self._network, loss), weight, metrics | {"gap": float(gaps.mean())})
+        metrics["gap"] = float(taken.gaps(scores).mean())
+        return Gradient(flat_gradient(self._network, loss), float(len(examples)), metrics)
 
     def roll_out(self, examples: Sequence[int], seed: int) -> Rewarded:
         """Sample placements of problems, and simulate them.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
+from ov_autoplace.policy.card import NO_POLICY
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem
 from ov_autoplace.solvers.expansion import expansion_proposals
@@ -53,7 +54,8 @@ def teach(problem: Problem, thorough: bool = False) -> tuple[IntArray, float]:
     if thorough and not units.has_memory_limits:
         solver = "portfolio"
     if solver is not None:
-        answer = solve_problem(problem, solver, SolverOptions())
+        # What a policy learns must not depend on the one that is there already.
+        answer = solve_problem(problem, solver, SolverOptions(policy=NO_POLICY))
         bound = answer.lower_bound_seconds or 0.0
         found.append(units.from_groups(answer.assignment))
     if solver is None or thorough:

@@ -14,6 +14,7 @@ from openvino import opset13 as ops
 import ov_autoplace
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.lanes import with_lanes
+from ov_autoplace.decide import lanes
 from ov_autoplace.decide.divisions import Division, is_worth_dividing, lanes_for
 from ov_autoplace.decide.lane_costs import LaneCosts
 from ov_autoplace.decide.lanes import _Search
@@ -23,12 +24,13 @@ from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.devices.widths import Cores, Lanes, Width
-from ov_autoplace.errors import ProfilingError
+from ov_autoplace.errors import CheckpointError, ProfilingError
 from ov_autoplace.placement.decision import Candidate, Scheduled
 from ov_autoplace.placement.lane_plan import Lane
 from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers import solve_problem
 from random_tables import random_table
 
 NOISE = np.random.default_rng(11).lognormal(sigma=0.05, size=60)
@@ -274,6 +276,29 @@ def test_a_demanded_schedule_computes_what_the_device_computes(two_cores):
     inputs = [np.random.default_rng(n).standard_normal((4, 512), np.float32) for n in range(2)]
     expected = ov.Core().compile_model(model, "CPU")(inputs)[0]
     np.testing.assert_allclose(compiled(inputs)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_schedules_begin_at_the_policy_that_the_user_names(two_cores, monkeypatch):
+    asked = []
+
+    def noted(problem, solver, options):
+        asked.append(options.policy)
+        return solve_problem(problem, solver, options)
+
+    monkeypatch.setattr(lanes, "solve_problem", noted)
+    ov_autoplace.place(towers(2), "CPU", executor="OVERLAP", policy="none")
+    assert set(asked) == {"none"}
+
+
+def test_a_policy_that_cannot_place_on_lanes_is_done_without(two_cores, monkeypatch, caplog):
+    def refused(problem, solver, options):
+        if options.policy != "none":
+            raise CheckpointError("the policy was trained for exactly 3 devices")
+        return solve_problem(problem, solver, options)
+
+    monkeypatch.setattr(lanes, "solve_problem", refused)
+    assert ov_autoplace.place(towers(2), "CPU", executor="OVERLAP", policy="base").plan is not None
+    assert "the policy proposes no schedule: the policy was trained for exactly 3 devices" in caplog.text
 
 
 def test_a_chain_on_lanes_is_answered_with_the_device_and_a_reason(two_cores):

@@ -22,8 +22,11 @@ from ov_autoplace.devices.names import plugin_library
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import prepare
+from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.rate_plan import RateMember, RatePlan
-from ov_autoplace.solvers import solve, solve_mixture
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers import SolverOptions, solve, solve_mixture
+from ov_autoplace.solvers.rate import solve_rate
 from random_tables import make_table
 
 HINT = {"PERFORMANCE_HINT": "THROUGHPUT"}
@@ -217,11 +220,23 @@ def test_a_large_model_is_settled_by_its_size(monkeypatch) -> None:
     assert "takes too long" in placement.decision.reason
 
 
-def test_two_devices_are_profiled_and_run() -> None:
+def test_two_devices_are_profiled_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def noted(problem: Problem, options: SolverOptions) -> Placement:
+        asked.append(options.policy)
+        return solve_rate(problem, options)
+
+    monkeypatch.setattr(rate, "solve_rate", noted)
     core = two_devices()
     placement = ov_autoplace.place(
-        small(6, 64), "XCPU,CPU", core=core, properties={"PERFORMANCE_HINT": "CUMULATIVE_THROUGHPUT"}
+        small(6, 64),
+        "XCPU,CPU",
+        core=core,
+        properties={"PERFORMANCE_HINT": "CUMULATIVE_THROUGHPUT"},
+        policy="none",
     )
+    assert set(asked) == {"none"}
     rows = {row.name: row for row in placement.decision.rates}
     assert {"XCPU THROUGHPUT", "CPU THROUGHPUT", "AUTO CUMULATIVE_THROUGHPUT"} <= set(rows)
     assert placement.decision.rate_bound > 0

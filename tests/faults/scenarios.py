@@ -136,7 +136,7 @@ def pretrain(given: Path, root: Path) -> int:
         problems = [make_labelled(families, np.random.default_rng(i), targets, 2) for i in range(2)]
         data.mkdir()
         save_labelled(data / "00000.npz", problems)
-    network = replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1, looks=0)
+    network = replace(CONFIGS["autoplace-base"], hidden=8, layers=1)
     settings = PretrainSettings(
         imitation_steps=3,
         policy_steps=0,

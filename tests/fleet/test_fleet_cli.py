@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import openvino as ov
 import pytest
 
 from command_line import Command
+from ov_autoplace._version import __version__
 from ov_autoplace.cost.table_json import load_table
 from ov_autoplace.placement.annotation import annotated_placement
 
@@ -44,6 +50,22 @@ def test_devices_tells_kinds_and_what_cannot_be_measured_on(fleet: Command, extr
     kinds = {kind["kind"]: kind for kind in report["kinds"]}
     assert kinds[machines["alpha"]["kind"]]["machines"] == ["alpha", "beta"]
     assert any("INFERENCE_NUM_THREADS" in fact for fact in kinds[machines["alpha"]["kind"]]["facts"])
+
+
+def test_nodes_of_other_releases_are_named_with_them(fleet: Command, extra_node: Any, tmp_path: Path) -> None:
+    programs = {
+        "elder": "import ov_autoplace._version as version; version.__version__ = '0.0.1'",
+        "stranger": "import openvino; openvino.get_version = lambda: '2024.0.0'",
+    }
+    for name, program in programs.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "sitecustomize.py").write_text(program)
+        extra_node(name, environment={"PYTHONPATH": str(tmp_path / name)})
+    report = fleet("devices", "--json").json()
+
+    problems = {machine["machine"]: machine["problem"] for machine in report["machines"]}
+    assert problems["elder"].startswith(f"has ov-autoplace 0.0.1, here is {__version__}: install the same")
+    assert problems["stranger"].startswith("has OpenVINO 2024.0.0, here is")
 
 
 def test_each_kind_gets_a_placement_of_its_own(fleet: Command, small_ir: Path, tmp_path: Path) -> None:
@@ -144,6 +166,7 @@ def test_a_policy_is_tuned_on_all_machines_of_a_kind(fleet: Command, small_ir: P
     ("arguments", "words"),
     [
         (("devices", "--ray", "127.0.0.1:1"), "no Ray cluster answers at 127.0.0.1:1"),
+        (("devices", "--ray", "ray://127.0.0.1:1"), "'ray[client]' was installed when it was started"),
         (("devices", "--ray", "nonsense"), "is not the address of a cluster"),
         (("join", "127.0.0.1:1"), "no Ray cluster answers"),
         (("join", "127.0.0.1:1", "-d", "GPU"), "no device 'GPU'"),
@@ -186,3 +209,44 @@ def test_what_ray_prints_of_nodes_is_no_part_of_an_answer(
         print("(raylet) a node ended")
 
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("is_on_here", [True, False])
+def test_tls_that_one_side_alone_uses_is_said_in_a_sentence(
+    cli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_on_here: bool
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_USE_TLS", str(int(is_on_here)))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        server = Thread(target=_answer_once, args=(listener, None if is_on_here else _certificate(tmp_path)))
+        server.start()
+        outcome = cli("fleet", "devices", "--ray", address)
+        server.join()
+    expected = (
+        "does not use TLS, and RAY_USE_TLS is set here" if is_on_here else "uses TLS; set RAY_USE_TLS=1"
+    )
+    assert outcome.code == 2
+    assert f"the Ray cluster at {address} {expected}" in outcome.err
+
+
+def _certificate(folder: Path) -> ssl.SSLContext:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the program openssl, which makes a certificate")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    what = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=test"]
+    command = ["openssl", *what, "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def _answer_once(listener: socket.socket, context: ssl.SSLContext | None) -> None:
+    """Shake hands, or hang up as who expected another protocol."""
+    connection, _ = listener.accept()
+    with connection, suppress(OSError):
+        if context is None:
+            connection.recv(1)
+        else:
+            context.wrap_socket(connection, server_side=True).close()

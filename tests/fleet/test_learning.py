@@ -34,7 +34,7 @@ from ov_autoplace.training.teaching import Teaching, teach_folder
 
 pytestmark = [pytest.mark.fleet, pytest.mark.torch]
 
-TINY = replace(CONFIGS["autoplace-base"], hidden=8, rounds=2, looks=1, layers=1)
+TINY = replace(CONFIGS["autoplace-base"], hidden=8, layers=1)
 SETTINGS = PretrainSettings(
     imitation_steps=5,
     policy_steps=2,

@@ -121,7 +121,7 @@ def test_a_foreign_or_newer_card_is_refused(tmp_path: Path, changes: dict, sente
         load_card(folder)
 
 
-@pytest.mark.parametrize("part", ["vocabulary", "node", "pair", "level", "arc", "levels"])
+@pytest.mark.parametrize("part", ["vocabulary", "node", "graph", "unit", "pair", "arc"])
 def test_a_network_for_other_features_is_refused(tmp_path: Path, part: str) -> None:
     folder = handmade(tmp_path / "net")
     features = json.loads((folder / "card.json").read_text())["features"]
@@ -290,14 +290,14 @@ def test_weights_of_another_network_or_in_another_form_are_refused(tmp_path: Pat
     from ov_autoplace.policy.config import CONFIGS
     from ov_autoplace.policy.networks.checkpoint import load_network
 
-    network = CONFIGS["autoplace-base"].to_dict()
+    network, papers = CONFIGS["autoplace-base"].to_dict(), CONFIGS["hsdag"].to_dict()
     foreign = safetensors.save({"some.weight": np.zeros(3, dtype=np.float32)})
     for name, weights in {"pickled": pickle.dumps({"a": 1}), "foreign": foreign, "empty": b""}.items():
         write_checkpoint(tmp_path / name, {"policy.safetensors": weights}, network, {}, {})
         with pytest.raises(CheckpointError, match="cannot be built"):
             load_network(tmp_path / name)
     weights = {"policy.safetensors": foreign}
-    write_checkpoint(tmp_path / "config", weights, {**network, "encoder": "transformer"}, {}, {})
+    write_checkpoint(tmp_path / "config", weights, {**papers, "encoder": "transformer"}, {}, {})
     with pytest.raises(CheckpointError, match="cannot be built: encoder is 'transformer'"):
         load_network(tmp_path / "config")
     write_checkpoint(tmp_path / "field", weights, {**network, "colour": 1}, {}, {})

@@ -18,16 +18,15 @@ from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.checkpoint import load_network, save_checkpoint
 from ov_autoplace.policy.networks.export import can_be_exported, export_network
 from ov_autoplace.policy.networks.interface import PlacementNetwork
-from ov_autoplace.policy.networks.multilevel import MultilevelNetwork
 from ov_autoplace.policy.networks.network import make_network
+from ov_autoplace.policy.networks.pairwise import PairwiseNetwork
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from random_tables import make_table, random_table
 
 pytestmark = pytest.mark.torch
 
-SMALL = replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=2, looks=1)
-ONE_STAGE = replace(SMALL, rounds=1, looks=0)
+SMALL = replace(CONFIGS["autoplace-base"], hidden=8, layers=1)
 
 
 def network_of(config: NetworkConfig, seed: int = 0) -> PlacementNetwork:
@@ -95,7 +94,7 @@ def test_what_is_saved_is_what_was_given(checkpoint: Path) -> None:
 
 
 def test_exporting_leaves_the_network_as_it_was() -> None:
-    network = network_of(replace(ONE_STAGE, coarse=False)).train()
+    network = network_of(SMALL).train()
     before = {name: value.clone() for name, value in network.state_dict().items()}
     export_network(network)
     assert network.training
@@ -104,7 +103,7 @@ def test_exporting_leaves_the_network_as_it_was() -> None:
 
 @pytest.mark.dgl
 def test_a_network_that_passes_messages_by_dgl_is_exported_as_bags() -> None:
-    network = network_of(ONE_STAGE)
+    network = network_of(SMALL)
     assert collate([policy_graph(Problem.of(random_table(4, 45, 3)))]).implementation == "dgl"
     compiled = compile_network(*export_network(network))
     graph = policy_graph(Problem.of(random_table(4, 45, 3, constrained=False)))
@@ -119,12 +118,22 @@ def test_weights_are_exported_in_full_precision_and_no_path_is_written(checkpoin
 
 
 @pytest.mark.parametrize(
-    "config", [ONE_STAGE, replace(SMALL, coarse=False), replace(ONE_STAGE, op_types=False)]
+    "config", [replace(SMALL, superposition=False), replace(SMALL, layers=SMALL.layers + 1)]
 )
 def test_variants_of_the_network_are_exported_too(config: NetworkConfig) -> None:
     network = network_of(config)
     compiled = compile_network(*export_network(network))
     graph = policy_graph(Problem.of(random_table(4, 45, 3, constrained=False)))
+    assert largest_difference(compute_scores(compiled, graph), torch_scores(network, graph)) < 1e-4
+
+
+@pytest.mark.parametrize("readers", [[[1, 2], [3]], [[1, 2]], [[3]], []])
+def test_units_without_arcs_are_exported_wherever_they_are(readers: list[list[int]]) -> None:
+    network = network_of(SMALL)
+    compiled = compile_network(*export_network(network))
+    table = make_table(np.array([[1.0, 2.0], [3.0, 1.0], [2.0, 2.0], [1.0, 4.0]]),
+                       [(0, 1.0, to) for to in readers])  # fmt: skip
+    graph = policy_graph(Problem.of(table))
     assert largest_difference(compute_scores(compiled, graph), torch_scores(network, graph)) < 1e-4
 
 
@@ -141,12 +150,12 @@ def test_networks_whose_steps_depend_on_the_graph_are_saved_without_ir(tmp_path:
 
 
 def test_a_network_that_tracing_ties_to_one_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = MultilevelNetwork.forward
+    original = PairwiseNetwork.scores
 
-    def tied(self, batch, state=None):
-        output = original(self, batch, state)
-        return replace(output, logits=output.logits + float(len(output.logits)))
+    def tied(self, batch):
+        scores = original(self, batch)
+        return scores + float(len(scores))
 
-    monkeypatch.setattr(MultilevelNetwork, "forward", tied)
+    monkeypatch.setattr(PairwiseNetwork, "scores", tied)
     with pytest.raises(CheckpointError, match="differs from the torch network by"):
-        export_network(network_of(replace(ONE_STAGE, coarse=False)))
+        export_network(network_of(SMALL))

@@ -1,15 +1,12 @@
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from ov_autoplace._base.arrays import frozen_array
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.policy.arcs import ARC_FEATURES, beyond_best_other, signed_log
 from ov_autoplace.policy.features import PAIR_FEATURES, policy_graph
-from ov_autoplace.policy.levels import LEVELS
-from ov_autoplace.policy.nodes import ARC_FEATURES, LEVEL_FEATURES, beyond_best_other, signed_log
-from ov_autoplace.policy.probes import LOOK_FEATURES, PROBE_FEATURES, look_features, probe_features
+from ov_autoplace.policy.groupings import GROUPINGS
 from ov_autoplace.policy.structure import NODE_FEATURES, fractal_dimension
 from ov_autoplace.policy.vocabulary import OP_TYPES, UNKNOWN, op_type_indices
 from ov_autoplace.problem.problem import Problem
@@ -113,91 +110,37 @@ def test_beyond_best_other_is_what_a_wrong_choice_costs():
     np.testing.assert_allclose(signed_log(np.array([-1.0, 0.0, 1.0])), np.log(51) / 4 * np.array([-1, 0, 1]))
 
 
+@pytest.mark.parametrize("objective", ["hetero", "overlap"])
 @pytest.mark.parametrize("seed", range(8))
-def test_every_level_is_the_same_problem_with_groups_for_nodes(seed):
-    """The relaxed cost of a placement that keeps groups whole is the same on all levels."""
-    graph = policy_graph(Problem.of(random_table(seed, groups=25, devices=3, constrained=False)))
-    assert len(graph.levels) == LEVELS
-    random = np.random.default_rng(seed)
-    members = np.arange(len(graph))
-    for depth, level in enumerate(graph.levels):
-        placed = random.integers(0, 3, len(level.cost))
-        fine = placed[members]
-        own = graph.node_cost[np.arange(len(graph)), fine].sum()
-        cut = graph.edge_cost[
-            np.arange(len(graph.edge_source)), fine[graph.edge_source], fine[graph.edge_target]
-        ].sum()
-        n, edges = np.arange(len(level.cost)), np.arange(len(level.source))
-        crossing = level.price[edges, placed[level.source], placed[level.target]].sum()
-        assert level.cost[n, placed].sum() + crossing == pytest.approx(own + cut, rel=1e-4), depth
-        assert (np.diff(level.target) >= 0).all()
-        members = level.parent[members]
-    assert set(members.tolist()) == {0}
-
-
-def test_probes_find_the_cycles_that_a_greedy_placement_makes():
-    # 0 -> 1 -> 2 with a shortcut from 0 to 2: with 1 alone elsewhere, 0 and 2 wait for it and it for them.
-    seconds = [[1.0, 9.0], [9.0, 1.0], [1.0, 9.0], [1.0, 9.0]]
-    probes = {
-        shortcut: probe_features(
-            policy_graph(
-                Problem.of(
-                    make_table(seconds, [(0, 0.1, [1, 2] if shortcut else [1]), (1, 0.1, [2]), (2, 0.1, [3])])
-                )
-            )
-        )
-        for shortcut in (True, False)
-    }
-    own, everywhere = (PROBE_FEATURES.index(f"level0_log_{name}") for name in ("own_cycle", "all_cycles"))
-    np.testing.assert_allclose(probes[True][:, own], np.log(2) / 4, rtol=1e-6)
-    np.testing.assert_allclose(probes[True][:, everywhere], np.log(3) / 4, rtol=1e-6)
-    assert not probes[False][:, [own, everywhere]].any()
-    # Without cycles it costs 4 s of work and two transfers of 0.1 s each, against 12 s on one device.
-    relaxed, simulated = (
-        PROBE_FEATURES.index(f"level0_log_{name}_by_single") for name in ("relaxed", "simulated")
-    )
-    np.testing.assert_allclose(probes[False][:, relaxed], np.log(4.2 / 12), rtol=1e-5)
-    np.testing.assert_allclose(probes[False][:, simulated], np.log(4.2 / 12), rtol=1e-5)
-    # The shortcut itself never crosses, but HETERO has to cut it.
-    np.testing.assert_allclose(probes[True][:, simulated], np.log(4.3 / 12), rtol=1e-5)
-
-
-def test_a_look_compares_an_answer_with_every_single_device():
-    # 0 -> 1 -> 2 -> 3 with a shortcut from 0 to 2, unit 3 cannot run on the last device.
-    seconds = [[1.0, 9.0, 1.0], [9.0, 1.0, 1.0], [1.0, 9.0, 1.0], [1.0, 9.0, np.inf]]
-    launch = np.array([0.5, 0.25, 0.0])
-    table = make_table(seconds, [(0, 0.1, [1, 2]), (1, 0.1, [2]), (2, 0.1, [3])], launch_seconds=launch)
-    placed = np.array([0, 1, 0, 0])
-    look = look_features(policy_graph(Problem.of(table)), placed)
-    assert look.shape == (4, 3, len(LOOK_FEATURES))
-    column = dict(zip(LOOK_FEATURES, look.transpose(2, 0, 1), strict=True))
-    assert column["chosen"].argmax(axis=1).tolist() == placed.tolist()
-    assert column["chosen"].sum(axis=1).tolist() == [1, 1, 1, 1]
-    # HETERO parts the two ends of the shortcut: both wait for the one between them.
-    np.testing.assert_allclose(column["log_own_cycle"], np.log(2) / 4, rtol=1e-6)
-    np.testing.assert_allclose(column["log_all_cycles"], np.log(3) / 4, rtol=1e-6)
-    simulated = simulate(table, placed.astype(np.int32)).latency_seconds
-    alone = [12.5, 28.25]
-    for device, single in enumerate(alone):
-        np.testing.assert_allclose(
-            column["log_simulated_by_single"][:, device], np.log(simulated / single), rtol=1e-5
-        )
-        np.testing.assert_allclose(
-            column["log_single_by_best_single"][:, device], np.log(single / 12.5), rtol=1e-5, atol=1e-7
-        )
-    # A device that cannot run everything is as far away as a ratio goes.
-    assert (column["log_simulated_by_single"][:, 2] == -3).all()
-    assert (column["log_single_by_best_single"][:, 2] == 3).all()
+def test_every_grouping_joins_neighbouring_groups_of_the_one_before(seed, objective):
+    table = random_table(seed, groups=25, devices=3, constrained=False)
+    graph = policy_graph(Problem.of(table, objective=objective))
+    assert len(graph.groupings) == GROUPINGS
+    assert not graph.groupings[-1].any()
+    finer = np.arange(len(graph))
+    for group in graph.groupings[:-1]:
+        assert set(group.tolist()) == set(range(int(group.max()) + 1))
+        for label in range(int(finer.max()) + 1):
+            assert len(set(group[finer == label].tolist())) == 1
+        for label in range(int(group.max()) + 1):
+            inside = (group[graph.edge_source] == label) & (group[graph.edge_target] == label)
+            edges = np.stack([graph.edge_source[inside], graph.edge_target[inside]], axis=1).tolist()
+            reached = {int(np.flatnonzero(group == label)[0])}
+            for _ in range(len(graph)):
+                for edge in edges:
+                    reached |= {*edge} if {*edge} & reached else set()
+            assert reached == set(np.flatnonzero(group == label).tolist())
+        finer = group
 
 
 def test_groups_join_along_the_edge_that_is_dearest_to_cut():
     # 0 and 1 prefer different devices but exchange much; 1 and 2 agree but exchange little.
     seconds = [[1.0, 2.0], [2.0, 1.0], [2.0, 1.0], [2.0, 1.0]]
     tensors = [(0, 1000.0, [1]), (1, 0.01, [2]), (2, 50.0, [3])]
-    parent = policy_graph(Problem.of(make_table(seconds, tensors))).levels[0].parent
-    assert parent[0] == parent[1]
-    assert parent[2] == parent[3]
-    assert parent[1] != parent[2]
+    group = policy_graph(Problem.of(make_table(seconds, tensors))).groupings[0]
+    assert group[0] == group[1]
+    assert group[2] == group[3]
+    assert group[1] != group[2]
 
 
 def test_under_overlap_nothing_is_joined_that_could_run_at_once():
@@ -207,12 +150,10 @@ def test_under_overlap_nothing_is_joined_that_could_run_at_once():
     for branch in branches:
         tensors += [(g, 1.0, [g + 1]) for g in branch[:-1]] + [(branch[-1], 1.0, [21])]
     table = make_table(np.ones((22, 4)), tensors, lane_devices=("CPU",) * 4)
-    levels = policy_graph(Problem.of(table, objective="overlap")).levels
-    group = levels[0].parent
+    group = policy_graph(Problem.of(table, objective="overlap")).groupings[0]
     assert [len(set(group[branch].tolist())) for branch in branches] == [1] * 4
     assert len({int(group[branch[0]]) for branch in branches}) == 4
-    hetero = policy_graph(Problem.of(table)).levels
-    assert len(hetero[1].cost) != len(levels[1].cost)
+    assert policy_graph(Problem.of(table)).groupings[0].max() != group.max()
 
 
 def test_units_know_when_they_could_run():
@@ -239,69 +180,39 @@ def test_copies_are_told_from_devices_that_differ():
     assert policy_graph(Problem.of(other)).copy_of.tolist() == [0, 1, 2, 2]
 
 
-def test_nodes_of_all_levels_hear_the_groups_that_they_are_in() -> None:
-    graph = policy_graph(Problem.of(random_table(3, groups=30, devices=2, constrained=False)))
-    nodes, levels = graph.nodes, graph.levels
-    assert len(nodes.cost) == sum(len(level.cost) for level in levels)
-    heard = {(int(s), int(t)) for s, t in zip(nodes.member_source, nodes.member_target, strict=True)}
-    group, first = np.arange(30), 30
-    expected = set()
-    for level, above in pairwise(levels):
-        group = level.parent[group]
-        expected |= {(first + int(g), u) for u, g in enumerate(group)}
-        expected |= {(u, first + int(g)) for u, g in enumerate(group)}
-        first += len(above.cost)
-    assert heard == expected
-    assert (np.diff(nodes.member_target) >= 0).all()
-    assert (np.diff(nodes.arc_target) >= 0).all()
-
-
 @pytest.mark.parametrize("devices", [1, 3])
-def test_every_edge_of_a_level_is_two_arcs_with_what_its_ends_pay(devices: int) -> None:
+def test_every_edge_is_two_arcs_with_what_its_ends_pay(devices: int) -> None:
     graph = policy_graph(Problem.of(random_table(5, groups=40, devices=devices, constrained=False)))
-    nodes, first, expected = graph.nodes, 0, []
-    pull = np.zeros((len(nodes.cost), devices))
-    for level in graph.levels:
-        for source, target, price, shared in zip(
-            level.source + first, level.target + first, level.price, level.shared, strict=True
-        ):
-            # Prices have the device of the arc's own node, the one that it goes to, on their rows.
-            for own, other, paid in ((target, source, price.T), (source, target, price)):
-                between = [[paid[a, b] for b in range(devices) if b != a] or [0.0] for a in range(devices)]
-                elsewhere = [[paid[b, a] for b in range(devices) if b != a] or [0.0] for a in range(devices)]
-                columns = {
-                    "price_if_other_leaves": signed_log(np.mean(between, axis=1)),
-                    "price_if_self_leaves": signed_log(np.mean(elsewhere, axis=1)),
-                    "cheapest": signed_log(np.min(between, axis=1)),
-                    "share": np.full(devices, shared / max(price.sum(), 1e-30)),
-                    "forward": np.full(devices, float(own == target)),
-                }
-                features = np.stack([columns[name] for name in ARC_FEATURES], axis=1)
-                expected.append((own, other, paid, features))
-                pull[own] += np.mean(between, axis=1)
-        first += len(level.cost)
-    arcs = zip(nodes.arc_target, nodes.arc_source, nodes.arc_price, nodes.arc_features, strict=True)
-    found = {(int(own), int(other), bool(f[0, -1])): (price, f) for own, other, price, f in arcs}
-    assert len(found) == len(expected) == len(nodes.arc_target)
-    for own, other, price, features in expected:
+    arcs, expected = graph.arcs, []
+    pull = np.zeros((len(graph), devices))
+    for source, target, price, share in zip(
+        graph.edge_source, graph.edge_target, graph.edge_cost, graph.edge_share, strict=True
+    ):
+        # Prices have the device of the arc's own unit, the one that it goes to, on their rows.
+        for own, other, paid in ((target, source, price.T), (source, target, price)):
+            between = [[paid[a, b] for b in range(devices) if b != a] or [0.0] for a in range(devices)]
+            elsewhere = [[paid[b, a] for b in range(devices) if b != a] or [0.0] for a in range(devices)]
+            columns = {
+                "price_if_other_leaves": signed_log(np.mean(between, axis=1)),
+                "price_if_self_leaves": signed_log(np.mean(elsewhere, axis=1)),
+                "cheapest": signed_log(np.min(between, axis=1)),
+                "share": np.full(devices, share),
+                "forward": np.full(devices, float(own == target)),
+            }
+            features = np.stack([columns[name] for name in ARC_FEATURES], axis=1)
+            expected.append((own, other, features))
+            pull[own] += np.mean(between, axis=1)
+    found = {
+        (int(own), int(other), bool(features[0, -1])): features
+        for own, other, features in zip(arcs.target, arcs.source, arcs.features, strict=True)
+    }
+    assert (np.diff(arcs.target) >= 0).all()
+    assert len(found) == len(expected) == len(arcs.target)
+    for own, other, features in expected:
         of_arc = found[int(own), int(other), bool(features[0, -1])]
-        np.testing.assert_allclose(of_arc[0], price, rtol=1e-6)
-        np.testing.assert_allclose(of_arc[1], features, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(
-        nodes.features[:, :, LEVEL_FEATURES.index("edges")], signed_log(pull), rtol=1e-5, atol=1e-6
-    )
-    degree = np.bincount(nodes.arc_target, minlength=len(nodes.cost))
-    np.testing.assert_allclose(nodes.inverse_root_degree[degree > 0], degree[degree > 0] ** -0.5, rtol=1e-6)
-    assert not nodes.inverse_root_degree[degree == 0].any()
-
-
-def test_a_look_at_a_schedule_tells_when_units_run_and_which_lanes_are_idle():
-    # Two ops of a second on one lane, beside one of a second on the other.
-    table = make_table(np.ones((3, 2)), [(0, 0.0, [1])], lane_devices=("CPU", "CPU"))
-    graph = policy_graph(Problem.of(table, objective="overlap"))
-    look = look_features(graph, np.array([0, 0, 1]))
-    column = dict(zip(LOOK_FEATURES, look.transpose(2, 0, 1), strict=True))
-    assert column["finish"][2, 0] == pytest.approx(0.5)
-    assert column["finish"][1, 0] == pytest.approx(1.0)
-    np.testing.assert_allclose(column["log_simulated_by_single"], np.log(2 / 3), rtol=1e-5)
-    assert (column["busy"][:, 0] > column["busy"][:, 1])[:2].all()
+        np.testing.assert_allclose(of_arc, features, rtol=1e-5, atol=1e-6)
+    edges = graph.pair_features[:, :, PAIR_FEATURES.index("edges")]
+    np.testing.assert_allclose(edges, signed_log(pull), rtol=1e-5, atol=1e-6)
+    degree = np.bincount(arcs.target, minlength=len(graph))
+    np.testing.assert_allclose(arcs.inverse_root_degree[degree > 0], degree[degree > 0] ** -0.5, rtol=1e-6)
+    assert not arcs.inverse_root_degree[degree == 0].any()

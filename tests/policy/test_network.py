@@ -10,11 +10,7 @@ from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
-from ov_autoplace.policy.networks.equivariant import LOADS
-from ov_autoplace.policy.networks.multilevel import OP_TYPE_WIDTH
 from ov_autoplace.policy.networks.network import inherit, make_network, superposition_parameters
-from ov_autoplace.policy.nodes import LEVEL_FEATURES, beyond_best_other, signed_log
-from ov_autoplace.policy.probes import PROBE_FEATURES
 from ov_autoplace.problem.problem import Problem
 from random_tables import make_table, random_table
 
@@ -60,18 +56,14 @@ def test_weights_depend_on_the_seed_alone():
 
 
 def test_a_network_inherits_what_it_has_of_a_larger_one():
-    larger = replace(SMALL, layers=2, superposition=True, op_types=True, probes=True, loads=True)
-    smaller = replace(larger, layers=1, superposition=False, op_types=False, probes=False, loads=False)
+    larger = replace(SMALL, layers=2, superposition=True)
+    smaller = replace(larger, layers=1, superposition=False)
     parent, child = make_network(larger, seed=1), make_network(smaller, seed=2)
     graphs = [random_graph(seed, 20) for seed in range(3)]
     with torch.no_grad():
         # Nothing comes from the parts that the smaller one has not; fresh superposition multiplies by one.
-        embed = parent.multilevel.embed[0]
-        embed.weight[:, embed.in_features - len(PROBE_FEATURES) - OP_TYPE_WIDTH :] = 0
-        for own in parent.multilevel.rounds:
-            own.enter.weight[:, len(LEVEL_FEATURES) + 1 : len(LEVEL_FEATURES) + 1 + len(LOADS)] = 0
-            own.layers[1].out.weight.zero_()
-            own.layers[1].out.bias.zero_()
+        parent.layers[1].out.weight.zero_()
+        parent.layers[1].out.bias.zero_()
     inherit(child, parent)
     torch.testing.assert_close(scores(child, graphs), scores(parent, graphs), atol=1e-5, rtol=1e-5)
     with pytest.raises(TrainingError, match="differs; start from a checkpoint with the same parts or more"):
@@ -141,64 +133,36 @@ def test_superposition_starts_as_the_network_without_it():
     assert not superposition_parameters(without)
 
 
-def test_a_unit_far_away_is_seen_through_the_coarser_levels():
-    """Sixty hops are too many for two layers, but not for the levels."""
-    seconds = np.tile([1.0, 2.0], (60, 1))
-    tensors = [(g, 1.0, [g + 1]) for g in range(59)]
-    table = make_table(seconds, tensors)
-    changed = make_table(np.concatenate((seconds[:-1], [[2.0, 1.0]])), tensors)
-    graphs = [policy_graph(Problem.of(table)), policy_graph(Problem.of(changed))]
-    # All but what every unit is told of the whole graph: the total time of each device.
-    graphs[1] = replace(graphs[1], pair_features=graphs[0].pair_features)
-    for coarse in (True, False):
-        network = make_network(
-            replace(SMALL, coarse=coarse, rounds=1, looks=0, layers=1, probes=False, loads=False), seed=0
+def test_a_unit_hears_as_far_as_there_are_layers():
+    seconds = np.tile([1.0, 2.0], (10, 1))
+    tensors = [(g, 1.0, [g + 1]) for g in range(9)]
+    graph = policy_graph(Problem.of(make_table(seconds, tensors)))
+    pair_features = graph.pair_features.copy()
+    pair_features[-1] += 1.0
+    for layers in (1, 3):
+        network = make_network(replace(SMALL, superposition=False, layers=layers), seed=0)
+        left, right = (
+            scores(network, [replace(graph, pair_features=features)])
+            for features in (graph.pair_features, pair_features)
         )
-        left, right = (scores(network, [graph]) for graph in graphs)
-        assert torch.equal(left[-1], right[-1]) is False
-        assert torch.equal(left[0], right[0]) is not coarse
-
-
-def test_torch_and_numpy_compress_costs_alike():
-    from ov_autoplace.policy.networks import equivariant
-
-    cost = np.random.default_rng(0).lognormal(size=(7, 3))
-    torch.testing.assert_close(
-        equivariant.signed_log(torch.from_numpy(cost)), torch.from_numpy(signed_log(cost))
-    )
-    torch.testing.assert_close(
-        equivariant.beyond_best_other(torch.from_numpy(cost.T)).T, torch.from_numpy(beyond_best_other(cost))
-    )
+        changed = (left != right).any(dim=1).tolist()
+        assert changed == [False] * (9 - layers) + [True] * (layers + 1)
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    ("name", "change", "problem"),
     [
-        ({"encoder": "gat"}, "encoder is 'gat'; it can be gcn, sage"),
-        ({"encoder": "gcn", "placer": "equivariant"}, "placer is 'equivariant'; it can be mlp, attention"),
-        ({"encoder": "gcn", "num_devices": None}, "num_devices is None; it must be of type int"),
-        ({"placer": "mlp", "num_devices": 2}, "of a multilevel network it is 'equivariant'"),
-        ({"grouper": "gpn"}, "of a multilevel network it is 'none'"),
-        ({"num_devices": 2}, "of a multilevel network it is None"),
-        ({"looks": 3}, "it can be from 0 to 1"),
-        ({"coarse": 1}, "it must be of type bool"),
+        ("hsdag", {"encoder": "gat"}, "encoder is 'gat'; it can be gcn, sage"),
+        ("hsdag", {"placer": "equivariant"}, "placer is 'equivariant'; it can be mlp, attention"),
+        ("hsdag", {"num_devices": None}, "num_devices is None; it must be of type int"),
+        ("autoplace-base", {"num_devices": 2}, "a network of this kind has no hyper-parameter 'num_devices'"),
+        ("autoplace-base", {"coarse": True}, "a network of this kind has no hyper-parameter 'coarse'"),
+        ("autoplace-base", {"superposition": 1}, "it must be of type bool"),
     ],
 )
-def test_a_configuration_that_cannot_be_built_is_refused(change, problem):
+def test_a_configuration_that_cannot_be_built_is_refused(name, change, problem):
     with pytest.raises(OptionError, match=problem):
-        NetworkConfig.from_dict({**SMALL.to_dict(), **change})
-
-
-def test_configurations_of_earlier_checkpoints_are_read():
-    """They name the fields of both kinds, each with what means nothing to it."""
-    both = {"encoder": "gcn", "grouper": "none", "placer": "mlp", "reads_costs": True, "heads": 4}
-    both |= {"segment": 128, "placer_layers": 2, "dropout": 0.0, "rounds": 3, "coarse": True}
-    both |= {"feedback": True, "cross_device": True, "probes": True, "looks": 0, "num_devices": 2}
-    for config in CONFIGS.values():
-        earlier = both | config.to_dict() | {"implementation": "bag"}
-        if config.name == "autoplace-base":
-            earlier |= {"placer": "equivariant", "num_devices": None}
-        assert NetworkConfig.from_dict(earlier) == config
+        NetworkConfig.from_dict({**CONFIGS[name].to_dict(), **change})
 
 
 def test_a_configuration_survives_as_a_dictionary():

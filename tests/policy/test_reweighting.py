@@ -87,8 +87,8 @@ def test_a_policy_with_other_weights_answers_like_its_torch_network(tmp_path: Pa
     from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
     from random_tables import random_table
 
-    one_stage = replace(CONFIGS["autoplace-base"], hidden=8, layers=1, rounds=1, looks=0)
-    network = make_network(replace(one_stage, rounds=2, looks=1), 0)
+    config = replace(CONFIGS["autoplace-base"], hidden=8, layers=1)
+    network = make_network(config, 0)
     generator = torch.Generator().manual_seed(0)
 
     def shake() -> None:
@@ -96,7 +96,7 @@ def test_a_policy_with_other_weights_answers_like_its_torch_network(tmp_path: Pa
             for parameter in network.parameters():
                 parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
 
-    fresh = save_checkpoint(tmp_path / "fresh", make_network(one_stage, 0), {}, {})
+    fresh = save_checkpoint(tmp_path / "fresh", make_network(config, 0), {}, {})
     assert not CheckpointWriter(tmp_path / "any", fresh).is_fast  # many of its weights are all ones
     shake()
     trained = save_checkpoint(tmp_path / "trained", network, {}, {})

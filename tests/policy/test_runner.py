@@ -212,28 +212,6 @@ def test_running_a_policy_needs_neither_torch_nor_dgl_nor_safetensors(tmp_path: 
     assert done.stdout.strip() == "policy"
 
 
-def test_a_policy_compiled_in_the_background_is_compiled_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    policy = PolicyRunner(handmade(tmp_path / "net", 3.0))
-    with policy.compiled_ahead():
-        pass
-    monkeypatch.setattr(module, "compile_network", None)  # calling it again would fail
-    graph = graph_of(1, 9, 2)
-    np.testing.assert_array_equal(policy.scores(graph)[graph.allowed], 3 * graph.node_cost[graph.allowed])
-
-
-def test_what_fails_in_the_background_is_told_when_the_policy_is_asked(tmp_path: Path) -> None:
-    folder = handmade(tmp_path / "net", 4.0)
-    policy = PolicyRunner(folder)
-    policy._content = (b"no network", b"")
-    with policy.compiled_ahead():
-        pass
-    policy._content = (b"no network", b"")
-    with pytest.raises(CheckpointError):
-        policy.scores(graph_of(1, 9, 2))
-
-
 @pytest.mark.parametrize("writeable", [True, False])
 def test_a_tensor_keeps_the_array_alive_whose_memory_it_shares(writeable):
     array = np.arange(8, dtype=np.float32)

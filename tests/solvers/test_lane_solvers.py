@@ -332,3 +332,16 @@ def test_the_default_solver_is_no_slower_than_the_policy() -> None:
         policy = solve(table, "policy", objective="overlap")
         portfolio = solve(table, objective="overlap")
         assert portfolio.latency_seconds <= policy.latency_seconds * TOLERANCE
+
+
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if name != "single"])
+def test_a_model_that_no_lanes_hold_together_is_refused_by_every_solver(solver):
+    """Each task fits on each of twelve devices, and two of them on none."""
+    table = make_table(
+        np.ones((14, 12)),
+        [(g, 1.0, [g + 1]) for g in range(13)],
+        memory_bytes=np.full(14, 30.0),
+        memory_capacity=np.full(12, 40.0),
+    )
+    with pytest.raises(PlacementError, match="does not fit"):
+        solve(table, solver, objective="overlap")

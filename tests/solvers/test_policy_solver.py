@@ -16,9 +16,13 @@ from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import solve
+from ov_autoplace.solvers.expansion import descend
+from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.heft import heft_assignment
 from ov_autoplace.solvers.policy import refined_assignment
+from ov_autoplace.solvers.solver import SolverOptions
 from ov_autoplace.solvers.tasks import task_graphs
+from ov_autoplace.training.teachers import teach
 from policy_checkpoints import handmade
 from random_tables import legal_assignments, make_table, random_table
 
@@ -46,6 +50,19 @@ def test_the_answer_is_no_slower_than_the_policys_own_or_a_single_device(fastest
         assert placement.latency_seconds == simulate(table, placement).latency_seconds
         assert solve(table, "policy", policy=fastest).assignment.tolist() == placement.assignment.tolist()
     assert better > 3, "nothing is searched around the policy's answer"
+
+
+@pytest.mark.parametrize("devices", [2, 5])
+def test_it_is_no_slower_than_where_cuts_and_a_walk_along_the_graph_lead(fastest: Path, devices: int) -> None:
+    for seed in range(5):
+        problem = Problem.of(random_table(seed + 300, groups=40, devices=devices, constrained=False))
+        cut = descend(
+            problem.units.with_launches(1.0), problem.table.op_seconds.argmin(axis=1), SolverOptions()
+        )
+        walked = greedy_assignment(problem.table, problem.units)
+        answer = solve(problem.table, "policy", policy=fastest).assignment
+        found = problem.evaluator.latencies([problem.units.from_groups(answer), cut, walked])
+        assert found[0] <= found[1:].min() * (1 + 1e-9)
 
 
 def test_units_leave_together_where_single_ones_would_cut_many_tensors() -> None:
@@ -163,6 +180,40 @@ def test_a_checkpoint_that_cannot_be_used_is_an_error(tmp_path: Path, fastest: P
         solve(table, "policy", policy=str(two))
 
 
-def test_other_solvers_take_no_policy(fastest: Path) -> None:
-    with pytest.raises(OptionError, match="the solver 'portfolio' takes no policy; use solver='policy'"):
-        solve(make_table([[1, 2]]), policy=fastest)
+@pytest.mark.parametrize(("objective", "solver"), [("hetero", "portfolio"), ("rate", "local")])
+def test_other_solvers_take_no_policy(fastest: Path, objective: str, solver: str) -> None:
+    with pytest.raises(OptionError, match=f"the solver '{solver}' of {objective} takes no policy"):
+        solve(make_table([[1, 2]]), solver, objective=objective, policy=fastest)
+
+
+@pytest.mark.parametrize("objective", ["overlap", "rate"])
+def test_the_default_solver_begins_at_the_policys_answer_where_nothing_is_exact(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fastest: Path, objective: str
+) -> None:
+    asked = []
+    scores = PolicyRunner.scores
+    monkeypatch.setattr(PolicyRunner, "scores", lambda self, graph: asked.append(1) or scores(self, graph))
+    for seed in range(4):
+        table = random_table(seed + 92_000, groups=30, devices=3, constrained=False)
+        policy = solve(table, "policy", objective=objective, policy=fastest)
+        answer = solve(table, objective=objective, policy=fastest)
+        assert answer.latency_seconds <= policy.latency_seconds * (1 + 1e-9)
+    assert asked
+    asked.clear()
+    solve(table, objective=objective, policy="none")
+    assert not asked
+    with pytest.raises(CheckpointError, match="there is no checkpoint at"):
+        solve(table, objective=objective, policy=tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("objective", ["hetero", "overlap", "rate"])
+def test_no_teacher_asks_the_policy_that_is_there_already(
+    monkeypatch: pytest.MonkeyPatch, objective: str
+) -> None:
+    def refused(self: PolicyRunner, graph: object) -> None:
+        raise AssertionError("a policy was asked")
+
+    monkeypatch.setattr(PolicyRunner, "scores", refused)
+    table = random_table(92_100, groups=30, devices=3, constrained=False)
+    for thorough in (False, True):
+        teach(Problem.of(table, objective=objective), thorough)

@@ -32,9 +32,9 @@ pytestmark = pytest.mark.torch
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint with weights that are all different, as in a trained one."""
+    """A checkpoint with weights that are all different, as in a trained one, and an answer that is slow."""
     folder = tmp_path_factory.mktemp("checkpoints") / "small"
-    network = make_network(SMALL, 0)
+    network = make_network(SMALL, 4)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -175,10 +175,10 @@ def test_a_network_can_be_tuned_from_scratch(world):
 
 
 def test_a_run_is_continued_without_measuring_anything_twice(world):
-    first = world.tune(budget=20, settings=replace(SETTINGS, patience=1000))
+    first = world.tune(budget=40, settings=replace(SETTINGS, patience=1000))
     known = world.lines("measured")
     steps = optimiser_steps(world.out)
-    second = world.tune(budget=60, settings=replace(SETTINGS, patience=1000), resume=True)
+    second = world.tune(budget=100, settings=replace(SETTINGS, patience=1000), resume=True)
     everything = world.lines("measured")
     assert everything[: len(known)] == known
     assert len({line["placement"] for line in everything}) == len(everything) > len(known)

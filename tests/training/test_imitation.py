@@ -41,20 +41,11 @@ def test_the_loss_of_the_teachers_own_answer_is_nothing():
     batch = collate([policy_graph(Problem.of(chain(seed))) for seed in range(3)])
     label = torch.arange(batch.num_nodes) % 2
     certain = 50.0 * torch.nn.functional.one_hot(label, 2).float()
-    loss, metrics = imitation_loss([certain], batch, label, 1.0, 0.3)
+    loss, metrics = imitation_loss(certain, batch, label, 1.0)
     assert loss.item() == pytest.approx(0.0, abs=1e-5)
     assert metrics["excess"] == pytest.approx(0.0, abs=1e-5)
-    undecided, _ = imitation_loss([torch.zeros_like(certain)], batch, label, 0.0, 0.3)
+    undecided, _ = imitation_loss(torch.zeros_like(certain), batch, label, 0.0)
     assert undecided.item() == pytest.approx(np.log(2))
-
-
-def test_early_rounds_count_less():
-    batch = collate([policy_graph(Problem.of(chain(0)))])
-    label = torch.zeros(batch.num_nodes, dtype=torch.int64)
-    wrong, right = torch.tensor([[0.0, 5.0]]).expand(5, 2), torch.tensor([[50.0, 0.0]]).expand(5, 2)
-    late, _ = imitation_loss([right, wrong], batch, label, 0.0, 0.3)
-    early, _ = imitation_loss([wrong, right], batch, label, 0.0, 0.3)
-    assert early.item() == pytest.approx(0.3 * late.item(), rel=1e-4)
 
 
 def test_an_estimate_teaches_what_the_truth_costs_and_trusts_its_labels_less():
@@ -63,22 +54,23 @@ def test_an_estimate_teaches_what_the_truth_costs_and_trusts_its_labels_less():
     shown, truth = collate([policy_graph(Problem.of(estimate))]), collate([policy_graph(Problem.of(table))])
     label = torch.zeros(shown.num_nodes, dtype=torch.int64)
     scores = torch.zeros(shown.num_nodes, 2)
-    of_truth, metrics = imitation_loss([scores], truth, label, 1.0, 0.3)
-    of_estimate, _ = imitation_loss([scores], shown, label, 1.0, 0.3, truth=truth, estimate_labels=0.25)
+    of_truth, metrics = imitation_loss(scores, truth, label, 1.0)
+    of_estimate, _ = imitation_loss(scores, shown, label, 1.0, truth=truth, estimate_labels=0.25)
     assert of_truth.item() - of_estimate.item() == pytest.approx(0.75 * metrics["cross_entropy"], rel=1e-4)
 
 
-def test_an_important_graph_counts_more():
-    batch = collate([policy_graph(Problem.of(chain(seed))) for seed in range(2)])
-    label = torch.zeros(batch.num_nodes, dtype=torch.int64)
-    scores = torch.zeros(batch.num_nodes, 2)
-    scores[:5, 1] = 3.0  # wrong about the first graph, undecided about the second
-    alone = [
-        imitation_loss([scores], batch, label, 1.0, 0.3, torch.tensor(weights))[0].item()
-        for weights in ([1.0, 0.0], [0.0, 1.0], [3.0, 1.0])
-    ]
-    assert alone[2] == pytest.approx(0.75 * alone[0] + 0.25 * alone[1])
+def test_every_graph_counts_alike():
+    graphs = [policy_graph(Problem.of(chain(seed))) for seed in range(2)]
+    wrong, undecided = torch.zeros(len(graphs[0]), 2), torch.zeros(len(graphs[1]), 2)
+    wrong[:5, 1] = 3.0
+
+    def loss(own, scores):
+        batch = collate(own)
+        return imitation_loss(scores, batch, torch.zeros(batch.num_nodes, dtype=torch.int64), 1.0)[0].item()
+
+    alone = loss(graphs[:1], wrong), loss(graphs[1:], undecided)
     assert alone[0] > alone[1]
+    assert loss(graphs, torch.cat((wrong, undecided))) == pytest.approx(sum(alone) / 2)
 
 
 def certain(graph, placed):
@@ -144,7 +136,7 @@ def test_an_answer_with_copies_exchanged_is_the_same_answer():
     exchanged = torch.tensor([2, 2, 0, 0, 1, 1] * 2)
     scores = 9.0 * torch.nn.functional.one_hot(exchanged, 3).float()
     assert likeliest_label(batch, scores, label).tolist() == exchanged.tolist()
-    loss, _ = imitation_loss([scores], batch, label, 1.0, 0.3)
+    loss, _ = imitation_loss(scores, batch, label, 1.0)
     assert loss.item() < 1e-2
 
 

@@ -67,3 +67,9 @@ def test_plain_machines_have_neither_copies_nor_lanes_nor_limits():
         assert task.true.lane_devices is None
         assert np.isinf(task.true.memory_capacity).all()
         assert len(copies_of(Problem.of(task.true).units)) == task.true.num_devices
+
+
+def test_lanes_of_a_device_that_runs_nothing_have_a_price():
+    idle = replace(KINDS, op_seconds=np.column_stack((np.full(40, np.inf), KINDS.op_seconds[:, 1])))
+    table = Layout((0, 1), lanes=2, hand_over=0.5).laid_out(idle)
+    assert table.transfer_latency[0, 1] == pytest.approx(0.5 * KINDS.op_seconds[:, 1].mean())

@@ -12,7 +12,7 @@ from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.checkpoint import load_network
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.policy.runner import PolicyRunner
-from ov_autoplace.training.evaluation import evaluate, greedy
+from ov_autoplace.training.evaluation import Evaluation, greedy, seconds_of
 from ov_autoplace.training.examples import Example, by_family, label_task, make_labelled
 from ov_autoplace.training.execution import in_this_process
 from ov_autoplace.training.imitation import imitation_loss
@@ -28,7 +28,7 @@ from ov_autoplace.training.targets import EVERY_OBJECTIVE, RandomTargets, random
 
 pytestmark = pytest.mark.torch
 
-TINY = replace(CONFIGS["autoplace-base"], hidden=16, rounds=2, looks=1, layers=1)
+TINY = replace(CONFIGS["autoplace-base"], hidden=16, layers=1)
 SETTINGS = PretrainSettings(
     imitation_steps=40,
     policy_steps=4,
@@ -207,7 +207,8 @@ def test_a_network_for_other_devices_than_the_examples_is_refused(data, validati
 def test_the_teacher_is_as_good_as_its_label_says():
     task = random_task(_workloads()[0], np.random.default_rng(3), TARGETS, 2)
     problem = Example.of(label_task(task, thorough=True))
-    gap = evaluate(lambda graph: problem.label.astype(np.int32), [problem]).gaps[0]
+    seconds = seconds_of(lambda graph: problem.label.astype(np.int32), problem)
+    gap = Evaluation.of([seconds], [problem]).gaps[0]
     assert gap == pytest.approx(0.0, abs=1e-9)
 
 
@@ -261,5 +262,5 @@ def _loss(network, problems):
     for problem in problems:
         batch, label = collate([problem.graph]), torch.from_numpy(problem.label)
         with torch.no_grad():
-            losses.append(imitation_loss(network.answers(batch), batch, label, 1.0, 0.3)[0].item())
+            losses.append(imitation_loss(network(batch).unit_scores, batch, label, 1.0)[0].item())
     return float(np.mean(losses))

@@ -146,10 +146,7 @@ def card_fields(data: bytes, folder: Path) -> bool:
 
 
 def _small(name: str) -> dict[str, Any]:
-    small = {"hidden": 4, "layers": 1}
-    return CONFIGS[name].to_dict() | (
-        small | {"rounds": 1, "looks": 0} if name == "autoplace-base" else small
-    )
+    return CONFIGS[name].to_dict() | {"hidden": 4, "layers": 1}
 
 
 def checkpoint_seeds() -> list[bytes]:

@@ -107,11 +107,12 @@ def _growing(view: GraphView, labels: IntArray, num_groups: int) -> BoolArray:
     producer, consumer = labels[view.edge_source], labels[view.edge_target]
     crossing = (producer != consumer) & ~graph.is_constant[view.edge_source]
     sent = np.unique(tensor[crossing])
-    taken = np.unique(np.stack((tensor[crossing], consumer[crossing]), axis=1), axis=0)
+    taken = np.unique(tensor[crossing].astype(np.int64) * num_groups + consumer[crossing])
     out_bytes = np.bincount(
         labels[graph.tensor_producer[sent]], weights=graph.tensor_bytes[sent], minlength=num_groups
     )
-    in_bytes = np.bincount(taken[:, 1], weights=graph.tensor_bytes[taken[:, 0]], minlength=num_groups)
+    received, receiver = np.divmod(taken, num_groups)
+    in_bytes = np.bincount(receiver, weights=graph.tensor_bytes[received], minlength=num_groups)
     return np.asarray(out_bytes > in_bytes)
 
 

@@ -14,29 +14,8 @@ from torch import Tensor
 from ov_autoplace._base.arrays import offsets_of
 from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.networks.messages import Topology, default_implementation
-from ov_autoplace.policy.probes import probe_features
 
-__all__ = ["GraphBatch", "NodeBatch", "collate"]
-
-
-@dataclass(frozen=True, eq=False)
-class NodeBatch:
-    """The :class:`~ov_autoplace.policy.nodes.Nodes` of all graphs: units of all, then groups of all.
-
-    Attributes:
-        cost, features, inverse_root_degree, arc_price, arc_share, arc_features: As there.
-        arcs: Who hears whom along levels.
-        members: Who hears whom between units and groups.
-    """
-
-    cost: Tensor
-    features: Tensor
-    inverse_root_degree: Tensor
-    arc_price: Tensor
-    arc_share: Tensor
-    arc_features: Tensor
-    arcs: Topology
-    members: Topology
+__all__ = ["GraphBatch", "collate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,11 +87,6 @@ class GraphBatch:
         return _joined([graph.node_features for graph in self.graphs])
 
     @cached_property
-    def probes(self) -> Tensor:
-        """What simple placements would run into, ``float32[N, len(PROBE_FEATURES)]``."""
-        return _joined([probe_features(graph) for graph in self.graphs])
-
-    @cached_property
     def topology(self) -> Topology:
         """The edges."""
         return Topology(
@@ -120,9 +94,24 @@ class GraphBatch:
         )
 
     @cached_property
-    def nodes(self) -> NodeBatch:
-        """Units and groups of all levels."""
-        return _nodes(self.graphs, self.implementation)
+    def arcs(self) -> Topology:
+        """The edges, once to each end."""
+        first = self.node_offsets.numpy()
+        source, target = (
+            _joined([getattr(g.arcs, end) + f for g, f in zip(self.graphs, first, strict=False)])
+            for end in ("source", "target")
+        )
+        return Topology(source, target, self.num_nodes, implementation=self.implementation)
+
+    @cached_property
+    def arc_features(self) -> Tensor:
+        """Of the arcs, ``float32[A, D, len(ARC_FEATURES)]``."""
+        return _joined([graph.arcs.features for graph in self.graphs])
+
+    @cached_property
+    def inverse_root_degree(self) -> Tensor:
+        """Of each unit's arcs, ``float32[N]``."""
+        return _joined([graph.arcs.inverse_root_degree for graph in self.graphs])
 
 
 def collate(graphs: Sequence[PolicyGraph], implementation: str | None = None) -> GraphBatch:
@@ -166,46 +155,3 @@ def collate(graphs: Sequence[PolicyGraph], implementation: str | None = None) ->
 def _joined(arrays: Sequence[NDArray[np.generic]]) -> Tensor:
     # Joined by torch, whose memory is aligned: kernels may add up what is not in another order.
     return torch.cat([torch.from_numpy(array) for array in arrays])
-
-
-def _nodes(graphs: Sequence[PolicyGraph], implementation: str) -> NodeBatch:
-    nodes = [graph.nodes for graph in graphs]
-    units = [len(graph) for graph in graphs]
-    first_unit = offsets_of(units).astype(np.int64)
-    first_group = first_unit[-1] + offsets_of(
-        [len(own.cost) - n for own, n in zip(nodes, units, strict=True)]
-    )
-
-    def split(field: str, counts: Sequence[int]) -> Tensor:
-        """What belongs to units of all graphs, then what belongs to groups."""
-        arrays = [getattr(own, field) for own in nodes]
-        halves = [[a[:n] for a, n in zip(arrays, counts, strict=True)]]
-        halves.append([a[n:] for a, n in zip(arrays, counts, strict=True)])
-        return _joined([*halves[0], *halves[1]])
-
-    def ends(field: str, counts: Sequence[int]) -> Tensor:
-        """Numbers of nodes, counted through the batch."""
-        moved = []
-        for own, n, unit, group in zip(nodes, units, first_unit, first_group, strict=False):
-            node = getattr(own, field)
-            moved.append(node + np.where(node < n, unit, group - n))
-        before = [a[:n] for a, n in zip(moved, counts, strict=True)]
-        return _joined([*before, *(a[n:] for a, n in zip(moved, counts, strict=True))])
-
-    arcs, members = [own.unit_arcs for own in nodes], [own.unit_members for own in nodes]
-    count = int(first_group[-1])
-
-    def topology(kind: str, counts: Sequence[int]) -> Topology:
-        source, target = ends(f"{kind}_source", counts), ends(f"{kind}_target", counts)
-        return Topology(source, target, count, implementation=implementation)
-
-    return NodeBatch(
-        cost=split("cost", units),
-        features=split("features", units),
-        inverse_root_degree=split("inverse_root_degree", units),
-        arc_price=split("arc_price", arcs),
-        arc_share=split("arc_share", arcs),
-        arc_features=split("arc_features", arcs),
-        arcs=topology("arc", arcs),
-        members=topology("member", members),
-    )

@@ -9,6 +9,8 @@ from torch import Tensor
 
 __all__ = ["PlacementDistribution", "PolicyOutput"]
 
+_LOWEST = -1e9
+
 
 @dataclass(frozen=True, eq=False)
 class PolicyOutput:
@@ -31,6 +33,11 @@ class PolicyOutput:
     num_graphs: int
     link_score: Tensor | None = None
     state: Tensor | None = None
+
+    @property
+    def unit_scores(self) -> Tensor:
+        """The logits of each unit's row, very low instead of infinite where it may not run, ``[N, D]``."""
+        return self.logits.clamp(min=_LOWEST)[self.row_of]
 
 
 class PlacementDistribution:

@@ -30,7 +30,3 @@ class PlacementNetwork(nn.Module, ABC):
             batch: B graphs with N units on D devices.
             state: ``PolicyOutput.state`` of the step before, where there is one, ``[N, hidden]``.
         """
-
-    @abstractmethod
-    def answers(self, batch: GraphBatch) -> list[Tensor]:
-        """Scores of every unit after each round, ``[N, D]``, the last ones final; forbidden = very low."""

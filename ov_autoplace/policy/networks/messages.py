@@ -23,7 +23,6 @@ __all__ = [
     "Topology",
     "aggregate_edges",
     "default_implementation",
-    "from_source",
     "message_library",
     "propagate",
     "source_plus",
@@ -52,17 +51,14 @@ class Topology:
     """Who sends to whom: E edges between N nodes, sorted by the node that receives.
 
     What is derived from the edges is made on first use and kept. Whoever traces a network asks for ``bag``
-    and passes ``offsets`` (and ``reversed_order`` with ``reversed_offsets``) as tensors instead, so that no
-    step depends on data; and gives the last node an edge, because OpenVINO refuses bags that start behind
-    the last index.
+    and passes ``offsets`` as a tensor instead, so that no step depends on data; and gives the last node an
+    edge, because OpenVINO refuses bags that start behind the last index.
 
     Args:
         source: Sending node of each edge, ``int64[E]``.
         target: Receiving node of each edge, ``int64[E]``, ascending.
         num_nodes: N.
         offsets: Edges of node ``n`` are ``offsets[n]`` to ``offsets[n + 1]``, ``int64[N + 1]``.
-        reversed_order: Edge that becomes each edge of the reversed graph, ``int64[E]``.
-        reversed_offsets: ``offsets`` of the reversed graph, ``int64[N + 1]``.
         implementation: Who passes messages on it, of :data:`IMPLEMENTATIONS`;
             :func:`default_implementation` when absent.
 
@@ -77,8 +73,6 @@ class Topology:
         num_nodes: int,
         *,
         offsets: Tensor | None = None,
-        reversed_order: Tensor | None = None,
-        reversed_offsets: Tensor | None = None,
         implementation: str | None = None,
     ) -> None:
         self.implementation = default_implementation() if implementation is None else implementation
@@ -90,8 +84,7 @@ class Topology:
         self.target = target
         self.num_nodes = num_nodes
         self._offsets = offsets
-        self._reversed_order = reversed_order
-        self._reversed_offsets = reversed_offsets
+        self._reversed_order: Tensor | None = None
         self._reversed: Topology | None = None
         self._dgl_graph: Any = None
 
@@ -122,13 +115,9 @@ class Topology:
     def reversed(self) -> Topology:
         """The same edges in the opposite direction; reversed twice is this very object."""
         if self._reversed is None:
-            order, offsets = self.reversed_order, self._reversed_offsets
+            order = self.reversed_order
             opposite = Topology(
-                self.target[order],
-                self.source[order],
-                self.num_nodes,
-                offsets=offsets,
-                implementation=self.implementation,
+                self.target[order], self.source[order], self.num_nodes, implementation=self.implementation
             )
             opposite._reversed = self
             self._reversed = opposite
@@ -153,18 +142,6 @@ class Topology:
         return self._dgl_graph
 
 
-def from_source(topology: Topology, x: Tensor) -> Tensor:
-    """What the sender of each edge holds: ``x[source[e]]``, ``[E, ...]``, differentiable in ``x``.
-
-    Args:
-        topology: The graph.
-        x: What each node holds, ``[N, ...]``.
-    """
-    if topology.implementation == "dgl":
-        return _on_edges("copy_u", topology, x)
-    return x[topology.source]
-
-
 def source_plus(topology: Topology, x: Tensor, values: Tensor) -> Tensor:
     """What the sender of each edge holds, plus what the edge carries: ``x[source[e]] + values[e]``.
 
@@ -177,7 +154,9 @@ def source_plus(topology: Topology, x: Tensor, values: Tensor) -> Tensor:
         ``[E, ...]``, differentiable in ``x`` and ``values``.
     """
     if topology.implementation == "dgl":
-        return _on_edges("u_add_e", topology, x, values)
+        kernel, graph = _kernel("u_add_e", topology)  # g-SDDMM
+        summed: Tensor = kernel(graph, x, values)
+        return summed
     return x[topology.source] + values
 
 
@@ -279,13 +258,6 @@ def _kernel(name: str, topology: Topology) -> tuple[Any, Any]:
     if library.utils.get_num_threads() != torch.get_num_threads():
         library.utils.set_num_threads(torch.get_num_threads())
     return getattr(library.ops, name), graph
-
-
-def _on_edges(name: Literal["copy_u", "u_add_e"], topology: Topology, *operands: Tensor) -> Tensor:
-    """g-SDDMM: a value for each edge."""
-    kernel, graph = _kernel(name, topology)
-    result: Tensor = kernel(graph, *operands)
-    return result
 
 
 def _reduced_by_dgl(

@@ -9,16 +9,15 @@ import torch
 from torch import nn
 
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.policy.config import ComposedConfig, MultilevelConfig, NetworkConfig, config_named
-from ov_autoplace.policy.networks.equivariant import Round
+from ov_autoplace.policy.config import ComposedConfig, NetworkConfig, PairwiseConfig, config_named
 from ov_autoplace.policy.networks.interface import PlacementNetwork
-from ov_autoplace.policy.networks.multilevel import MultilevelNetwork, Rounds
+from ov_autoplace.policy.networks.pairwise import PairwiseNetwork
 from ov_autoplace.policy.networks.papers.network import ComposedNetwork
 
 __all__ = ["inherit", "make_network", "superposition_parameters"]
 
 _NETWORKS: dict[type[NetworkConfig], Callable[[Any], PlacementNetwork]] = {
-    MultilevelConfig: MultilevelNetwork,
+    PairwiseConfig: PairwiseNetwork,
     ComposedConfig: ComposedNetwork,
 }
 
@@ -43,7 +42,7 @@ def make_network(config: str | NetworkConfig, seed: int = 0) -> PlacementNetwork
 def inherit(network: PlacementNetwork, parent: PlacementNetwork) -> None:
     """Give a network the weights of one that has the same parts, or more of them, in place.
 
-    Of more layers the first are taken; of more inputs those that the network reads.
+    Of more layers the first are taken.
 
     Raises:
         TrainingError: It has parts that the other one has not, or of another size.
@@ -51,26 +50,12 @@ def inherit(network: PlacementNetwork, parent: PlacementNetwork) -> None:
     weights = parent.state_dict()
     for name, value in network.state_dict().items():
         theirs = weights.get(name)
-        if theirs is not None and name.endswith(("embed.0.weight", "enter.weight")):
-            theirs = _columns_of(network, parent, name, theirs)
         if theirs is None or theirs.shape != value.shape:
             raise TrainingError(
                 f"a network {network.config.name!r} cannot start from the weights of one "
                 f"{parent.config.name!r}: {name} differs; start from a checkpoint with the same parts or more"
             )
         value.copy_(theirs)
-
-
-def _columns_of(
-    network: PlacementNetwork, parent: PlacementNetwork, name: str, weight: torch.Tensor
-) -> torch.Tensor | None:
-    """What the parent's weight has for the inputs of the network; ``None`` = it has not all of them."""
-    if not isinstance(network, MultilevelNetwork) or not isinstance(parent, MultilevelNetwork):
-        return weight
-    columns = Round.columns if name.endswith("enter.weight") else Rounds.columns
-    known = {column: i for i, column in enumerate(columns(parent.config))}
-    wanted = columns(network.config)
-    return weight[:, [known[column] for column in wanted]] if known.keys() >= set(wanted) else None
 
 
 def superposition_parameters(network: nn.Module) -> list[nn.Parameter]:

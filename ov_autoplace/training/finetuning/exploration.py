@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.policy.levels import Level
 from ov_autoplace.policy.networks.distribution import PolicyOutput
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 
@@ -61,7 +61,11 @@ class Exploration:
 
 
 def explore(
-    output: PolicyOutput, levels: Sequence[Level], k: int, temperature: float, generator: torch.Generator
+    output: PolicyOutput,
+    coarser: Sequence[NDArray[np.int64]],
+    k: int,
+    temperature: float,
+    generator: torch.Generator,
 ) -> Tensor:
     """Draw placements of one graph at up to some temperature, with one noise for all units of a group.
 
@@ -74,7 +78,7 @@ def explore(
 
     Args:
         output: The policy's answer for one graph.
-        levels: That graph's.
+        coarser: That graph's groupings, each ``int64[N]``.
         k: How many.
         temperature: The highest, at least 1.
         generator: Where randomness comes from.
@@ -82,7 +86,7 @@ def explore(
     Returns:
         Device of each unit, ``int64[k, N]``; never one that the unit may not run on.
     """
-    groupings = _groupings(output, levels)
+    groupings = _groupings(output, coarser)
     logits = output.logits.detach().double()
     D = logits.shape[1]
     drawn = []
@@ -96,7 +100,7 @@ def explore(
     return torch.stack(drawn)
 
 
-def _groupings(output: PolicyOutput, levels: Sequence[Level]) -> list[tuple[int, Tensor]]:
+def _groupings(output: PolicyOutput, coarser: Sequence[NDArray[np.int64]]) -> list[tuple[int, Tensor]]:
     """Numbers of groups and the group of each of the M rows, ``int64[M]``, the finest grouping first.
 
     A row that decides for several units belongs to the group of its first one.
@@ -105,10 +109,8 @@ def _groupings(output: PolicyOutput, levels: Sequence[Level]) -> list[tuple[int,
     N = len(output.row_of)
     first = torch.full((rows,), N).scatter_reduce(0, output.row_of, torch.arange(N), "amin")
     found = [(rows, torch.arange(rows))]
-    label = np.arange(N)
-    for level in levels:
-        label = level.parent[label]
-        groups = int(level.parent.max(initial=-1)) + 1
+    for label in coarser:
+        groups = int(label.max(initial=-1)) + 1
         if groups < found[-1][0]:  # small graphs repeat their coarsest grouping
             found.append((groups, torch.from_numpy(label)[first]))
     return found

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.errors import TrainingError
+from ov_autoplace.errors import PlacementError, TrainingError
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.network import superposition_parameters
+from ov_autoplace.solvers.policy import refined_assignment
 from ov_autoplace.training.finetuning.exploration import explore
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import ZERO_SHOT, TuningTask
 from ov_autoplace.training.finetuning.trials import Trial
 from ov_autoplace.training.policy_gradient import PolicyGradientSettings, rollout, update
 
-__all__ = ["EXPLORED", "GREEDY", "SAMPLED", "Answers", "PolicyTuner"]
+__all__ = ["EXPLORED", "GREEDY", "SAMPLED", "SEARCHED", "Answers", "PolicyTuner"]
 
-GREEDY, SAMPLED, EXPLORED = "policy", "policy sample", "explored"
-"""Sources of proposals: the likeliest placement, draws from the policy itself, and hotter ones."""
+GREEDY, SAMPLED, EXPLORED, SEARCHED = "policy", "policy sample", "explored", "searched"
+"""Sources of proposals: the likeliest placement, draws from the policy itself, hotter ones, and where the
+search of the solver ``policy`` ends that begins with one of these."""
 
 _OWN = (GREEDY, SAMPLED, ZERO_SHOT)
 
@@ -33,8 +36,8 @@ class Answers:
 
     Attributes:
         greedy: Its likeliest placement, ``int32[G]``.
-        placements: That one, then samples, then explored ones, ``int32[k, G]``.
-        sources: Which of the three each is.
+        placements: That one, then samples, explored ones and those that were searched, ``int32[k, G]``.
+        sources: Which of these each is.
         seconds: Simulated latencies, ``float64[k]``; ``inf`` = illegal.
     """
 
@@ -89,18 +92,34 @@ class PolicyTuner:
         return task.groups_of(self._greedy(collate([task.graph])).numpy())
 
     def propose(self, task: TuningTask, temperature: float = 1.0) -> Answers:
-        """The greedy placement and samples, and above temperature 1 explored placements too, simulated."""
+        """The greedy placement, samples, above temperature 1 explored placements, and searched ones.
+
+        A search begins with the greedy placement, and another with the fastest explored one.
+        """
         with torch.no_grad():
             output = self.network(collate([task.graph]))
         policy = PlacementDistribution(output)
         settings = self.settings
         parts = [policy.greedy()[None], policy.sample(settings.proposals, self.generator)]
         sources = [GREEDY] + [SAMPLED] * settings.proposals
+        starts: list[IntArray | None] = [None]
         if temperature > 1:
-            levels = task.graph.levels
-            parts.append(explore(output, levels, settings.explored, temperature, self.generator))
+            groupings = task.graph.groupings
+            explored = explore(output, groupings, settings.explored, temperature, self.generator)
+            parts.append(explored)
             sources += [EXPLORED] * settings.explored
-        return Answers(task, torch.cat(parts).numpy().astype(np.int32), sources)
+            starts.append(_fastest(task, explored.numpy().astype(np.int32)))
+        scores = output.unit_scores.numpy()
+        searched = []
+        for start in starts:
+            with suppress(PlacementError):
+                searched.append(refined_assignment(scores, task.graph, start=start))
+        drawn = torch.cat(parts).numpy().astype(np.int32)
+        return Answers(
+            task,
+            np.concatenate((drawn, *(s[None] for s in searched))),
+            [*sources, *[SEARCHED] * len(searched)],
+        )
 
     def learn_simulated(self, task: TuningTask) -> dict[str, float]:
         """One update of PPO on the simulator with corrected costs, which needs no device."""
@@ -191,3 +210,10 @@ class PolicyTuner:
     def _greedy(self, batch: GraphBatch) -> Tensor:
         with torch.no_grad():
             return PlacementDistribution(self.network(batch)).greedy()
+
+
+def _fastest(task: TuningTask, units: IntArray) -> IntArray | None:
+    """The placement with the lowest simulated latency of k, ``int32[N]``; ``None`` where all are illegal."""
+    seconds = task.simulated(units)
+    best = int(np.argmin(seconds))
+    return units[best] if np.isfinite(seconds[best]) else None

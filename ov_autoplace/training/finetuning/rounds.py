@@ -10,7 +10,7 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.exploration import is_novel, work_shares
 from ov_autoplace.training.finetuning.files import TuningFolder
-from ov_autoplace.training.finetuning.policy_tuner import EXPLORED, Answers, PolicyTuner
+from ov_autoplace.training.finetuning.policy_tuner import EXPLORED, SEARCHED, Answers, PolicyTuner
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import AFTER, ZERO_SHOT, Event, TuningTask
 from ov_autoplace.training.finetuning.trials import Trial
@@ -147,7 +147,7 @@ class TuningRounds:
                 continue
             # Near what is known there is always something new; a measurement of it would tell nothing.
             novelty = self._settings.novelty
-            if source != EXPLORED or is_novel(assignment, seen, shares, novelty):
+            if source not in (EXPLORED, SEARCHED) or is_novel(assignment, seen, shares, novelty):
                 chosen[assignment.tobytes()] = task.trial(source, assignment, seconds)
                 seen.append(assignment)
         return list(chosen.values())

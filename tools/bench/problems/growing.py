@@ -77,7 +77,11 @@ def unrolled_lstm(num_ops: int, random: np.random.Generator) -> ov.Model:
 
 
 def wide(num_ops: int, random: np.random.Generator) -> ov.Model:
-    """Branches that all read the input, of lengths 1 to 8, summed by a tree of Concats."""
+    """Branches that all read the input, of 1 to 8 MatMuls, summed by a tree of Concats.
+
+    Each MatMul is a group. Element-wise ops alone would join the input that they read, and the whole model
+    would be one group.
+    """
     x = ops.parameter([8, _WIDTH], np.float32)
     axis = ops.constant(np.array([0], np.int64))
     branches: list[ov.Node] = []
@@ -85,7 +89,7 @@ def wide(num_ops: int, random: np.random.Generator) -> ov.Model:
     while made < 0.97 * num_ops:
         y: ov.Node = x
         for _ in range(int(random.integers(1, 9))):
-            y = ops.tanh(ops.multiply(y, _weight(random, 1, _WIDTH)))
+            y = ops.tanh(ops.matmul(y, _weight(random, _WIDTH, _WIDTH), False, False))
             made += 3
         branches.append(y)
     while len(branches) > 1:

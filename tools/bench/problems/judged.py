@@ -54,8 +54,8 @@ def _workloads(split: str, seed: int) -> Sequence[Workload]:
     return load_folder(folder)
 
 
-def best_seconds(problem: Labelled, seconds: float) -> tuple[float, float]:
-    """What is known of a problem beside what its label says: a placement's seconds, and a proven bound.
+def best_seconds(problem: Labelled, seconds: float) -> float:
+    """Seconds of the best placement that is found of a problem, that of its label among them.
 
     Who searches is of another family than the teacher where one can: constraint programming on small graphs,
     where OR-tools is installed, else mixed-integer programs, else the default solver with more time.
@@ -65,16 +65,15 @@ def best_seconds(problem: Labelled, seconds: float) -> tuple[float, float]:
         seconds: How long to search.
     """
     table, objective = problem.task.true, problem.task.objective
-    best, bound = problem.best_seconds, problem.bound_seconds
-    if best <= bound * (1 + 1e-9):
-        return best, best
+    best = problem.best_seconds
+    if best <= problem.bound_seconds * (1 + 1e-9):
+        return best
     solver = "milp" if objective == "hetero" and table.num_devices > 2 else "portfolio"
     if len(table) <= _MOST_GROUPS and find_spec("ortools"):
         solver = "oracle"
     try:
         found = solve(table, solver, objective=objective, time_limit=seconds)
     except PlacementError:
-        return best, bound  # it found nothing in the time that it had
+        return best  # it found nothing in the time that it had
     assert found.latency_seconds is not None
-    best = min(best, found.latency_seconds)
-    return best, min(best, max(bound, found.lower_bound_seconds or 0.0))
+    return min(best, found.latency_seconds)

@@ -74,17 +74,17 @@ def _step(graphs: list[PolicyGraph], seed: int) -> Callable[[str], None]:
 
     def step(implementation: str) -> None:
         network.zero_grad()
-        network.answers(collate(graphs, implementation))[-1].mean().backward()
+        network(collate(graphs, implementation)).unit_scores.mean().backward()
 
     return step
 
 
 def _kernels(graphs: list[PolicyGraph], seed: int) -> Callable[[str], None]:
-    batches = {name: collate(graphs, name).nodes for name in IMPLEMENTATIONS}
-    nodes = batches["bag"]
+    batches = {name: collate(graphs, name) for name in IMPLEMENTATIONS}
+    batch = batches["bag"]
     generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(*nodes.cost.shape, _WIDTH, generator=generator, requires_grad=True)
-    values = torch.randn(*nodes.arc_features.shape[:2], _WIDTH, generator=generator, requires_grad=True)
+    x = torch.randn(*batch.node_cost.shape, _WIDTH, generator=generator, requires_grad=True)
+    values = torch.randn(*batch.arc_features.shape[:2], _WIDTH, generator=generator, requires_grad=True)
 
     def passed(implementation: str) -> None:
         arcs = batches[implementation].arcs

@@ -6,11 +6,13 @@ A million ops take half an hour for each kind of model and are asked for:
 The policy, HETERO and our other parts run in processes of their own, so that one that dies or takes too long
 is told and the rest is shown. Each kind of model gets its share of the time, and what does not fit is told
 too. Times are seconds of processor time of all threads, which is what an idle machine's clock shows or less;
-memory is the most that was resident while a part ran. ``read`` and ``clone`` are OpenVINO's own. ``estimate``
-asks the devices (here one, the CPU) what they support and makes the table of a catalogue machine, on which
-``solve``, ``solve 3`` (on three devices), ``overlap`` and ``policy`` place the coarse graph; ``simulate``
-is one placement in two halves, which ``annotate`` writes into the model, ``write`` into files as the command
-does, and ``explain`` takes apart. ``HETERO`` compiles it for XCPU and CPU. A part's growth exponent is the
+memory is the most that was resident while a part ran. ``read`` and ``clone`` are OpenVINO's own. ``prepare``
+is all that comes before the groups: cloning, names, folding and extracting. Above 10,000 ops it also tells
+the kinds of ops apart, so that its exponent means something on one side of that only. ``estimate`` asks the
+devices (here one, the CPU) what they support and makes the table of a catalogue machine, on which ``solve``,
+``solve 3`` (on three devices), ``overlap`` and ``policy`` place the coarse graph; ``simulate`` is one
+placement in two halves, which ``annotate`` writes into the model, ``write`` into files as the command does,
+and ``explain`` takes apart. ``HETERO`` compiles it for XCPU and CPU. A part's growth exponent is the
 slope of log(seconds) over log(ops).
 """
 
@@ -40,6 +42,7 @@ from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.graph.support import supported_ops
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulator_of
@@ -49,7 +52,7 @@ from problems.growing import BUILDERS, UNSEEN
 
 __all__ = ["PARTS", "exponent", "measure", "measure_hetero", "measure_policy", "rows_within", "run"]
 
-_OURS = ("simulate", "solve", "solve 3", "overlap", "annotate", "write", "explain")
+_OURS = ("prepare", "simulate", "solve", "solve 3", "overlap", "annotate", "write", "explain")
 PARTS = ("read", "clone", "extract", "coarsen", "estimate", *_OURS, "policy", "HETERO")
 _NOT_OURS = ("read", "clone", "HETERO")
 _SIZES = {True: (100, 1_000, 5_000), False: (100, 1_000, 3_000, 10_000, 30_000, 100_000)}
@@ -179,6 +182,7 @@ def measure(kind: str, num_ops: int, seed: int, parts: Sequence[str] = _OURS) ->
         placement = Placement.of_groups(table, halves)
         files = AnnotatedFiles.of(folder, "net")
         calls: dict[str, Callable[[], object]] = {
+            "prepare": lambda: prepare(model),
             "simulate": lambda: [simulator.simulate(halves) for _ in range(_SIMULATIONS)],
             # A copy of a table has nothing derived from it yet.
             "solve": lambda: solve(replace(table)),

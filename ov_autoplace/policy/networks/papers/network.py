@@ -39,8 +39,3 @@ class ComposedNetwork(PlacementNetwork):
             grouping.link_score,
             grouping.state,
         )
-
-    def answers(self, batch: GraphBatch) -> list[Tensor]:
-        """Its only answer, unit by unit."""
-        output = self(batch)
-        return [output.logits.clamp(min=-1e9)[output.row_of]]

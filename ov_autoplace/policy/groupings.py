@@ -1,44 +1,38 @@
-"""A graph and ever coarser groupings of it, for networks that have to look further than a few hops.
+"""Ever coarser groups of a graph's units: what belongs together more than it gains by parting.
 
 Groups are found as the graph parsing network of HSDAG finds them (Song et al., ICLR 2024): every edge has a
 score, every node keeps its edge with the highest score, and what the kept edges connect is a group, so the
 number of groups is not chosen beforehand. The score here is not learned: it is the price of cutting the edge
 over the price of keeping its ends together. A group's cost on a device is the sum of its members', and edges
-between two groups are added up, so each level is again a placement problem of the same kind.
+between two groups are added up, so that groups are grouped likewise.
 
 Where devices work at once (``overlap``), what is joined must be a chain or the light end of a branch, as the
 tasks of list schedules are: then nothing is joined that could run at the same time.
-
-The number of levels is fixed; the last one has one node, the whole graph.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace import _core
-from ov_autoplace._base.arrays import BoolArray
 
-__all__ = ["LEVELS", "Level", "build_levels"]
+__all__ = ["GROUPINGS", "build_groupings"]
 
-LEVELS = 5
-"""How many levels every graph has; small ones repeat their coarsest grouping."""
+GROUPINGS = 4
+"""How many groupings every graph has; small graphs repeat their coarsest one. The last has one group."""
 
 _LIGHT = 256.0  # parts of all work; what takes less than one is joined first
 
 
-class Levelled(Protocol):
-    """What levels are made of; a :class:`~ov_autoplace.policy.features.PolicyGraph` is one."""
+class Grouped(Protocol):
+    """What is grouped; a :class:`~ov_autoplace.policy.features.PolicyGraph` is one."""
 
     @property
     def node_cost(self) -> NDArray[np.float32]: ...
-    @property
-    def allowed(self) -> BoolArray: ...
     @property
     def edge_source(self) -> NDArray[np.int64]: ...
     @property
@@ -46,66 +40,26 @@ class Levelled(Protocol):
     @property
     def edge_cost(self) -> NDArray[np.float32]: ...
     @property
-    def edge_share(self) -> NDArray[np.float32]: ...
-    @property
-    def memory_share(self) -> NDArray[np.float32]: ...
-    @property
     def objective(self) -> str: ...
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
-    """n nodes of one level with e edges.
-
-    Arrays with an axis of devices lie in memory one device after the other: numpy is slow along short axes.
-
-    Attributes:
-        cost: Sum of the members' costs on each device, ``float64[n, D]``.
-        memory: The same of their shares of its memory, ``float64[n, D]``.
-        forbidden: How many members may not run there, ``float64[n, D]``.
-        members: How many there are, ``float64[n]``.
-        source, target: Producer and consumer of each edge, sorted by the latter, ``int64[e]``.
-        price: With the producer on the row's and the consumer on the column's device, ``float64[e, D, D]``.
-        shared: Sum of these prices where all consumers receive together, ``float64[e]``.
-        parent: Group of each node, a node of the next level; of the last level itself, ``int64[n]``.
-    """
-
-    cost: NDArray[np.float64]
-    memory: NDArray[np.float64]
-    forbidden: NDArray[np.float64]
-    members: NDArray[np.float64]
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    price: NDArray[np.float64]
-    shared: NDArray[np.float64]
-    parent: NDArray[np.int64]
-
-
-def build_levels(graph: Levelled) -> tuple[Level, ...]:
-    """The levels of one graph."""
+def build_groupings(graph: Grouped) -> tuple[NDArray[np.int64], ...]:
+    """Group of each of N units, ``int64[N]`` from 0, in groupings that each join groups of the one before."""
+    # Arrays with an axis of devices lie in memory one device after the other: numpy is slow along short axes.
     cost = graph.node_cost.astype(np.float64, order="F")
-    memory = graph.memory_share.astype(np.float64, order="F")
-    forbidden = np.asfortranarray(~graph.allowed, dtype=np.float64)
-    members = np.ones(len(cost))
     source, target = graph.edge_source, graph.edge_target
     price = graph.edge_cost.astype(np.float64, order="F")
-    shared = price.sum(axis=(1, 2)) * graph.edge_share
     light = float(cost.min(axis=1).sum()) / _LIGHT if graph.objective == "overlap" else None
-    levels: list[Level] = []
-    for depth in range(LEVELS):
-        if depth >= LEVELS - 2:
-            parent = np.zeros(len(cost), dtype=np.int64)
-        else:
-            parent = _groups(cost, source, target, price, None if light is None else light * 4**depth)
-        levels.append(Level(cost, memory, forbidden, members, source, target, price, shared, parent))
-        if depth == LEVELS - 1:
-            break
+    found = []
+    group_of = np.arange(len(cost))
+    for depth in range(GROUPINGS - 1):
+        parent = _groups(cost, source, target, price, None if light is None else light * 4**depth)
+        group_of = parent[group_of]
+        found.append(group_of)
         groups = int(parent.max(initial=-1)) + 1
-        cost, memory = _sums(cost, parent, groups), _sums(memory, parent, groups)
-        forbidden = _sums(forbidden, parent, groups)
-        members = np.bincount(parent, members, groups).astype(np.float64)
-        source, target, price, shared = _contracted(parent, groups, source, target, price, shared)
-    return tuple(levels)
+        cost = _sums(cost, parent, groups)
+        source, target, price = _contracted(parent, groups, source, target, price)
+    return (*found, np.zeros(len(group_of), dtype=np.int64))
 
 
 def _groups(
@@ -166,13 +120,10 @@ def _contracted(
     source: NDArray[np.int64],
     target: NDArray[np.int64],
     price: NDArray[np.float64],
-    shared: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """The edges between groups, parallel ones added up."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """The edges between groups, the prices of parallel ones added up."""
     source, target = parent[source], parent[target]
     crossing = np.flatnonzero(source != target)
     key, edge_of = np.unique(target[crossing] * groups + source[crossing], return_inverse=True)
     new_target, new_source = np.divmod(key, max(groups, 1))
-    new_price = _sums(price.T.take(crossing, axis=2).T, edge_of, len(key))
-    new_shared = np.bincount(edge_of, shared[crossing], len(key)).astype(np.float64)
-    return new_source, new_target, new_price, new_shared
+    return new_source, new_target, _sums(price.T.take(crossing, axis=2).T, edge_of, len(key))

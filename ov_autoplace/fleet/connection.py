@@ -25,6 +25,9 @@ NAMESPACE = "ov-autoplace"
 _log = logging.getLogger("ov_autoplace")
 _CLIENT = "ray://"
 _ANSWER_SECONDS = 5.0
+_ATTEMPTS = 5  # so that one driver in 10,000 is refused where one process in seven dies
+# Ray's words for a process that died before it was looked at, and after.
+_NOT_STARTED = ("Starting Ray client server failed", "Proxy failed to Connect to backend")
 
 
 @dataclass(frozen=True)
@@ -78,13 +81,11 @@ def connected(address: str) -> Iterator[None]:
     for name in ("ray", "ray._private.worker", "ray.util.client"):
         logging.getLogger(name).setLevel(logging.ERROR)  # it tells of each step of connecting
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the error says it
-            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+        _join(ray, address)
     except Exception as cause:  # of many kinds, among them bare RuntimeErrors
-        reason = " ".join(str(cause).split()) or type(cause).__name__
+        reason = _sentence(cause)
         raise FleetError(
-            f"cannot join the Ray cluster at {address}: {reason[:300]}; {_remedy(address)}, use the same "
+            f"cannot join the Ray cluster at {address}: {reason}; {_remedy(address)}, use the same "
             "releases of Python and Ray as its computers, and their token and certificates if there are any "
             f"({_secrets_here()}; docs/fleet.md)"
         ) from cause
@@ -94,6 +95,35 @@ def connected(address: str) -> Iterator[None]:
             yield
     finally:
         ray.shutdown()
+
+
+def _join(ray: Any, address: str) -> None:
+    """Connect, again where the head could not start its process for this driver.
+
+    That process is forked from one that serves gRPC, and dies in one of ten to fifteen cases in between (Ray
+    2.60, https://github.com/ray-project/ray/issues/63202); the next one knows nothing of it.
+    """
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the error says it
+                ray.init(
+                    address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR
+                )
+            return
+        except ConnectionAbortedError as cause:
+            if not attempts_left or not any(words in str(cause) for words in _NOT_STARTED):
+                raise
+            _log.info("the head at %s started no process for this driver; asking it again", address)
+
+
+def _sentence(cause: Exception) -> str:
+    """What an error of Ray says, of which a head's server sends its whole traceback."""
+    text = str(cause).strip()
+    _, is_traceback, trace = text.partition("Traceback (most recent call last):")
+    if is_traceback:
+        text = trace.strip().splitlines()[-1]
+    return (" ".join(text.split()) or type(cause).__name__)[:300]
 
 
 def _remedy(address: str) -> str:

@@ -13,6 +13,7 @@ import torch
 from openvino import opset15 as ops
 
 from ov_autoplace.cost.lanes import with_lanes
+from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.lane_costs import LaneCosts
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
@@ -26,7 +27,7 @@ from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.files import LOG, TuningFolder
 from ov_autoplace.training.finetuning.lanes import DividedModel, LanesTask, divided_model, lanes_to_tune
-from ov_autoplace.training.finetuning.policy_tuner import PolicyTuner
+from ov_autoplace.training.finetuning.policy_tuner import SEARCHED, PolicyTuner
 from ov_autoplace.training.finetuning.request import FinetuneRequest
 from ov_autoplace.training.finetuning.run import run
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
@@ -50,6 +51,15 @@ WHOLE = replace(
 )
 LANES = with_lanes(WHOLE, "CPU", 2)
 BRANCHES = np.array([0] * DEEP + [1] * DEEP + [0], dtype=np.int32)
+# Twelve branches of one group each, of different lengths: many ways to divide them are about as fast.
+BRANCHED = with_lanes(
+    replace(
+        make_table([[0.01 + 0.0007 * g] for g in range(12)] + [[0.001]], [(g, 8.0, [12]) for g in range(12)]),
+        devices=("CPU",),
+    ),
+    "CPU",
+    2,
+)
 SLOWDOWN = 1.3  # of everything on lanes against what its table says
 
 
@@ -81,17 +91,17 @@ def machine_of() -> ScriptedMachine:
     return ScriptedMachine(None, ("CPU",), PlacerOptions(executor="OVERLAP", lanes=((2, 1),)))
 
 
-def lanes_task(budget: TuningBudget, clock: Clock, name: str = "net") -> LanesTask:
+def lanes_task(budget: TuningBudget, clock: Clock, name: str = "net", lanes: CostTable = LANES) -> LanesTask:
     session = DividedCpu(WHOLE, clock=clock, compile_seconds=0.1)
     divided = DividedModel(
         machine=machine_of(),
         prepared=PreparedModel(None, None, False, None, {}),
         digest="digest",
         session=session,
-        table=LANES,
+        table=lanes,
         compile_seconds=0.1,
         whole=WHOLE,
-        costs=LaneCosts(LANES, (Lane("CPU"), Lane("CPU")), {}),
+        costs=LaneCosts(lanes, (Lane("CPU"), Lane("CPU")), {}),
         width=ONE_THREAD,
     )
     return LanesTask(name, divided, ReferenceRaces(session, WHOLE, budget, 8, 0, 0.1))
@@ -254,3 +264,27 @@ def test_a_real_cpu_is_profiled_by_lane_and_runs_a_schedule():
             assert not trial.dropped
         finally:
             divided.session.close()
+
+
+def test_the_search_goes_by_wrong_costs_too_and_ends_elsewhere_each_time():
+    clock = Clock()
+    with TuningBudget(1000.0, clock.now, clock.perf_counter) as budget:
+        task = lanes_task(budget, clock, lanes=BRANCHED)
+        tuner = PolicyTuner(
+            make_network(CONFIGS["autoplace-base"], seed=0),
+            FinetuneSettings(),
+            superposition_only=False,
+            seed=7,
+        )
+        searched = [
+            [
+                placement.tobytes()
+                for placement, source in zip(a.placements, a.sources, strict=True)
+                if source == SEARCHED
+            ]
+            for a in (tuner.propose(task) for _ in range(4))
+        ]
+    by_known_costs, by_wrong_costs = zip(*searched, strict=True)
+    assert len(set(by_known_costs)) == 1
+    assert len(set(by_wrong_costs)) == 4
+    assert task.corrected is BRANCHED

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import PlacementError, TrainingError
+from ov_autoplace.measure.corrections import perturbed_table
+from ov_autoplace.policy.features import PolicyGraph, policy_graph
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.interface import PlacementNetwork
@@ -26,7 +28,8 @@ __all__ = ["EXPLORED", "GREEDY", "SAMPLED", "SEARCHED", "Answers", "PolicyTuner"
 
 GREEDY, SAMPLED, EXPLORED, SEARCHED = "policy", "policy sample", "explored", "searched"
 """Sources of proposals: the likeliest placement, draws from the policy itself, hotter ones, and where the
-search of the solver ``policy`` ends that begins with one of these."""
+search of the solver ``policy`` ends that begins with one of these, by the costs as they are known or by costs
+as wrong as those usually are."""
 
 _OWN = (GREEDY, SAMPLED, ZERO_SHOT)
 
@@ -94,7 +97,9 @@ class PolicyTuner:
     def propose(self, task: TuningTask, temperature: float = 1.0) -> Answers:
         """The greedy placement, samples, above temperature 1 explored placements, and searched ones.
 
-        A search begins with the greedy placement, and another with the fastest explored one.
+        A search begins with the greedy placement, and another with the fastest explored one. By the same
+        costs they often end in the same place, so one more goes by costs that are wrong by as much as
+        profiles usually are.
         """
         with torch.no_grad():
             output = self.network(collate([task.graph]))
@@ -102,18 +107,22 @@ class PolicyTuner:
         settings = self.settings
         parts = [policy.greedy()[None], policy.sample(settings.proposals, self.generator)]
         sources = [GREEDY] + [SAMPLED] * settings.proposals
-        starts: list[IntArray | None] = [None]
+        wrong = perturbed_table(task.corrected, np.random.default_rng(self._seed()))
+        searches: list[tuple[PolicyGraph, IntArray | None]] = [
+            (task.graph, None),
+            (policy_graph(task.problem.at(wrong)), None),
+        ]
         if temperature > 1:
             groupings = task.graph.groupings
             explored = explore(output, groupings, settings.explored, temperature, self.generator)
             parts.append(explored)
             sources += [EXPLORED] * settings.explored
-            starts.append(_fastest(task, explored.numpy().astype(np.int32)))
+            searches.append((task.graph, _fastest(task, explored.numpy().astype(np.int32))))
         scores = output.unit_scores.numpy()
         searched = []
-        for start in starts:
+        for graph, start in searches:
             with suppress(PlacementError):
-                searched.append(refined_assignment(scores, task.graph, start=start))
+                searched.append(refined_assignment(scores, graph, start=start))
         drawn = torch.cat(parts).numpy().astype(np.int32)
         return Answers(
             task,
@@ -206,6 +215,9 @@ class PolicyTuner:
     def weights(self) -> dict[str, Tensor]:
         """A copy of the network's parameters and buffers."""
         return {name: value.detach().clone() for name, value in self.network.state_dict().items()}
+
+    def _seed(self) -> int:
+        return int(torch.randint(2**31, (1,), generator=self.generator))
 
     def _greedy(self, batch: GraphBatch) -> Tensor:
         with torch.no_grad():

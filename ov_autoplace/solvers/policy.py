@@ -116,20 +116,22 @@ def refined_assignment(
     graph: PolicyGraph,
     options: SolverOptions | None = None,
     start: IntArray | None = None,
+    most_stale: int = _STALE_KICKS_OF_SMALL,
 ) -> IntArray:
     """:func:`policy_assignment`'s placement after a short local search that scores guide, ``int32[N]``.
 
     The search begins in other places too, see :func:`_other_starts`. Two longer ones go on from the best that
     was found, the first of them in an order that is not the scores', and further ones from copies of it with
-    a few groups of units elsewhere, until eight on end find nothing faster, in small graphs up to 48, or
-    until a time limit is over. On estimated costs there is no search: it would believe what the policy has
-    learned to doubt.
+    a few groups of units elsewhere, until eight on end find nothing faster, in small graphs up to
+    ``most_stale``, or until a time limit is over. On estimated costs there is no search: it would believe
+    what the policy has learned to doubt.
 
     Args:
         scores: The policy's, ``[N, D]``.
         graph: N units.
         options: Seed and deadline of the search.
         start: Allowed placement to begin with instead of the one that the scores ask for, ``int32[N]``.
+        most_stale: At least eight, and no matter where graphs are large.
 
     Raises:
         PlacementError: Nothing that fits into memory was found.
@@ -151,14 +153,14 @@ def refined_assignment(
     best = search(best, replace(options, seed=options.seed + 1), work=_LONG_WORK)
     best = search(best, replace(options, seed=options.seed + 2), work=_LONG_WORK, preferred=scores)
     rng = np.random.default_rng(options.seed)
-    most_stale = int(np.clip(_KICKED_UNITS // len(graph), _STALE_KICKS, _STALE_KICKS_OF_SMALL))
+    enough = int(np.clip(_KICKED_UNITS // len(graph), _STALE_KICKS, most_stale))
     kicks = [*blocks, *np.arange(len(graph), dtype=np.int32)[:, None]]
     return improve_again(
         evaluator,
         best,
         replace(options, seed=options.seed + 2),
         lambda best, _: kicked(problem.units, best, kicks, rng),
-        most_stale,
+        enough,
         work=_WORK,
         blocks=blocks,
         preferred=scores,

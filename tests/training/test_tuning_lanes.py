@@ -284,7 +284,6 @@ def test_the_search_goes_by_wrong_costs_too_and_ends_elsewhere_each_time():
             ]
             for a in (tuner.propose(task) for _ in range(4))
         ]
-    by_known_costs, by_wrong_costs = zip(*searched, strict=True)
-    assert len(set(by_known_costs)) == 1
-    assert len(set(by_wrong_costs)) == 4
+    assert len({by_known_costs for by_known_costs, *_ in searched}) == 1
+    assert len({found for _, *by_wrong_costs in searched for found in by_wrong_costs}) >= 6
     assert task.corrected is BRANCHED

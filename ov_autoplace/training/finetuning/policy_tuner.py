@@ -31,6 +31,8 @@ GREEDY, SAMPLED, EXPLORED, SEARCHED = "policy", "policy sample", "explored", "se
 search of the solver ``policy`` ends that begins with one of these, by the costs as they are known or by costs
 as wrong as those usually are."""
 
+_WRONG_COSTS = 2  # tables of them in a round
+_STALE = 8  # longer searches are rarely worth a round that comes later
 _OWN = (GREEDY, SAMPLED, ZERO_SHOT)
 
 
@@ -98,7 +100,7 @@ class PolicyTuner:
         """The greedy placement, samples, above temperature 1 explored placements, and searched ones.
 
         A search begins with the greedy placement, and another with the fastest explored one. By the same
-        costs they often end in the same place, so one more goes by costs that are wrong by as much as
+        costs they often end in the same place, so more of them go by costs that are wrong by as much as
         profiles usually are.
         """
         with torch.no_grad():
@@ -107,11 +109,11 @@ class PolicyTuner:
         settings = self.settings
         parts = [policy.greedy()[None], policy.sample(settings.proposals, self.generator)]
         sources = [GREEDY] + [SAMPLED] * settings.proposals
-        wrong = perturbed_table(task.corrected, np.random.default_rng(self._seed()))
-        searches: list[tuple[PolicyGraph, IntArray | None]] = [
-            (task.graph, None),
-            (policy_graph(task.problem.at(wrong)), None),
-        ]
+        random = np.random.default_rng(int(torch.randint(2**31, (1,), generator=self.generator)))
+        searches: list[tuple[PolicyGraph, IntArray | None]] = [(task.graph, None)]
+        for _ in range(_WRONG_COSTS):
+            wrong = task.problem.at(perturbed_table(task.corrected, random))
+            searches.append((policy_graph(wrong), None))
         if temperature > 1:
             groupings = task.graph.groupings
             explored = explore(output, groupings, settings.explored, temperature, self.generator)
@@ -122,7 +124,7 @@ class PolicyTuner:
         searched = []
         for graph, start in searches:
             with suppress(PlacementError):
-                searched.append(refined_assignment(scores, graph, start=start))
+                searched.append(refined_assignment(scores, graph, start=start, most_stale=_STALE))
         drawn = torch.cat(parts).numpy().astype(np.int32)
         return Answers(
             task,
@@ -215,9 +217,6 @@ class PolicyTuner:
     def weights(self) -> dict[str, Tensor]:
         """A copy of the network's parameters and buffers."""
         return {name: value.detach().clone() for name, value in self.network.state_dict().items()}
-
-    def _seed(self) -> int:
-        return int(torch.randint(2**31, (1,), generator=self.generator))
 
     def _greedy(self, batch: GraphBatch) -> Tensor:
         with torch.no_grad():

@@ -62,7 +62,7 @@ from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.rate_plan import RatePlan
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers.mixture import mixture_of
+from ov_autoplace.solvers.mixture import mixture_of, searched_columns
 from ov_autoplace.solvers.rate import solve_rate
 from ov_autoplace.solvers.solver import SolverOptions
 
@@ -212,7 +212,8 @@ class _Decider:
         self._table = table
         problem = Problem.of(table, self._options.memory_limits, self._options.pins, "rate")
         options = SolverOptions(seed=self._options.seed, policy=self._options.policy)
-        mixture, whole = mixture_of(problem, options), solve_rate(problem, options)
+        columns = searched_columns(problem, options)
+        mixture, whole = mixture_of(problem, columns), solve_rate(problem, options, columns)
         self._bound = mixture.bound_per_second
         self._singles = {
             table.devices[d]: 1 / float(problem.evaluator.latencies([a])[0])

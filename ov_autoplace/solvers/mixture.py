@@ -90,12 +90,12 @@ def solve_mixture(
     if not len(table):
         raise OptionError("the cost table has no groups, so there is nothing to place")
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    return mixture_of(Problem.of(table, memory_limits, pins, "rate"), SolverOptions(deadline, seed))
+    problem = Problem.of(table, memory_limits, pins, "rate")
+    return mixture_of(problem, searched_columns(problem, SolverOptions(deadline, seed)))
 
 
-def mixture_of(problem: Problem, options: SolverOptions) -> Mixture:
-    """:func:`solve_mixture` for a problem of the objective ``rate``."""
-    columns = searched_columns(problem, options)
+def mixture_of(problem: Problem, columns: Columns) -> Mixture:
+    """The best mixture of a problem of the objective ``rate`` among :func:`searched_columns`."""
     units, table = problem.units, problem.table
     used, rates = columns.mixture(units)
     single, single_rate = columns.best_on_one(table.corun_factor)

@@ -17,6 +17,7 @@ from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
+from ov_autoplace.solvers.columns import Columns
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.local import improve, improve_again
 from ov_autoplace.solvers.mixture import searched_columns
@@ -35,11 +36,17 @@ _KICKED_WORK = 60_000  # nodes that the simulator visits in one search
 _STARTS_UP_TO = 1_000  # groups; beyond, local search begins from one placement
 
 
-def solve_rate(problem: Problem, options: SolverOptions) -> Placement:
+def solve_rate(problem: Problem, options: SolverOptions, columns: Columns | None = None) -> Placement:
     """What the solver ``portfolio`` does under ``rate``; never slower than the best single device.
 
     Few enough placements are all tried. On all but large graphs none is slower than that of the solver
     ``policy`` without a time limit either.
+
+    Args:
+        problem: Of the objective ``rate``.
+        options: How to search.
+        columns: What :func:`~ov_autoplace.solvers.mixture.searched_columns` found for it, where that is
+            known.
 
     Raises:
         PlacementError: Nothing that fits into memory was found.
@@ -49,7 +56,7 @@ def solve_rate(problem: Problem, options: SolverOptions) -> Placement:
     if np.log(choices).sum() <= log(_ENUMERATED_PLACEMENTS) + 1e-9:
         best = enumerated(problem.table, evaluator)
         return evaluator.answer(best, float(evaluator.latencies([best])[0]))
-    columns = searched_columns(problem, options)
+    columns = columns or searched_columns(problem, options)
     bound = 1.0 / columns.bound
     proposals = [*columns.assignments, *pipelines(units)]
     order = np.argsort(evaluator.latencies(proposals), kind="stable")

@@ -26,6 +26,7 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.rate_plan import RateMember, RatePlan
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve, solve_mixture
+from ov_autoplace.solvers.columns import Columns
 from ov_autoplace.solvers.rate import solve_rate
 from random_tables import make_table
 
@@ -223,9 +224,9 @@ def test_a_large_model_is_settled_by_its_size(monkeypatch) -> None:
 def test_two_devices_are_profiled_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def noted(problem: Problem, options: SolverOptions) -> Placement:
+    def noted(problem: Problem, options: SolverOptions, columns: Columns) -> Placement:
         asked.append(options.policy)
-        return solve_rate(problem, options)
+        return solve_rate(problem, options, columns)
 
     monkeypatch.setattr(rate, "solve_rate", noted)
     core = two_devices()

@@ -31,7 +31,8 @@ GREEDY, SAMPLED, EXPLORED, SEARCHED = "policy", "policy sample", "explored", "se
 search of the solver ``policy`` ends that begins with one of these, by the costs as they are known or by costs
 as wrong as those usually are."""
 
-_WRONG_COSTS = 2  # tables of them in a round
+# Units up to which a round searches by two tables of wrong costs, and by one: a search grows with the graph.
+_TWO_UP_TO, _ONE_UP_TO = 200, 2_000
 _STALE = 8  # longer searches are rarely worth a round that comes later
 _OWN = (GREEDY, SAMPLED, ZERO_SHOT)
 
@@ -100,8 +101,8 @@ class PolicyTuner:
         """The greedy placement, samples, above temperature 1 explored placements, and searched ones.
 
         A search begins with the greedy placement, and another with the fastest explored one. By the same
-        costs they often end in the same place, so more of them go by costs that are wrong by as much as
-        profiles usually are.
+        costs they often end in the same place, so in all but large graphs more of them go by costs that are
+        wrong by as much as profiles usually are.
         """
         with torch.no_grad():
             output = self.network(collate([task.graph]))
@@ -111,7 +112,7 @@ class PolicyTuner:
         sources = [GREEDY] + [SAMPLED] * settings.proposals
         random = np.random.default_rng(int(torch.randint(2**31, (1,), generator=self.generator)))
         searches: list[tuple[PolicyGraph, IntArray | None]] = [(task.graph, None)]
-        for _ in range(_WRONG_COSTS):
+        for _ in range((len(task.graph) <= _TWO_UP_TO) + (len(task.graph) <= _ONE_UP_TO)):
             wrong = task.problem.at(perturbed_table(task.corrected, random))
             searches.append((policy_graph(wrong), None))
         if temperature > 1:

@@ -114,7 +114,7 @@ def _join(ray: Any, address: str) -> None:
         except ConnectionAbortedError as cause:
             if not attempts_left or not any(words in str(cause) for words in _NOT_STARTED):
                 raise
-            _log.info("the head at %s started no process for this driver; asking it again", address)
+            _log.warning("the head at %s started no process for this driver; asking it again", address)
 
 
 def _sentence(cause: Exception) -> str:

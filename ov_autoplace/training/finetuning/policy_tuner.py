@@ -101,8 +101,8 @@ class PolicyTuner:
         """The greedy placement, samples, above temperature 1 explored placements, and searched ones.
 
         A search begins with the greedy placement, and another with the fastest explored one. By the same
-        costs they often end in the same place, so in all but large graphs more of them go by costs that are
-        wrong by as much as profiles usually are.
+        costs they often end in the same place, so where anything but the policy itself may propose, in all but
+        large graphs, more of them go by costs that are wrong by as much as profiles usually are.
         """
         with torch.no_grad():
             output = self.network(collate([task.graph]))
@@ -112,7 +112,8 @@ class PolicyTuner:
         sources = [GREEDY] + [SAMPLED] * settings.proposals
         random = np.random.default_rng(int(torch.randint(2**31, (1,), generator=self.generator)))
         searches: list[tuple[PolicyGraph, IntArray | None]] = [(task.graph, None)]
-        for _ in range((len(task.graph) <= _TWO_UP_TO) + (len(task.graph) <= _ONE_UP_TO)):
+        wrong_costs = (len(task.graph) <= _TWO_UP_TO) + (len(task.graph) <= _ONE_UP_TO)
+        for _ in range(wrong_costs if settings.hottest > 1 else 0):
             wrong = task.problem.at(perturbed_table(task.corrected, random))
             searches.append((policy_graph(wrong), None))
         if temperature > 1:

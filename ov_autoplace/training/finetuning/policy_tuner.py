@@ -101,8 +101,8 @@ class PolicyTuner:
         """The greedy placement, samples, above temperature 1 explored placements, and searched ones.
 
         A search begins with the greedy placement, and another with the fastest explored one. By the same
-        costs they often end in the same place, so where anything but the policy itself may propose, in all but
-        large graphs, more of them go by costs that are wrong by as much as profiles usually are.
+        costs they often end in the same place, so where more than the policy itself may propose, and in all
+        but large graphs, others go by costs that are wrong by as much as profiles usually are.
         """
         with torch.no_grad():
             output = self.network(collate([task.graph]))

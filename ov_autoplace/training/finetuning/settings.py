@@ -32,8 +32,8 @@ class FinetuneSettings:
             together.
         heating: Factor by which the temperature rises after a round that brought nothing new to measure; it
             is 1 again when a new placement is faster than all before.
-        hottest: The highest temperature; 1 proposes only what the policy itself thinks likely, and searches by
-            no other costs than the known ones.
+        hottest: The highest temperature; 1 proposes only what the policy itself thinks likely, and searches
+            by the known costs alone.
         novelty: Of such placements those are measured that move at least this share of the work against
             everything known.
         measured: How many of them are compiled and run per round.

@@ -27,8 +27,8 @@ from training.tuning_world import FAST_ON, GROUPS, SMALL, TRUE, World
 
 pytestmark = pytest.mark.torch
 
-# Crossing looks so dear that no mix seems faster than DEV0, even where it is taken for half as dear, though one
-# takes two thirds of its time.
+# Crossing looks so dear that no mix seems faster than DEV0, even where it is taken for half as dear, though
+# one takes two thirds of its time.
 WRONG = replace(TRUE, transfer_seconds_per_byte=np.full((2, 2), 0.095))
 SETTINGS = FinetuneSettings(
     inferences=6, patience=2, learning_rate=3e-3, simulated_updates=1, proposals=4, explored=64

@@ -14,7 +14,14 @@ from ov_autoplace._base.statistics import paired_ratio, was_disturbed
 from ov_autoplace._base.text import counted
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
-from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, Verdict, measured, unconfirmed
+from ov_autoplace.decide.verdict import (
+    CONVINCING_ROUNDS,
+    Verdict,
+    is_faster,
+    measured,
+    paired,
+    unconfirmed,
+)
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.corrections import Observation, corrected_table, perturbed_table
@@ -101,10 +108,13 @@ class Race:
         if is_mix and len(contenders) > 1 and not compilations:
             return unconfirmed(field, self._fastest(singles), verdict.winner, why)
         if compilations:
-            self._race_anew(contenders, compilations)
-            still = is_mix and len(verdict.winner.samples)
-            best = self._fastest(singles)
-            verdict = measured(field, best, verdict.winner if still else best, why)
+            ran = self._race_anew(contenders, compilations)
+            best = self._fastest([c for c in singles if c in ran]) or self._fastest(singles)
+            assert best is not None  # one of the contenders at least
+            if is_mix:
+                verdict = _proven_anew(field, best, verdict.winner, ran, why)
+            else:
+                verdict = measured(field, best, best, why)
         disturbed = any(was_disturbed(c.samples) for c in contenders)
         return replace(verdict, disturbed=disturbed)
 
@@ -117,27 +127,42 @@ class Race:
             verdict: What was decided without them.
             challengers: Widths of single devices, or schedules on lanes.
         """
+        reference = verdict.winner
+        proof = reference.samples, reference.dropped
+        found = self._challenged(verdict, challengers)
+        if found.winner is reference and len(proof[0]):
+            # The answer stands by what proved it, whatever became of those who challenged it.
+            reference.samples, reference.dropped = proof
+        return found
+
+    def _challenged(self, verdict: Verdict, challengers: Sequence[Candidate]) -> Verdict:
+        """:meth:`challenge`, after which the winner may have the samples of a race that decided nothing."""
         reference, field = verdict.winner, [*verdict.candidates, *challengers]
         champion = self._race([reference, *challengers], _FIRST_RACE)
+        disturbed = verdict.disturbed or any(was_disturbed(c.samples) for c in (reference, *challengers))
         if champion is None or champion is reference:
-            raced = any(len(c.samples) for c in challengers)
+            raced = champion is reference and any(len(c.samples) for c in challengers)
             how = "on fewer threads" if challengers[0].scheduled is None else "on lanes that work at once"
             reason = verdict.reason + (f"; {how} it was not measured faster" if raced else "")
-            return replace(verdict, candidates=field, reason=reason)
+            return replace(verdict, candidates=field, reason=reason, disturbed=disturbed)
         after_pauses = ""
-        if champion.scheduled is not None and self._options.arrivals != "STEADY":
+        if must_win_after_pauses(self._options, has_lanes=champion.scheduled is not None):
             after_pauses, holds = self._after_pauses(champion, reference)
             if not holds:
+                disturbed |= any(was_disturbed(c.paused_samples) for c in (champion, reference))
                 reason = f"{verdict.reason}; {champion.name} was faster back to back only: {after_pauses}"
-                return replace(verdict, candidates=field, reason=reason)
+                return replace(verdict, candidates=field, reason=reason, disturbed=disturbed)
         contenders = [champion, reference]
         compilations = self._compilations(contenders)
-        if not compilations:
-            return replace(unconfirmed(field, reference, champion), disturbed=verdict.disturbed)
-        self._race_anew(contenders, compilations)
-        disturbed = any(was_disturbed(c.samples) for c in contenders)
-        found = measured(field, reference, champion)
-        if found.winner is champion and after_pauses:
+        if compilations:
+            ran = self._race_anew(contenders, compilations)
+            disturbed = verdict.disturbed or any(was_disturbed(c.samples) for c in contenders)
+            found = _proven_anew(field, reference, champion, ran)
+        else:
+            found = unconfirmed(field, reference, champion)
+        if found.winner is not champion:
+            found = replace(found, reason=f"{verdict.reason}; {found.reason}")
+        elif after_pauses:
             found = replace(found, reason=f"{found.reason}; {after_pauses}")
         return replace(found, disturbed=disturbed)
 
@@ -164,18 +189,21 @@ class Race:
             verdict: What was decided without them.
             schedules: On lanes.
         """
-        field = [*verdict.candidates, *schedules]
-        champion = self._race([*schedules, verdict.winner], _FIRST_RACE)
+        rival, field = verdict.winner, [*verdict.candidates, *schedules]
+        proof = rival.samples, rival.dropped
+        champion = self._race([*schedules, rival], _FIRST_RACE)
         ran = [c for c in schedules if len(c.samples)]
         if not ran:
+            rival.samples, rival.dropped = proof
             return replace(verdict, candidates=field, reason=f"{verdict.reason}; no schedule could be run")
         if champion is None or champion.scheduled is None:
             champion = min(ran, key=lambda c: c.seconds)
         reason = f"{champion.name}: the executor was asked for"
-        if len(verdict.winner.samples):
-            ratio = paired_ratio(champion.samples, verdict.winner.samples).median
-            reason += f"; it was measured at {ratio:.3f} of the time of {verdict.winner.name}"
-        return Verdict(champion, reason, field, was_disturbed(champion.samples))
+        # Samples of other races are no pairs.
+        if len(rival.samples) and rival.samples is not proof[0]:
+            ratio = paired_ratio(champion.samples, rival.samples).median
+            reason += f"; it was measured at {ratio:.3f} of the time of {rival.name}"
+        return Verdict(champion, reason, field, verdict.disturbed or was_disturbed(champion.samples))
 
     def _after_pauses(self, champion: Candidate, reference: Candidate) -> tuple[str, bool]:
         """What two candidates take when inferences follow idle gaps, and whether the first is faster."""
@@ -191,11 +219,11 @@ class Race:
         rounds = min(len(entry.samples) for entry in entries)
         for candidate, entry in zip((champion, reference), entries, strict=True):
             candidate.paused_samples = entry.samples[:rounds]
-        if rounds < CONVINCING_ROUNDS:
+        ratio = paired(champion.paused_samples, reference.paused_samples)
+        if ratio is None:
             return f"the time budget allowed only {counted(rounds, 'paired run')} {what}", False
-        ratio = paired_ratio(champion.paused_samples, reference.paused_samples)
         took = f"{what} it takes {ratio.median:.3f} of the time of {reference.name}"
-        return f"{took} ({ratio.low:.3f} to {ratio.high:.3f})", ratio.high < 1
+        return f"{took} ({ratio.low:.3f} to {ratio.high:.3f})", is_faster(ratio, gain=0.0)
 
     def _contenders(self, winner: Candidate, singles: list[Candidate]) -> list[Candidate]:
         """The winner, and the single devices that may be as fast; the best one always."""
@@ -218,23 +246,45 @@ class Race:
             affordable = min(affordable, 0 if contenders[0].is_default else 1)
         return min(affordable, _COMPILATIONS)
 
-    def _race_anew(self, contenders: list[Candidate], compilations: int) -> None:
-        """Compile and race several times; what was measured before counts no more, because it chose them."""
-        parts: dict[Candidate, list[FloatArray]] = {c: [] for c in contenders}
+    def _race_anew(self, contenders: list[Candidate], compilations: int) -> list[Candidate]:
+        """Compile and race several times; what was measured before proves nothing, because it chose them.
+
+        Args:
+            contenders: The first one is to be proven.
+            compilations: How often.
+
+        Returns:
+            Those that ran every time in turns with others. The rest have the samples that they had, but for
+            a first one that failed.
+        """
+        before = {c: c.samples for c in contenders}
+        parts: list[dict[Candidate, FloatArray]] = []
+        failed: dict[Candidate, str] = {}
         for compilation in range(compilations):
             self._bench.forget()
             for contender in contenders:
-                contender.samples = np.empty(0)
+                contender.samples, contender.dropped = np.empty(0), ""
             # Who is compiled first tends to be slower, so they take turns.
             share = 1 / (compilations - compilation)
             self._race(contenders if compilation % 2 == 0 else contenders[::-1], share)
+            failed |= {c: c.dropped for c in contenders if _has_failed(c)}
             # Whoever was dropped as slower has fewer samples. Pairs stay pairs, and no compilation outweighs
-            # the others by much, when all end where the first one did.
-            rounds = min((len(c.samples) for c in contenders if len(c.samples)), default=0)
-            for contender in contenders:
-                parts[contender].append(contender.samples[:rounds])
-        for contender, found in parts.items():
-            contender.samples = frozen_array(np.concatenate(found), np.float64)
+            # the others by much, when all end where the first one did. Who was alone has no pair.
+            ran = [c for c in contenders if len(c.samples)]
+            if len(ran) > 1:
+                rounds = min(len(c.samples) for c in ran)
+                parts.append({c: c.samples[:rounds] for c in ran})
+        ran = [c for c in contenders if c not in failed and parts and all(c in part for part in parts)]
+        for contender in contenders:
+            contender.dropped = failed.get(contender, contender.dropped)
+            if contender in ran:
+                found = np.concatenate([part[contender] for part in parts])
+                contender.samples = frozen_array(found, np.float64)
+            else:
+                contender.samples = before[contender]
+        if contenders[0] in failed and not contenders[0].is_default:
+            contenders[0].samples = np.empty(0)
+        return ran
 
     @staticmethod
     def _fastest(singles: list[Candidate]) -> Candidate | None:
@@ -356,11 +406,42 @@ class Race:
             )
         except ProfilingError as cause:
             for candidate in entered:
-                candidate.samples, candidate.dropped = np.empty(0), str(cause)
+                if not len(candidate.samples):  # what was measured before is as true as it was
+                    candidate.dropped = str(cause)
             return None
         for candidate, entry in zip(entered, result.entries, strict=True):
             candidate.samples, candidate.dropped = entry.samples, entry.dropped
         return entered[result.best]
+
+
+def must_win_after_pauses(options: PlacerOptions, *, has_lanes: bool) -> bool:
+    """Whether a candidate has to be faster after idle gaps too, to be the answer.
+
+    Args:
+        options: Say when requests arrive.
+        has_lanes: Waking a lane takes longer than many an op; the threads of one model are woken at once.
+    """
+    return has_lanes and options.arrivals != "STEADY"
+
+
+def _proven_anew(
+    field: Sequence[Candidate],
+    reference: Candidate,
+    champion: Candidate,
+    ran: Sequence[Candidate],
+    why_no_single: str = "",
+) -> Verdict:
+    """What a race of two that were compiled anew says; those that did not run in it prove nothing."""
+    failed = [c for c in (champion, reference) if c not in ran]
+    if not failed:
+        return measured(field, reference, champion, why_no_single)
+    because = next((f"{c.name} {c.dropped}" for c in failed if c.dropped), "")
+    return unconfirmed(field, reference, champion, because=because)
+
+
+def _has_failed(candidate: Candidate) -> bool:
+    """Whether a candidate left its latest race for another reason than being slower."""
+    return bool(candidate.dropped) and (not len(candidate.samples) or candidate.dropped.startswith("failed"))
 
 
 def _may_be_as_fast(candidate: Candidate, best: Candidate) -> bool:

@@ -9,7 +9,7 @@ from operator import attrgetter
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
-from ov_autoplace._base.statistics import paired_ratio
+from ov_autoplace._base.statistics import Interval, paired_ratio
 from ov_autoplace._base.text import counted
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.proposals import POLICY_NAME
@@ -19,8 +19,10 @@ __all__ = [
     "CONVINCING_ROUNDS",
     "ESTIMATE_MARGIN",
     "Verdict",
+    "is_faster",
     "measured",
     "out_of_time",
+    "paired",
     "predicted",
     "proven",
     "unconfirmed",
@@ -33,6 +35,7 @@ CONVINCING_ROUNDS = 6
 """Fewer paired samples than this give no 95 % interval of a median, so they cannot prove a gain."""
 
 _NO_SINGLE = "no single device could be run"
+_OUT_OF_TIME = "the time budget ended before both were compiled anew to confirm it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,22 @@ class Verdict:
     reason: str
     candidates: Sequence[Candidate]
     disturbed: bool = False
+
+
+def paired(champion: FloatArray, reference: FloatArray) -> Interval | None:
+    """The ratio of two in the rounds that both ran; ``None`` where those are too few to prove anything."""
+    rounds = min(len(champion), len(reference))
+    return paired_ratio(champion, reference) if rounds >= CONVINCING_ROUNDS else None
+
+
+def is_faster(ratio: Interval, gain: float = MINIMAL_GAIN) -> bool:
+    """Whether somebody is faster by more than the noise, and by at least ``gain``.
+
+    Args:
+        ratio: Of its samples and its rival's, in the same rounds.
+        gain: A share of the rival's time.
+    """
+    return ratio.high < 1 and ratio.median <= 1 - gain
 
 
 def proven(candidates: Sequence[Candidate], samples: Mapping[str, FloatArray], best: str) -> Verdict:
@@ -91,14 +110,12 @@ def unconfirmed(
     reference: Candidate | None,
     mix: Candidate,
     why_no_single: str = _NO_SINGLE,
+    because: str = "",
 ) -> Verdict:
-    """The best single device, because the budget ended before a mix could win a second time."""
+    """The best single device, because a mix could not win a second time; for want of time where not said."""
     if reference is None:
         return measured(candidates, reference, mix, why_no_single)
-    reason = (
-        f"{reference.name}: {mix.name} was measured faster once, but the time budget ended before both were "
-        "compiled anew to confirm it"
-    )
+    reason = f"{reference.name}: {mix.name} was measured faster once, but {because or _OUT_OF_TIME}"
     return Verdict(reference, reason, candidates)
 
 
@@ -167,16 +184,16 @@ def measured(
     if reference is None:
         reason = f"{champion.name} was measured fastest; {why_no_single}"
         return Verdict(champion, reason, candidates)
-    rounds = min(len(champion.samples), len(reference.samples))
-    if rounds < CONVINCING_ROUNDS:
+    ratio = paired(champion.samples, reference.samples)
+    if ratio is None:
+        rounds = min(len(champion.samples), len(reference.samples))
         reason = (
             f"{reference.name}: {champion.name} looked faster, but the time budget allowed only "
             f"{counted(rounds, 'paired run')}, and fewer than {CONVINCING_ROUNDS} prove nothing"
         )
         return Verdict(reference, reason, candidates)
-    ratio = paired_ratio(champion.samples, reference.samples)
     spread = f"95 % interval {ratio.low:.3f} to {ratio.high:.3f} of its time"
-    if ratio.high < 1 and ratio.median <= 1 - MINIMAL_GAIN:
+    if is_faster(ratio):
         gain = 100 * (1 - ratio.median)
         reason = f"{champion.name} was measured {gain:.1f} % faster than {reference.name} ({spread})"
         return Verdict(champion, reason, candidates)

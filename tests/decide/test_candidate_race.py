@@ -133,6 +133,23 @@ def test_what_was_measured_before_does_not_count_for_whom_is_not_run_anew(monkey
     assert "no memory is left" in mix.dropped
 
 
+def test_devices_that_cannot_be_run_anew_are_judged_by_what_was_measured_before(monkeypatch):
+    """The slow device is far behind and takes no part in the race that confirms."""
+    session = _Session({"D0": 3.0, "D1": 1.0, "D0+D1": 0.5}, {})
+
+    def fail(device_of: dict[str, str]) -> SimpleNamespace:
+        raise ProfilingError("no memory is left")
+
+    first = session.compile_placement
+    monkeypatch.setattr(
+        session, "compile_placement", lambda device_of: (first if session._factors[0] else fail)(device_of)
+    )
+    verdict = _raced(session, D0=3 * NOISE, D1=NOISE)
+    assert verdict.winner.name == "D1"
+    assert len(verdict.winner.samples)
+    assert "no memory is left" in verdict.reason
+
+
 @pytest.mark.parametrize(
     ("asked", "again"), [((), []), (("local", "portfolio"), ["local"]), (("policy",), [])]
 )

@@ -196,6 +196,20 @@ def test_demanded_lanes_that_cannot_be_compiled_leave_the_answer_and_say_so():
     assert "cannot be compiled" in verdict.candidates[-1].dropped
 
 
+@pytest.mark.parametrize("lanes", [{}, {"lanes": 1.3}], ids=["cannot be compiled", "cannot be run"])
+def test_lanes_that_are_demanded_and_do_not_run_leave_what_proved_the_answer(lanes, monkeypatch):
+    session = ScriptedSession({"device": 1.0, **lanes}, {})
+
+    def fails(*_: object, **__: object) -> SimpleNamespace:
+        raise ProfilingError("the process was ended by SIGKILL")
+
+    monkeypatch.setattr(session, "race", fails)
+    verdict = decided(session, "demand", executor="OVERLAP")
+    assert verdict.winner.samples.tolist() == (1e-4 * NOISE).tolist()
+    assert verdict.winner.dropped == ""
+    assert verdict.reason.startswith("it is the fastest device")
+
+
 # ---- TUNE -------------------------------------------------------------------------------------------------
 
 

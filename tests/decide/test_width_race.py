@@ -41,6 +41,7 @@ class ScriptedSession:
     def __init__(self, *compilations: dict[str, float], seconds: float = 1e-4) -> None:
         self.compilations, self.seconds = list(compilations), seconds
         self.races = 0
+        self.noise = NOISE
 
     def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
         return self._compiled(next(iter(device_of.values())))
@@ -62,19 +63,20 @@ class ScriptedSession:
 
     def race(self, executables: list[SimpleNamespace], budget: float, **_: object) -> SimpleNamespace:
         self.races += 1
-        found = [self.seconds * self.compilations[0][executable.name] * NOISE for executable in executables]
+        found = [self.seconds * self.compilations[0][e.name] * self.noise for e in executables]
         entries = [SimpleNamespace(samples=samples, dropped="") for samples in found]
         return SimpleNamespace(entries=entries, best=int(np.argmin([np.median(f) for f in found])))
 
 
-def challenged(session: ScriptedSession, *, seconds: float = 1e6) -> Verdict:
+def challenged(session: ScriptedSession, *, seconds: float = 1e6, disturbed: bool = False) -> Verdict:
     """A verdict for the first device, challenged by one thread of it."""
     table = replace(random_table(np.random.default_rng(1), 5, 2), wiring=None)
     everywhere = np.zeros(len(table), dtype=np.int32)
     alone = Candidate(table.devices[0], 1e-4, 1, session.seconds * NOISE, assignment=everywhere)
     narrow = Candidate("narrow", 1e-4, 1, assignment=everywhere, width=NARROW)
     race = Race(session, Problem.of(table), {}, ProposalSource(()), PlacerOptions(), Budget(seconds))
-    return race.challenge(Verdict(alone, "it is the fastest device", [alone]), [narrow])
+    verdict = Verdict(alone, "it is the fastest device", [alone], disturbed)
+    return race.challenge(verdict, [narrow])
 
 
 def names() -> tuple[str, str]:
@@ -119,6 +121,69 @@ def test_a_width_that_cannot_be_compiled_leaves_the_answer_as_it_was():
     assert verdict.winner.width is None
     assert verdict.reason == "it is the fastest device"
     assert "cannot be compiled" in verdict.candidates[-1].dropped
+
+
+def fails(names: list[str]) -> SimpleNamespace:
+    raise ProfilingError("the process was ended by SIGKILL")
+
+
+def narrow_fails(names: list[str]) -> SimpleNamespace:
+    """At its first inference, so that its rival runs the fewest rounds alone."""
+    entries = [SimpleNamespace(samples=1e-4 * NOISE[:6], dropped="") for _ in names]
+    entries[-1] = SimpleNamespace(samples=np.empty(0), dropped="failed: out of resources")
+    return SimpleNamespace(entries=entries, best=0)
+
+
+def has_no_time(names: list[str]) -> SimpleNamespace:
+    entries = [SimpleNamespace(samples=1e-4 * NOISE[:1], dropped="") for _ in names]
+    return SimpleNamespace(entries=entries, best=len(names) - 1)
+
+
+@pytest.mark.parametrize("goes_wrong", [fails, narrow_fails, has_no_time])
+@pytest.mark.parametrize("race", [1, 2, 3])
+def test_a_challenge_that_proves_nothing_leaves_what_proved_the_answer(goes_wrong, race, monkeypatch):
+    """Whichever of its races goes wrong: the first, or one of those with what was compiled anew."""
+    device, narrow = names()
+    # What is faster for once only comes to the second race, and loses the verdict.
+    session = ScriptedSession({device: 1.0, narrow: 0.7}, {device: 1.0, narrow: 1.0})
+    run = session.race
+
+    def raced(executables: list[SimpleNamespace], budget: float, **how: object) -> SimpleNamespace:
+        found = run(executables, budget, **how)
+        return goes_wrong([e.name for e in executables]) if session.races == race else found
+
+    monkeypatch.setattr(session, "race", raced)
+    verdict = challenged(session)
+    assert verdict.winner.name == device
+    assert verdict.winner.samples.tolist() == (session.seconds * NOISE).tolist()
+    assert verdict.winner.dropped == ""
+    assert verdict.reason.startswith("it is the fastest device")
+
+
+def test_a_width_whose_copies_fail_has_not_won_by_the_others(monkeypatch):
+    device, narrow = names()
+    session = ScriptedSession({device: 1.0, narrow: 0.7})
+    run = session.race
+
+    def raced(executables: list[SimpleNamespace], budget: float, **how: object) -> SimpleNamespace:
+        found = run(executables, budget, **how)
+        return fails([]) if session.races == 3 and len(executables) > 1 else found
+
+    monkeypatch.setattr(session, "race", raced)
+    verdict = challenged(session)
+    assert verdict.winner.name == device
+    assert "SIGKILL" in verdict.reason
+
+
+def test_an_answer_from_a_busy_machine_stays_one_when_it_is_challenged():
+    device, narrow = names()
+    session = ScriptedSession({device: 1.0, narrow: 1.4})
+    assert not challenged(session).disturbed
+    assert challenged(session, disturbed=True).disturbed
+    confirmed = ScriptedSession({device: 1.0, narrow: 0.7}, {device: 1.0, narrow: 1.01})
+    assert challenged(confirmed, disturbed=True).disturbed
+    session.noise = np.where(np.arange(len(NOISE)) == 0, 100.0, NOISE)
+    assert challenged(session).disturbed
 
 
 @pytest.fixture

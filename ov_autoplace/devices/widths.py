@@ -26,6 +26,7 @@ from pathlib import Path
 
 import openvino as ov
 
+from ov_autoplace.devices.quota import Quota, quota_of_this_process
 from ov_autoplace.errors import DeviceError
 
 __all__ = [
@@ -117,13 +118,11 @@ class Cores:
 
     Attributes:
         processors: Numbers of the logical processors that the process may run on.
-        system: Folder of the system's devices.
-        quota: File with the processor time that the process's container may use.
+        root: Of the file system, in which the system tells of itself.
     """
 
     processors: frozenset[int]
-    system: Path = Path("/sys/devices")
-    quota: Path = Path("/sys/fs/cgroup/cpu.max")
+    root: Path = Path("/")
 
     @classmethod
     def of_this_process(cls) -> Cores:
@@ -138,14 +137,15 @@ class Cores:
         return self._count(self.processors)
 
     @cached_property
+    def quota(self) -> Quota | None:
+        """The processor time that the process's control groups allow it, where it is less than all cores'."""
+        quota = quota_of_this_process(self.root)
+        return quota if quota is not None and quota.cores < self.all else None
+
+    @property
     def usable(self) -> int:
-        """How many can be busy all the time; a container may be allowed the time of fewer than it sees."""
-        try:
-            allowed, period = self.quota.read_text(encoding="ascii").split()
-            share = self.all if allowed == "max" else math.ceil(int(allowed) / int(period))
-        except (OSError, ValueError, ZeroDivisionError):
-            share = self.all
-        return max(1, min(self.all, share))
+        """How many can be busy all the time: those that a quota pays for in full, and always one."""
+        return self.all if self.quota is None else max(1, int(self.quota.cores))
 
     @cached_property
     def of_kind(self) -> Mapping[str, int]:
@@ -166,7 +166,7 @@ class Cores:
         """A list of processors such as ``0-3,8``; empty where there is none."""
         found: set[int] = set()
         try:
-            for part in (self.system / name).read_text(encoding="ascii").strip().split(","):
+            for part in (self.root / "sys/devices" / name).read_text(encoding="ascii").strip().split(","):
                 first, _, last = part.partition("-")
                 found.update(range(int(first), int(last or first) + 1))
         except (OSError, ValueError):
@@ -175,15 +175,20 @@ class Cores:
 
     @property
     def widths(self) -> tuple[Width, ...]:
-        """What a model can run on but all cores, the narrowest first; empty on a single core."""
+        """What a model can run on but all cores, the narrowest first; empty on a single core.
+
+        Under a quota these are at most as many threads as it pays for, in part for the last of them.
+        """
         if self.all == 1:
             return ()
-        counts = {*powers_below(self.all), self.usable} - {self.all}
+        # Beyond what a quota pays for, all threads are stopped together in each period; one may be worth it.
+        most = self.all if self.quota is None else math.ceil(self.quota.cores)
+        counts = {*powers_below(self.all), self.usable, most} - {self.all}
         found = [Width(n) for n in sorted(counts)]
         for kind, count in self.of_kind.items():
             # One thread of any kind is one thread: the system puts it where it is fast.
             found += [Width(n, kind) for n in (*powers_below(count), count) if n > 1]
-        return tuple(sorted(found, key=lambda width: width.threads))
+        return tuple(sorted((w for w in found if w.threads <= most), key=lambda width: width.threads))
 
     @property
     def lanes(self) -> tuple[Lanes, ...]:

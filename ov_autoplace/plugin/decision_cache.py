@@ -100,7 +100,8 @@ class DecisionCache:
         settings = json.dumps([asked, properties], sort_keys=True, default=property_text)
         conditions = measuring_conditions(core, devices, device_properties(core, devices, properties))
         key = hashlib.sha256()
-        usable = f"decision {_SCHEMA}, {Cores.of_this_process().usable} usable cores"
+        cores = Cores.of_this_process()
+        usable = f"decision {_SCHEMA}, {cores.usable} usable cores, {cores.quota}"
         for part in (*conditions, usable, model_hash(model), ",".join(devices), settings):
             key.update(part.encode("utf-8", "surrogatepass") + b"\0")
         key.update(target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import openvino as ov
@@ -13,20 +14,25 @@ from ov_autoplace.errors import DeviceError
 
 
 def machine(folder: Path, siblings: list[str], **lists: str) -> Path:
-    """A folder like ``/sys/devices``; ``siblings`` holds the hyper-threads of each processor's core."""
+    """The root of a file system; ``siblings`` holds the hyper-threads of each processor's core."""
     for number, text in enumerate(siblings):
-        topology = folder / f"system/cpu/cpu{number}/topology"
+        topology = folder / f"sys/devices/system/cpu/cpu{number}/topology"
         topology.mkdir(parents=True)
         (topology / "thread_siblings_list").write_text(text + "\n")
     for name, text in lists.items():
-        (folder / name).mkdir()
-        (folder / name / "cpus").write_text(text + "\n")
+        (folder / "sys/devices" / name).mkdir()
+        (folder / "sys/devices" / name / "cpus").write_text(text + "\n")
     return folder
 
 
 def cores(folder: Path, processors: range | set[int], quota: str = "max 100000") -> Cores:
-    (folder / "cpu.max").write_text(quota + "\n")
-    return Cores(frozenset(processors), folder, folder / "cpu.max")
+    told = folder / "proc/self"
+    told.mkdir(parents=True, exist_ok=True)
+    (told / "cgroup").write_text("0::/\n")
+    (told / "mountinfo").write_text("30 23 0:26 / /groups rw - cgroup2 cgroup2 rw\n")
+    (folder / "groups").mkdir(exist_ok=True)
+    (folder / "groups/cpu.max").write_text(quota + "\n")
+    return Cores(frozenset(processors), folder)
 
 
 def texts(found: Cores) -> list[str]:
@@ -55,9 +61,13 @@ def test_hyper_threads_of_one_core_count_once(tmp_path):
 @pytest.mark.parametrize(
     ("quota", "usable", "widths"),
     [
-        ("300000 100000", 3, ["1", "2", "3", "4"]),
-        ("150000 100000", 2, ["1", "2", "4"]),
-        ("10000 100000", 1, ["1", "2", "4"]),
+        ("300000 100000", 3, ["1", "2", "3"]),
+        ("150000 100000", 1, ["1", "2"]),
+        ("250000 100000", 2, ["1", "2", "3"]),
+        ("100000 100000", 1, ["1"]),
+        ("10000 100000", 1, ["1"]),
+        ("800000 100000", 8, ["1", "2", "4"]),
+        ("790000 100000", 7, ["1", "2", "4", "7"]),
         ("9900000 100000", 8, ["1", "2", "4"]),
         ("max 100000", 8, ["1", "2", "4"]),
         ("nonsense", 8, ["1", "2", "4"]),
@@ -67,6 +77,25 @@ def test_the_time_that_a_container_may_use_is_a_width(tmp_path, quota, usable, w
     found = cores(machine(tmp_path, [str(n) for n in range(8)]), range(8), quota)
     assert found.usable == usable
     assert texts(found) == widths
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core")
+def test_a_mask_that_changes_while_the_process_runs_is_read_when_it_is_needed() -> None:
+    before = os.sched_getaffinity(0)
+    try:
+        for processor in before:
+            os.sched_setaffinity(0, {processor})
+            assert Cores.of_this_process().processors == {processor}
+    finally:
+        os.sched_setaffinity(0, before)
+    assert Cores.of_this_process().processors == before
+
+
+def test_cores_need_not_be_the_first_ones(tmp_path: Path) -> None:
+    folder = machine(tmp_path, [str(n) for n in range(8)], cpu_core="0-3", cpu_atom="4-7")
+    assert cores(folder, {1, 3, 6}).all == 3
+    assert dict(cores(folder, {1, 3, 6}).of_kind) == {"P": 2, "E": 1}
+    assert texts(cores(folder, {1, 3, 6}, "100000 100000")) == ["1"]
 
 
 def test_performance_and_efficiency_cores_are_told_apart(tmp_path):
@@ -80,7 +109,7 @@ def test_performance_and_efficiency_cores_are_told_apart(tmp_path):
 
 
 def test_without_anything_told_each_processor_is_a_core(tmp_path):
-    assert texts(Cores(frozenset(range(4)), tmp_path, tmp_path / "none")) == ["1", "2"]
+    assert texts(Cores(frozenset(range(4)), tmp_path)) == ["1", "2"]
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,12 @@
-"""List schedules on lanes that look ahead: PEFT, CPOP, and a critical path that is found anew at each step.
-
-H. Arabnejad, J. G. Barbosa, "List Scheduling Algorithm for Heterogeneous Systems by an Optimistic Cost
-Table", IEEE TPDS 25(3), 2014 (PEFT): what follows a task on a lane takes at least its *optimistic cost*, the
-longest way to the end when every task behind it is where that is shortest. Tasks are taken by their mean
-optimistic cost, and each goes where its end and its optimistic cost sum up to least.
-
-H. Topcuoglu, S. Hariri, M.-Y. Wu, IEEE TPDS 13(3), 2002 (CPOP): tasks are taken by the length of the longest
-way through them; those on the longest of all go to one lane, the others where they finish earliest.
+"""List schedules on lanes by a critical path that is found anew at each step.
 
 Y.-K. Kwok, I. Ahmad, "Dynamic Critical-Path Scheduling", IEEE TPDS 7(5), 1996: the critical path changes with
 every task that is placed. Here it is the longest of the ways through the ready tasks, each to where it is
 shortest by the optimistic costs: of all ready tasks, the one on it goes next, to that lane.
+
+H. Arabnejad, J. G. Barbosa, "List Scheduling Algorithm for Heterogeneous Systems by an Optimistic Cost
+Table", IEEE TPDS 25(3), 2014: what follows a task on a lane takes at least its *optimistic cost*, the
+longest way to the end when every task behind it is where that is shortest.
 """
 
 from __future__ import annotations
@@ -21,21 +17,12 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers.heft import mean_hop, mean_seconds, upward_ranks
-from ov_autoplace.solvers.list_schedule import ListSchedule, by_priority, hop_seconds
+from ov_autoplace.solvers.list_schedule import ListSchedule
 from ov_autoplace.solvers.tasks import TaskGraph
 
-__all__ = ["cpop_assignment", "critical_path_assignment", "optimistic_costs", "peft_assignment"]
+__all__ = ["critical_path_assignment", "optimistic_costs"]
 
 _MOST_READY = 16  # tasks that one step chooses among
-
-
-def peft_assignment(problem: Problem, tasks: TaskGraph) -> IntArray | None:
-    """PEFT's assignment of units, ``int32[U]``; ``None`` when it runs out of memory."""
-    costs = optimistic_costs(problem, tasks)
-    return by_priority(
-        problem, tasks, costs.mean(axis=1), lambda task, finish: int(np.argmin(finish + costs[task]))
-    )
 
 
 def optimistic_costs(problem: Problem, tasks: TaskGraph) -> FloatArray:
@@ -47,37 +34,8 @@ def optimistic_costs(problem: Problem, tasks: TaskGraph) -> FloatArray:
     for task in range(len(tasks) - 1, -1, -1):
         onward = costs[task] + tasks.seconds[task]
         for p, size in tasks.producers[task]:
-            costs[p] = np.maximum(costs[p], (hop_seconds(problem, size) + onward).min(axis=1))
+            costs[p] = np.maximum(costs[p], (_hop_seconds(problem, size) + onward).min(axis=1))
     return costs
-
-
-def cpop_assignment(problem: Problem, tasks: TaskGraph) -> IntArray | None:
-    """CPOP's assignment of units, ``int32[U]``; ``None`` when it runs out of memory."""
-    before, mean, (latency, rate) = np.zeros(len(tasks)), mean_seconds(tasks), mean_hop(problem)
-    for task in range(len(tasks)):
-        for p, size in tasks.producers[task]:
-            before[task] = max(before[task], before[p] + mean[p] + latency + rate * size)
-    through = before + upward_ranks(problem, tasks)
-    path = _critical_path(tasks, through)
-    lane_of_path = int(np.argmin(tasks.seconds[path].sum(axis=0)))
-    is_critical = set(path)
-
-    def rule(task: int, finish: FloatArray) -> int:
-        stays = task in is_critical and np.isfinite(finish[lane_of_path])
-        return lane_of_path if stays else int(np.argmin(finish))
-
-    return by_priority(problem, tasks, through, rule)
-
-
-def _critical_path(tasks: TaskGraph, through: FloatArray) -> list[int]:
-    """The tasks of one way that is as long as the longest: from a first task, step by step to its end."""
-    longest = float(through.max(initial=0.0)) * (1 - 1e-9)
-    path: list[int] = []
-    for task in np.flatnonzero(through >= longest).tolist():
-        producers = [p for p, _ in tasks.producers[task]]
-        if (not path and not producers) or (path and path[-1] in producers):
-            path.append(task)
-    return path
 
 
 def critical_path_assignment(problem: Problem, tasks: TaskGraph) -> IntArray | None:
@@ -112,3 +70,14 @@ def critical_path_assignment(problem: Problem, tasks: TaskGraph) -> IntArray | N
             if not waits[reader]:
                 enter(reader)
     return schedule.assignment()
+
+
+def _hop_seconds(problem: Problem, size: float) -> FloatArray:
+    """From the end of a task to when a reader of so many bytes on another lane can start, ``float64[L, L]``.
+
+    It includes the launch of the reader's submodel; on the diagonal nothing is to be done.
+    """
+    table = problem.table
+    hop = table.transfer_latency + table.transfer_seconds_per_byte * size + table.launch_seconds
+    np.fill_diagonal(hop, 0.0)
+    return np.asarray(hop)

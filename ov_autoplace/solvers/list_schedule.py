@@ -1,4 +1,4 @@
-"""List scheduling on lanes: a schedule that grows by one task at a time, and what all its rules share.
+"""List scheduling on lanes: a schedule that grows by one task at a time.
 
 A task that is ready goes to a lane, if need be into a gap between two others (insertion). A tensor from
 another lane ends one submodel and begins another, so it brings a launch of the receiving lane besides its
@@ -8,8 +8,6 @@ transfer.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
-from heapq import heapify, heappop, heappush
 
 import numpy as np
 
@@ -18,12 +16,9 @@ from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.tasks import TaskGraph
 
-__all__ = ["LaneRule", "ListSchedule", "by_priority", "hop_seconds"]
+__all__ = ["ListSchedule"]
 
 _ROUNDING = 1e-12  # gaps that are shorter, relative to their time, are what is left of sums
-
-LaneRule = Callable[[int, FloatArray], int]
-"""From a task and when it would be finished on each lane, ``float64[L]``, ``inf`` = not there: its lane."""
 
 _Timeline = list[tuple[float, float]]  # when a lane is busy, in order; a gap between any two
 
@@ -118,50 +113,6 @@ class ListSchedule:
         for members, chosen in zip(self._tasks.units, self._lane_of_class.tolist(), strict=True):
             device[members] = chosen
         return device if units.fits(device) else None
-
-
-def by_priority(problem: Problem, tasks: TaskGraph, priority: FloatArray, rule: LaneRule) -> IntArray | None:
-    """Of the ready tasks always the one of the highest priority, to the lane that a rule gives it.
-
-    Args:
-        problem: With the objective ``overlap``.
-        tasks: Of that problem, N of them.
-        priority: ``float64[N]``; of equal ones, up to rounding, the first task goes first.
-        rule: Chooses among the lanes that a task may go to.
-
-    Returns:
-        Lane of each unit, ``int32[U]``; ``None`` when it runs out of memory.
-    """
-    schedule = ListSchedule(problem, tasks)
-    # Sums in another order differ in their last digits.
-    largest = max(float(priority.max(initial=0.0)), np.finfo(np.float64).tiny)
-    urgency: list[float] = np.round(-priority / largest, 12).tolist()
-    waits = [len(producers) for producers in tasks.producers]
-    ready = [(urgency[task], task) for task, count in enumerate(waits) if not count]
-    heapify(ready)
-    while ready:
-        task = heappop(ready)[1]
-        finish = schedule.finish_seconds(task)
-        if not np.isfinite(finish).any():
-            return None
-        lane = rule(task, finish)
-        schedule.put(task, lane, float(finish[lane]))
-        for reader, _ in schedule.readers[task]:
-            waits[reader] -= 1
-            if not waits[reader]:
-                heappush(ready, (urgency[reader], reader))
-    return schedule.assignment()
-
-
-def hop_seconds(problem: Problem, size: float) -> FloatArray:
-    """From the end of a task to when a reader of so many bytes on another lane can start, ``float64[L, L]``.
-
-    It includes the launch of the reader's submodel; on the diagonal nothing is to be done.
-    """
-    table = problem.table
-    hop = table.transfer_latency + table.transfer_seconds_per_byte * size + table.launch_seconds
-    np.fill_diagonal(hop, 0.0)
-    return np.asarray(hop)
 
 
 def _earliest(timeline: _Timeline, ready: float, length: float) -> float:

@@ -12,11 +12,7 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.overlap_bound import overlap_bound
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers.critical_path import (
-    cpop_assignment,
-    critical_path_assignment,
-    peft_assignment,
-)
+from ov_autoplace.solvers.critical_path import critical_path_assignment
 from ov_autoplace.solvers.exact import exact_assignment, is_tiny
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.heft import heft_assignment
@@ -39,8 +35,6 @@ ListScheduler = Callable[[Problem, TaskGraph], IntArray | None]
 
 LIST_SCHEDULERS: dict[str, ListScheduler] = {
     "heft": heft_assignment,
-    "peft": peft_assignment,
-    "cpop": cpop_assignment,
     "critical": critical_path_assignment,
 }
 """By name, from a graph of tasks to an assignment of units; ``None`` when it runs out of memory."""

@@ -12,7 +12,7 @@ from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import solve
-from ov_autoplace.solvers.critical_path import cpop_assignment, critical_path_assignment, optimistic_costs
+from ov_autoplace.solvers.critical_path import critical_path_assignment, optimistic_costs
 from ov_autoplace.solvers.heft import heft_assignment, upward_ranks
 from ov_autoplace.solvers.list_schedule import ListSchedule, _earliest, _occupy
 from ov_autoplace.solvers.overlap import LIST_SCHEDULERS
@@ -39,12 +39,6 @@ def test_heft_gives_the_schedule_of_its_publication() -> None:
     problem, pieces = published()
     assert upward_ranks(problem, pieces) == pytest.approx(RANKS, abs=5e-4)
     assert (heft_assignment(problem, pieces) + 1).tolist() == PROCESSORS
-
-
-def test_cpop_puts_the_critical_path_of_its_publication_on_one_processor() -> None:
-    # Tasks 1, 2, 9 and 10 are its longest way, which takes least on the second processor.
-    problem, pieces = published()
-    assert (cpop_assignment(problem, pieces)[[0, 1, 8, 9]] + 1).tolist() == [2, 2, 2, 2]
 
 
 def shortest_way(pieces: TaskGraph, table, task: int, lane: int) -> float:

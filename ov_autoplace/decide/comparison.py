@@ -14,7 +14,7 @@ from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.progress import Progress
 from ov_autoplace._base.statistics import median_interval
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.decide.race import PAUSE_SECONDS, STEADY
+from ov_autoplace.decide.race import PAUSE_SECONDS, sampling
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
 from ov_autoplace.decide.widths import width_name, widths_for
 from ov_autoplace.devices.names import device_properties, is_emulated
@@ -61,7 +61,11 @@ class Comparison:
             width_name(d, w): (d, w) for d in devices for w in widths_for(self.machine, d, self.session.model)
         }
         recipes = _recipes(self.session, devices, widths, self.placement, self.device_of)
-        rows = _measure(self.session, recipes, self.placement, seconds, progress)
+        # What was chosen by longer samples is shown by them.
+        lanes = [c for c in _decision_of(self.placement).candidates if c.scheduled is not None]
+        divided = bool(widths or lanes) or self.placement.width is not None
+        how = {"seed": self.machine.options.seed, **sampling(divided=divided)}
+        rows = _measure(self.session, recipes, self.placement, seconds, progress, how)
         _mark_emulated(rows, self.machine, widths, self.placement)
         return rows
 
@@ -130,12 +134,21 @@ def _measure(
     placement: Placement,
     seconds: float,
     progress: Progress,
+    how: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
-    """Rows of the result; a candidate that cannot be compiled has a note and no samples."""
+    """Rows of the result; a candidate that cannot be compiled has a note and no samples.
+
+    Args:
+        session: Compiles and runs them.
+        recipes: How each row is compiled.
+        placement: Which one is the answer.
+        seconds: How long to measure.
+        progress: Called as the work goes on.
+        how: Further arguments of the races.
+    """
     decision = _decision_of(placement)
     predicted = _predicted(placement)
     submodels = {c.name: c.subgraphs for c in decision.candidates if c.scheduled is not None}
-    has_lanes = bool(submodels)
     if decision.scheduled is not None:
         submodels["AUTOPLACE"] = submodels[decision.chosen]
     rows: list[dict[str, Any]] = []
@@ -167,7 +180,7 @@ def _measure(
             max_rounds=_MOST_SAMPLES,
             names=list(running),
             pause_seconds=pause_seconds,
-            **(STEADY if has_lanes else {}),
+            **how,
             progress=show,
         )
         for name, entry in zip(running, result.entries, strict=True):

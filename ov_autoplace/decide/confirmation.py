@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._base.statistics import Interval, paired_ratio, was_disturbed
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.statistics import Interval, was_disturbed
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.race import PAUSE_SECONDS, PAUSED_SECONDS, must_win_after_pauses, sampling
+from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, is_faster, paired
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
+from ov_autoplace.measure.isolation.interface import Executable
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.lane_plan import LanePlan
 
 __all__ = ["Confirmation", "confirm"]
 
 _log = logging.getLogger("ov_autoplace")
-_SECONDS, _FEWEST_ROUNDS = 0.5, 6
+_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -28,12 +35,12 @@ class Confirmation:
     """A placement beside the devices alone.
 
     Attributes:
-        holds: Whether it is as fast as the fastest of them; ``None`` where that cannot be told, because the
-            machine is busy. It is where no device may run the model alone: there is nothing to compare with.
+        holds: Whether it would be chosen again; ``None`` where that cannot be told, because the machine is
+            busy. It is where no device may run the model alone: there is nothing to compare with.
         seconds: Median latency of the placement; ``None`` where it was not run.
         best_device: The fastest of the other placements on one device; empty where there is none.
         best_seconds: Its median latency.
-        ratio: Of the two, in the same rounds.
+        ratio: Of the two, in the same rounds; ``None`` where those are too few to say anything.
     """
 
     holds: bool | None
@@ -50,7 +57,11 @@ def confirm(
     width: Width | None = None,
     plan: LanePlan | None = None,
 ) -> Confirmation:
-    """Run a placement beside the devices that can run the model alone.
+    """Run a placement beside the devices that can run the model alone, as the race did that chose it.
+
+    A device as OpenVINO runs it by itself holds where no other one is faster by more than 2 %. A mix, a width
+    and lanes have to be faster than all of them, lanes after idle gaps too unless requests come back to back;
+    lanes that the user demands have only to run.
 
     Args:
         machine: The devices that were asked for.
@@ -59,9 +70,8 @@ def confirm(
         width: Of its one device.
         plan: Of its lanes.
     """
-    options = machine.options
-    used = set(device_of.values())
-    with machine.open(prepare(model, options.shapes)) as session:
+    used, is_divided = set(device_of.values()), width is not None or plan is not None
+    with machine.open(prepare(model, machine.options.shapes)) as session:
         try:
             if plan is not None:
                 executables = [session.compile_schedule(plan)]
@@ -75,26 +85,79 @@ def confirm(
         rivals = []
         for device in _rivals(machine):
             try:
-                if used != {device} or width is not None or plan is not None:
+                if used != {device} or is_divided:
                     executables.append(session.compile_device(device))
                     rivals.append(device)
             except ProfilingError:
                 continue  # it cannot run or hold the model alone, so it is no rival
         if not rivals:
             return Confirmation(holds=True)
-        result = session.race(executables, _SECONDS, seed=options.seed, min_rounds=_FEWEST_ROUNDS)
-    samples = [entry.samples for entry in result.entries]
-    if not len(samples[0]):
+        kind = _Kind(len(used) > 1 or is_divided, is_divided, plan is not None)
+        try:
+            return _compared(session, executables, rivals, machine.options, kind)
+        except ProfilingError as cause:
+            _log.debug("an answer cannot be run: %s", cause)
+            return Confirmation(holds=False)
+
+
+class _Kind(NamedTuple):
+    """What an answer is: something that has to win, on a part of a CPU's threads or on lanes."""
+
+    needs_proof: bool
+    is_divided: bool
+    has_lanes: bool
+
+
+def _compared(
+    session: ProfilingSession,
+    executables: Sequence[Executable],
+    rivals: Sequence[str],
+    options: PlacerOptions,
+    kind: _Kind,
+) -> Confirmation:
+    """The race of an answer, the first executable, with the devices that follow.
+
+    Raises:
+        ProfilingError: None of them can be run.
+    """
+    how = sampling(divided=kind.is_divided)
+    own, *others = _raced(session, executables, _SECONDS, seed=options.seed, **how)
+    if not len(own):
         return Confirmation(holds=False)
-    ran = [i for i in range(1, len(samples)) if len(samples[i])]
-    if not ran:
-        return Confirmation(holds=True, seconds=float(np.median(samples[0])))
-    medians = {i: float(np.median(samples[i])) for i in (0, *ran)}
-    best = min(ran, key=medians.__getitem__)
-    ratio = paired_ratio(samples[0], samples[best])
-    disturbed = any(was_disturbed(found) for found in samples)
-    holds = None if disturbed else ratio.median <= 1 + MINIMAL_GAIN
-    return Confirmation(holds, medians[0], rivals[best - 1], medians[best], ratio)
+    seconds = float(np.median(own))
+    medians = {i: float(np.median(found)) for i, found in enumerate(others) if len(found)}
+    if not medians:
+        return Confirmation(holds=True, seconds=seconds)
+    best = min(medians, key=medians.__getitem__)
+    ratio, disturbed = paired(own, others[best]), any(map(was_disturbed, (own, *others)))
+    if kind.has_lanes and options.executor == "OVERLAP":
+        return Confirmation(True, seconds, rivals[best], medians[best], ratio)
+    holds: bool | None = None
+    if ratio is not None:
+        holds = is_faster(ratio) if kind.needs_proof else ratio.median <= 1 + MINIMAL_GAIN
+    if holds and must_win_after_pauses(options, has_lanes=kind.has_lanes):
+        pair = [executables[0], executables[1 + best]]
+        paused = _raced(session, pair, PAUSED_SECONDS, seed=options.seed, pause_seconds=PAUSE_SECONDS)
+        paused_ratio = paired(*paused)
+        holds = None if paused_ratio is None else is_faster(paused_ratio, gain=0.0)
+        disturbed |= any(map(was_disturbed, paused))
+    return Confirmation(None if disturbed else holds, seconds, rivals[best], medians[best], ratio)
+
+
+def _raced(
+    session: ProfilingSession, executables: Sequence[Executable], seconds: float, **how: Any
+) -> list[FloatArray]:
+    """Samples of each, in as many rounds as prove something.
+
+    Raises:
+        ProfilingError: None of them can be run.
+    """
+    result = session.race(executables, seconds, min_rounds=CONVINCING_ROUNDS, **how)
+    if result.rounds < CONVINCING_ROUNDS:
+        # The first round also warms up, so the others are no longer.
+        seconds = CONVINCING_ROUNDS * result.seconds / result.rounds
+        result = session.race(executables, seconds, min_rounds=CONVINCING_ROUNDS, **how)
+    return [entry.samples for entry in result.entries]
 
 
 def _rivals(machine: Machine) -> list[str]:

@@ -30,15 +30,15 @@ from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 
-__all__ = ["PAUSE_SECONDS", "STEADY", "Race"]
+__all__ = ["PAUSED_SECONDS", "PAUSE_SECONDS", "Race", "must_win_after_pauses", "sampling"]
 
 PAUSE_SECONDS = 3e-3
 """How long the machine idles before each inference where a schedule is tried with pauses."""
 
-STEADY: dict[str, Any] = {"min_sample_seconds": 5e-3}
-"""Of races with schedules and widths: threads that others' samples let fall asleep wake up within the first
-of several inferences."""
+PAUSED_SECONDS = 0.7
+"""For how long a schedule is tried with pauses."""
 
+_STEADY_SECONDS = 5e-3
 _FINALISTS = 3
 # A prediction this much above the best single device's is not worth compiling.
 _HOPELESS = 1.15
@@ -52,8 +52,6 @@ _TRIALS = 8
 # Single devices of which an inference came this close to the best one's median are raced with it, instead of
 # trusting the profile run, which other work may have disturbed.
 _CLOSE = 1.25
-# For how long a schedule is tried with pauses.
-_PAUSED_SECONDS = 0.7
 # Short models compile quickly, so their last contenders do it again several times; see `Workbench.forget`.
 _SHORT, _COMPILATIONS = 5e-3, 3
 
@@ -207,7 +205,7 @@ class Race:
 
     def _after_pauses(self, champion: Candidate, reference: Candidate) -> tuple[str, bool]:
         """What two candidates take when inferences follow idle gaps, and whether the first is faster."""
-        seconds = min(_PAUSED_SECONDS, self._budget.left)
+        seconds = min(PAUSED_SECONDS, self._budget.left)
         what = f"after idle gaps of {1e3 * PAUSE_SECONDS:.0f} ms"
         try:
             result = self._bench.race(
@@ -402,7 +400,7 @@ class Race:
                 entered,
                 max(0.0, self._budget.left - end),
                 min_rounds=CONVINCING_ROUNDS,  # also of those that are dropped as hopeless
-                **(STEADY if any(c.scheduled or c.width for c in entered) else {}),
+                **sampling(divided=any(c.scheduled or c.width for c in entered)),
             )
         except ProfilingError as cause:
             for candidate in entered:
@@ -412,6 +410,19 @@ class Race:
         for candidate, entry in zip(entered, result.entries, strict=True):
             candidate.samples, candidate.dropped = entry.samples, entry.dropped
         return entered[result.best]
+
+
+def sampling(*, divided: bool) -> dict[str, Any]:
+    """How candidates are timed wherever they are compared: to choose one, to confirm it, and in tables.
+
+    Args:
+        divided: Whether one of them runs on a part of a CPU's threads or on lanes. Threads that others'
+            samples let fall asleep wake up within the first of several inferences, so samples are longer.
+
+    Returns:
+        Arguments of :meth:`ProfilingSession.race`.
+    """
+    return {"min_sample_seconds": _STEADY_SECONDS} if divided else {}
 
 
 def must_win_after_pauses(options: PlacerOptions, *, has_lanes: bool) -> bool:

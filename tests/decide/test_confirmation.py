@@ -1,0 +1,194 @@
+"""An answer is timed by the same loads and judged by the same rule by which it was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as opset
+
+from ov_autoplace._base.budget import Budget
+from ov_autoplace.cost.lanes import with_lanes
+from ov_autoplace.decide.comparison import Comparison
+from ov_autoplace.decide.confirmation import confirm
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.proposals import ProposalSource
+from ov_autoplace.decide.race import Race
+from ov_autoplace.decide.verdict import Verdict
+from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.errors import ProfilingError
+from ov_autoplace.placement.decision import Candidate, Decision, Scheduled
+from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.planning import lane_plan
+from ov_autoplace.problem.problem import Problem
+from random_tables import random_table
+
+NOISE = np.random.default_rng(3).lognormal(sigma=0.05, size=60)
+TABLE = replace(random_table(np.random.default_rng(5), 6, 1), wiring=None, memory_capacity=np.array([np.inf]))
+LANES = with_lanes(TABLE, TABLE.devices[0], 2)
+HALVES = np.arange(len(LANES), dtype=np.int32) % 2
+PLAN = lane_plan(LANES, HALVES, [Lane.of(TABLE.devices[0], {})] * 2)
+
+
+def model() -> ov.Model:
+    x = opset.parameter([1, 4], np.float32, name="x")
+    return ov.Model([opset.result(opset.relu(x, name="relu"), name="y")], [x], "small")
+
+
+NAMES = [op.get_friendly_name() for op in model().get_ops()]
+
+
+class ScriptedSession:
+    """Compiles everything; the answer takes what it is told of a device's time, back to back and paused."""
+
+    def __init__(self, steady: float, paused: float = 1.0, rounds: int = len(NOISE)) -> None:
+        self.ratio = {False: steady, True: paused}
+        self.rounds = rounds
+        self.loads: list[dict[str, Any]] = []
+        self.seconds: list[float] = []
+        self.model = model()
+
+    def compile_placement(self, device_of: Mapping[str, str]) -> SimpleNamespace:
+        return self._compiled("answer" if len(set(device_of.values())) > 1 else "device")
+
+    def compile_device(self, device: str) -> SimpleNamespace:
+        return self._compiled("device")
+
+    def compile_width(self, device: str, width: Width) -> SimpleNamespace:
+        return self._compiled("answer")
+
+    def compile_schedule(self, plan: LanePlan) -> SimpleNamespace:
+        return self._compiled("answer")
+
+    def _compiled(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(name=name, compile_seconds=0.01, subgraphs=1)
+
+    def has_compiled(self, device: str) -> bool:
+        return False
+
+    def forget(self) -> None:
+        pass
+
+    def race(
+        self,
+        executables: Sequence[SimpleNamespace],
+        seconds: float,
+        min_sample_seconds: float = 1e-3,
+        pause_seconds: float = 0.0,
+        **_: object,
+    ) -> SimpleNamespace:
+        self.seconds.append(seconds)
+        self.loads.append({"min_sample_seconds": min_sample_seconds, "pause_seconds": pause_seconds})
+        took = {"answer": self.ratio[pause_seconds > 0], "device": 1.0}
+        rounds = self.rounds if len(self.loads) == 1 else len(NOISE)
+        found = [1e-4 * took[e.name] * NOISE[:rounds] for e in executables]
+        entries = [SimpleNamespace(samples=samples, dropped="") for samples in found]
+        best = int(np.argmin([np.median(f) for f in found]))
+        return SimpleNamespace(entries=entries, best=best, rounds=rounds, seconds=seconds)
+
+
+def told(
+    monkeypatch: pytest.MonkeyPatch,
+    session: ScriptedSession,
+    devices: tuple[str, ...] = ("CPU",),
+    options: Mapping[str, Any] | None = None,
+    **answer: Any,
+) -> bool | None:
+    """What a confirmation says; by default of a placement on the first device."""
+    monkeypatch.setattr(Machine, "open", lambda *_: nullcontext(session))
+    machine = Machine(ov.Core(), devices, PlacerOptions.from_arguments(options or {}))
+    device_of = answer.pop("device_of", dict.fromkeys(NAMES, devices[0]))
+    return confirm(machine, model(), device_of, **answer).holds
+
+
+MIX = dict.fromkeys(NAMES[:-1], "XCPU") | {NAMES[-1]: "CPU"}
+
+
+@pytest.mark.parametrize(
+    ("steady", "paused", "options", "holds"),
+    [
+        (0.6, 0.9, {}, True),
+        (0.6, 1.1, {}, False),
+        (0.6, 1.0, {}, False),
+        (0.6, 1.1, {"arrivals": "STEADY"}, True),
+        (0.99, 0.5, {}, False),
+        (1.3, 1.3, {"executor": "OVERLAP"}, True),
+    ],
+)
+def test_lanes_hold_that_would_win_again_also_after_idle_gaps(monkeypatch, steady, paused, options, holds):
+    session = ScriptedSession(steady, paused)
+    assert told(monkeypatch, session, options=options, plan=PLAN) is holds
+
+
+@pytest.mark.parametrize(("ratio", "holds"), [(0.9, True), (0.99, False), (1.1, False)])
+def test_what_had_to_win_has_to_win_again(monkeypatch, ratio, holds):
+    assert told(monkeypatch, ScriptedSession(ratio), width=Width(1)) is holds
+    assert told(monkeypatch, ScriptedSession(ratio), ("XCPU", "CPU"), device_of=MIX) is holds
+
+
+def test_a_device_holds_beside_one_that_is_as_fast(monkeypatch):
+    assert told(monkeypatch, ScriptedSession(1.0), ("XCPU", "CPU")) is True
+
+
+def test_an_answer_is_run_until_it_is_proven(monkeypatch):
+    session = ScriptedSession(0.9, rounds=2)
+    assert told(monkeypatch, session, width=Width(1)) is True
+    assert session.seconds == [0.5, 6 / 2 * 0.5]
+
+
+def test_an_answer_that_cannot_be_run_does_not_hold(monkeypatch):
+    session = ScriptedSession(0.9)
+
+    def fails(*_: object, **__: object) -> None:
+        raise ProfilingError("the process was ended by SIGKILL")
+
+    monkeypatch.setattr(session, "race", fails)
+    assert told(monkeypatch, session, width=Width(1)) is False
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process on two cores, whatever machine this is."""
+    monkeypatch.setattr(Cores, "all", 2)
+    monkeypatch.setattr(Cores, "of_kind", {})
+    monkeypatch.setattr(Cores, "usable", 2)
+
+
+@pytest.mark.parametrize("kind", ["width", "plan"])
+def test_a_race_its_confirmation_and_bench_time_alike(monkeypatch, two_cores, kind):
+    """With the loads that the race chose by: the samples' length, and the idle gaps."""
+    everywhere = np.zeros(len(TABLE), dtype=np.int32)
+    alone = Candidate("CPU", 1e-4, 1, 1e-4 * NOISE, assignment=everywhere)
+    answer = Candidate("CPU (1 thread)", 5e-5, 1, assignment=everywhere, width=Width(1))
+    if kind == "plan":
+        answer = replace(answer, name="lanes", width=None, scheduled=Scheduled(PLAN, LANES, HALVES))
+    raced, checked, shown = (ScriptedSession(0.6, 0.9) for _ in range(3))
+    race = Race(raced, Problem.of(TABLE), {}, ProposalSource(()), PlacerOptions(), Budget(1e6))
+    verdict = race.challenge(Verdict(alone, "", [alone]), [answer])
+    assert verdict.winner is answer
+    plan = None if answer.scheduled is None else answer.scheduled.plan
+    assert told(monkeypatch, checked, width=answer.width, plan=plan) is True
+    decision = Decision(answer.name, "", "PROFILE", (alone, answer), {})
+    placement = replace(
+        Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision, width=answer.width, plan=plan
+    )
+    Comparison(Machine(ov.Core(), ("CPU",)), placement, shown, {}).rows(1.0, lambda *_: None)
+
+    def by_pause(session: ScriptedSession) -> dict[bool, set[tuple[float, float]]]:
+        return {
+            paused: {tuple(load.values()) for load in session.loads if (load["pause_seconds"] > 0) is paused}
+            for paused in (False, True)
+        }
+
+    assert by_pause(checked) == by_pause(raced)
+    assert by_pause(raced)[False] == by_pause(shown)[False]
+    pauses = [{pause for _, pause in by_pause(session)[True]} for session in (raced, shown)]
+    assert pauses[0] <= pauses[1]

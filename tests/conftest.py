@@ -26,6 +26,7 @@ pytest_plugins = [
     "measuring_faults",
     "optional_packages",
     "policy_checkpoints",
+    "random_cases",
 ]
 
 CPU_PLUGIN = Path(ov.__file__).parent / "libs" / "libopenvino_intel_cpu_plugin.so"

@@ -50,7 +50,7 @@ def test_the_schedule_is_the_one_worked_out_by_hand(nine_tasks: CostTable) -> No
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds(10)
 def test_no_other_group_and_no_other_device_could_have_started_earlier(seed: int, devices: int) -> None:
     table = random_problem(seed, devices)
     schedule = earliest_task_first(Problem.of(table))
@@ -93,7 +93,7 @@ def test_a_device_that_is_full_takes_no_more() -> None:
     assert np.bincount(assignment, minlength=2).tolist() == [2, 4]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds(10)
 def test_memory_limits_hold_and_a_corner_it_works_itself_into_is_left_by_first_fit(seed: int) -> None:
     random = np.random.default_rng(seed)
     size = random.integers(1, 5, 30).astype(float)

@@ -19,7 +19,7 @@ def first_allowed(graph) -> np.ndarray:
     return graph.allowed.argmax(axis=1).astype(np.int32)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.seeds(3)
 def test_giph_may_move_any_unit_to_another_device_that_can_run_it_but_the_one_just_moved(seed: int) -> None:
     graph = policy_graph(Problem.of(random_problem(seed, 3)))
     placement = first_allowed(graph)

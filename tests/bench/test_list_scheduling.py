@@ -65,7 +65,7 @@ def test_the_schedule_is_that_of_the_publication(published: CostTable) -> None:
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds(10)
 def test_schedules_are_possible_and_every_group_finishes_as_early_as_it_can(seed: int, devices: int) -> None:
     """Each group is put where it finishes earliest, found here by trying every moment that could be one."""
     table = random_problem(seed, devices)

@@ -28,7 +28,7 @@ def test_without_pymetis_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.metis
 class TestWithMetis:
-    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.seeds(5)
     def test_the_cut_is_the_smallest_of_all_balanced_ones(self, seed: int) -> None:
         """Two rings of six equal groups, with two thin links between them: METIS's own kind of problem."""
         random = np.random.default_rng(seed)
@@ -58,7 +58,7 @@ class TestWithMetis:
         assert answer(make_table(seconds, [*within, (7, 1.0, [8])])).tolist() == [0] * 8 + [1] * 8
 
     @pytest.mark.parametrize("devices", [1, 2, 3, 4])
-    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.seeds(5)
     def test_every_group_is_where_it_can_run(self, seed: int, devices: int) -> None:
         table = random_problem(seed, devices)
         assert table.supported[np.arange(len(table)), answer(table)].all()

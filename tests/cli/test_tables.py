@@ -34,7 +34,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 
 
 @pytest.mark.parametrize("width", [120, 80, 60, 40])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.seeds(3)
 def test_no_line_is_wider_than_the_terminal_and_no_row_is_tall(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int, seed: int
 ) -> None:
@@ -106,7 +106,7 @@ def test_a_tree_keeps_what_stands_before_its_names(
 
 
 @pytest.mark.parametrize("width", [16, 24, 40])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.seeds(5)
 def test_shortened_names_stay_distinct_where_three_lines_suffice(width: int, seed: int) -> None:
     print(f"seed {seed}")
     names = op_names(np.random.default_rng(seed), 20)

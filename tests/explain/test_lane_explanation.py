@@ -73,7 +73,7 @@ def test_what_runs_nowhere_is_in_no_submodel_and_not_placed_for_a_reason() -> No
     assert sum(subgraph.ops for subgraph in explanation.subgraphs()) == 4
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds(12)
 def test_every_question_about_lanes_is_answered_with_the_best_of_all_placements(seed: int) -> None:
     table = random_lanes(seed + 40, groups=5)
     explanation = on_lanes(seed, table)

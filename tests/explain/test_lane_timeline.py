@@ -39,7 +39,7 @@ def check(timeline: Timeline) -> None:
         assert stage.after == sender.subgraph
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.seeds(120)
 def test_a_timeline_is_the_simulators_and_adds_up(seed: int) -> None:
     explanation = on_lanes(seed)
     schedule = explanation.schedule
@@ -56,7 +56,7 @@ def test_a_timeline_is_the_simulators_and_adds_up(seed: int) -> None:
     assert sum(t.cut.seconds for t in timeline.transfers) == pytest.approx(schedule.transfer_seconds)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.seeds(60)
 def test_who_is_waited_for_decides_when_a_submodel_starts(seed: int) -> None:
     explanation = on_lanes(seed + 500)
     timeline = timeline_of(explanation)
@@ -75,7 +75,7 @@ def test_who_is_waited_for_decides_when_a_submodel_starts(seed: int) -> None:
         assert stage.start == pytest.approx(sender.end + took)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.seeds(40)
 def test_a_critical_transfer_fills_the_gap_that_it_makes(seed: int) -> None:
     timeline = timeline_of(on_lanes(seed + 900))
     critical = {(t.start, t.end, t.cut.target_device) for t in timeline.transfers if t.is_critical}
@@ -90,7 +90,7 @@ def test_a_critical_transfer_fills_the_gap_that_it_makes(seed: int) -> None:
         assert any(end == pytest.approx(hop.start + hop.seconds) for end in ends)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds(30)
 def test_groups_lie_inside_their_submodel_one_after_another(seed: int) -> None:
     explanation = on_lanes(seed + 1300)
     timeline = timeline_of(explanation)
@@ -105,7 +105,7 @@ def test_groups_lie_inside_their_submodel_one_after_another(seed: int) -> None:
         assert ends[:-1] == pytest.approx(starts[1:])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds(12)
 def test_turns_add_up_in_the_same_way(seed: int) -> None:
     table = replace(layered_table(60, seed=seed), mix_seconds=1e-5 * (seed % 2))
     assignment = np.random.default_rng(seed).integers(0, 2, 60).astype(np.int32)

@@ -44,7 +44,7 @@ def run_of(explanation: Explanation, seed: int) -> MeasuredRun:
     return MeasuredRun(tuple(sorted(stages, key=lambda s: (s.start, s.finish))), seconds, 9)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.seeds(40)
 def test_a_measured_run_adds_up_like_a_predicted_one(seed: int) -> None:
     explanation = on_lanes(seed + 2000)
     run = run_of(explanation, seed)
@@ -66,7 +66,7 @@ def test_a_measured_run_adds_up_like_a_predicted_one(seed: int) -> None:
         lane_before[stage.device] = stage.subgraph
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.seeds(40)
 def test_a_trace_of_lanes_keeps_to_the_format_and_fills_every_lane(seed: int) -> None:
     explanation = on_lanes(seed + 3000)
     run = run_of(explanation, seed)

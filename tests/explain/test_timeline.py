@@ -44,7 +44,7 @@ def test_groups_lie_inside_their_subgraph_and_do_not_overlap() -> None:
     assert sorted(g for stage in timeline.stages for g in stage.groups) == list(range(300))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds(8)
 def test_everything_in_the_timeline_adds_up_to_the_simulated_latency(seed: int) -> None:
     table = layered_table(60, seed=seed)
     assignment = np.random.default_rng(seed).integers(0, 2, 60).astype(np.int32)
@@ -63,7 +63,7 @@ def test_everything_in_the_timeline_adds_up_to_the_simulated_latency(seed: int) 
     assert timeline.unlocated_seconds == 0  # groups without ops inside are never cut
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds(8)
 def test_nothing_starts_before_what_it_reads_is_there(seed: int) -> None:
     table = layered_table(60, seed=seed)
     assignment = np.random.default_rng(seed).integers(0, 2, 60).astype(np.int32)

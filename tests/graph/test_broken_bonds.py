@@ -162,7 +162,7 @@ def test_hetero_agrees(made: Callable[[], ov.Model], there: tuple[str, ...], une
         np.testing.assert_allclose(compiled.create_infer_request().infer([data])[0], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(700, 720))
+@pytest.mark.seeds(700, 720)
 def test_the_simulator_says_infinite_exactly_where_a_bond_breaks(seed: int) -> None:
     made = random_dynamic_model(seed, size=9)
     fold_static_shapes(made.model)

@@ -24,7 +24,7 @@ def same_partition(a: IntArray, b: IntArray) -> bool:
     return len(set(zip(a.tolist(), b.tolist(), strict=True))) == len(set(a.tolist())) == len(set(b.tolist()))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds(30)
 def test_connected_labels_are_scipys_components_numbered_by_first_appearance(seed: int) -> None:
     random = np.random.default_rng(seed)
     n = int(random.integers(1, 40))
@@ -34,7 +34,7 @@ def test_connected_labels_are_scipys_components_numbered_by_first_appearance(see
     assert list(dict.fromkeys(labels.tolist())) == list(range(labels.max() + 1))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.seeds(60)
 def test_merge_cycles_joins_exactly_the_strong_components_of_the_contracted_graph(seed: int) -> None:
     random = np.random.default_rng(seed)
     n = int(random.integers(1, 30))

@@ -15,7 +15,7 @@ def _table(seed: int, groups: int, devices: int):
     return replace(table, op_seconds=np.where(table.supported, table.op_seconds, 1e-3))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.seeds(5)
 def test_a_table_that_is_wrong_by_device_factors_is_mended(seed):
     table = _table(seed, 12, 2)
     truth = replace(table, op_seconds=table.op_seconds * [1.5, 0.8])

@@ -38,7 +38,7 @@ def runs_of_lanes(random: np.random.Generator, table: CostTable) -> np.ndarray:
     return (random.integers(table.num_devices, size=len(table))[np.cumsum(changes) - 1]).astype(np.int32)
 
 
-@pytest.mark.parametrize("seed", range(250))
+@pytest.mark.seeds(250)
 def test_schedules_are_those_of_the_plain_simulator(seed: int) -> None:
     table, random = lane_table(seed)
     for _ in range(4):
@@ -90,7 +90,7 @@ def check_feasible(table: CostTable, lanes: np.ndarray, schedule: Schedule) -> N
         assert schedule.device_seconds[lane] == pytest.approx(took[own].sum())
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.seeds(60)
 def test_schedules_honour_precedence_transfers_and_lanes(seed: int) -> None:
     random = np.random.default_rng(seed)
     table = random_table(seed + 80_000, int(random.integers(30, 200)), 3, constrained=False)
@@ -100,7 +100,7 @@ def test_schedules_honour_precedence_transfers_and_lanes(seed: int) -> None:
         check_feasible(table, lanes, simulate(table, lanes, "overlap"))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.seeds(20)
 def test_one_lane_takes_one_launch_and_the_sum_of_its_groups(seed: int) -> None:
     table = random_table(seed, 50, 3, constrained=False)
     for lane in range(3):
@@ -234,7 +234,7 @@ def test_batch_is_simulate_of_each_row(threads: int) -> None:
     assert latencies.tolist() == [simulate(table, row, "overlap").latency_seconds for row in rows]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds(10)
 def test_a_limit_changes_only_what_is_slower(seed: int) -> None:
     random = np.random.default_rng(seed)
     table = random_table(seed, 40, 2, constrained=False)
@@ -257,7 +257,7 @@ def test_thousands_of_groups_on_many_lanes_are_cut_and_scheduled() -> None:
     assert schedule.subgraphs > 1_000
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.seeds(40)
 def test_hetero_subgraphs_run_one_after_the_other(seed: int) -> None:
     random = np.random.default_rng(seed)
     table = replace(random_table(seed, 40, 3, constrained=False), mix_seconds=float(seed % 2))

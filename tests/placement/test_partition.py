@@ -48,7 +48,7 @@ def random_placement(random: np.random.Generator, model: ov.Model, style: str) -
     return device_of
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds(12)
 def test_count_is_that_of_the_real_hetero(core: ov.Core, seed: int) -> None:
     random = np.random.default_rng(seed)
     model = random_model(seed, size=int(random.integers(4, 16)), shared_constants=seed % 4)
@@ -85,7 +85,7 @@ def isolations(graph: reference.Graph, devices: list[int]) -> int:
     return reference.partition_with_isolations(graph, devices)[1]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.seeds(25)
 def test_subgraphs_are_those_of_the_plain_rules(seed: int) -> None:
     random = np.random.default_rng(seed)
     model = random_model(seed, size=int(random.integers(2, 30)), shared_constants=seed % 5, locality=10)
@@ -104,7 +104,7 @@ def partition_of(labels) -> list[int]:
     return [labels.index(label) for label in labels]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds(8)
 def test_many_subgraphs_on_one_cycle_do_not_change_the_answer(seed: int) -> None:
     # Two long chains that cross all the time: far more subgraphs than one word has bits.
     random = np.random.default_rng(seed)
@@ -125,7 +125,7 @@ def test_many_subgraphs_on_one_cycle_do_not_change_the_answer(seed: int) -> None
     )
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.seeds(100)
 def test_subgraphs_of_graphs_of_every_structure_are_those_of_the_plain_rules(seed: int) -> None:
     random = np.random.default_rng(seed)
     for _ in range(6):
@@ -258,7 +258,7 @@ def family_edges(family: str, size: int, random: np.random.Generator) -> list[tu
 
 
 @pytest.mark.parametrize("family", ["long skips", "lanes", "ladder", "window"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds(8)
 def test_subgraphs_of_graphs_with_private_weights_are_those_of_the_plain_rules(
     family: str, seed: int
 ) -> None:
@@ -304,7 +304,7 @@ def test_subgraphs_of_graphs_with_private_weights_are_those_of_the_plain_rules(
         assert count == reference.submodels(graph, labels)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.seeds(6)
 def test_cycles_that_break_into_single_nodes_are_those_of_the_plain_rules(seed: int) -> None:
     # The last resort cuts off dozens of nodes, one by one, from few large subgraphs.
     random = np.random.default_rng([seed, 77])

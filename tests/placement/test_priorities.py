@@ -45,7 +45,7 @@ def test_a_placement_brings_its_priorities_unless_others_are_given() -> None:
     assert simulate(table, placement).latency_seconds == simulate(table, CHOICE_LANES).latency_seconds
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.seeds(20)
 def test_equal_priorities_change_nothing(seed: int) -> None:
     random = np.random.default_rng(seed)
     table = random_table(seed + 20_000, 40, 3, constrained=False)

@@ -22,7 +22,7 @@ def random_assignment(random: np.random.Generator, table: CostTable) -> np.ndarr
     return np.repeat(draws, run)[: len(table)]
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.seeds(150)
 def test_schedule_agrees_with_the_plain_simulator(seed: int) -> None:
     random = np.random.default_rng(seed)
     groups, devices = int(random.integers(1, 26)), int(random.integers(1, 4))
@@ -49,7 +49,7 @@ def test_batch_is_simulate_of_each_row(threads: int) -> None:
     assert simulate_batch(table, rows[:0]).shape == (0,)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.seeds(40)
 def test_a_limit_changes_only_what_is_slower(seed: int) -> None:
     random = np.random.default_rng(seed)
     table = reference.random_table(random, int(random.integers(2, 120)), 2, constants=int(random.integers(3)))

@@ -116,7 +116,7 @@ def test_shape_computations_go_with_their_readers_where_that_cuts_nothing(core, 
     assert on["softmax3"] == on["shape3"] == on["pattern3"] == "CPU"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.seeds(3)
 def test_what_hetero_could_not_run_on_the_given_model_is_placed_otherwise(core, tmp_path, seed):
     model = layers(shared_chain=True)
     inner = folded(model)
@@ -128,7 +128,7 @@ def test_what_hetero_could_not_run_on_the_given_model_is_placed_otherwise(core, 
     assert file <= 2
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.seeds(4)
 def test_one_answer_for_a_random_placement_of_every_op(core, seed):
     random = np.random.default_rng(seed)
     model = layers(shared_chain=bool(seed % 2))

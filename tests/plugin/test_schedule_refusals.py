@@ -186,7 +186,7 @@ def test_submodels_that_are_no_constants_are_refused() -> None:
         compile_op(model)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.seeds(4)
 def test_files_that_are_damaged_at_random_are_read_or_refused(seed: int, tmp_path: Path) -> None:
     """In a process of its own, 60 files with up to 4 changes to the numbers and texts of the op."""
     import subprocess

@@ -29,7 +29,7 @@ def test_known_networks(core, name: str) -> None:
     assert outcomes == {8_300: "same"}
 
 
-@pytest.mark.parametrize("seed", range(8_400, 8_408))
+@pytest.mark.seeds(8_400, 8_408)
 def test_random_static_networks(core, seed: int) -> None:
     model = random_model(seed, size=5 + 6 * (seed % 8), shared_constants=seed % 4, locality=2 + seed % 9)
     outcomes = dict(lane_checks.check_model(core, model, {}, 3, seed))
@@ -48,7 +48,7 @@ def test_random_dynamic_networks(core) -> None:
     assert outcomes["same"] > 12
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.seeds(3)
 def test_quantized_networks(core, seed: int) -> None:
     model = quantized(seed)
     steps = [inputs_in_range(model, {}, seed + step) for step in range(2)]

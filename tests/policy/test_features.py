@@ -20,7 +20,7 @@ def scaled(table, factor):
     return replace(table, **times)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.seeds(5)
 def test_a_policy_sees_the_same_whatever_the_unit_of_time(seed):
     table = random_table(seed, groups=12)
     graph, other = policy_graph(Problem.of(table)), policy_graph(Problem.of(scaled(table, 1e-6)))
@@ -111,7 +111,7 @@ def test_beyond_best_other_is_what_a_wrong_choice_costs():
 
 
 @pytest.mark.parametrize("objective", ["hetero", "overlap"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds(8)
 def test_every_grouping_joins_neighbouring_groups_of_the_one_before(seed, objective):
     table = random_table(seed, groups=25, devices=3, constrained=False)
     graph = policy_graph(Problem.of(table, objective=objective))

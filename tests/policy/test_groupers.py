@@ -62,7 +62,7 @@ def gpn(seed: int = 0) -> GpnGrouper:
     return GpnGrouper(GPN)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds(8)
 def test_colocation_joins_only_children_to_only_parents(seed):
     batch = random_batch([seed, seed + 100], groups=15)
     edges = edges_of(batch)
@@ -81,7 +81,7 @@ def test_a_parent_of_several_children_is_joined_to_none():
     assert colocated(batch) is colocated(batch)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.seeds(4)
 def test_a_contraction_keeps_every_edge_between_rows_once(seed):
     batch = random_batch([seed, seed + 50])
     graph = colocated(batch)
@@ -123,7 +123,7 @@ def test_without_the_parsing_network_rows_are_those_that_the_encoder_saw(name):
     assert grouping.state is None
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.seeds(6)
 def test_the_parsing_network_keeps_the_best_edge_of_every_row(seed):
     batch = random_batch([seed, seed + 20])
     grouper = gpn(seed)

@@ -64,7 +64,7 @@ def test_the_units_that_leave_a_full_device_prefer_it_least_per_byte() -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds(12)
 def test_answers_and_draws_are_within_tight_limits(seed: int, objective: str) -> None:
     graph = limited(seed, 2 + seed % 3, objective)
     units = graph.problem.units
@@ -87,7 +87,7 @@ def test_lanes_of_one_device_share_its_memory() -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds(10)
 def test_no_answer_is_slower_than_a_single_device_that_fits(seed: int, objective: str) -> None:
     graph = graph_of(seed, 25, 3, objective)
     answer = fitting_or_single(np.random.default_rng(seed).normal(size=graph.allowed.shape), graph)
@@ -133,7 +133,7 @@ def test_where_scores_lead_to_nothing_that_fits_first_fit_does() -> None:
     assert np.bincount(answer, graph.problem.units.memory_bytes).tolist() == [18, 18]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds(30)
 def test_an_answer_is_found_wherever_there_is_one(seed: int) -> None:
     table = random_table(seed, groups=6, devices=3)
     legal = legal_assignments(table).tolist()

@@ -150,7 +150,7 @@ def test_mincut_takes_three_devices_of_which_one_can_run_nothing() -> None:
     assert solve(table, "mincut").assignment.tolist() == [0, 2]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds(30)
 def test_memory_limits_and_pins_together_are_honoured_by_every_solver(seed: int) -> None:
     devices = 2 + seed % 2
     table = random_table(seed, groups=6, devices=devices, constrained=False)

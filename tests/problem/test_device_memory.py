@@ -19,7 +19,7 @@ def units_of(seed: int, share: float = 0.5):
     return Problem.of(replace(table, memory_capacity=capacity)).units
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds(12)
 def test_in_whatever_order_units_come_a_device_holds_what_it_holds_with_all_of_them(seed: int) -> None:
     units, rng = units_of(seed), np.random.default_rng(seed)
     device = rng.integers(0, 3, len(units)).astype(np.int32)
@@ -31,7 +31,7 @@ def test_in_whatever_order_units_come_a_device_holds_what_it_holds_with_all_of_t
     np.testing.assert_allclose(DeviceMemory(units, device).beyond, room.beyond, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds(12)
 def test_a_device_takes_a_unit_if_it_could_hold_it_besides_what_it_has(seed: int) -> None:
     units, rng = units_of(seed, share=0.35), np.random.default_rng(seed)
     device = rng.integers(0, 3, len(units)).astype(np.int32)

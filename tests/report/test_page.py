@@ -191,7 +191,7 @@ def test_layers_follow_the_edges_and_sources_stand_before_their_readers() -> Non
     assert {(0, 1), (1, 3)} <= cut
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.seeds(4)
 def test_no_two_nodes_overlap(seed: int) -> None:
     drawn = drawn_graph(Explanation(layered_table(700, seed=seed), pieces(700, 9)))
 

@@ -41,7 +41,7 @@ def check_answer(table: CostTable, solver: str, legal: np.ndarray, latencies: np
 
 
 @pytest.mark.parametrize(("devices", "groups"), [(2, 7), (3, 5)])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.seeds(40)
 def test_answers_are_legal_and_bounds_hold_in_plain_python(seed: int, devices: int, groups: int) -> None:
     table = random_table(seed, groups, devices)
     legal = legal_assignments(table)
@@ -86,7 +86,7 @@ def test_portfolio_without_enumeration_is_nearly_always_optimal(
     assert max(ratios) <= worst
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds(12)
 @pytest.mark.parametrize("devices", [2, 3])
 def test_portfolio_is_never_slower_than_one_device_or_greedy_on_larger_tables(
     seed: int, devices: int

@@ -24,7 +24,7 @@ def units_of(table: CostTable) -> UnitGraph:
     return Problem.of(table).units
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.seeds(120)
 def test_cut_is_the_enumerated_optimum_of_the_relaxed_objective(seed: int) -> None:
     table = unlimited(random_table(seed, groups=8, devices=2))
     legal = legal_assignments(table)
@@ -43,7 +43,7 @@ def test_cut_is_the_enumerated_optimum_of_the_relaxed_objective(seed: int) -> No
     assert moved.lower_bound == pytest.approx(optimum, rel=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.seeds(60)
 def test_swaps_are_optimal_and_expansions_never_make_it_worse(seed: int) -> None:
     table = unlimited(random_table(seed, groups=6, devices=3))
     legal = legal_assignments(table)
@@ -68,7 +68,7 @@ def test_swaps_are_optimal_and_expansions_never_make_it_worse(seed: int) -> None
             assert relaxed_seconds(table, found) <= before * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.seeds(40)
 def test_expansion_is_optimal_where_transfers_obey_the_triangle_inequality(seed: int) -> None:
     table = unlimited(random_table(seed, groups=6, devices=3, constrained=False))
     table = replace(

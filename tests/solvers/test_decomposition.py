@@ -19,7 +19,7 @@ from ov_autoplace.solvers.pooling import pooled
 from random_tables import legal_assignments, make_table, random_table, relaxed_seconds
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.seeds(40)
 def test_the_sweep_finds_the_cheapest_subset(seed: int) -> None:
     rng = np.random.default_rng(seed)
     nodes, stars = int(rng.integers(1, 9)), int(rng.integers(0, 9))
@@ -88,7 +88,7 @@ def test_the_bound_is_below_every_placement(
     assert compared >= 6 or (limited and most_states == 0)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.seeds(6)
 def test_transfers_between_copies_are_in_the_bound_and_sets_become_placements(seed: int) -> None:
     table = table_with_copies(seed)
     units = Problem.of(table).units

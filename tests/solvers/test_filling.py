@@ -52,7 +52,7 @@ def test_greedy_placement_and_first_fit_need_no_program_where_results_are_freed(
         assert (np.diff(device) != 0).sum() == 2
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds(30)
 def test_a_placement_is_found_only_where_there_is_one_and_fits(seed: int) -> None:
     table = with_results(random_table(seed + 600, groups=7, devices=2), seed)
     table = replace(table, memory_capacity=np.full(2, 0.45 * table.memory_bytes.sum()))

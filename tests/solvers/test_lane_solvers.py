@@ -40,7 +40,7 @@ def small_table(seed: int) -> CostTable:
     return replace(table, corun_factor=float(random.choice([1.0, 1.05])))
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.seeds(300)
 def test_bound_optimum_and_answers_stand_in_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     table = small_table(seed)
     searches = seed % 6 < 2
@@ -77,7 +77,7 @@ def test_bound_optimum_and_answers_stand_in_order(seed: int, monkeypatch: pytest
             assert placement.lower_bound_seconds == placement.latency_seconds
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.seeds(25)
 def test_exact_is_the_best_of_all_placements_of_the_plain_simulator(seed: int) -> None:
     table = random_table(seed + 600_000, 6, 2)
     legal = legal_assignments(table)
@@ -184,7 +184,7 @@ def test_bounds_of_stretches_between_bottlenecks_add_up() -> None:
     assert overlap_bound(Problem.of(stray, objective="overlap")) == pytest.approx(1 + (75 + 30) / 2)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.seeds(40)
 def test_tasks_hold_every_piece_once_and_wait_for_none_behind_them(seed: int) -> None:
     table = random_table(seed, 40, 2)
     try:
@@ -210,7 +210,7 @@ def test_the_same_call_gives_the_same_placement(solver: str) -> None:
     assert (first.latency_seconds, first.solver) == (second.latency_seconds, solver)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds(8)
 def test_portfolio_is_never_slower_than_other_solvers_on_larger_graphs(seed: int) -> None:
     table = random_table(seed, 150, 3, constrained=False)
     portfolio = solve(table, objective="overlap")

@@ -59,7 +59,7 @@ def shortest_way(pieces: TaskGraph, table, task: int, lane: int) -> float:
     return longest
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds(10)
 def test_optimistic_costs_are_those_of_their_definition(seed: int) -> None:
     table = random_table(seed + 40_000, 9, 3)
     problem = Problem.of(table, objective="overlap")
@@ -70,7 +70,7 @@ def test_optimistic_costs_are_those_of_their_definition(seed: int) -> None:
 
 
 @pytest.mark.parametrize("scheduler", LIST_SCHEDULERS)
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds(30)
 def test_schedules_honour_all_constraints(scheduler: str, seed: int) -> None:
     table = random_table(seed + 60_000, 7, 2 + seed % 2)
     legal = legal_assignments(table)

@@ -39,7 +39,7 @@ def walked(table: CostTable, device: list[int]) -> list[float]:
     return peak
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds(30)
 def test_peaks_equal_those_of_a_plain_walk(seed: int) -> None:
     table = with_results(random_table(seed, groups=9, devices=2 + seed % 2), seed)
     rng = np.random.default_rng(seed)
@@ -50,7 +50,7 @@ def test_peaks_equal_those_of_a_plain_walk(seed: int) -> None:
         np.testing.assert_allclose(simulate(table, device).memory_bytes, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds(8)
 def test_several_assignments_hold_and_fit_as_each_does_alone(seed: int) -> None:
     table = with_results(random_table(seed + 40, groups=12, devices=3), seed)
     half = np.full(3, 0.5 * table.memory_bytes.sum())
@@ -81,7 +81,7 @@ def test_a_table_that_does_not_know_its_results_frees_nothing() -> None:
     assert held_bytes(table, np.array([0, 0, 1], dtype=np.int32)).tolist() == [22.0, 11.0]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.seeds(20)
 def test_critical_moments_hold_every_set_of_results_that_live_together(seed: int) -> None:
     liveness = liveness_of(with_results(random_table(seed, groups=12), seed))
     critical = [set(moment.tolist()) for moment in liveness.critical_moments()]

@@ -39,7 +39,7 @@ def seconds_of(problem: Problem, device: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 5, 8, 16])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds(12)
 def test_an_answer_is_allowed_and_no_slower_than_its_start_and_the_same_again(
     seed: int, devices: int
 ) -> None:
@@ -119,7 +119,7 @@ def test_moves_are_made_alone_or_together_and_then_the_first_one_counts() -> Non
     assert moves.chosen(np.array([1, 0])).together(start).tolist() == [1, 2, 0]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.seeds(6)
 def test_no_move_goes_where_a_unit_cannot_run(seed: int) -> None:
     table = random_table(seed + 80_000, groups=20, devices=4)
     problem = Problem.of(table)

@@ -47,14 +47,14 @@ def check(network) -> None:
     assert (smallest <= largest).all()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds(30)
 def test_flows_equal_scipys_and_cuts_have_the_flows_value(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(PER_SEED):
         check(random_network(rng))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.seeds(6)
 def test_large_layered_networks_equal_scipys(seed: int) -> None:
     # Long ways and many equal capacities: relabelling, gaps and global relabelling all take part.
     rng = np.random.default_rng(seed)
@@ -70,7 +70,7 @@ def test_large_layered_networks_equal_scipys(seed: int) -> None:
     check((inner + 2, inner, inner + 1, tail, head, forward, backward))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.seeds(5)
 def test_smallest_and_largest_source_sides_bound_every_minimum_cut(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(40):

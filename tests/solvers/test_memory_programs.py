@@ -44,7 +44,7 @@ def legal(table: CostTable) -> np.ndarray:
 
 
 @pytest.mark.parametrize("peaks", [False, True])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds(12)
 def test_the_program_is_the_enumerated_optimum_of_the_relaxed_objective(seed: int, peaks: bool) -> None:
     table = tight_table(seed, groups=6, peaks=peaks)
     every = legal(table)
@@ -109,7 +109,7 @@ def table_with_copies(seed: int) -> CostTable:
     )
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds(8)
 def test_pools_of_copies_bound_the_optimum_from_below(seed: int) -> None:
     table = table_with_copies(seed)
     units = Problem.of(table).units
@@ -157,7 +157,7 @@ def test_results_that_are_freed_let_a_model_fit_that_would_not_fit_otherwise() -
         solve(short)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.seeds(6)
 def test_the_limits_that_a_refusal_names_are_enough_and_one_byte_less_is_not(seed: int) -> None:
     rng = np.random.default_rng(seed)
     table = make_table(np.ones((12, 2)), memory_bytes=rng.integers(5, 50, 12).astype(float))

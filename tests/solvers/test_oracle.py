@@ -34,7 +34,7 @@ def tiny_table(seed: int) -> CostTable:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds(12)
 def test_its_answer_is_the_best_of_all_placements_and_proven(objective: str, seed: int) -> None:
     table = tiny_table(seed)
     legal = legal_assignments(table)

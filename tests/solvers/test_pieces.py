@@ -91,7 +91,7 @@ def partitions(items: list[int]) -> list[list[set[int]]]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.seeds(25)
 def test_no_set_costs_less_than_the_sweep_says(seed: int) -> None:
     rng = np.random.default_rng(seed)
     nodes, devices = int(rng.integers(2, 7)), 2

@@ -28,7 +28,7 @@ def chain(seed: int, groups: int, devices: int) -> Problem:
 
 
 @pytest.mark.parametrize(("devices", "groups"), [(2, 9), (3, 9), (4, 9), (5, 7), (6, 6)])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds(10)
 def test_no_stages_of_a_chain_are_faster(seed: int, devices: int, groups: int) -> None:
     problem = chain(seed + 700, groups, devices)
     stages = [
@@ -42,7 +42,7 @@ def test_no_stages_of_a_chain_are_faster(seed: int, devices: int, groups: int) -
     assert problem.evaluator.latencies(pipelines(problem.units)).min() == pytest.approx(best, rel=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds(30)
 def test_every_pipeline_is_allowed(seed: int) -> None:
     rng = np.random.default_rng(seed)
     table = random_table(seed + 71_000, 12, 2 + seed % 3, constrained=False)

@@ -90,7 +90,7 @@ def test_an_answer_on_estimates_is_the_policys_own(fastest: Path) -> None:
 
 
 @pytest.mark.parametrize("objective", ["hetero", "overlap", "rate"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.seeds(4)
 def test_no_answer_is_slower_than_the_placement_that_scores_ask_for(seed: int, objective: str) -> None:
     table = random_table(seed + 8_000, groups=60, devices=3, constrained=False)
     problem = Problem.of(table, objective=objective)
@@ -134,7 +134,7 @@ def test_memory_that_results_share_one_after_the_other_is_used(fastest: Path) ->
 
 
 @pytest.mark.parametrize("devices", [2, 3])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.seeds(25)
 def test_answers_honour_every_constraint_of_the_table(fastest: Path, seed: int, devices: int) -> None:
     table = random_table(seed, groups=6, devices=devices)
     legal = legal_assignments(table).tolist()
@@ -147,7 +147,7 @@ def test_answers_honour_every_constraint_of_the_table(fastest: Path, seed: int, 
             assert placement.assignment.tolist() in legal
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.seeds(20)
 def test_pins_and_memory_limits_are_honoured(fastest: Path, seed: int) -> None:
     table = random_table(seed, groups=12, devices=2, constrained=False)
     limits = dict.fromkeys(table.devices, 0.7 * float(table.memory_bytes.sum()))

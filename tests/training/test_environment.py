@@ -29,7 +29,7 @@ def test_latencies_are_those_of_the_simulator_for_every_table():
         assert latencies[b, k] == simulate(tables[b], actions[b][k]).latency_seconds
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.seeds(12)
 def test_exactly_the_placements_that_break_a_constraint_are_masked(seed):
     table = random_table(seed, groups=6, devices=2)
     problem = Problem.of(table)

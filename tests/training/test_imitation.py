@@ -23,7 +23,7 @@ def chain(seed, groups=5):
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.seeds(4)
 def test_the_expected_latency_is_the_mean_over_all_placements(seed):
     table = chain(seed)
     graph = policy_graph(Problem.of(table))

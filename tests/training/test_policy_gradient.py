@@ -35,7 +35,7 @@ def rewards_of(environment, actions):
     return environment.rewards(environment.latencies(environment.split(actions.numpy())))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.seeds(5)
 def test_leave_one_out_advantages_equal_a_plain_loop(seed):
     rng = np.random.default_rng(seed)
     rewards = rng.normal(size=(6, 9))
@@ -231,7 +231,7 @@ def test_an_update_makes_one_gradient_step_per_epoch_each_from_the_weights_of_th
     assert metrics["approx_kl"] > 0
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.seeds(3)
 def test_ppo_finds_the_optimum_of_a_chain_within_some_hundred_evaluations(seed):
     table = chain_table(fast_and_slow([0, 0, 0, 1, 1, 1, 1, 0, 0, 1]), transfer=0.4, launch=0.2)
     best, seconds = best_of_chain(table)

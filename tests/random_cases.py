@@ -1,0 +1,52 @@
+"""How many random cases are tried: ``--seeds N`` of each test, or ``--seeds all``; a plugin of all tests.
+
+A test of random cases takes ``seed`` and names all its seeds as ``range`` takes them:
+``@pytest.mark.seeds(500)``. N of them are run, evenly spread. Where a case costs more than some hundredths
+of a second, ``cost=5`` says that it counts as five, so that N / 5 are run.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import pytest
+
+USUALLY = 30
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--seeds",
+        type=_count,
+        default=USUALLY,
+        metavar="N|all",
+        help=f"how many random cases of each test are tried, or all ({USUALLY}; fewer where one takes long)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "seeds(start, stop, cost=1): the values of `seed`; a case counts as `cost` of --seeds N"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marker = metafunc.definition.get_closest_marker("seeds")
+    if marker is not None:
+        wanted = metafunc.config.getoption("--seeds")
+        metafunc.parametrize("seed", spread(range(*marker.args), wanted, **marker.kwargs))
+
+
+def spread(seeds: Sequence[int], wanted: int | None, cost: int = 1) -> list[int]:
+    """Those of ``seeds`` that are run: ``wanted / cost`` of them, at least one; ``None`` = all."""
+    count = len(seeds) if wanted is None else min(max(1, wanted // cost), len(seeds))
+    return [seeds[i * len(seeds) // count] for i in range(count)]
+
+
+def _count(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number above 0 nor all")
+    return int(text)

@@ -13,10 +13,15 @@ import os
 import re
 import shutil
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ov_autoplace._base.text import parse_json
 from ov_autoplace.errors import AutoplaceError, OutputError
@@ -26,6 +31,7 @@ __all__ = [
     "make_folder",
     "os_reason",
     "possible",
+    "read_arrays",
     "read_json",
     "staged_folder",
     "temporary_folder",
@@ -33,6 +39,11 @@ __all__ = [
     "write_text_atomically",
 ]
 
+# RuntimeError is a flag of the archive that says it is encrypted, or compressed as zipfile does not know.
+_DAMAGED_ARCHIVE = (
+    *(EOFError, KeyError, ValueError, TypeError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 _PREFIX, _SUFFIX = "ov-autoplace-", ".temporary"
 _OWN_NAME = re.compile(rf"\.?{_PREFIX}\w+{re.escape(_SUFFIX)}")
 
@@ -71,6 +82,24 @@ def json_of(content: str | bytes, where: str | Path, error: type[AutoplaceError]
         return parse_json(content if isinstance(content, str) else content.decode())
     except (ValueError, RecursionError) as cause:
         raise error(f"{where} is not {what}: it does not parse as JSON ({cause})") from cause
+
+
+def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an ``.npz`` file by name; pickled objects are refused.
+
+    Raises:
+        ValueError: It cannot be read, or is no such file; the text says in a few words why.
+    """
+    try:
+        stored = np.load(possible(path), allow_pickle=False)
+        if isinstance(stored, np.ndarray):
+            raise ValueError("a single array")
+        with stored:
+            return dict(stored)
+    except OSError as cause:
+        raise ValueError(os_reason(cause)) from cause
+    except _DAMAGED_ARCHIVE as cause:  # their texts quote the damaged bytes
+        raise ValueError("it is damaged, or no archive of arrays") from cause
 
 
 def write_text_atomically(path: str | Path, text: str) -> None:

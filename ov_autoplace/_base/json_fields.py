@@ -16,7 +16,7 @@ from typing import Any
 
 from ov_autoplace.errors import AutoplaceError
 
-__all__ = ["Record", "naming"]
+__all__ = ["Record", "naming", "shown"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Record:
     def of(cls, value: Any, where: str, error: type[AutoplaceError]) -> Record:
         """Wrap ``value``, which must be a JSON object."""
         if not isinstance(value, dict):
-            raise error(f"{where} must be a JSON object, not {_shown(value)}")
+            raise error(f"{where} must be a JSON object, not {shown(value)}")
         return cls(value, where, error)
 
     def __contains__(self, key: str) -> bool:
@@ -47,10 +47,11 @@ class Record:
         """Refuse an object that does not carry this ``schema`` and ``version``."""
         found = self.fields.get("schema")
         if found != schema:
-            raise self.error(f"{self.where} does not hold {schema!r}: its schema is {_shown(found)}")
-        if self.fields.get("version") != version:
+            raise self.error(f"{self.where} does not hold {schema!r}: its schema is {shown(found)}")
+        stated = self.fields.get("version")
+        if type(stated) is not int or stated != version:  # true is 1 in Python, and no version
             raise self.error(
-                f"{self.where} has version {_shown(self.fields.get('version'))} of {schema!r}; "
+                f"{self.where} has version {shown(stated)} of {schema!r}; "
                 f"this release reads version {version}"
             )
 
@@ -152,7 +153,7 @@ class Record:
         )
 
     def _wrong(self, key: str, expected: str, value: Any) -> AutoplaceError:
-        found = "it is missing" if value is None and key not in self.fields else f"not {_shown(value)}"
+        found = "it is missing" if value is None and key not in self.fields else f"not {shown(value)}"
         return self.error(f"{self.where}: {key!r} must be {expected}, {found}")
 
 
@@ -167,7 +168,7 @@ def naming(path: str | Path, error: type[AutoplaceError]) -> Iterator[None]:
         raise error(f"{path}: {cause}") from cause
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """``value`` for an error sentence, cut so that a hostile file cannot fill the screen."""
     if isinstance(value, (dict, list)):
         return f"a {type(value).__name__} of {len(value)}"

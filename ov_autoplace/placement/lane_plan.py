@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ov_autoplace._base.json_fields import Record
+from ov_autoplace._base.json_fields import Record, naming, shown
 from ov_autoplace._base.text import is_unicode
 from ov_autoplace.devices.names import property_text
 from ov_autoplace.errors import PlacementError
@@ -71,7 +71,9 @@ class Form:
         """
         words = text.split()
         if not set(words) <= set(_WORDS):
-            raise PlacementError(f"{text!r} is no form of a tensor; it has the words {', '.join(_WORDS)}")
+            raise PlacementError(
+                f"{shown(text)} is no form of a tensor; it has the words {', '.join(_WORDS)}"
+            )
         return cls(**dict.fromkeys(words, True))
 
 
@@ -157,17 +159,27 @@ class LanePlan:
             submodel_of=submodel_of,
             lane_of=tuple(entry.integer("lane", 0, len(lanes) - 1) for entry in submodels),
             rank=tuple(entry.integer("rank", 0, _MOST) for entry in submodels),
-            forms={name: Form.parse(str(text)) for name, text in record.record("forms").fields.items()},
+            forms=_forms(record.record("forms")),
         )
 
 
+def _forms(entry: Record) -> dict[str, Form]:
+    found = {}
+    for name in entry.fields:
+        text = entry.text(name)
+        with naming(f"{entry.where}: {name!r}", PlacementError):
+            found[name] = Form.parse(text)
+    return found
+
+
 def _lane(entry: Record) -> Lane:
-    device, properties = entry.text("device"), entry.record("properties").fields
+    device, own = entry.text("device"), entry.record("properties")
+    properties = {key: own.text(key) for key in own.fields}
     if not device or not device.isprintable():
         raise PlacementError(f"{entry.where}: {device!r} is no name of a device")
     for key, value in properties.items():
-        if not key or not isinstance(value, str):
-            raise PlacementError(f"{entry.where}: the property {key!r} must be a text, not {value!r}")
+        if not key:
+            raise PlacementError(f"{entry.where}: a property without a name is {value!r}")
         if not is_unicode(key + value):
             raise PlacementError(f"{entry.where}: the property {key!r} is {value!r}, which nothing can write")
     return Lane.of(device, properties)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace._base.files import read_json, write_text_atomically
+from ov_autoplace._base.json_fields import naming, shown
 from ov_autoplace._base.text import is_unicode
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError
@@ -88,7 +89,7 @@ class Placement:
             # OpenVINO would cut a device's name at a NUL.
             if not isinstance(name, str) or not (isinstance(device, str) and device and device.isprintable()):
                 raise PlacementError(
-                    f"a placement maps op names to device names, but {name!r} is mapped to {device!r}"
+                    f"a placement maps op names to device names, but {name!r} is mapped to {shown(device)}"
                 )
         devices = tuple(dict.fromkeys(mapping.values()))
         position = {device: i for i, device in enumerate(devices)}
@@ -175,7 +176,8 @@ class Placement:
             raise PlacementError(
                 f"{path}: an affinity file holds one flat JSON object, not a {type(data).__name__}"
             )
-        return cls.from_dict(data)
+        with naming(path, PlacementError):
+            return cls.from_dict(data)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ov_autoplace._base.files import os_reason, possible, read_json
+from ov_autoplace._base.json_fields import shown
 from ov_autoplace._version import __version__
 from ov_autoplace.errors import CheckpointError
 
@@ -138,8 +139,8 @@ def load_card(checkpoint: str | os.PathLike[str] | None = None) -> Card:
     version = data.get("version")
     if isinstance(version, int) and version > VERSION:
         raise CheckpointError(
-            f"the checkpoint {folder} has version {version}, and ov-autoplace {__version__} reads up to "
-            f"{VERSION}; upgrade ov-autoplace"
+            f"the checkpoint {folder} has version {shown(version)}, and ov-autoplace {__version__} reads "
+            f"up to {VERSION}; upgrade ov-autoplace"
         )
     digest = data.pop("sha256", None)
     if version != VERSION or digest != _digest_of(data) or not _is_complete(data):

@@ -9,8 +9,6 @@ What an estimate changes of a table is stored beside the truth (``shown_...``), 
 from __future__ import annotations
 
 import io
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._base.files import write_atomically
+from ov_autoplace._base.files import read_arrays, write_atomically
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CostTableError, TrainingError
 from ov_autoplace.training.targets import Task
@@ -27,7 +25,6 @@ from ov_autoplace.training.targets import Task
 __all__ = ["Labelled", "Shard", "load_labelled", "read_shard", "save_labelled", "shard_bytes"]
 
 _SCHEMA = 1
-_DAMAGED = (OSError, EOFError, KeyError, ValueError, IndexError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 _ESTIMATED = ("op_seconds", "transfer_latency", "transfer_seconds_per_byte")
 _TABLE = (
@@ -153,15 +150,14 @@ def read_shard(path: str | Path) -> Shard:
         TrainingError: There is no such file, or it holds no labelled problems.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
+        arrays = read_arrays(path)
         if arrays["schema"].tolist() != _SCHEMA:
             raise ValueError(f"its schema is {arrays['schema'].tolist()}, and this version reads {_SCHEMA}")
         shard = Shard(arrays)
         for i in range(len(shard)):
             shard[i]
         return shard
-    except (*_DAMAGED, CostTableError) as cause:
+    except (KeyError, ValueError, IndexError, CostTableError) as cause:
         raise TrainingError(
             f"{path} holds no labelled problems ({cause}); write it again with tools/examples.py"
         ) from cause

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace._base.files import read_arrays
 from ov_autoplace.cost.analytic import WORK_CLASSES, busy_groups, bytes_exchanged, work_by_class
 from ov_autoplace.cost.assemble import tensor_readers
 from ov_autoplace.cost.table import CostTable
@@ -23,9 +22,6 @@ __all__ = ["Workload", "load_folder"]
 
 _SCHEMA = 1
 
-# What numpy and zipfile raise over files that are cut off, changed or of another kind; RuntimeError is a
-# flag of the archive that says it is encrypted or compressed in a way that zipfile does not know.
-_DAMAGED = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 _DTYPES: dict[str, type] = {
     "flops": np.float64,
@@ -177,12 +173,10 @@ class Workload:
             TrainingError: There is no such file, or it holds no workload.
         """
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                arrays = dict(stored)
-            return cls._of_arrays(arrays)
+            return cls._of_arrays(read_arrays(path))
         except TrainingError as cause:
             raise TrainingError(f"{path} holds no workload: {cause}") from cause
-        except _DAMAGED as cause:
+        except (KeyError, ValueError) as cause:
             raise TrainingError(
                 f"{path} holds no workload ({cause}); write it again with tools/workloads.py"
             ) from cause

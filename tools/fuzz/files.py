@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.cost.target_json import load_target, save_target
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.trace import trace_events
+from ov_autoplace.measure.transfer_store import StoredTransfers
 from ov_autoplace.placement.annotation import OP_KEY, annotate, annotated_placement
 from ov_autoplace.placement.decision import Decision
 from ov_autoplace.placement.lane_plan import LanePlan
@@ -29,10 +31,12 @@ from ov_autoplace.solvers import solve
 
 __all__ = [
     "AFFINITY",
+    "AFFINITY_FILE",
     "DECISION",
     "DNN_GRAPH",
     "LANE_PLAN",
     "NOTES",
+    "TRANSFERS",
     "affinity",
     "annotated_model",
     "cost_table",
@@ -52,8 +56,10 @@ __all__ = [
     "table_arrays_seeds",
     "target",
     "target_seeds",
+    "transfers",
 ]
 
+AFFINITY_FILE = "net.affinity.json"
 AFFINITY = {"x": "CPU", "kernel": "CPU", "product": "GPU", "relu": "GPU", "answer": "CPU"}
 NOTES = {"product": "GPU", "relu": "CPU"}
 DECISION = {
@@ -73,6 +79,14 @@ DNN_GRAPH = {
         {"id": 9, "cpuLatency": 1.0, "fpgaLatency": 0.5, "size": 1.0, "colorClass": 4, "supportedOnFpga": 0},
     ],
     "edges": [{"sourceId": 7, "destId": 3, "cost": 0.1}, {"sourceId": 7, "destId": 9, "cost": 0.1}],
+}
+TRANSFERS = {
+    "schema": "ov-autoplace/transfers",
+    "version": 1,
+    "conditions": ["OpenVINO 2026", "two processors"],
+    "devices": ["GPU", "CPU"],
+    "settings": {"GPU": {}, "CPU": {"NUM_STREAMS": "1"}},
+    "samples": [{"devices": ["GPU", "CPU", "GPU", "CPU"], "tensor_bytes": 4096, "seconds": [1e-3, 2e-3]}],
 }
 
 LANE_PLAN = {
@@ -106,7 +120,7 @@ def model() -> ov.Model:
 
 def affinity(data: bytes, folder: Path) -> None:
     """An affinity file, applied to a model and read back from it."""
-    placement = Placement.load(stored(data, folder, "net.affinity.json"))
+    placement = Placement.load(stored(data, folder, AFFINITY_FILE))
     clone = model().clone()
     annotate(clone, placement)
     found = annotated_placement(clone)
@@ -169,11 +183,11 @@ def cost_table_seeds() -> list[bytes]:
     return [json.dumps(table).encode() for table in (plain, rich)]
 
 
-def cost_table(data: bytes, folder: Path) -> None:
+def cost_table(path: Path) -> None:
     """A cost table, which is saved again and read back."""
-    table = load_table(stored(data, folder, "net.table.json"))
-    save_table(table, folder / "again.json")
-    assert load_table(folder / "again.json").names == table.names
+    table = load_table(path)
+    save_table(table, path.with_name("again.json"))
+    assert load_table(path.with_name("again.json")).names == table.names
 
 
 def table_archive_seeds() -> list[bytes]:
@@ -293,12 +307,12 @@ def saved_report_seeds() -> list[bytes]:
     return [json.dumps(value).encode() for value in (saved, printed | {"rows": [row]}, explained)]
 
 
-def saved_report(data: bytes, folder: Path) -> None:
+def saved_report(path: Path) -> None:
     """A report that is compared with itself."""
     from ov_autoplace.report.comparison import compare
     from ov_autoplace.report.saved import read_report
 
-    found = read_report(stored(data, folder, "report.json"))
+    found = read_report(path)
     comparison = compare(found, found)
     assert not comparison.moved
     assert comparison.summary or comparison.missing
@@ -315,29 +329,35 @@ def target_seeds() -> list[bytes]:
     return [json.dumps(document).encode()]
 
 
-def target(data: bytes, folder: Path) -> None:
+def target(path: Path) -> None:
     """A target profile, which is asked for rates and written again."""
-    found = load_target(stored(data, folder, "machine.json"))
+    found = load_target(path)
     work = np.array([0.0, 1.0, 1e6, 1e12])
     for device in found.devices:
         for rate in device.rates:
             speeds = device.rate(rate.op_class, rate.precision).at(work)
             assert np.isfinite(speeds).all()
-    save_target(found, folder / "again.json")
-    load_target(folder / "again.json")
+    save_target(found, path.with_name("again.json"))
+    load_target(path.with_name("again.json"))
 
 
-def dnn_partitioning(data: bytes, folder: Path) -> None:
+def transfers(path: Path) -> None:
+    """An entry of the store of measured transfers, written again and read back."""
+    found = StoredTransfers.load(path)
+    replace(found, path=path.with_name("again.json")).save()
+    assert StoredTransfers.load(path.with_name("again.json")).conditions == found.conditions
+
+
+def dnn_partitioning(path: Path) -> None:
     """A graph of the dnn-partitioning format."""
-    path = stored(data, folder, "graph.json")
     table = load_dnn_partitioning(path)
     if table.num_devices <= 8:
         simulate(table, _single(table))
 
 
-def decision(data: bytes, folder: Path) -> None:
+def decision(path: Path) -> None:
     """An entry of the decision cache: whatever is not one counts as none."""
-    found = DecisionCache(stored(data, folder, "autoplace-0.json"), ("CPU", "GPU")).load(AFFINITY)
+    found = DecisionCache(path, ("CPU", "GPU")).load(AFFINITY)
     assert found is None or found.device_of.keys() == AFFINITY.keys()
 
 

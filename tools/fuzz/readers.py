@@ -23,6 +23,8 @@ from ov_autoplace.errors import (
     TargetError,
     TrainingError,
 )
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.policy.card import CARD
 
 __all__ = ["READERS", "Reader"]
 
@@ -39,6 +41,8 @@ class Reader:
         errors: What it says that it raises.
         share: Of all inputs, relative to the other readers: slow ones get fewer.
         needs_torch: Whether it needs torch.
+        opens: Of what reads a file: reads it by its path.
+        file: Of what reads a file: its name. ``read`` writes the bytes under it, and opens it.
     """
 
     name: str
@@ -47,6 +51,8 @@ class Reader:
     errors: tuple[type[AutoplaceError], ...]
     share: float = 1.0
     needs_torch: bool = False
+    opens: Callable[[Path], object] | None = None
+    file: str = ""
 
 
 def _json(*values: object) -> Callable[[], list[bytes]]:
@@ -57,20 +63,48 @@ def _texts(*values: str) -> Callable[[], list[bytes]]:
     return lambda: [value.encode() for value in values]
 
 
+def _file(
+    name: str,
+    file: str,
+    opens: Callable[[Path], object],
+    seeds: Callable[[], list[bytes]],
+    errors: tuple[type[AutoplaceError], ...],
+    share: float = 1.0,
+    needs_torch: bool = False,
+) -> Reader:
+    """A reader of a file of this name."""
+
+    def read(data: bytes, folder: Path) -> object:
+        return opens(files.stored(data, folder, file))
+
+    return Reader(name, read, seeds, errors, share, needs_torch, opens, file)
+
+
 READERS: tuple[Reader, ...] = (
-    Reader("affinity-file", files.affinity, _json(files.AFFINITY), (PlacementError,), 6),
+    Reader(
+        "affinity-file",
+        files.affinity,
+        _json(files.AFFINITY),
+        (PlacementError,),
+        6,
+        opens=Placement.load,
+        file=files.AFFINITY_FILE,
+    ),
     Reader("annotated-model", files.annotated_model, _json(files.NOTES, {}), (PlacementError,), 4),
-    Reader("cost-table", files.cost_table, files.cost_table_seeds, (CostTableError,), 4),
+    _file("cost-table", "net.table.json", files.cost_table, files.cost_table_seeds, (CostTableError,), 4),
     Reader("table-archive", files.table_archive, files.table_archive_seeds, (CostTableError,), 2),
     Reader("table-arrays", files.table_arrays, files.table_arrays_seeds, (CostTableError,), 2),
     Reader("placed-table", files.placed_table, files.cost_table_seeds, (AutoplaceError,), 0.5),
-    Reader("saved-report", files.saved_report, files.saved_report_seeds, (OptionError,)),
+    _file("saved-report", "report.json", files.saved_report, files.saved_report_seeds, (OptionError,)),
     Reader("report", files.report, files.cost_table_seeds, (AutoplaceError,), 0.03),
-    Reader("target", files.target, files.target_seeds, (TargetError,), 1.5),
-    Reader("dnn-partitioning", files.dnn_partitioning, _json(files.DNN_GRAPH), (CostTableError,), 5),
+    _file("target", "machine.json", files.target, files.target_seeds, (TargetError,), 1.5),
+    _file("transfers", "transfers-0.json", files.transfers, _json(files.TRANSFERS), (TargetError,)),
+    _file(
+        "dnn-partitioning", "graph.json", files.dnn_partitioning, _json(files.DNN_GRAPH), (CostTableError,), 5
+    ),
     Reader("lane-plan", files.lane_plan, _json(files.LANE_PLAN), (PlacementError,), 1),
-    Reader("decision-cache", files.decision, _json(files.DECISION), (), 6),
-    Reader("workload", training_files.workload, training_files.workload_seeds, (TrainingError,), 2),
+    _file("decision-cache", "autoplace-0.json", files.decision, _json(files.DECISION), (), 6),
+    _file("workload", "net.npz", training_files.workload, training_files.workload_seeds, (TrainingError,), 2),
     Reader(
         "workload-arrays",
         training_files.workload_arrays,
@@ -78,8 +112,9 @@ READERS: tuple[Reader, ...] = (
         (TrainingError,),
         0.8,
     ),
-    Reader("log", training_files.log, training_files.log_seeds, (TrainingError,), 10),
-    Reader("card", training_files.card, training_files.card_seeds, (CheckpointError,), 4),
+    _file("shard", "part.npz", training_files.shard, training_files.shard_seeds, (TrainingError,)),
+    _file("log", "log.jsonl", training_files.log, training_files.log_seeds, (TrainingError,), 10),
+    _file("card", CARD, training_files.card, training_files.card_seeds, (CheckpointError,), 4),
     Reader("card-fields", training_files.card_fields, training_files.card_seeds, (CheckpointError,), 2),
     Reader(
         "checkpoint",
@@ -89,7 +124,15 @@ READERS: tuple[Reader, ...] = (
         0.2,
         True,
     ),
-    Reader("state", training_files.state, training_files.state_seeds, (TrainingError,), 4, True),
+    _file(
+        "state",
+        "state.safetensors",
+        training_files.state,
+        training_files.state_seeds,
+        (TrainingError,),
+        4,
+        True,
+    ),
     Reader(
         "state-fields",
         training_files.state_fields,
@@ -106,7 +149,15 @@ READERS: tuple[Reader, ...] = (
         1,
         True,
     ),
-    Reader("configuration", texts.configuration, _json(texts.CONFIGURATION), (OptionError,), 13),
+    _file(
+        "configuration-file",
+        "config.json",
+        texts.configuration_file,
+        _json(texts.CONFIGURATION),
+        (OptionError,),
+        6,
+    ),
+    Reader("configuration", texts.configuration, _json(texts.CONFIGURATION), (OptionError,), 7),
     Reader("options", texts.options, _json(*texts.OPTIONS), (OptionError,), 13),
     Reader("command-line", texts.command_line, _json(*texts.ARGUMENTS), (OptionError,), 13),
     Reader("constraints", texts.constraints, _json(*texts.CONSTRAINTS), (OptionError, PlacementError), 1.0),

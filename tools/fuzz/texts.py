@@ -32,6 +32,7 @@ __all__ = [
     "budget",
     "command_line",
     "configuration",
+    "configuration_file",
     "constraints",
     "devices",
     "extra_devices",
@@ -90,12 +91,14 @@ def _object(data: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def configuration_file(path: Path) -> None:
+    """``--config`` that names a file."""
+    read_config(str(path))
+
+
 def configuration(data: bytes, folder: Path) -> None:
-    """``--config``: the object itself, and the file that holds it."""
+    """``--config`` that is the object itself."""
     text = _text(data).replace("\0", "")
-    path = folder / "config.json"
-    path.write_bytes(data)
-    split_config(read_config(str(path)))
     split_config(read_config("{" + text if not text.lstrip().startswith("{") else text))
 
 

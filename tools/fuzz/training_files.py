@@ -19,7 +19,11 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table
 from ov_autoplace.policy.card import CARD, WEIGHTS, load_card, read_file
 from ov_autoplace.policy.config import CONFIGS
+from ov_autoplace.training.examples import label_task
+from ov_autoplace.training.labelled import load_labelled, shard_bytes
 from ov_autoplace.training.logs import read_log
+from ov_autoplace.training.random_graphs import random_workload
+from ov_autoplace.training.targets import RandomTargets, random_task
 from ov_autoplace.training.workload import Workload
 
 __all__ = [
@@ -33,6 +37,8 @@ __all__ = [
     "log_seeds",
     "measurements",
     "measurements_seeds",
+    "shard",
+    "shard_seeds",
     "state",
     "state_field_seeds",
     "state_fields",
@@ -74,9 +80,9 @@ def workload_seeds() -> list[bytes]:
     return [file.getvalue()]
 
 
-def workload(data: bytes, folder: Path) -> None:
+def workload(path: Path) -> None:
     """A workload's archive."""
-    Workload.load(stored(data, folder, "net.npz"))
+    Workload.load(path)
 
 
 def workload_arrays(data: bytes, folder: Path) -> bool:
@@ -92,14 +98,26 @@ def workload_arrays(data: bytes, folder: Path) -> bool:
     return True
 
 
+def shard_seeds() -> list[bytes]:
+    """A shard of one labelled problem."""
+    workload = random_workload("random_tree", 5, 0)
+    task = random_task(workload, np.random.default_rng(0), RandomTargets(), 2)
+    return [shard_bytes([label_task(task)])]
+
+
+def shard(path: Path) -> None:
+    """A shard of labelled problems."""
+    load_labelled(path)
+
+
 def log_seeds() -> list[bytes]:
     """Two records, and a torn one."""
     return [b'{"step": 1, "loss": 0.5}\n{"step": 2, "loss": null}\n{"st', b""]
 
 
-def log(data: bytes, folder: Path) -> None:
+def log(path: Path) -> None:
     """A training log."""
-    read_log(stored(data, folder, "log.jsonl"))
+    read_log(path)
 
 
 def card_seeds() -> list[bytes]:
@@ -122,10 +140,9 @@ def _signed(fields: Any) -> bytes:
     return json.dumps(fields).encode()
 
 
-def card(data: bytes, folder: Path) -> None:
+def card(path: Path) -> None:
     """A checkpoint's card."""
-    stored(data, folder, CARD)
-    found = load_card(folder)
+    found = load_card(path.parent)
     assert isinstance(found.name, str)
     found.num_devices, found.max_devices  # noqa: B018 - they are read
 
@@ -270,11 +287,11 @@ def state_seeds() -> list[bytes]:
         return [path.read_bytes()]
 
 
-def state(data: bytes, folder: Path) -> None:
+def state(path: Path) -> None:
     """A training state's bytes."""
     from ov_autoplace.training.state_file import load_state
 
-    load_state(stored(data, folder, "state.safetensors"))
+    load_state(path)
 
 
 @cache

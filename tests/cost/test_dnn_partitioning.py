@@ -144,15 +144,7 @@ def test_equal_node_names_are_told_apart_by_their_ids(document, write):
         ),
         (lambda d: d["edges"].append({"sourceId": 1, "destId": 9, "cost": 9}), "at one cost"),
         (lambda d: d["nodes"].append(d["nodes"][0]), "id 9 stands twice"),
-        (lambda d: d["nodes"][1].update(cpuLatency=-1), "node 1: 'cpuLatency' must be a finite number"),
-        (lambda d: d["nodes"][1].update(size="much"), "'size' must be a finite number .* not 'much'"),
-        (
-            lambda d: d["nodes"][1].pop("fpgaLatency"),
-            "node 2: 'fpgaLatency' .* it is missing|node 1: .* it is missing",
-        ),
         (lambda d: d.update(maxFPGAs=10**9), "'maxFPGAs' must be an integer of 0 to 1024"),
-        (lambda d: d.update(nodes={}), "'nodes' must be a list"),
-        (lambda d: d.pop("edges"), "'edges' must be a list, it is missing"),
     ],
 )
 def test_a_wrong_graph_is_one_sentence_that_names_the_file(document, write, change, sentence):

@@ -141,76 +141,31 @@ def test_random_tables_survive_their_file(tmp_path):
         np.testing.assert_array_equal(again.tensor_bytes, table.tensor_bytes)
 
 
-def _set(*path_and_value):
-    *path, last, value = path_and_value
-
-    def change(document):
-        for key in path:
-            document = document[key]
-        document[last] = value
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (_set("schema", "ov-autoplace/target"), "does not hold 'ov-autoplace/cost-table'"),
-        (_set("version", 2), "has version 2 .* this release reads version 1"),
-        (_set("devices", None), "'devices' must be a list"),
-        (_set("devices", 0, "GPU"), "device 0 must be a JSON object, not 'GPU'"),
-        (_set("devices", 0, "memory_capacity", -1), "device 0: 'memory_capacity' must be a finite number"),
-        (_set("devices", 0, "name", 7), "device 0: 'name' must be a string, not 7"),
-        (_set("groups", 1, "op_seconds", [1.0]), "group 1: 'op_seconds' must hold 2 numbers, not 1"),
-        (_set("groups", 1, "op_seconds", [1.0, 10**400]), "group 1: 'op_seconds' must be a finite number"),
-        (_set("groups", 1, "op_seconds", [1.0, True]), "not True"),
-        (_set("groups", 1, "memory_bytes", None), "'memory_bytes' must be a finite number"),
-        (_set("groups", 1, "op_type", "Relu"), "group 0: 'op_type' must be a string, it is missing"),
-        (_set("tensors", 0, "producer", 2**70), "tensor 0: 'producer' must be an integer"),
-        (_set("tensors", 0, "producer", 5), "tensor_producer holds 5"),
-        (_set("tensors", 0, "consumers", [10**12]), "tensor 0: 'consumers' must be an integer"),
-        (_set("tensors", 0, "consumers", 10**12), "'consumers' must be a list"),
-        (_set("tensors", 0, "constant", "yes"), "'constant' must be true or false"),
-        (_set("transfer_latency", [[0.0, 0.0]]), "'transfer_latency' must hold 2 rows, not 1"),
-        (_set("transfer_latency", [[0.0], [0.0]]), "'transfer_latency' must hold 2 numbers, not 1"),
-        (_set("source", ["x"] * 10**4), "'source' must be a string, not a list of 10000"),
-    ],
-)
-def test_a_wrong_file_is_refused_in_one_sentence_that_names_it(tmp_path, change, sentence):
-    path = tmp_path / "table.json"
-    save_table(make_table(), path)
-    document = json.loads(path.read_text())
-    change(document)
-    path.write_text(json.dumps(document))
-    with pytest.raises(CostTableError, match=sentence) as raised:
-        load_table(path)
-    assert str(raised.value).startswith(str(path))
-    assert len(str(raised.value)) < 300
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", "3", "\x00", "[" * 100_000, '{"schema": NaN}', '{"version": ' + "9" * 5000 + "}"]
-)
-def test_what_is_no_table_is_refused(tmp_path, text):
-    path = tmp_path / "table.json"
-    path.write_text(text)
-    with pytest.raises(CostTableError, match=r"table\.json"):
-        load_table(path)
-
-
-def test_a_truncated_file_is_refused_wherever_it_breaks_off(tmp_path):
+def test_a_file_that_contradicts_itself_is_refused_in_one_sentence_that_names_it(tmp_path):
     path = tmp_path / "table.json"
     save_table(make_table(), path)
     whole = path.read_text()
-    for length in range(0, len(whole) - 2, 7):
-        path.write_text(whole[:length])
-        with pytest.raises(CostTableError):
+    for change, sentence in (
+        (lambda d: d["tensors"][0].update(producer=5), "tensor_producer holds 5"),
+        (
+            lambda d: d["groups"][1].update(op_type="Relu"),
+            "group 0: 'op_type' must be a string, it is missing",
+        ),
+        (
+            lambda d: d["groups"][1].update(op_seconds=[1.0]),
+            "group 1: 'op_seconds' must hold 2 numbers, not 1",
+        ),
+        (lambda d: d.update(transfer_latency=[[0.0, 0.0]]), "'transfer_latency' must hold 2 rows, not 1"),
+    ):
+        document = json.loads(whole)
+        change(document)
+        path.write_text(json.dumps(document))
+        with pytest.raises(CostTableError, match=sentence) as raised:
             load_table(path)
+        assert str(raised.value).startswith(str(path))
 
 
-def test_missing_file_and_missing_folder_have_their_own_errors(tmp_path):
-    with pytest.raises(CostTableError, match=r"cannot read a cost table from .*nowhere\.json"):
-        load_table(tmp_path / "nowhere.json")
+def test_a_missing_folder_has_its_own_error(tmp_path):
     with pytest.raises(OutputError, match="missing"):
         save_table(make_table(), tmp_path / "missing" / "table.json")
 

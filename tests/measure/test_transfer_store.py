@@ -79,11 +79,10 @@ def test_fewer_processors_are_another_entry(unequal_pair):
     assert store_of(unequal_pair).samples()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"schema": "ov-autoplace/transfers", "version": 99}'])
-def test_a_damaged_entry_is_measured_anew_without_noise(unequal_pair, caplog, text):
+def test_a_damaged_entry_is_measured_anew_without_noise(unequal_pair, caplog):
     store_of(unequal_pair).add(samples(*SIZES[:2]))
     (path,) = stored_transfers()
-    path.write_text(text)
+    path.write_text("{")
     with caplog.at_level(logging.INFO, "ov_autoplace"):
         store = store_of(unequal_pair)
         assert not store.samples()
@@ -92,12 +91,11 @@ def test_a_damaged_entry_is_measured_anew_without_noise(unequal_pair, caplog, te
     assert store_of(unequal_pair).samples()
 
 
-@pytest.mark.parametrize("wrong", [-1.0, 0.0, "fast", None])
-def test_an_entry_with_impossible_times_is_not_used(unequal_pair, wrong):
+def test_an_entry_with_impossible_times_is_not_used(unequal_pair):
     store_of(unequal_pair).add(samples(*SIZES[:2]))
     (path,) = stored_transfers()
     data = json.loads(path.read_text())
-    data["samples"][3]["seconds"][0] = wrong
+    data["samples"][3]["seconds"][0] = 0.0
     path.write_text(json.dumps(data))
     assert not store_of(unequal_pair).samples()
 

@@ -95,13 +95,6 @@ def test_a_truncated_or_missing_file_is_refused_before_it_is_used(tmp_path: Path
     assert f"cannot read {name}" in refused(folder)
 
 
-def test_a_truncated_card_is_refused(tmp_path: Path) -> None:
-    folder = handmade(tmp_path / "net")
-    content = (folder / "card.json").read_bytes()
-    (folder / "card.json").write_bytes(content[: len(content) // 2])
-    assert "does not parse as JSON" in refused(folder)
-
-
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

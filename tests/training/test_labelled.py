@@ -74,11 +74,6 @@ def test_the_same_problems_make_the_same_file(problems, tmp_path):
 def test_a_damaged_file_is_refused_in_one_sentence(problems, tmp_path):
     path = tmp_path / "shard.npz"
     save_labelled(path, problems[:3])
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(TrainingError, match=r"shard\.npz holds no labelled problems"):
-        load_labelled(path)
-    save_labelled(path, problems[:3])
     with np.load(path) as file:
         arrays = dict(file)
     for change in (
@@ -91,8 +86,6 @@ def test_a_damaged_file_is_refused_in_one_sentence(problems, tmp_path):
         np.savez(path, **(arrays | change))
         with pytest.raises(TrainingError, match="holds no labelled problems"):
             load_labelled(path)
-    with pytest.raises(TrainingError):
-        load_labelled(tmp_path / "missing.npz")
 
 
 def test_what_a_shard_cannot_hold_is_refused(problems, tmp_path):

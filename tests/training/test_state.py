@@ -172,10 +172,6 @@ def test_saving_replaces_the_old_state_only_when_the_new_one_is_complete(tmp_pat
 def test_a_state_in_a_folder_that_does_not_exist_is_one_sentence(tmp_path):
     with pytest.raises(OutputError, match="cannot write"):
         save_state(tmp_path / "none" / "state", {}, {})
-    with pytest.raises(TrainingError, match="cannot read the training state"):
-        load_state(tmp_path / "none" / "state")
-    with pytest.raises(TrainingError):
-        load_state(tmp_path)
 
 
 def test_values_that_are_no_json_are_refused_and_nothing_is_written(tmp_path):
@@ -198,10 +194,6 @@ def _with_header(path, change) -> None:
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (lambda p: p.write_bytes(p.read_bytes()[:-3]), "damaged"),
-        (lambda p: p.write_bytes(p.read_bytes()[:40]), "damaged"),
-        (lambda p: p.write_bytes(b""), "damaged"),
-        (lambda p: p.write_bytes(b"PK\x03\x04" * 50), "damaged"),
         (lambda p: p.write_bytes(p.read_bytes()[:-2] + b"\x7f\x7f"), "checksum"),
         (lambda p: _with_header(p, lambda m: m.update(values='{"step": 4}')), "checksum"),
         (lambda p: _with_header(p, lambda m: m.update(version="2")), "has version 2"),

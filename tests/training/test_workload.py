@@ -104,16 +104,6 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
         load_folder(tmp_path / "missing")
 
 
-def test_a_file_cut_off_anywhere_is_refused_with_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "cut.npz"
-    random_workload("random_tree", 9, 0).save(path)
-    whole = path.read_bytes()
-    for length in np.linspace(0, len(whole) - 1, 40).astype(int):
-        path.write_bytes(whole[:length])
-        with pytest.raises(TrainingError, match=r"cut\.npz holds no workload"):
-            load_folder(tmp_path)
-
-
 def test_a_file_with_a_changed_byte_is_refused_or_read_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "changed.npz"
     workload = random_workload("random_tree", 9, 0)

@@ -528,9 +528,10 @@ class Profiler:
         input_high: Mapping[str, int] = {},
         seed: int = 0,
         extensions: Sequence[str] = [],
+        weights_path: str = "",
     ) -> Executable:
         """
-        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, `extensions` are the libraries of ops that are not OpenVINO's own.
+        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, `extensions` are the libraries of ops that are not OpenVINO's own, `weights_path` the IR of a Constant with the weights of a model on lanes.
         """
 
     @staticmethod

@@ -169,7 +169,8 @@ void bind_executable(nb::module_& m) {
         .def_ro("precision", &NodeTime::precision, "Element type of the first result.")
         .def_ro("seconds", &NodeTime::seconds, "Mean over all inferences so far, cold ones included.");
 
-    nb::class_<Executable>(m, "Executable", "A compiled model with valid inputs, ready to be timed.")
+    nb::class_<Executable>(m, "Executable", nb::is_weak_referenceable(),
+                           "A compiled model with valid inputs, ready to be timed.")
         .def(
             "run",
             [](Executable& self, std::size_t runs, std::size_t warmup, bool asynchronous,
@@ -218,19 +219,20 @@ void init_profiler(nb::module_& m) {
             [](Profiler& self, const std::string& xml_path, const std::string& device,
                const StringMap& properties, const std::optional<StringMap>& affinities,
                const std::map<std::string, std::int64_t>& input_high, std::uint64_t seed,
-               const std::vector<std::string>& extensions) {
+               const std::vector<std::string>& extensions, const std::string& weights_path) {
                 nb::gil_scoped_release release;
                 for (const auto& extension : extensions) {
                     self.add_extension(extension);
                 }
                 return self.compile(xml_path, device, properties, affinities ? &*affinities : nullptr,
-                                    {input_high, seed});
+                                    {input_high, seed}, weights_path);
             },
             "xml_path"_a, "device"_a, "properties"_a = StringMap{}, "affinities"_a = nb::none(),
             "input_high"_a = std::map<std::string, std::int64_t>{}, "seed"_a = 0,
-            "extensions"_a = std::vector<std::string>{},
+            "extensions"_a = std::vector<std::string>{}, "weights_path"_a = "",
             "Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, "
-            "`extensions` are the libraries of ops that are not OpenVINO's own.")
+            "`extensions` are the libraries of ops that are not OpenVINO's own, `weights_path` the IR of a "
+            "Constant with the weights of a model on lanes.")
         .def_static(
             "race",
             [](const std::vector<std::shared_ptr<Executable>>& executables, double budget_seconds,

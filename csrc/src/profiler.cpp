@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <openvino/core/graph_util.hpp>
 #include <openvino/runtime/properties.hpp>
 #include <thread>
 
@@ -31,17 +32,22 @@ void set_affinities(ov::Model& model, const StringMap& affinities) {
     }
 }
 
-// Gives the op that runs submodels on lanes, if the model has one, a name that no other one has here: what
-// is known of its runs is kept by name.
-std::string name_lane_op(const ov::Model& model, std::size_t& count) {
+// The op that runs submodels on lanes, if the model has one.
+std::shared_ptr<ov::Node> lane_op_of(const ov::Model& model) {
     for (const auto& op : model.get_ops()) {
         const auto& type = op->get_type_info();
-        if (std::string(type.name) == "Schedule" && std::string(type.version_id) == "autoplace") {
-            op->set_friendly_name(op->get_friendly_name() + " (profiled " + std::to_string(++count) + ")");
-            return op->get_friendly_name();
-        }
+        if (std::string(type.name) == "Schedule" && std::string(type.version_id) == "autoplace") return op;
     }
-    return "";
+    return nullptr;
+}
+
+// Puts a Constant, which is all that `weights` holds, in the place of what stands for it in a model on lanes:
+// the op's last input.
+void give_weights(const ov::Model& model, const ov::Model& weights) {
+    if (const auto op = lane_op_of(model)) {
+        const auto stand_in = op->get_input_node_shared_ptr(op->get_input_size() - 1);
+        ov::replace_node(stand_in, weights.get_results().at(0)->get_input_node_shared_ptr(0));
+    }
 }
 
 }  // namespace
@@ -251,19 +257,28 @@ ov::AnyMap Profiler::config_for(const std::string& device, const StringMap& prop
 
 std::shared_ptr<Executable> Profiler::compile(const std::string& xml_path, const std::string& device,
                                               const StringMap& properties, const StringMap* affinities,
-                                              const Executable::Inputs& inputs) {
+                                              const Executable::Inputs& inputs,
+                                              const std::string& weights_path) {
     return guarded([&] {
         const auto model = m_core.read_model(xml_path);
+        if (!weights_path.empty()) {
+            give_weights(*model, *m_core.read_model(weights_path));
+        }
         if (affinities != nullptr) {
             set_affinities(*model, *affinities);
         }
-        const std::string lane_op = m_lane_profile == nullptr ? "" : name_lane_op(*model, m_lane_ops);
+        const auto lane_op = m_lane_profile == nullptr ? nullptr : lane_op_of(*model);
+        if (lane_op) {
+            // What is known of its runs is kept by name: no other one has this one here.
+            lane_op->set_friendly_name(lane_op->get_friendly_name() + " (profiled " +
+                                       std::to_string(++m_lane_ops) + ")");
+        }
         const auto start = Clock::now();
         ov::CompiledModel compiled = m_core.compile_model(model, device, config_for(device, properties));
         auto executable =
             std::make_shared<Executable>(*model, std::move(compiled), inputs, seconds_since(start));
-        if (!lane_op.empty()) {
-            executable->ask_about_lanes(lane_op, m_lane_profile);
+        if (lane_op) {
+            executable->ask_about_lanes(lane_op->get_friendly_name(), m_lane_profile);
         }
         return executable;
     });

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from functools import cache
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, NamedTuple
@@ -24,8 +25,6 @@ __all__ = ["SharedModel", "local_model", "model_digest", "share_model"]
 
 _FOLDER = "fleet-models"
 _KEPT_SECONDS = 7 * 24 * 3600.0
-_own = ExitStack()  # folders of this process, where the user has no cache
-atexit.register(_own.close)
 
 
 class SharedModel(NamedTuple):
@@ -87,8 +86,8 @@ def local_model(digest: str, data: Sequence[Any]) -> Path:
 
 def _kept_folder() -> Path:
     """Where models are kept; those that were not used for a week are removed."""
-    cache = user_cache_folder()
-    folder = None if cache is None else cache / _FOLDER
+    users = user_cache_folder()
+    folder = None if users is None else users / _FOLDER
     try:
         if folder is None:
             raise OSError
@@ -97,5 +96,13 @@ def _kept_folder() -> Path:
             if old.stat().st_mtime < time.time() - _KEPT_SECONDS:
                 rmtree(old, ignore_errors=True)
     except OSError:  # nowhere to keep it beyond this process
-        return _own.enter_context(temporary_folder())
+        return _own_folder()
     return folder
+
+
+@cache
+def _own_folder() -> Path:
+    """A folder of this process; it is made once, so that a model is written once."""
+    own = ExitStack()
+    atexit.register(own.close)
+    return own.enter_context(temporary_folder())

@@ -13,7 +13,14 @@ from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import bare_core
 from ov_autoplace.errors import OutputError, ProfilingError
 
-__all__ = ["UnreadableModelError", "check_readable", "failing_on", "reported_failure", "save_ir"]
+__all__ = [
+    "UnreadableModelError",
+    "cannot_save",
+    "check_readable",
+    "failing_on",
+    "reported_failure",
+    "save_ir",
+]
 
 
 class UnreadableModelError(ProfilingError):
@@ -47,12 +54,15 @@ def save_ir(model: ov.Model, folder: Path) -> Path:
     try:
         ov.save_model(model, path, compress_to_fp16=False)
     except (RuntimeError, OSError) as cause:
-        # A stream that cannot be written reports no more than that; the folder is what can be mended.
-        raise OutputError(
-            f"cannot write the model to {folder}: {openvino_reason(cause)}; "
-            "make room there or set TMPDIR to another folder"
-        ) from cause
+        raise cannot_save(folder, openvino_reason(cause)) from cause
     return path
+
+
+def cannot_save(folder: Path, reason: str) -> OutputError:
+    """What is raised where a model cannot be written; the folder is what can be mended."""
+    return OutputError(
+        f"cannot write the model to {folder}: {reason}; make room there or set TMPDIR to another folder"
+    )
 
 
 def check_readable(path: Path, extensions: Sequence[str]) -> None:

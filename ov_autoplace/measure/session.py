@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import copy
+import os
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._base.files import temporary_folder
+from ov_autoplace._base.files import os_reason, temporary_folder
 from ov_autoplace.devices.extension import extension_path, extensions_of
 from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.devices.names import emulation
@@ -23,7 +27,13 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.prepare import normalize
 from ov_autoplace.graph.shapes import with_static_shapes
-from ov_autoplace.measure.model_file import check_readable, failing_on, reported_failure, save_ir
+from ov_autoplace.measure.model_file import (
+    cannot_save,
+    check_readable,
+    failing_on,
+    reported_failure,
+    save_ir,
+)
 from ov_autoplace.measure.room import Room
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.lane_plan import Lane, LanePlan
@@ -33,6 +43,7 @@ from ov_autoplace.placement.scheduled import (
     plan_of,
     scheduled_model,
 )
+from ov_autoplace.placement.stored_submodels import WeightsFile
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, Profiler, RaceResult
@@ -40,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["ProfilingSession"]
 
 _ALONE_RUNS = 10
+_WEIGHTS = "weights.xml"
 
 
 class ProfilingSession:
@@ -97,6 +109,9 @@ class ProfilingSession:
             self._resources.callback(self.profiler.close)
         try:
             self._ir = save_ir(self.model, self._resources.enter_context(temporary_folder()))
+            weights = os.open(self._ir.with_suffix(".bin"), os.O_RDWR)
+            self._resources.callback(os.close, weights)
+            self._weights = WeightsFile(weights, self._ir)
             if any(not op.get_type_info().version_id.startswith("opset") for op in self.model.get_ops()):
                 check_readable(self._ir, self._extensions)
         except BaseException:
@@ -234,24 +249,41 @@ class ProfilingSession:
             Lane.of(lane.device, {**self._settings.get(lane.device, {}), **dict(lane.properties), **counting})
             for lane in plan.lanes
         )
-        folder = self._ir.parent / f"schedule{len(list(self._ir.parent.iterdir()))}"
-        folder.mkdir()
         # The plan is of the caller's model, of which static shapes have folded more.
         left = {op.get_friendly_name() for op in self.model.get_ops()}
         submodel_of = {name: submodel for name, submodel in plan.submodel_of.items() if name in left}
-        model = scheduled_model(self.model, replace(plan, lanes=lanes, submodel_of=submodel_of))
-        path = save_ir(model, folder)
-        with failing_on("lanes of " + ", ".join(dict.fromkeys(lane.device for lane in lanes))):
-            executable = self.profiler.compile(
-                str(path),
-                SCHEDULE_DEVICE,
-                SCHEDULE_PROPERTIES,
-                None,
-                self._input_high,
-                self.seed,
-                [extension_path()],
-            )
+        model = scheduled_model(
+            self.model, replace(plan, lanes=lanes, submodel_of=submodel_of), self._weights
+        )
+        with ExitStack() as stack:
+            folder = self._schedule_folder(stack)
+            path = save_ir(model, folder)
+            with failing_on("lanes of " + ", ".join(dict.fromkeys(lane.device for lane in lanes))):
+                executable = self.profiler.compile(
+                    str(path),
+                    SCHEDULE_DEVICE,
+                    SCHEDULE_PROPERTIES,
+                    None,
+                    self._input_high,
+                    self.seed,
+                    [extension_path()],
+                    str(folder / _WEIGHTS),
+                )
+            # After a crash it is compiled again, as long as somebody wants to run it.
+            weakref.finalize(executable, stack.pop_all().close)
         return executable, model
+
+    def _schedule_folder(self, stack: ExitStack) -> Path:
+        """A folder for a schedule, with a model of its weights, which stay in the session's own file."""
+        own = self._ir.parent
+        try:
+            made = TemporaryDirectory(prefix="schedule-", dir=own, ignore_cleanup_errors=True)
+            folder = Path(stack.enter_context(made))
+            (folder / _WEIGHTS).write_text(self._weights.text())
+            (folder / _WEIGHTS).with_suffix(".bin").symlink_to(self._ir.with_suffix(".bin"))
+        except OSError as cause:
+            raise cannot_save(own, os_reason(cause)) from cause
+        return folder
 
     def compile_with(
         self, device: str, properties: Mapping[str, str], device_of: Mapping[str, str] | None = None

@@ -34,7 +34,7 @@ from ov_autoplace.placement.schedulable import (
     refusal,
     schedule_ops,
 )
-from ov_autoplace.placement.stored_submodels import store
+from ov_autoplace.placement.stored_submodels import WeightsFile, store
 
 __all__ = [
     "OP_NAME",
@@ -71,13 +71,15 @@ OP_NAME = "autoplace/schedule"
 """Of the op; where it is compiled, something unique follows."""
 
 
-def scheduled_model(model: ov.Model, plan: LanePlan) -> ov.Model:
+def scheduled_model(model: ov.Model, plan: LanePlan, weights: WeightsFile | None = None) -> ov.Model:
     """A model that runs as a plan says.
 
     Args:
         model: Any model; it is not modified.
         plan: Names a submodel for every op that runs of the model with unique names and folded shapes
             (:func:`~ov_autoplace.graph.prepare.normalize`).
+        weights: Where the weights are to be; the model that is returned has something that stands for them,
+            the last input of its op.
 
     Returns:
         A model with the same inputs, outputs and variables. It needs the package's native library
@@ -99,7 +101,7 @@ def scheduled_model(model: ov.Model, plan: LanePlan) -> ov.Model:
     around = ops_of(outer)
     parts = cut(inner, ops, plan)
     if parts.submodels:
-        _put_in_place(around, parts, plan)
+        _put_in_place(around, parts, plan, weights)
     outer.validate_nodes_and_infer_types()
     for own, given in (
         (outer.get_parameters(), model.get_parameters()),
@@ -169,11 +171,11 @@ def _properties(text: str) -> dict[str, str]:
     return {unquote(key): unquote(value) for key, _, value in pairs}
 
 
-def _put_in_place(around: ModelOps, parts: CutModel, plan: LanePlan) -> None:
+def _put_in_place(around: ModelOps, parts: CutModel, plan: LanePlan, weights: WeightsFile | None) -> None:
     """Make the op the producer of all that the submodels make, in the surrounding model."""
     data = [_converted(around.output(tensor)) for tensor in parts.data]
     results = [around.output(tensor) for tensor in parts.results]
-    op = _schedule_op(data, results, parts, plan)
+    op = _schedule_op(data, results, parts, plan, weights)
     made = {tensor: op.output(port) for port, tensor in enumerate(parts.results)}
     for tensor, old in zip(parts.results, results, strict=True):
         if made[tensor].get_element_type() != old.get_element_type():
@@ -197,9 +199,13 @@ def _converted(output: ov.Output) -> ov.Output:
 
 
 def _schedule_op(
-    data: Sequence[ov.Output], results: Sequence[ov.Output], parts: CutModel, plan: LanePlan
+    data: Sequence[ov.Output],
+    results: Sequence[ov.Output],
+    parts: CutModel,
+    plan: LanePlan,
+    common: WeightsFile | None,
 ) -> ov.Node:
-    texts, weights = store([submodel.model for submodel in parts.submodels])
+    texts, weights = store([submodel.model for submodel in parts.submodels], common)
     stored = [constant.output(0) for text in texts for constant in (text, weights)]
     attributes: dict[str, Any] = {
         "format": _FORMAT,

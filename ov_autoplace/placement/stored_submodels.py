@@ -3,7 +3,7 @@
 OpenVINO writes a model as a text that says where in a file its constants are. Here the texts of all
 submodels speak of one file, in which equal constants are one, so that weights that submodels share are stored
 once. That file is in memory and mapped by OpenVINO as it maps any model's weights: from there no copy is made
-of them.
+of them. Who stores many schedules of one model gives a file that has its weights already.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import mmap
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import core_with
 from ov_autoplace.errors import OutputError
 
-__all__ = ["store"]
+__all__ = ["WeightsFile", "store"]
 
 # What the text says of a constant. Texts of attributes are escaped, so nothing else looks like it.
 _PLACE = re.compile(rb'( shape="[^"]*" offset=")(\d+)(" size=")(\d+)"')
@@ -41,55 +42,86 @@ _CONSTANT = """<?xml version="1.0"?>
 """
 
 
-def store(models: Sequence[ov.Model]) -> tuple[list[ov.Node], ov.Node]:
+class WeightsFile:
+    """Constants that are in one file, each content once; it grows by those that it lacks.
+
+    Args:
+        file: Its descriptor, to be read and written.
+        model: The text of a model whose weights it has already.
+    """
+
+    def __init__(self, file: int, model: Path | None = None) -> None:
+        self._file, self._model = file, model
+        self._end = os.fstat(file).st_size
+
+    @cached_property
+    def _found(self) -> dict[bytes, int]:
+        """Where each content is."""
+        if self._model is None or not self._end:
+            return {}
+        places = {(int(start), int(size)) for _, start, _, size in _PLACE.findall(self._model.read_bytes())}
+        with _mapped(self._file) as content:
+            return {_key(content[start : start + size]): start for start, size in places}
+
+    def place_of(self, content: memoryview) -> int:
+        """Where some bytes are, which are written unless they are there."""
+        key = _key(content)
+        if key not in self._found:
+            place = position = -(-self._end // _ALIGNMENT) * _ALIGNMENT
+            while content:
+                written = os.pwrite(self._file, content, position)
+                content, position = content[written:], position + written
+            self._found[key], self._end = place, position
+        return self._found[key]
+
+    def constant(self) -> ov.Node:
+        """A Constant whose bytes are those of the file so far; it maps them."""
+        with _file("weights.xml") as xml:
+            os.pwrite(xml, self.text().encode(), 0)
+            read = core_with().read_model(_path(xml), _path(self._file))
+        node: ov.Node = read.get_results()[0].input_value(0).get_node()
+        return node
+
+    def text(self) -> str:
+        """Of a model that holds nothing but that Constant."""
+        if not self._end:  # a Constant has at least one byte
+            self._end = os.pwrite(self._file, b"\0", 0)
+        return _CONSTANT.format(size=self._end)
+
+
+def store(models: Sequence[ov.Model], common: WeightsFile | None = None) -> tuple[list[ov.Node], ov.Node]:
     """Constants of bytes from which models can be read.
 
     Args:
         models: S models, which may share constants.
+        common: Where their weights are to be, in place of a file of their own.
 
     Returns:
-        The texts, S, and the weights of all of them.
+        The texts, S, and the weights of all of them; with ``common``, one byte that stands for its
+        :meth:`~WeightsFile.constant`.
 
     Raises:
-        OutputError: There is no memory left for them.
+        OutputError: There is no room left for them.
     """
     try:
         with _file("weights") as file, temporary_folder() as folder:
-            places = _Places(file)
-            texts = [_text(model, places, folder / "model.xml") for model in models]
-            return [opset.constant(np.frombuffer(text, np.uint8)) for text in texts], _mapped(file)
+            weights = common or WeightsFile(file)
+            texts = [_text(model, weights, folder / "model.xml") for model in models]
+            stored = weights.constant() if common is None else opset.constant(np.zeros(1, np.uint8))
+            return [opset.constant(np.frombuffer(text, np.uint8)) for text in texts], stored
     except (OSError, RuntimeError) as cause:
+        where = "in memory" if common is None else "beside it"
         raise OutputError(
-            f"the model's parts cannot be stored in memory: {openvino_reason(cause)}; make room there"
+            f"the model's parts cannot be stored {where}: {openvino_reason(cause)}; make room there"
         ) from cause
 
 
-class _Places:
-    """Where each content is in a file that grows."""
-
-    def __init__(self, file: int) -> None:
-        self._file, self._end = file, 0
-        self._found: dict[bytes, int] = {}
-
-    def of(self, content: memoryview) -> int:
-        """The place of some bytes, which are written unless they are there."""
-        key = hashlib.blake2b(content, digest_size=32).digest()
-        if key not in self._found:
-            self._found[key] = self._end
-            position = self._end
-            while content:
-                written = os.pwrite(self._file, content, position)
-                content, position = content[written:], position + written
-            self._end = -(-position // _ALIGNMENT) * _ALIGNMENT
-        return self._found[key]
-
-
-def _text(model: ov.Model, places: _Places, path: Path) -> bytes:
+def _text(model: ov.Model, common: WeightsFile, path: Path) -> bytes:
     """The text of a model whose constants are in the common file.
 
     Args:
         model: The model.
-        places: Of the common file.
+        common: The file.
         path: Where the text may be written; OpenVINO insists on a file's name.
     """
     with _file("model.bin") as weights:
@@ -101,30 +133,28 @@ def _text(model: ov.Model, places: _Places, path: Path) -> bytes:
             if any(int(size) for *_, size in _PLACE.findall(text)):
                 raise OSError("weights are missing")
             return text
-        with ExitStack() as opened:
-            mapped = opened.enter_context(mmap.mmap(weights, 0, prot=mmap.PROT_READ))
-            content = opened.enter_context(memoryview(mapped))
+        with _mapped(weights) as content:
 
             def moved(found: re.Match[bytes]) -> bytes:
                 start, size = int(found[2]), int(found[4])
                 if start + size > len(content):
                     raise OSError("weights are missing")
                 with content[start : start + size] as part:
-                    place = places.of(part)
+                    place = common.place_of(part)
                 return b'%s%d%s%d"' % (found[1], place, found[3], size)
 
             return _PLACE.sub(moved, text)
 
 
-def _mapped(file: int) -> ov.Node:
-    """A Constant whose bytes are those of a file, of at least one byte."""
-    if not os.fstat(file).st_size:
-        os.pwrite(file, b"\0", 0)
-    with _file("weights.xml") as xml:
-        os.pwrite(xml, _CONSTANT.format(size=os.fstat(file).st_size).encode(), 0)
-        read = core_with().read_model(_path(xml), _path(file))
-    constant: ov.Node = read.get_results()[0].input_value(0).get_node()
-    return constant
+def _key(content: memoryview) -> bytes:
+    return hashlib.blake2b(content, digest_size=32).digest()
+
+
+@contextmanager
+def _mapped(file: int) -> Iterator[memoryview]:
+    """The bytes of a file that has some."""
+    with mmap.mmap(file, 0, prot=mmap.PROT_READ) as mapped, memoryview(mapped) as content:
+        yield content
 
 
 @contextmanager

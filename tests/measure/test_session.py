@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
 import numpy as np
 import openvino as ov
+import pytest
 from openvino import opset13 as ops
 
+from lane_models import by_name, towers, typed
+from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.lane_plan import Lane, LanePlan
 
@@ -31,3 +40,50 @@ def test_a_schedule_of_a_dynamic_model_is_timed_at_static_shapes() -> None:
         seconds = session.compile_schedule(plan).run(3, 3)
 
     assert (np.asarray(seconds) > 0).all()
+
+
+def bytes_on_disk(folder: Path, processes: Iterable[int]) -> int:
+    """What a folder takes of its disk, with the files that are gone from it and still mapped."""
+    there = {status.st_ino: 512 * status.st_blocks for status in map(os.stat, folder.rglob("*"))}
+    gone: Counter[int] = Counter()
+    for process in processes:
+        for line in Path(f"/proc/{process}/maps").read_text().splitlines():
+            if str(folder) in line and line.endswith("(deleted)"):
+                begin, end = (int(address, 16) for address in line.split()[0].split("-"))
+                gone[int(line.split()[4])] += end - begin
+    return sum({**gone, **there}.values())
+
+
+def test_schedules_share_the_weights_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are compiled; each is there again after a crash, and gone when nobody uses it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    model = towers(layers=4, width=256)  # 2 MiB of weights
+    weights = 8 * 256 * 256 * 4
+    plan = by_name(model, (0, 1, 0))
+    swapped, alone = (
+        LanePlan(plan.lanes, plan.submodel_of, lanes, plan.rank) for lanes in ((1, 0, 1), (0, 0, 0))
+    )
+
+    with ProfilingSession(None, model, ["CPU"]) as session:
+        assert isinstance(session.profiler, IsolatedProfiler)
+        executables, most = [], 0
+        for each in (plan, swapped, alone, plan, swapped, alone):
+            executables.append(session.compile_schedule(each))
+            executables[-1].run(1)
+            most = max(most, bytes_on_disk(tmp_path, (os.getpid(), session.profiler.pid)))
+        assert weights < most < 1.25 * weights
+        session.profiler.restart()
+        for executable in executables:
+            assert len(executable.run(2)) == 2
+        session.compile_device("CPU").run(1)  # reads the file that has grown
+        left = len(list(tmp_path.rglob("*.xml")))
+        del executable, executables
+        assert len(list(tmp_path.rglob("*.xml"))) < left == 1 + 2 * 6
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("isolation", [True, False])
+def test_a_schedule_without_weights_is_timed(isolation: bool) -> None:
+    model = typed(ov.Type.f32)
+    with ProfilingSession(None, model, ["CPU"], isolation=isolation) as session:
+        assert len(session.compile_schedule(by_name(model, (0, 1))).run(2)) == 2

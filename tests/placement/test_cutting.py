@@ -9,7 +9,7 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
-from lane_models import adding, by_name, on_cpu, on_lanes, towers, typed
+from lane_models import F32, adding, by_name, on_cpu, on_lanes, towers, typed
 from ov_autoplace.devices.extension import add_extension
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.cutting import cut
@@ -20,6 +20,8 @@ from ov_autoplace.placement.schedulable import (
     schedule_ops,
 )
 from ov_autoplace.placement.scheduled import lanes_of, plan_of, scheduled_model, with_properties
+from ov_autoplace.placement.stored_submodels import WeightsFile
+from ov_autoplace.plugin.scheduled import compile_scheduled
 
 
 def shown(model: ov.Model) -> list[tuple[str, set[str], str, str, str]]:
@@ -168,6 +170,28 @@ def test_weights_that_submodels_share_are_stored_once() -> None:
     weights = layers * width * width * 4
     assert 2 * weights < sizes[0] < 2 * weights + 20_000
     assert weights < sizes[1] < weights + 20_000
+
+
+def test_weights_in_a_file_apart_are_those_of_the_model(tmp_path: Path) -> None:
+    """Those that are in the file stay where they are, others follow, and both are read back."""
+    layers, width = 3, 32
+    model, other = towers(layers, width), towers(layers + 1, width)  # the latter's are drawn in another order
+    ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
+    before = (tmp_path / "model.bin").read_bytes()
+    inputs = [np.full((1, width), value, np.float32) for value in (0.5, -0.25)]
+    with (tmp_path / "model.bin").open("r+b") as file:
+        weights = WeightsFile(file.fileno(), tmp_path / "model.xml")
+        for each, lanes in ((model, (0, 1, 0)), (model, (0, 0, 0)), (other, (1, 0, 1))):
+            scheduled = scheduled_model(each, by_name(each, lanes), weights)
+            assert stored_bytes(scheduled) < 20_000
+            (op,) = schedule_ops(scheduled)
+            ov.utils.replace_node(op.input_value(op.get_input_size() - 1).get_node(), weights.constant())
+            answer = compile_scheduled(ov.Core(), scheduled, F32)(inputs)[0]
+            np.testing.assert_allclose(answer, on_cpu(ov.Core(), each, inputs)[0], rtol=1e-5)
+    after = (tmp_path / "model.bin").read_bytes()
+    assert after.startswith(before)
+    new = 2 * width * width * 4
+    assert new <= len(after) - len(before) < new + 200
 
 
 def test_what_is_stored_is_the_same_each_time() -> None:

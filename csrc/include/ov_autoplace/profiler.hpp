@@ -160,10 +160,12 @@ public:
     void add_extension(const std::string& path);
 
     // Reads the IR at `xml_path` and compiles it for `device`. With `affinities`, which must name every
-    // top-level op, `device` is HETERO with or without a list. Throws ProfilerError.
+    // top-level op, `device` is HETERO with or without a list. `weights_path`, if any, is the IR of a model
+    // that is one Constant: the weights of a model on lanes, which has something that stands for them. Throws
+    // ProfilerError.
     std::shared_ptr<Executable> compile(const std::string& xml_path, const std::string& device,
                                         const StringMap& properties, const StringMap* affinities,
-                                        const Executable::Inputs& inputs);
+                                        const Executable::Inputs& inputs, const std::string& weights_path);
 
 private:
     ov::AnyMap config_for(const std::string& device, const StringMap& properties) const;

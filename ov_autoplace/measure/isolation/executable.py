@@ -110,7 +110,7 @@ class IsolatedExecutable:
         child = self._child
         while not self._failure and self._process is not (process := child.running()):
             self.number = child.next_number()
-            size = _size(Path(self._recipe["xml_path"]).with_suffix(".bin"))
+            size = sum(_size(self._recipe[name]) for name in ("xml_path", "weights_path"))
             seconds = child.silence + size / _COMPILE_RATE + PATIENCE * child.longest_compilation
             try:
                 answer, _ = child.ask(process, seconds, call="compile", number=self.number, **self._recipe)
@@ -144,8 +144,9 @@ class IsolatedExecutable:
                         raise _core.ProfilerError(self.blame("ran", cause)) from None
 
 
-def _size(path: Path) -> int:
+def _size(xml_path: str) -> int:
+    """Bytes of a model's weights."""
     try:
-        return path.stat().st_size
+        return Path(xml_path).with_suffix(".bin").stat().st_size if xml_path else 0
     except OSError:
         return 0

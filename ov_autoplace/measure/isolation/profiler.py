@@ -59,8 +59,9 @@ class IsolatedProfiler:
         input_high: Mapping[str, int] | None = None,
         seed: int = 0,
         extensions: Sequence[str] = (),
+        weights_path: str = "",
     ) -> IsolatedExecutable:
-        """See ``_core.Profiler.compile``. The file must stay as long as the executable is used.
+        """See ``_core.Profiler.compile``. The files must stay as long as the executable is used.
 
         Raises:
             ProfilerError: The model cannot be compiled there, or the child dies or hangs.
@@ -75,6 +76,7 @@ class IsolatedProfiler:
                 "input_high": dict(input_high or {}),
                 "seed": seed,
                 "extensions": list(extensions),
+                "weights_path": weights_path,
             },
         )
         with self._child.lock:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import openvino as ov
 
 from ov_autoplace._base.text import nearest_device
-from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.options import PREFIX, PlacerOptions
 from ov_autoplace.devices.device_config import config_for
 from ov_autoplace.devices.names import resolve_devices
 from ov_autoplace.errors import OptionError
@@ -170,6 +170,24 @@ class Machine:
         """Whether the caller asks for many requests a second rather than for a short one."""
         hint = self.options.properties.get("PERFORMANCE_HINT", "")
         return str(getattr(hint, "name", hint)).upper() in ("THROUGHPUT", "CUMULATIVE_THROUGHPUT")
+
+    def check_rate(self) -> None:
+        """Refuse options that are about one short request, where many requests are to be served.
+
+        Raises:
+            OptionError: There is one.
+        """
+        options = self.options
+        asked = {
+            "EXECUTOR": options.executor if options.executor == "OVERLAP" else "",
+            "LANES": ",".join(f"{count}x{threads}" for count, threads in options.lanes),
+        }
+        for name, value in asked.items():
+            if value:
+                raise OptionError(
+                    f"{PREFIX}{name} is {value}, which is about lanes that work at once on one request, but "
+                    f"PERFORMANCE_HINT asks for many requests at once; leave one of them out"
+                )
 
     def estimating(self, cause: Exception) -> Machine:
         """The same request, answered without measuring anything; says why."""

@@ -46,6 +46,7 @@ from ov_autoplace.decide.rate_race import (
     finalists,
     measure,
     rows_of,
+    were_disturbed,
 )
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import ESTIMATE_MARGIN
@@ -91,6 +92,7 @@ def place_for_rate(machine: Machine, model: ov.Model) -> Placement:
     Raises:
         AutoplaceError: One of its kinds, when the request or the model cannot be met.
     """
+    machine.check_rate()
     return _Decider(machine).place(model)
 
 
@@ -106,6 +108,7 @@ class _Decider:
         self._bound: float | None = None
         self._table: CostTable | None = None
         self._singles: dict[str, float] = {}  # requests per second of each device, by a cost table
+        self._disturbed = False
 
     def place(self, model: ov.Model) -> Placement:
         machine, options = self._machine, self._options
@@ -189,6 +192,7 @@ class _Decider:
             if counted is None:
                 return []
             known = Measured(session, counted)
+            self._disturbed = counted.was_disturbed
             transfers, _ = self._costs.transfers(session, thorough=False)
             table = self._costs.counted(known, transfers).table
             mixture, whole = self._solved(table)
@@ -244,6 +248,7 @@ class _Decider:
         rows = rows_of(self._entrants)
         if reference is None:
             reason = f"{_name(winner)} has the highest rate; no device can run the model under its own hint"
+            self._disturbed |= were_disturbed(self._entrants)
         else:
             winner, reason = self._confirmed(session, reference)
         self._seconds["measure"] = time.perf_counter() - start
@@ -254,6 +259,7 @@ class _Decider:
         own = reference.base.name
         contenders = finalists(self._entrants)
         if all(e.is_hint for e in contenders):
+            self._disturbed |= were_disturbed(contenders)
             return reference, _none_better(own)
         session.forget()
         for entrant in self._entrants:
@@ -264,10 +270,11 @@ class _Decider:
             except ProfilingError as cause:
                 entrant.dropped = f"cannot be run again: {cause}"
         winner, shown = confirmed(session, contenders, self._budget, self._options.seed + 1)
+        self._disturbed |= were_disturbed(contenders)
         if winner is not None:
             return winner, f"{_name(winner)} was measured faster than {own}: {shown}"
         best = best_hint(contenders) or reference
-        return best, _none_better(best.base.name)
+        return best, _none_better(best.base.name, shown)
 
     def _estimated(self, prepared: PreparedModel) -> Placement:
         """Without running anything: all devices side by side if that promises more, else the best one."""
@@ -303,6 +310,7 @@ class _Decider:
             candidates=(Candidate(name, None, 1),),
             seconds=dict(self._seconds),
             table=self._table,
+            disturbed=self._disturbed,
             rates=tuple(
                 replace(row, is_answer=row.name in (base.name, dealt.name))
                 for row in rows or rows_of(self._entrants)
@@ -323,9 +331,9 @@ class _Decider:
         return Placement.from_dict({op.get_friendly_name(): device for op in model.get_ordered_ops()})
 
 
-def _none_better(name: str) -> str:
+def _none_better(name: str, why: str = "") -> str:
     offered = f"{name} has the highest rate of what OpenVINO offers"
-    return f"{offered}, and nothing else was better in both ways of calling it"
+    return f"{offered}, and {why or 'nothing else was better in both ways of calling it'}"
 
 
 def _name(pair: Pair) -> str:

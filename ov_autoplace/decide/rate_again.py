@@ -1,18 +1,23 @@
-"""An answer for many requests, run once more beside what OpenVINO offers, for tables."""
+"""An answer for many requests, run once more beside what OpenVINO offers: for tables, and to confirm it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.rate_candidates import Entrant, able_devices, hinted, without_hint
-from ov_autoplace.decide.rate_race import compile_entrant, measure, rows_of
+from ov_autoplace.decide.rate_race import Pair, compile_entrant, holds, measure, rows_of
+from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import RateRow
 from ov_autoplace.placement.rate_plan import RatePlan
 
-__all__ = ["run_again"]
+__all__ = ["confirm_rate", "run_again"]
+
+_SECONDS = 1.5
 
 
 def run_again(
@@ -34,13 +39,52 @@ def run_again(
     if plan.dealt:
         answers.append(Entrant("AUTOPLACE (waiting threads)", plan.dealt, plan.order))
     with bare.open(prepared) as session:
-        entrants = hinted(able_devices(bare, session), prepared)
-        for entrant in entrants:
-            try:
-                compile_entrant(session, entrant)
-            except ProfilingError as cause:
-                entrant.dropped = f"cannot be run: {cause}"
+        entrants = _hints(bare, session, prepared)
         for entrant in answers:
             compile_entrant(session, entrant)
         measure(session, [*entrants, *answers], seconds, machine.options.seed, keep_all=True)
     return (*rows_of(entrants), *(replace(row, is_answer=True) for row in rows_of(answers)))
+
+
+def confirm_rate(machine: Machine, prepared: PreparedModel, plan: RatePlan) -> bool | None:
+    """Whether a plan would be chosen again beside what OpenVINO offers.
+
+    Args:
+        machine: Its options carry the hint.
+        prepared: The model.
+        plan: Was found on a busy machine.
+
+    Returns:
+        ``None`` where that cannot be told, because the machine is busy still.
+    """
+    bare = without_hint(machine)
+    with bare.open(prepared) as session:
+        hints = _hints(bare, session, prepared)
+        base = next((hint for hint in hints if hint.members == (plan.base,)), Entrant("base", (plan.base,)))
+        dealt = Entrant("dealt", plan.dealt, plan.order) if plan.dealt else base
+        entrants = list(dict.fromkeys([*hints, base, dealt]))
+        if entrants == [base]:
+            return True  # the only hint: there is nothing to compare with
+        try:
+            for entrant in entrants[len(hints) :]:
+                compile_entrant(session, entrant)
+        except ProfilingError:
+            return False
+        seconds, seed = _SECONDS, machine.options.seed
+        measure(session, entrants, seconds, seed, keep_all=True)
+        rounds = [len(own) for e in entrants if not e.dropped for own in (e.synchronous, e.asynchronous)]
+        if 0 < min(rounds, default=0) < CONVINCING_ROUNDS:
+            # The first round also warms up, so the others are no longer.
+            measure(session, entrants, seconds * CONVINCING_ROUNDS / min(rounds), seed, keep_all=True)
+    return holds(Pair(base, dealt), entrants)
+
+
+def _hints(machine: Machine, session: ProfilingSession, prepared: PreparedModel) -> Sequence[Entrant]:
+    """What OpenVINO offers, compiled where that is possible."""
+    entrants = hinted(able_devices(machine, session), prepared)
+    for entrant in entrants:
+        try:
+            compile_entrant(session, entrant)
+        except ProfilingError as cause:
+            entrant.dropped = f"cannot be run: {cause}"
+    return entrants

@@ -16,10 +16,10 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.statistics import paired_ratio
+from ov_autoplace._base.statistics import Interval, was_disturbed
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.rate_candidates import Entrant
-from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
+from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, paired
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.loads import Load, race_loads
 from ov_autoplace.measure.session import ProfilingSession
@@ -32,9 +32,11 @@ __all__ = [
     "compile_entrant",
     "confirmed",
     "finalists",
+    "holds",
     "measure",
     "ranked",
     "rows_of",
+    "were_disturbed",
 ]
 
 _SAMPLE_SECONDS = 0.015
@@ -207,7 +209,8 @@ def confirmed(
 
     Returns:
         The winner, if there is one: in the mean of both ways better than the best hint by what counts, the
-        95 % interval of one of them included, in neither below the noise. And its rates over that hint's.
+        95 % interval of one of them included, in neither below the noise. And its rates over that hint's, or
+        why nobody could win.
     """
     for entrant in contenders:
         entrant.synchronous = entrant.asynchronous = np.empty(0)
@@ -215,13 +218,58 @@ def confirmed(
     winner, reference = chosen(contenders), best_hint(contenders)
     if winner is None or reference is None or winner.base is reference.base is winner.dealt:
         return None, ""
-    own = reference.base
-    waiting = paired_ratio(winner.dealt.synchronous, own.synchronous)
-    queued = paired_ratio(winner.base.asynchronous, own.asynchronous)
+    ratios = _ratios(winner, reference)
+    if ratios is None:
+        return None, "the time budget ended before anything else was confirmed to be better"
+    waiting, queued = ratios
+    if min(waiting.high, queued.high) >= 1:
+        return None, ""
     shown = (
         f"{1 / waiting.median:.2f} times its rate with waiting callers, {1 / queued.median:.2f} with a queue"
     )
-    return (winner if min(waiting.high, queued.high) < 1 else None), shown
+    return winner, shown
+
+
+def holds(answer: Pair, entrants: Sequence[Entrant]) -> bool | None:
+    """Whether an answer would be chosen again by what was measured of it and of what OpenVINO offers.
+
+    A hint holds where no other one is better by what counts; anything else has to win as in
+    :func:`confirmed`.
+
+    Args:
+        answer: Of some of the entrants.
+        entrants: All that were measured.
+
+    Returns:
+        ``None`` where that cannot be told, because the machine is busy or rounds are too few.
+    """
+    if answer.base.dropped or answer.dealt.dropped:
+        return False
+    reference = best_hint(entrants)
+    if reference is None:
+        return True
+    if answer.is_one and answer.base.is_hint:
+        found = answer.mean <= (1 + MINIMAL_GAIN) * reference.mean
+    else:
+        ratios = _ratios(answer, reference)
+        if ratios is None:
+            return None
+        able = any(p.base is answer.base and p.dealt is answer.dealt for p in ranked(entrants, _NEVER_BELOW))
+        gains = answer.mean <= (1 - MINIMAL_GAIN) * reference.mean
+        found = able and gains and min(ratio.high for ratio in ratios) < 1
+    return None if were_disturbed(entrants) else found
+
+
+def were_disturbed(entrants: Sequence[Entrant]) -> bool:
+    """Whether other work on the machine made some of their samples long."""
+    return any(was_disturbed(e.synchronous) or was_disturbed(e.asynchronous) for e in entrants)
+
+
+def _ratios(pair: Pair, reference: Pair) -> tuple[Interval, Interval] | None:
+    """Seconds per request over a hint's, of waiting callers and of a queue; ``None`` = too few rounds."""
+    waiting = paired(pair.dealt.synchronous, reference.base.synchronous)
+    queued = paired(pair.base.asynchronous, reference.base.asynchronous)
+    return None if waiting is None or queued is None else (waiting, queued)
 
 
 def _median(samples: FloatArray) -> float:

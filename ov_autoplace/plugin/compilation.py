@@ -34,7 +34,6 @@ __all__ = ["compile_placed"]
 
 _log = logging.getLogger("ov_autoplace")
 
-_CHECKED = {True: "it holds", False: "it does not hold", None: "the machine is still busy"}
 _PRECISION = ("INFERENCE_PRECISION_HINT", "EXECUTION_MODE_HINT")
 
 
@@ -278,13 +277,11 @@ def _stored(
 ) -> StoredDecision | None:
     """The decision in the cache; one that was found on a busy machine has to win a short race first."""
     stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
-    if stored is None or not stored.disturbed:
-        return stored
-    answer = confirm(machine, model, stored)
-    _log.info("a decision that was found on a busy machine was checked: %s", _CHECKED[answer])
-    if answer is False:
+    if stored is None:
         return None
-    if answer:
-        reason = "found while other work disturbed the measurements, and confirmed by a race"
-        cache.write(replace(stored, disturbed=False), None, reason)
-    return stored
+    return cache.checked(
+        stored,
+        stored.disturbed,
+        lambda answer: confirm(machine, model, answer),
+        lambda reason: cache.write(replace(stored, disturbed=False), None, reason),
+    )

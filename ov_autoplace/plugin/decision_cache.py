@@ -30,6 +30,7 @@ __all__ = ["DecisionCache", "StoredDecision", "cache_folder", "model_hash"]
 
 _log = logging.getLogger("ov_autoplace")
 _SCHEMA = 4
+_CHECKED = {True: "it holds", False: "it does not hold", None: "the machine is still busy"}
 _Stored = TypeVar("_Stored")
 
 
@@ -159,6 +160,29 @@ class DecisionCache:
         if strange:
             raise AutoplaceError(f"it is for other ops, such as {min(strange)!r}")
         return StoredDecision(device_of, disturbed, width, plan)
+
+    def checked(
+        self,
+        stored: _Stored,
+        is_disturbed: bool,
+        confirm: Callable[[_Stored], bool | None],
+        keep: Callable[[str], None],
+    ) -> _Stored | None:
+        """What is stored, unless it was found on a busy machine and does not hold.
+
+        Args:
+            stored: An entry.
+            is_disturbed: Whether it was found so.
+            confirm: Runs it once more; ``None`` where that tells nothing.
+            keep: Writes the entry without the mark, and with a reason.
+        """
+        if not is_disturbed:
+            return stored
+        answer = confirm(stored)
+        _log.info("a decision that was found on a busy machine was checked: %s", _CHECKED[answer])
+        if answer:
+            keep("found while other work disturbed the measurements, and confirmed by a race")
+        return None if answer is False else stored
 
     def drop(self, reason: str) -> None:
         """Remove the entry, which is of no use."""

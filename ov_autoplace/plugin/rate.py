@@ -22,7 +22,7 @@ from ov_autoplace.plugin.decision_cache import DecisionCache
 
 __all__ = ["compile_for_rate"]
 
-_SCHEMA = 1
+_SCHEMA = 2
 
 Native = Callable[[ov.Model, str, Mapping[str, Any]], ov.CompiledModel]
 
@@ -33,11 +33,19 @@ def _search(machine: Machine, model: ov.Model) -> Placement:
     return place_for_rate(machine, model)
 
 
+def _confirm(machine: Machine, model: ov.Model, plan: RatePlan) -> bool | None:
+    from ov_autoplace.decide.rate_again import confirm_rate
+    from ov_autoplace.graph.prepare import prepare
+
+    return confirm_rate(machine, prepare(model, machine.options.shapes), plan)
+
+
 def compile_for_rate(
     machine: Machine,
     model: ov.Model,
     compile_native: Native,
     search: Callable[[Machine, ov.Model], Placement] = _search,
+    confirm: Callable[[Machine, ov.Model, RatePlan], bool | None] = _confirm,
 ) -> ov.CompiledModel:
     """Decide how a model runs many requests, and compile it so.
 
@@ -46,12 +54,17 @@ def compile_for_rate(
         model: Belongs to this function, has unique names and its shape computations folded.
         compile_native: Compiles.
         search: Finds a placement with a plan where none is known.
+        confirm: Checks a plan that was found on a busy machine; ``None`` where that is not possible.
+
+    Raises:
+        OptionError: An option is about one short request.
     """
+    machine.check_rate()
     # The hint is among the properties, which are part of the key: this is no entry of a decision for latency.
     cache = DecisionCache.of(machine.core, model, machine.devices, machine.options)
     # Who waited for another process to decide finds its decision.
     with nullcontext() if cache is None else cache_lock(cache.lock):
-        plan = None if cache is None else _load(cache, model)
+        plan = None if cache is None else _stored(cache, machine, model, confirm)
         if plan is not None:
             try:
                 return _compiled(machine, model, plan, compile_native)
@@ -62,14 +75,9 @@ def compile_for_rate(
         if placement.rate is None:
             raise PlacementError("the placement was not made for a rate of requests")
         if cache is not None:
-            cache.keep(
-                {
-                    "rate_schema": _SCHEMA,
-                    "chosen": placement.rate.name,
-                    "decision": str(placement.decision or ""),
-                    "plan": placement.rate.to_json(),
-                }
-            )
+            decision = placement.decision
+            disturbed = decision is not None and decision.disturbed
+            _keep(cache, placement.rate, str(decision or ""), disturbed=disturbed)
         return _compiled(machine, model, placement.rate, compile_native)
 
 
@@ -101,17 +109,44 @@ def _compile_member(
     return compile_native(placed, member.device, {**flat, **member.properties})
 
 
-def _load(cache: DecisionCache, model: ov.Model) -> RatePlan | None:
-    """The plan that is stored, or ``None``; one that does not fit is dropped with a warning."""
+def _keep(cache: DecisionCache, plan: RatePlan, reason: str, *, disturbed: bool = False) -> None:
+    cache.keep(
+        {
+            "rate_schema": _SCHEMA,
+            "chosen": plan.name,
+            "decision": reason,
+            "disturbed": disturbed,
+            "plan": plan.to_json(),
+        }
+    )
 
-    def parse(data: Mapping[str, Any]) -> RatePlan:
-        if data.get("rate_schema") != _SCHEMA:
+
+def _stored(
+    cache: DecisionCache,
+    machine: Machine,
+    model: ov.Model,
+    confirm: Callable[[Machine, ov.Model, RatePlan], bool | None],
+) -> RatePlan | None:
+    """The plan in the cache; one that was found on a busy machine has to win a short race first."""
+
+    def parse(data: Mapping[str, Any]) -> tuple[RatePlan, bool]:
+        disturbed = data.get("disturbed")
+        if data.get("rate_schema") != _SCHEMA or not isinstance(disturbed, bool):
             raise AutoplaceError("it has another schema")
         plan = RatePlan.from_json(data.get("plan"))
         _check(plan, cache, model)
-        return plan
+        return plan, disturbed
 
-    return cache.read(parse)
+    found = cache.read(parse)
+    if found is None:
+        return None
+    plan, disturbed = found
+    return cache.checked(
+        plan,
+        disturbed,
+        lambda answer: confirm(machine, model, answer),
+        lambda reason: _keep(cache, plan, reason),
+    )
 
 
 def _check(plan: RatePlan, cache: DecisionCache, model: ov.Model) -> None:

@@ -12,15 +12,15 @@ from openvino import opset13 as ops
 import ov_autoplace
 from command_line import Command
 from ov_autoplace._base.budget import Budget
-from ov_autoplace.decide import rate, rate_race
+from ov_autoplace.decide import rate, rate_again, rate_race
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.decide.rate_again import run_again
+from ov_autoplace.decide.rate_again import confirm_rate, run_again
 from ov_autoplace.decide.rate_candidates import Entrant, copies, hinted, mixed, other_bases, without_hint
-from ov_autoplace.decide.rate_race import best_hint, chosen, confirmed, finalists, ranked
+from ov_autoplace.decide.rate_race import Pair, best_hint, chosen, confirmed, finalists, holds, ranked
 from ov_autoplace.devices.names import plugin_library
 from ov_autoplace.devices.widths import Cores
-from ov_autoplace.errors import ProfilingError
+from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.rate_plan import RateMember, RatePlan
@@ -122,6 +122,86 @@ def test_the_winner_has_to_win_again(waiting: float, queued: float, wins: bool, 
     assert (won is not None and won.is_one and won.base is winner) is wins
     if wins:
         assert f"{1 / waiting:.2f} times" in shown
+
+
+def test_fewer_rounds_than_a_latency_needs_prove_no_rate(monkeypatch) -> None:
+    hint, winner = entrant("hint", 1.0, 1.0, hint=True), entrant("winner", 0.1, 0.1)
+
+    def measured(session, entrants, seconds, seed, *, keep_all):
+        for e in entrants:
+            e.synchronous = e.asynchronous = np.full(5, 0.1 if e is winner else 1.0)
+
+    monkeypatch.setattr(rate_race, "measure", measured)
+    won, why = confirmed(None, [hint, winner], Budget(1.0), 0)
+    assert won is None
+    assert "time budget" in why
+
+
+@pytest.mark.parametrize(
+    ("waiting", "queued", "expected"),
+    [(0.7, 0.9, True), (0.7, 1.1, False), (0.99, 0.99, False), (1.0, 0.5, True)],
+)
+def test_an_answer_holds_by_the_rule_by_which_it_was_chosen(waiting, queued, expected) -> None:
+    hint, answer = entrant("hint", 1.0, 1.0, hint=True), entrant("answer", waiting, queued)
+    entrants = [hint, answer]
+    assert holds(Pair(answer, answer), entrants) is expected
+    answer.asynchronous = answer.asynchronous[:5]
+    assert holds(Pair(answer, answer), entrants) is None
+    answer.asynchronous = np.full(12, queued)
+    hint.synchronous = np.array([*np.full(11, 1.0), 90.0])
+    assert holds(Pair(answer, answer), entrants) is None  # the machine is busy
+    answer.dropped = "failed"
+    assert holds(Pair(answer, answer), entrants) is False
+
+
+def test_a_hint_holds_unless_another_one_is_better() -> None:
+    hint = entrant("hint", 1.0, 1.0, hint=True)
+    for seconds, expected in ((1.1, True), (0.99, True), (0.9, False)):
+        other = entrant("other", seconds, seconds, hint=True)
+        assert holds(Pair(hint, hint), [hint, other, entrant("copies", 0.1, 0.1)]) is expected
+
+
+@pytest.mark.parametrize("disturb", [1.0, 90.0])
+def test_a_rate_that_was_measured_on_a_busy_machine_says_so(disturb, monkeypatch) -> None:
+    def measured(session, entrants, *_: object, **__: object) -> None:
+        for e in entrants:
+            e.synchronous = e.asynchronous = np.array([disturb, *np.full(11, 1.0)])
+
+    monkeypatch.setattr(rate, "measure", measured)
+    monkeypatch.setattr(rate_race, "measure", measured)
+    decision = ov_autoplace.place(small(), "CPU", properties=HINT).decision
+    assert decision.disturbed is (disturb > 1)
+
+
+def test_a_rate_is_confirmed_beside_the_hints(monkeypatch) -> None:
+    raced = []
+
+    def measured(session, entrants, *_: object, **how: object) -> None:
+        raced.append([(e.is_hint, len(e.members), len(e.executables)) for e in entrants])
+        for e in entrants:
+            e.synchronous = e.asynchronous = np.full(12, 1.0 if e.is_hint else 0.5)
+
+    monkeypatch.setattr(rate_again, "measure", measured)
+    machine = Machine(ov.Core(), ("CPU",), PlacerOptions(properties=HINT))
+    caller = RateMember("CPU", {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"})
+    assert confirm_rate(machine, prepare(small()), RatePlan("2 x", caller, (caller, caller), 2)) is True
+    assert raced == [[(True, 1, 1), (False, 1, 1), (False, 2, 2)]]
+    hint = RatePlan("CPU THROUGHPUT", RateMember("CPU", HINT))
+    assert confirm_rate(machine, prepare(small()), hint) is True  # there is nothing else
+    assert len(raced) == 1
+    strange = RatePlan("CPU", RateMember("CPU", {"NUM_STREAMS": "many"}))
+    assert confirm_rate(machine, prepare(small()), strange) is False
+
+
+@pytest.mark.parametrize("option", [{"executor": "OVERLAP"}, {"lanes": "2x1"}])
+@pytest.mark.parametrize("mode", ["PROFILE", "ZERO_SHOT"])
+def test_what_is_about_one_request_is_refused_for_many(option, mode) -> None:
+    (name,) = option
+    with pytest.raises(OptionError, match=f"AUTOPLACE_{name.upper()}.*PERFORMANCE_HINT"):
+        ov_autoplace.place(small(), "CPU", mode, properties=HINT, **option)
+    config = HINT | {f"AUTOPLACE_{name.upper()}": option[name], "AUTOPLACE_MODE": mode}
+    with pytest.raises(OptionError, match=f"AUTOPLACE_{name.upper()}"):
+        ov.Core().compile_model(small(), "AUTOPLACE:CPU", config)
 
 
 def test_answers_that_are_near_run_again() -> None:

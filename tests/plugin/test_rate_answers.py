@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from openvino import opset13 as ops
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import OptionError, PlacementError
+from ov_autoplace.placement.decision import Decision
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.rate_plan import RateMember, RatePlan
 from ov_autoplace.plugin.dealing import DealingModel
@@ -173,9 +175,47 @@ def test_a_plan_is_kept_apart_from_a_decision_for_latency(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "searches", "mark"), [(True, 0, False), (None, 0, True), (False, 1, False)]
+)
+def test_a_plan_from_a_busy_machine_is_checked_at_the_next_compile(answer, searches, mark, tmp_path) -> None:
+    core, searched, checked = ov.Core(), [], []
+    machine = Machine(
+        core, ("CPU",), PlacerOptions(properties={**THROUGHPUT, **EXACT, "CACHE_DIR": str(tmp_path)})
+    )
+
+    def search(disturbed: bool) -> Callable[[Machine, ov.Model], Placement]:
+        decision = Decision(COPIES.name, "", "PROFILE", (), {}, disturbed=disturbed)
+
+        def found(_: Machine, model: ov.Model) -> Placement:
+            searched.append(model)
+            names = [op.get_friendly_name() for op in model.get_ordered_ops()]
+            return replace(Placement.from_dict(dict.fromkeys(names, "CPU")), rate=COPIES, decision=decision)
+
+        return found
+
+    def confirm(_: Machine, __: ov.Model, plan: RatePlan) -> bool | None:
+        checked.append(plan)
+        return answer
+
+    def mark_of_entry() -> bool:
+        (entry,) = tmp_path.glob("autoplace-*.json")
+        return json.loads(entry.read_text())["disturbed"]
+
+    compile_for_rate(machine, two_outputs(), core.compile_model, search(True), confirm)
+    assert mark_of_entry() is True
+    assert (len(searched), checked) == (1, [])
+    compile_for_rate(machine, two_outputs(), core.compile_model, search(False), confirm)
+    assert (len(searched), checked) == (1 + searches, [COPIES])
+    assert mark_of_entry() is mark
+    compile_for_rate(machine, two_outputs(), core.compile_model, search(False), confirm)
+    assert len(checked) == 1 + mark  # what is settled is not checked again
+
+
+@pytest.mark.parametrize(
     "change",
     [
         lambda data: data.update(rate_schema=0),
+        lambda data: data.update(disturbed="no"),
         lambda data: data["plan"].update(requests=0),
         lambda data: data["plan"].update(turns=[7]),
         lambda data: data["plan"]["base"].update(device="GPU"),

@@ -207,15 +207,10 @@ class OverlapSimulator:
             NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
         limit_seconds: float = float("inf"),
-        priority: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ]
-        | None = None,
     ) -> float:
         """
         Seconds of one inference when group g runs on lane ``assignment[g]`` (``int32[G]``).
 
-        A lane takes what has the highest ``priority`` (``float64[G]``; None = the longest way to the end).
         An answer above ``limit_seconds`` may be a lower bound only, found sooner.
         """
 
@@ -226,15 +221,10 @@ class OverlapSimulator:
         ],
         threads: int = 0,
         limit_seconds: float = float("inf"),
-        priorities: Annotated[
-            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-        ]
-        | None = None,
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
         """
         Seconds of each of B assignments (``int32[B, G]``), ``float64[B]``; ``threads`` 0 = one per core.
 
-        ``priorities`` are ``float64[B, G]``, or ``float64[1, G]`` for all of them.
         Answers above ``limit_seconds`` may be lower bounds only, found sooner.
         """
 
@@ -243,10 +233,6 @@ class OverlapSimulator:
         assignment: Annotated[
             NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
-        priority: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ]
-        | None = None,
     ) -> Breakdown:
         """The parts of one placement's latency."""
 

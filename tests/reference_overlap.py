@@ -34,12 +34,9 @@ class Plan:
 class Overlap:
     """A table that is wired by its groups: every tensor that is no constant makes its consumers wait."""
 
-    def __init__(
-        self, table: CostTable, lane_of: Sequence[int], priority: Sequence[float] | None = None
-    ) -> None:
+    def __init__(self, table: CostTable, lane_of: Sequence[int]) -> None:
         self.table, self.lane_of = table, list(lane_of)
         self.G = len(table)
-        self.priority = [0.0] * self.G if priority is None else list(priority)
         inputs = {g for g in range(self.G) if table.op_types is not None and table.op_types[g] == "Parameter"}
         self.runs = {
             g
@@ -192,7 +189,6 @@ class Overlap:
         arcs = self._between(submodels)
         if not _is_acyclic(S, list(arcs)):
             return None
-        urgency = [max(self.priority[g] for g in members) for members in submodels]
         rank: dict[int, float] = {}
 
         def rank_of(s: int) -> float:
@@ -206,7 +202,7 @@ class Overlap:
         left, start, finish = dict(enumerate(work)), [math.nan] * S, [math.nan] * S
         running: dict[int, int] = {}  # lane: submodel
         while left:
-            # Lanes that are free take the most urgent of what has arrived.
+            # Lanes that are free take, of what has arrived, what has the longest way to the end.
             for d in range(table.num_devices):
                 ready = [
                     s
@@ -216,7 +212,7 @@ class Overlap:
                     and all(finish[a] + way <= now for (a, b), way in arcs.items() if b == s)
                 ]
                 if d not in running and ready:
-                    running[d] = min(ready, key=lambda s: (-urgency[s], -rank_of(s), min(submodels[s])))
+                    running[d] = min(ready, key=lambda s: (-rank_of(s), min(submodels[s])))
                     start[running[d]] = now
             pace = table.corun_factor if len(running) > 1 else 1.0
             # Until the next submodel ends, or the next tensor arrives.

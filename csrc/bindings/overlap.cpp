@@ -1,9 +1,5 @@
 #include "ov_autoplace/overlap.hpp"
 
-#include <nanobind/stl/optional.h>
-
-#include <optional>
-
 #include "arrays.hpp"
 #include "cost_arrays.hpp"
 
@@ -11,18 +7,6 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using namespace ov_autoplace;
 using namespace ov_autoplace::bindings;
-
-namespace {
-
-// What a lane takes first: one number per group, or nothing.
-using Priority = std::optional<Vector<double>>;
-
-template <typename Array>
-const double* data_of(const std::optional<Array>& array) {
-    return array ? array->data() : nullptr;
-}
-
-}  // namespace
 
 void init_overlap(nb::module_& m) {
     nb::class_<OverlapSimulator> simulator(
@@ -64,59 +48,46 @@ void init_overlap(nb::module_& m) {
         "The arrays of a ``CostTable``, and of its ``SubmodelParts``.\n\n"
         "Raises:\n"
         "    ValueError: The arrays do not fit together, or pieces are not in topological order.");
-    const auto check = [](const OverlapSimulator& self, const Vector<std::int32_t>& assignment,
-                          const Priority& priority) {
-        const auto groups = static_cast<std::size_t>(self.groups());
-        check_size(assignment.shape(0), groups, "assignment");
-        if (priority) check_size(priority->shape(0), groups, "priority");
+    const auto check = [](const OverlapSimulator& self, const Vector<std::int32_t>& assignment) {
+        check_size(assignment.shape(0), static_cast<std::size_t>(self.groups()), "assignment");
     };
     simulator.def_prop_ro("groups", &OverlapSimulator::groups)
         .def_prop_ro("devices", &OverlapSimulator::devices)
         .def(
             "simulate",
             [check](const OverlapSimulator& self, const Vector<std::int32_t>& assignment,
-                    double limit_seconds, const Priority& priority) {
-                check(self, assignment, priority);
+                    double limit_seconds) {
+                check(self, assignment);
                 nb::gil_scoped_release unlocked;
-                return self.simulate(assignment.data(), limit_seconds, data_of(priority));
+                return self.simulate(assignment.data(), limit_seconds);
             },
-            "assignment"_a, "limit_seconds"_a = OverlapSimulator::no_limit, "priority"_a = nb::none(),
+            "assignment"_a, "limit_seconds"_a = OverlapSimulator::no_limit,
             "Seconds of one inference when group g runs on lane ``assignment[g]`` (``int32[G]``).\n\n"
-            "A lane takes what has the highest ``priority`` (``float64[G]``; None = the longest way to the "
-            "end).\n"
             "An answer above ``limit_seconds`` may be a lower bound only, found sooner.")
         .def(
             "simulate_batch",
             [](const OverlapSimulator& self, const Matrix<std::int32_t>& assignments, std::int32_t threads,
-               double limit_seconds, const std::optional<Matrix<double>>& priorities) {
+               double limit_seconds) {
                 check_size(assignments.shape(1), static_cast<std::size_t>(self.groups()),
                            "a row of assignments");
-                const bool one_for_all = priorities && priorities->shape(0) == 1;
-                if (priorities) {
-                    check_size(priorities->shape(1), assignments.shape(1), "a row of priorities");
-                    if (!one_for_all) check_size(priorities->shape(0), assignments.shape(0), "priorities");
-                }
                 std::vector<double> latencies(assignments.shape(0));
                 {
                     nb::gil_scoped_release unlocked;
                     self.simulate_batch(assignments.data(), latencies.size(), threads, latencies.data(),
-                                        limit_seconds, data_of(priorities), one_for_all);
+                                        limit_seconds);
                 }
                 return to_numpy(std::move(latencies));
             },
             "assignments"_a, "threads"_a = 0, "limit_seconds"_a = OverlapSimulator::no_limit,
-            "priorities"_a = nb::none(),
             "Seconds of each of B assignments (``int32[B, G]``), ``float64[B]``; ``threads`` 0 = one per "
             "core.\n\n"
-            "``priorities`` are ``float64[B, G]``, or ``float64[1, G]`` for all of them.\n"
             "Answers above ``limit_seconds`` may be lower bounds only, found sooner.")
         .def(
             "breakdown",
-            [check](const OverlapSimulator& self, const Vector<std::int32_t>& assignment,
-                    const Priority& priority) {
-                check(self, assignment, priority);
+            [check](const OverlapSimulator& self, const Vector<std::int32_t>& assignment) {
+                check(self, assignment);
                 nb::gil_scoped_release unlocked;
-                return self.breakdown(assignment.data(), data_of(priority));
+                return self.breakdown(assignment.data());
             },
-            "assignment"_a, "priority"_a = nb::none(), "The parts of one placement's latency.");
+            "assignment"_a, "The parts of one placement's latency.");
 }

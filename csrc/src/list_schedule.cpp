@@ -83,9 +83,6 @@ void ListScheduler::schedule(const SubmodelGraph& graph, double begin, SubmodelT
     }
     // Of equal ranks the first submodel: the heap's largest has the smallest number.
     const auto is_less_urgent = [&](const auto& a, const auto& b) {
-        if (!graph.priority.empty() && graph.priority[a.second] != graph.priority[b.second]) {
-            return graph.priority[a.second] < graph.priority[b.second];
-        }
         return a.first < b.first || (a.first == b.first && a.second > b.second);
     };
     double now = begin;

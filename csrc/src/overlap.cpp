@@ -153,13 +153,6 @@ void OverlapSimulator::check(const std::int32_t* assignment) const {
     }
 }
 
-void OverlapSimulator::check_priority(const double* priority) const {
-    for (std::int32_t g = 0; priority && g < groups(); ++g) {
-        if (priority[g] == priority[g]) continue;
-        throw std::invalid_argument("the priority of group " + std::to_string(g) + " is no number");
-    }
-}
-
 // The lane of each piece, and what each lane has to do; false when a piece is split or cannot run there.
 bool OverlapSimulator::place_pieces(const std::int32_t* assignment, Workspace& workspace) const {
     const PieceGraph& graph = m_costs.pieces;
@@ -186,19 +179,6 @@ bool OverlapSimulator::hands_over_lost_shape_between(Workspace& workspace) const
     return hands_over_lost_shape(m_costs.links, workspace.submodel_of_node.data(), workspace.lost);
 }
 
-// A submodel is as urgent as the most urgent of its groups. `of_fine` says what became of the finest cut.
-void OverlapSimulator::prioritize(Workspace& workspace, SubmodelGraph& graph, const double* priority) const {
-    graph.priority.clear();
-    if (!priority) return;
-    graph.priority.assign(graph.size(), -forever);
-    for (std::int32_t g = 0; g < groups(); ++g) {
-        const std::int32_t fine = workspace.cutter.submodel_of()[m_costs.piece_of[g]];
-        if (fine < 0) continue;
-        double& of_submodel = graph.priority[workspace.of_fine[fine]];
-        of_submodel = std::max(of_submodel, priority[g]);
-    }
-}
-
 // Keeps a scheduled cut if it is faster than the best so far, or as fast with fewer submodels.
 void OverlapSimulator::consider(Workspace& workspace, const SubmodelGraph& graph,
                                 const SubmodelTimes& times) const {
@@ -213,8 +193,7 @@ void OverlapSimulator::consider(Workspace& workspace, const SubmodelGraph& graph
     workspace.best_finish = times.finish;
 }
 
-double OverlapSimulator::evaluate(const std::int32_t* assignment, Workspace& workspace, double limit,
-                                  const double* priority) const {
+double OverlapSimulator::evaluate(const std::int32_t* assignment, Workspace& workspace, double limit) const {
     workspace.best = forever;
     workspace.best_lane.clear();
     if (!place_pieces(assignment, workspace)) return forever;
@@ -232,14 +211,12 @@ double OverlapSimulator::evaluate(const std::int32_t* assignment, Workspace& wor
     const std::int32_t count = workspace.fine.size();
     workspace.of_fine.resize(count);
     for (std::int32_t s = 0; s < count; ++s) workspace.of_fine[s] = s;
-    prioritize(workspace, workspace.fine, priority);
     workspace.scheduler.schedule(workspace.fine, begin, workspace.times);
     consider(workspace, workspace.fine, workspace.times);
     SubmodelTimes& times = workspace.joined_times;
     const auto join = [&](std::int32_t fewer) {
         if (fewer == count) return;
         if (!workspace.cutter.join(workspace.fine, workspace.of_fine, fewer, workspace.joined)) return;
-        prioritize(workspace, workspace.joined, priority);
         workspace.scheduler.schedule(workspace.joined, begin, times);
         consider(workspace, workspace.joined, times);
     };
@@ -282,44 +259,35 @@ void OverlapSimulator::fill(const std::int32_t* assignment, const Workspace& wor
     }
 }
 
-double OverlapSimulator::simulate(const std::int32_t* assignment, double limit,
-                                  const double* priority) const {
+double OverlapSimulator::simulate(const std::int32_t* assignment, double limit) const {
     check(assignment);
-    check_priority(priority);
     std::unique_ptr<Workspace> workspace = take_workspace();
-    const double latency = evaluate(assignment, *workspace, limit, priority);
+    const double latency = evaluate(assignment, *workspace, limit);
     m_idle.give_back(std::move(workspace));
     return latency;
 }
 
-Breakdown OverlapSimulator::breakdown(const std::int32_t* assignment, const double* priority) const {
+Breakdown OverlapSimulator::breakdown(const std::int32_t* assignment) const {
     check(assignment);
-    check_priority(priority);
     Breakdown result;
     result.device_seconds.resize(lanes());
     result.subgraph_of.assign(groups(), -1);
     std::unique_ptr<Workspace> workspace = take_workspace();
-    result.latency_seconds = evaluate(assignment, *workspace, no_limit, priority);
+    result.latency_seconds = evaluate(assignment, *workspace, no_limit);
     if (result.latency_seconds != forever) fill(assignment, *workspace, result);
     m_idle.give_back(std::move(workspace));
     return result;
 }
 
 void OverlapSimulator::simulate_batch(const std::int32_t* assignments, std::size_t count,
-                                      std::int32_t threads, double* latencies, double limit,
-                                      const double* priorities, bool one_for_all) const {
+                                      std::int32_t threads, double* latencies, double limit) const {
     const auto size = static_cast<std::size_t>(groups());
-    const std::size_t step = one_for_all ? 0 : size;  // from the priorities of one to those of the next
-    for (std::size_t i = 0; i < count; ++i) {
-        check(assignments + i * size);
-        if (priorities && (i == 0 || !one_for_all)) check_priority(priorities + i * step);
-    }
+    for (std::size_t i = 0; i < count; ++i) check(assignments + i * size);
     in_slices(count, threads, [&](const auto& take) {
         std::unique_ptr<Workspace> workspace = take_workspace();
         for (std::size_t begin, end; take(begin, end);) {
             for (std::size_t i = begin; i < end; ++i) {
-                latencies[i] = evaluate(assignments + i * size, *workspace, limit,
-                                        priorities ? priorities + i * step : nullptr);
+                latencies[i] = evaluate(assignments + i * size, *workspace, limit);
             }
         }
         m_idle.give_back(std::move(workspace));

@@ -192,7 +192,6 @@ def changes_of(explanation: Explanation, options: PlacerOptions, tried: Sequence
         explanation.table,
         explanation.assignment,
         objective=explanation.objective,
-        priority=explanation.priority,
         memory_limits=options.memory_limits,
         pins=options.pins,
         seed=options.seed,

@@ -132,9 +132,7 @@ class Request:
 
         scheduled = decision_of(placement).scheduled
         if scheduled is not None:
-            return Explanation(
-                scheduled.table, scheduled.assignment, "overlap", scheduled.priority, options.pins
-            )
+            return Explanation(scheduled.table, scheduled.assignment, "overlap", options.pins)
         table = self.cost_table(placement, devices, options)
         return Explanation(table, assignment_of(placement, table), pins=options.pins)
 

@@ -34,7 +34,6 @@ def with_lanes(
     op_seconds: ArrayLike = 1.0,
     *,
     hand_over_seconds: float = HAND_OVER_SECONDS,
-    hand_over_seconds_per_byte: float = 0.0,
     corun_factor: float = CORUN_FACTOR,
 ) -> CostTable:
     """Replace the column of a device by one per lane, called ``CPU#0``, ``CPU#1`` and so on.
@@ -47,7 +46,6 @@ def with_lanes(
             times of the whole device.
         hand_over_seconds: From the end of a submodel to the start of one on another lane of the device that
             waits for it. Lanes share memory, so what this takes hardly depends on the size of the tensor.
-        hand_over_seconds_per_byte: What it takes besides, where it does depend on that.
         corun_factor: See ``CostTable.corun_factor``; a larger one of the table stays.
 
     Returns:
@@ -92,9 +90,7 @@ def with_lanes(
         lane_devices=tuple(owners[c] for c in columns.tolist()),
         op_seconds=frozen_array(seconds, np.float64),
         transfer_latency=frozen_array(crossing(table.transfer_latency, hand_over_seconds), np.float64),
-        transfer_seconds_per_byte=frozen_array(
-            crossing(table.transfer_seconds_per_byte, hand_over_seconds_per_byte), np.float64
-        ),
+        transfer_seconds_per_byte=frozen_array(crossing(table.transfer_seconds_per_byte, 0.0), np.float64),
         launch_seconds=frozen_array(table.launch_seconds[columns], np.float64),
         memory_capacity=frozen_array(table.memory_capacity[columns], np.float64),
         corun_factor=max(table.corun_factor, corun_factor),

@@ -44,7 +44,7 @@ class LaneCosts:
             PlacementError: It cannot run.
         """
         plan = lane_plan(self.table, placement, self.lanes, self.forms)
-        return Scheduled(plan, self.table, placement.assignment, placement.priority)
+        return Scheduled(plan, self.table, placement.assignment)
 
 
 def executor_table(

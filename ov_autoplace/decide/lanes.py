@@ -277,7 +277,7 @@ class _Search:
         """
         schedule = costs.scheduled(answer)
         plan = schedule.plan
-        simulated = simulate(costs.table, answer.assignment, objective="overlap", priority=answer.priority)
+        simulated = simulate(costs.table, answer.assignment, objective="overlap")
         return Candidate(
             name=division.name(list(dict.fromkeys(lane.device for lane in plan.lanes))),
             predicted_seconds=simulated.latency_seconds,

@@ -85,8 +85,6 @@ class Explanation:
         table: The cost table.
         assignment: Device, or lane, of each group, ``int32[G]``.
         objective: ``hetero``, whose devices take turns, or ``overlap``: lanes that work at once.
-        priority: Under ``overlap``, what a free lane takes first, ``float64[G]``; ``None`` = what has the
-            longest way to the end.
         pins: Device by name pattern, as the placement was asked for; reasons name them.
     """
 
@@ -95,14 +93,12 @@ class Explanation:
         table: CostTable,
         assignment: IntArray,
         objective: str = "hetero",
-        priority: FloatArray | None = None,
         pins: Mapping[str, str] | None = None,
     ) -> None:
         self.table = table
         self.assignment = assignment
         self.objective = objective
-        self.priority = priority
-        self.schedule: Schedule = simulate(table, assignment, objective, priority)
+        self.schedule: Schedule = simulate(table, assignment, objective)
         allowed = pinned_devices(table, pins or {})
         elsewhere = (table.supported & ~allowed).any(axis=1)
         self._is_pinned = elsewhere & allowed[np.arange(len(table)), assignment]
@@ -268,7 +264,7 @@ class Explanation:
             part = np.array(moves[first : first + batch])
             moved = np.repeat(self.assignment[None, :], len(part), axis=0)
             moved[np.arange(len(part)), part[:, 0]] = part[:, 1]
-            latencies = simulate_batch(table, moved, objective=self.objective, priority=self.priority)
+            latencies = simulate_batch(table, moved, objective=self.objective)
             changes.append(latencies - self.schedule.latency_seconds)
         best: dict[int, tuple[float, int]] = {}
         for (g, d), change in zip(moves, np.concatenate(changes).tolist(), strict=True):

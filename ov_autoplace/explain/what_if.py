@@ -87,7 +87,6 @@ def what_ifs(
     memory_limits: Mapping[str, float] | None = None,
     pins: Mapping[str, str] | None = None,
     seed: int = 0,
-    priority: FloatArray | None = None,
     tried: Sequence[Candidate] = (),
 ) -> list[WhatIf]:
     """Solve changed versions of a table as a decision would, and compare with one placement.
@@ -103,11 +102,10 @@ def what_ifs(
         memory_limits: Bytes by device, as in the decision.
         pins: Device by op name pattern, as in the decision.
         seed: Of the solver.
-        priority: Of the groups in that placement, ``float64[G]``, where it has some.
         tried: The candidates of the decision, those that were run with their samples.
     """
     changes = _changes_of_lanes(table) if objective == "overlap" else _changes(table, assignment)
-    options = _Options(objective, memory_limits, pins, seed, priority)
+    options = _Options(objective, memory_limits, pins, seed)
     answers = []
     for change, changed in changes:
         best, answer = _answer(change, changed, assignment, options)
@@ -150,7 +148,6 @@ class _Options:
     memory_limits: Mapping[str, float] | None
     pins: Mapping[str, str] | None
     seed: int
-    priority: FloatArray | None
 
 
 def _changes(table: CostTable, assignment: IntArray) -> Iterator[tuple[str, CostTable]]:
@@ -236,7 +233,7 @@ def _answer(
 ) -> tuple[IntArray, WhatIf]:
     """The best placement under changed costs, ``int32[G]``, and what is to be said of it."""
     objective = options.objective
-    placed = simulate(table, assignment, objective, options.priority).latency_seconds
+    placed = simulate(table, assignment, objective).latency_seconds
     is_long = objective == "overlap" and len(table) > _LARGE_ON_LANES
     best = solve(
         table,

@@ -49,7 +49,6 @@ def placement_values(placement: Placement) -> dict[str, Any]:
         else {
             "table": table_text(scheduled.table),
             "assignment": scheduled.assignment.tolist(),
-            "priority": None if scheduled.priority is None else scheduled.priority.tolist(),
         },
     }
 
@@ -75,13 +74,11 @@ def placement_of(data: object, where: str) -> Placement:
     scheduled = None
     if "scheduled" in top and plan is not None:
         own = top.record("scheduled")
-        priority = own.numbers("priority") if "priority" in own else None
         table = table_of_text(own.text("table"), costs)
         scheduled = Scheduled(
             plan,
             table,
             frozen_array(own.integers("assignment", 0, len(table.devices) - 1), np.int32),
-            None if priority is None else frozen_array(priority, np.float64),
         )
     chosen = top.text("chosen")
     candidates = [

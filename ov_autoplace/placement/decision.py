@@ -26,13 +26,11 @@ class Scheduled:
         plan: What the executor runs.
         table: Costs of its G groups on the lanes, which are finer than those of other candidates.
         assignment: Lane of each group, ``int32[G]``.
-        priority: What a free lane takes first, ``float64[G]``; ``None`` = by the longest way to the end.
     """
 
     plan: LanePlan
     table: CostTable = field(repr=False)
     assignment: IntArray = field(repr=False)
-    priority: FloatArray | None = field(default=None, repr=False)
 
 
 @dataclass(eq=False)

@@ -48,8 +48,6 @@ class Placement:
         plan: How its ops run on lanes and devices that work at once, which needs the package's executor;
             ``None`` = on one device, or in HETERO's turns. Devices are then those that HETERO would use.
         rate: How it is compiled for many requests in flight, where a rate was asked for.
-        priority: What a free lane takes first under the objective ``overlap``, ``float64[M]``, the higher the
-            sooner; ``None`` = what has the longest way to the end. In turns there is nothing to choose.
     """
 
     devices: tuple[str, ...]
@@ -64,7 +62,6 @@ class Placement:
     width: Width | None = None
     plan: LanePlan | None = None
     rate: RatePlan | None = None
-    priority: FloatArray | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, str]:
         """Device of every op by friendly name."""
@@ -137,26 +134,6 @@ class Placement:
                 )
             result[g] = position[device]
         return frozen_array(result, np.int32)
-
-    def priority_of(self, table: CostTable) -> FloatArray | None:
-        """The priority of ``table``'s groups, ``float64[G]``: that of the most urgent of its ops.
-
-        Raises:
-            PlacementError: None of the ops of a group is placed.
-        """
-        if self.priority is None or self.names is table.names:
-            return self.priority
-        members = self.members if self.members is not None else tuple((name,) for name in self.names)
-        known = {op: p for ops, p in zip(members, self.priority.tolist(), strict=True) for op in ops}
-        known |= dict(zip(self.names, self.priority.tolist(), strict=True))
-        groups = table.members if table.members is not None else tuple((name,) for name in table.names)
-        result = np.empty(len(table))
-        for g, ops in enumerate(groups):
-            found = [known[op] for op in (*ops, table.names[g]) if op in known]
-            if not found:
-                raise PlacementError(f"group {table.names[g]!r} is not placed, and so has no priority")
-            result[g] = max(found)
-        return frozen_array(result, np.float64)
 
     def save(self, path: str | Path) -> None:
         """Write the flat JSON object ``{op friendly name: device}`` that OpenVINO's samples read."""

@@ -15,12 +15,11 @@ and
 
     latency = makespan of a list schedule of the submodels
 
-A lane that is free takes, of its submodels whose inputs have arrived, the one of the highest priority, and of
-equal ones, as all are unless the placement says otherwise, the one with the longest way to the end of the
-model (Graham 1969; the way is the upward rank of Topcuoglu et al. 2002). A submodel is as urgent as the most
-urgent of its groups. A tensor that another lane reads arrives there, once, a transfer after its submodel has
-finished; on its own lane it is there at once. While two lanes compute, work takes ``corun_factor`` as long;
-``mix_seconds`` pass before a placement on more than one lane begins.
+A lane that is free takes, of its submodels whose inputs have arrived, the one with the longest way to the end
+of the model (Graham 1969; the way is the upward rank of Topcuoglu et al. 2002). A tensor that another lane
+reads arrives there, once, a transfer after its submodel has finished; on its own lane it is there at once.
+While two lanes compute, work takes ``corun_factor`` as long; ``mix_seconds`` pass before a placement on more
+than one lane begins.
 
 Two groups of a lane share a submodel if the same groups of other lanes wait for them and they wait for the
 same groups of other lanes: a finer cut is worth nothing. Of these submodels, neighbours on a lane become one
@@ -152,7 +151,6 @@ def simulate(
     table: CostTable,
     placement: Placement | ArrayLike,
     objective: str = "hetero",
-    priority: ArrayLike | None = None,
 ) -> Schedule:
     """Simulate one placement.
 
@@ -160,8 +158,6 @@ def simulate(
         table: Costs of G groups on D devices.
         placement: A placement of the table's groups or of their ops, or a device index per group, ``int[G]``.
         objective: One of :data:`OBJECTIVES`, see :mod:`ov_autoplace.placement.simulator`.
-        priority: Under ``overlap``, what a free lane takes first, ``float64[G]``, the higher the sooner;
-            ``None`` = what the placement says.
 
     Returns:
         The schedule; under ``rate``, ``start_seconds`` and the like are of one request alone. Its latency is
@@ -169,19 +165,12 @@ def simulate(
         what must stay in one subgraph (:attr:`Wiring.bonds`).
 
     Raises:
-        OptionError: There is no such objective, or it has no priorities.
-        PlacementError: The placement or the priority does not fit the table.
+        OptionError: There is no such objective.
+        PlacementError: The placement does not fit the table.
         CostTableError: The table's arrays do not fit together.
     """
     assignment = _assignment_of(table, placement)
-    simulator = simulator_of(table, objective)
-    if not isinstance(simulator, _core.OverlapSimulator):
-        _refuse_priority(priority, objective)
-        parts = simulator.breakdown(assignment)
-    else:
-        if priority is None and isinstance(placement, Placement):
-            priority = placement.priority_of(table)
-        parts = simulator.breakdown(assignment, _priorities(priority, (len(table),)))
+    parts = simulator_of(table, objective).breakdown(assignment)
     memory = held_bytes(table, assignment)
     per_request = parts.latency_seconds
     if objective == "rate" and np.isfinite(per_request):
@@ -206,7 +195,6 @@ def simulate_batch(
     threads: int = 0,
     limit_seconds: float = np.inf,
     objective: str = "hetero",
-    priority: ArrayLike | None = None,
 ) -> FloatArray:
     """Simulate many placements at once on several cores, without holding the GIL.
 
@@ -217,15 +205,14 @@ def simulate_batch(
         limit_seconds: Placements that are slower than this are of no interest: their subgraphs are cut only
             until that is proven.
         objective: One of :data:`OBJECTIVES`.
-        priority: As for :func:`simulate`, ``float64[G]`` for all placements or ``float64[B, G]``.
 
     Returns:
         ``Schedule.seconds_per_request`` of each placement, ``float64[B]``, which is its latency but under
         ``rate``; ``inf`` = cannot run. A value above ``limit_seconds`` may be a lower bound.
 
     Raises:
-        OptionError: ``threads`` is negative, there is no such objective, or it has no priorities.
-        PlacementError: The assignments or the priorities do not fit the table.
+        OptionError: ``threads`` is negative, or there is no such objective.
+        PlacementError: The assignments do not fit the table.
         CostTableError: The table's arrays do not fit together.
     """
     if threads < 0:
@@ -236,34 +223,9 @@ def simulate_batch(
     simulator = simulator_of(table, objective)
     threads = min(threads, _MOST_THREADS)
     try:
-        if isinstance(simulator, _core.OverlapSimulator):
-            is_one_each = priority is not None and np.ndim(priority) > 1
-            shape = rows.shape if is_one_each else (1, len(table))
-            return simulator.simulate_batch(rows, threads, limit_seconds, _priorities(priority, shape))
-        _refuse_priority(priority, objective)
         return simulator.simulate_batch(rows, threads, limit_seconds)
     except ValueError as cause:
         raise PlacementError(str(cause)) from cause
-
-
-def _priorities(priority: ArrayLike | None, shape: tuple[int, ...]) -> FloatArray | None:
-    """Priorities as the core takes them, checked; one row may be given without its axis."""
-    if priority is None:
-        return None
-    values = np.asarray(priority)
-    is_number = np.issubdtype(values.dtype, np.floating) or np.issubdtype(values.dtype, np.integer)
-    if not is_number or np.isnan(values).any():
-        raise PlacementError(f"a priority is a number, the higher the sooner, not {values.dtype} with NaN")
-    if values.shape not in (shape, shape[1:]):
-        raise PlacementError(f"the priorities must be float64{list(shape)}, not {list(values.shape)}")
-    return np.ascontiguousarray(values, dtype=np.float64).reshape(shape)
-
-
-def _refuse_priority(priority: ArrayLike | None, objective: str) -> None:
-    if priority is not None:
-        raise OptionError(
-            f"the objective {objective!r} has no priorities, as nothing waits there; use 'overlap'"
-        )
 
 
 def _assignment_of(table: CostTable, placement: Placement | ArrayLike) -> IntArray:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array, rows_of
+from ov_autoplace._base.arrays import FloatArray, IntArray, rows_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate_batch
@@ -42,22 +42,16 @@ class Evaluator:
         self._known: dict[bytes, tuple[float, float]] = {}
         self._best_single: float | None = None
 
-    def latencies(
-        self,
-        devices: Sequence[IntArray] | IntArray,
-        limit_seconds: float = np.inf,
-        priority: FloatArray | None = None,
-    ) -> FloatArray:
+    def latencies(self, devices: Sequence[IntArray] | IntArray, limit_seconds: float = np.inf) -> FloatArray:
         """Latency in seconds of each of B assignments, each ``int32[U]``.
 
-        A ``priority`` says what a free lane takes first, ``float64[U]`` or ``float64[B, U]``; see
-        :func:`~ov_autoplace.placement.simulator.simulate`. What is above ``limit_seconds``, or on a large
-        graph above the latency of the best single device, may be a lower bound of the latency.
+        What is above ``limit_seconds``, or on a large graph above the latency of the best single device, may
+        be a lower bound of the latency.
         """
         limit_seconds = min(limit_seconds, self._useless_seconds)
         batch = np.asarray(devices, dtype=np.int32).reshape(-1, len(self.units))
-        if len(batch) > _REMEMBERED_BATCH or priority is not None:
-            return self._simulate(batch, limit_seconds, priority)
+        if len(batch) > _REMEMBERED_BATCH:
+            return self._simulate(batch, limit_seconds)
         keys = [row.tobytes() for row in batch]
         new = [i for i, key in enumerate(keys) if not self._knows(key, limit_seconds)]
         if new:
@@ -78,15 +72,10 @@ class Evaluator:
             self._best_single = float(self._simulate(np.array(singles), np.inf).min()) if singles else np.inf
         return self._best_single
 
-    def _simulate(
-        self, batch: IntArray, limit_seconds: float, priority: FloatArray | None = None
-    ) -> FloatArray:
+    def _simulate(self, batch: IntArray, limit_seconds: float) -> FloatArray:
         if len(self.units.unit_of) != len(self.units):
             batch = batch[:, self.units.unit_of]
-            priority = None if priority is None else priority[..., self.units.unit_of]
-        return simulate_batch(
-            self.table, batch, limit_seconds=limit_seconds, objective=self.objective, priority=priority
-        )
+        return simulate_batch(self.table, batch, limit_seconds=limit_seconds, objective=self.objective)
 
     def best(self, devices: Sequence[IntArray] | IntArray) -> IntArray:
         """The fastest of several assignments; of those that are equal up to rounding, the first."""
@@ -128,19 +117,15 @@ class Evaluator:
         fits = ~units.may_overflow
         return {int(d): np.full(len(units), d, dtype=np.int32) for d in np.flatnonzero(runs_all & fits)}
 
-    def answer(
-        self, device: IntArray, lower_bound: float | None = None, priority: FloatArray | None = None
-    ) -> Placement:
+    def answer(self, device: IntArray, lower_bound: float | None = None) -> Placement:
         """The placement of the groups that an assignment of units is.
 
         Args:
             device: Of each unit, ``int32[U]``.
             lower_bound: Proven bound below every allowed placement's latency, in seconds.
-            priority: What a free lane takes first, ``float64[U]``; ``None`` = by the way to the end.
         """
         placement = Placement.of_groups(self.table, self.units.to_groups(device))
-        urgency = None if priority is None else frozen_array(priority[self.units.unit_of], np.float64)
-        return replace(placement, lower_bound_seconds=lower_bound, priority=urgency)
+        return replace(placement, lower_bound_seconds=lower_bound)
 
     def bound(self, relaxed_bound: float) -> float:
         """A bound of the true objective from one of the relaxed objective.

@@ -28,7 +28,7 @@ def table() -> CostTable:
 
 
 def test_lanes_stand_where_their_device_was(table: CostTable) -> None:
-    lanes = with_lanes(table, "CPU", 2, [7, np.inf], hand_over_seconds=0.5, hand_over_seconds_per_byte=0.25)
+    lanes = with_lanes(table, "CPU", 2, [7, np.inf], hand_over_seconds=0.5)
     assert lanes.devices == ("GPU", "CPU#0", "CPU#1", "NPU")
     assert lanes.lane_devices == ("GPU", "CPU", "CPU", "NPU")
     assert lanes.device_of.tolist() == [0, 1, 1, 3]
@@ -37,7 +37,7 @@ def test_lanes_stand_where_their_device_was(table: CostTable) -> None:
     assert lanes.memory_capacity.tolist() == [100, 200, 200, np.inf]
     # To and from other devices as the device itself, between its lanes a hand-over.
     assert lanes.transfer_latency.tolist() == [[0, 1, 1, 2], [3, 4, 0.5, 5], [3, 0.5, 4, 5], [6, 7, 7, 8]]
-    assert lanes.transfer_seconds_per_byte[1].tolist() == [1, 1, 0.25, 1]
+    assert lanes.transfer_seconds_per_byte[1].tolist() == [1, 1, 0, 1]
     assert lanes.corun_factor > 1.0
 
 

@@ -270,7 +270,7 @@ def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs
         assert [c.promised_seconds for c in fresh] == sorted(c.promised_seconds for c in fresh)
         for candidate in fresh:
             schedule = candidate.scheduled
-            simulated = simulate(table, schedule.assignment, "overlap", schedule.priority)
+            simulated = simulate(table, schedule.assignment, "overlap")
             assert candidate.promised_seconds == simulated.latency_seconds
         tried += fresh
     assert len(tried) > 1

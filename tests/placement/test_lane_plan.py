@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,13 +53,11 @@ def test_a_plan_is_what_the_simulator_cuts(table) -> None:
     assert {plan.lane_of[plan.submodel_of[f"{tower}/relu0"]] for tower in range(2)} == {0, 1}
 
 
-def test_a_plan_ranks_submodels_in_the_order_that_priorities_give_them() -> None:
+def test_a_plan_ranks_submodels_in_the_order_in_which_they_start() -> None:
     # Lane 0 may begin with 0, for which 3 waits, or with 1, for which 2 waits for longer: so it does.
     table = make_table([[3.0] * 2, [3.0] * 2, [9.0] * 2, [1.0] * 2], [(1, 0.0, [2]), (0, 0.0, [3])])
     free = Placement.of_groups(table, np.array([0, 0, 1, 1], dtype=np.int32))
     assert lane_plan(table, free, LANES).rank == (1, 0, 2, 3)
-    told = replace(free, priority=np.array([2.0, 1.0, 0.0, 0.0]))
-    assert lane_plan(table, told, LANES).rank == (0, 2, 3, 1)
 
 
 def test_a_plan_survives_as_json(table) -> None:

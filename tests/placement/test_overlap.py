@@ -43,11 +43,8 @@ def test_schedules_are_those_of_the_plain_simulator(seed: int) -> None:
     table, random = lane_table(seed)
     for _ in range(4):
         lanes = runs_of_lanes(random, table)
-        # Without priorities, with some that are equal, and with different ones.
-        some, all_different = random.integers(3, size=len(table)), random.normal(size=len(table))
-        priority = (None, some, all_different)[int(random.integers(3))]
-        plan = reference.Overlap(table, lanes.tolist(), priority).plan()
-        schedule = simulate(table, lanes, "overlap", priority)
+        plan = reference.Overlap(table, lanes.tolist()).plan()
+        schedule = simulate(table, lanes, "overlap")
         if plan is None:
             assert schedule.latency_seconds == np.inf
             assert len(schedule.lane_of) == 0

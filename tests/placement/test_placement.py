@@ -37,17 +37,3 @@ def test_a_group_that_is_not_placed_and_one_that_is_split_are_told_apart():
         Placement.from_dict({"z": first}).groups_of(table)
     with pytest.raises(PlacementError, match=f"group '{name}' is split over {first}, {second}"):
         Placement.from_dict({"x": first, "y": second, "z": first}).groups_of(table)
-
-
-def test_priorities_are_read_by_name_and_a_group_is_as_urgent_as_its_most_urgent_op():
-    table = random_table(np.random.default_rng(0), 2, 2)
-    table = replace(table, members=(("x", "y"), ("z",)))
-    placed = Placement.from_dict(dict.fromkeys(("z", "y", "x"), table.devices[0]))
-    assert placed.priority_of(table) is None
-    urgent = replace(placed, priority=np.array([3.0, 1.0, 2.0]))
-    assert urgent.priority_of(table).tolist() == [2.0, 3.0]
-    own = replace(Placement.of_groups(table, np.zeros(2, np.int32)), priority=np.array([5.0, 4.0]))
-    assert own.priority_of(table).tolist() == [5.0, 4.0]
-    assert own.priority_of(replace(table, names=("a", "b"))).tolist() == [5.0, 4.0]
-    with pytest.raises(PlacementError, match="is not placed, and so has no priority"):
-        urgent.priority_of(replace(table, members=(("x", "y"), ("w",))))

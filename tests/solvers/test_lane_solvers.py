@@ -251,24 +251,6 @@ def test_pins_name_a_device_or_one_of_its_lanes(solver: str) -> None:
         assert lanes[3] in (0, 1)
 
 
-def test_priorities_of_units_are_judged_and_kept_with_the_answer() -> None:
-    # Groups 0 and 2 share a unit; lane 0 may begin with it, for which 3 waits, or with 1, for which 4 does.
-    table = make_table(
-        [[3.0] * 2, [3.0] * 2, [0.0] * 2, [1.0] * 2, [9.0] * 2],
-        [(0, 0.0, [3]), (1, 0.0, [4])],
-        colocation=[0, -1, 0, -1, -1],
-    )
-    problem = Problem.of(table, objective="overlap")
-    units = problem.units.from_groups(np.array([0, 0, 0, 1, 1], dtype=np.int32))
-    urgent = np.zeros((2, len(problem.units)))
-    urgent[0, problem.units.unit_of[0]] = urgent[1, problem.units.unit_of[1]] = 1.0
-    both = problem.evaluator.latencies([units, units], priority=urgent)
-    assert both.tolist() == [15.0, 13.0]
-    answer = problem.evaluator.answer(units, priority=urgent[0])
-    assert answer.priority.tolist() == [1.0, 0.0, 1.0, 0.0, 0.0]
-    assert simulate(table, answer, "overlap").latency_seconds == 15.0
-
-
 def test_solvers_are_known_by_objective() -> None:
     table = towers(2, 3)
     with pytest.raises(

@@ -1,8 +1,8 @@
 // When submodels run on lanes that work at once: a list schedule.
 //
-// A lane that is free takes, of its submodels whose inputs have all arrived, the one of the highest priority;
-// of equal ones the one with the longest way to the end of the model; of these the first. (Graham, "Bounds on
-// Multiprocessing Timing Anomalies", 1969; the way to the end is the upward rank of Topcuoglu et al., 2002.)
+// A lane that is free takes, of its submodels whose inputs have all arrived, the one with the longest way to
+// the end of the model; of equal ones the first. (Graham, "Bounds on Multiprocessing Timing Anomalies", 1969;
+// the way to the end is the upward rank of Topcuoglu et al., 2002.)
 // While two or more lanes compute, each second of work takes `corun_factor` seconds.
 #pragma once
 

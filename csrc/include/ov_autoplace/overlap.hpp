@@ -2,11 +2,10 @@
 //
 //   latency = makespan of the list schedule of the placement's submodels
 //
-// A lane that is free takes, of its submodels that can start, the one with the group of the highest priority,
-// where groups have priorities. The submodels are the best of three cuts: the finest that can be worth
-// anything, that one without cuts for which nobody starts earlier, and the coarsest. A tensor arrives on
-// another lane `transfer_latency + bytes * transfer_seconds_per_byte` seconds after the submodel that makes
-// it has finished, which costs neither lane any time; on its own lane it is there at once.
+// The submodels are the best of three cuts: the finest that can be worth anything, that one without cuts for
+// which nobody starts earlier, and the coarsest. A tensor arrives on another lane `transfer_latency + bytes *
+// transfer_seconds_per_byte` seconds after the submodel that makes it has finished, which costs neither lane
+// any time; on its own lane it is there at once.
 #pragma once
 
 #include <cstdint>
@@ -48,28 +47,21 @@ public:
     std::int32_t lanes() const { return m_costs.pieces.lanes; }
     std::int32_t devices() const { return lanes(); }
 
-    // `assignment` holds a lane per group, `priority` a number per group, or is null: all are equal. All
-    // three throw std::invalid_argument for an index outside the table's lanes, and for a priority that is no
-    // number. A placement that takes more than `limit` seconds need not be simulated to the end: the answer
-    // is then a lower bound of its latency, above the limit.
-    double simulate(const std::int32_t* assignment, double limit = no_limit,
-                    const double* priority = nullptr) const;
-    Breakdown breakdown(const std::int32_t* assignment, const double* priority = nullptr) const;
-    // `count` assignments, one after the other, into `latencies`; threads = 0 takes one per core. There are
-    // as many priorities as assignments, or one for all of them.
+    // `assignment` holds a lane per group. All three throw std::invalid_argument for an index outside the
+    // table's lanes. A placement that takes more than `limit` seconds need not be simulated to the end: the
+    // answer is then a lower bound of its latency, above the limit.
+    double simulate(const std::int32_t* assignment, double limit = no_limit) const;
+    Breakdown breakdown(const std::int32_t* assignment) const;
+    // `count` assignments, one after the other, into `latencies`; threads = 0 takes one per core.
     void simulate_batch(const std::int32_t* assignments, std::size_t count, std::int32_t threads,
-                        double* latencies, double limit = no_limit, const double* priorities = nullptr,
-                        bool one_for_all = true) const;
+                        double* latencies, double limit = no_limit) const;
     static constexpr double no_limit = std::numeric_limits<double>::infinity();
 
 private:
     struct Workspace;
 
     void check(const std::int32_t* assignment) const;
-    void check_priority(const double* priority) const;
-    double evaluate(const std::int32_t* assignment, Workspace& workspace, double limit,
-                    const double* priority) const;
-    void prioritize(Workspace& workspace, SubmodelGraph& graph, const double* priority) const;
+    double evaluate(const std::int32_t* assignment, Workspace& workspace, double limit) const;
     bool place_pieces(const std::int32_t* assignment, Workspace& workspace) const;
     bool hands_over_lost_shape_between(Workspace& workspace) const;
     void consider(Workspace& workspace, const SubmodelGraph& graph, const SubmodelTimes& times) const;

@@ -40,9 +40,8 @@ struct SubmodelGraph {
         double delay;
     };
     std::vector<std::int32_t> lane;
-    std::vector<double> work;      // seconds of the launch and of all that it runs
-    std::vector<double> priority;  // the higher the sooner; empty = all are equal
-    std::vector<Arc> arcs;         // by source
+    std::vector<double> work;  // seconds of the launch and of all that it runs
+    std::vector<Arc> arcs;     // by source
     std::vector<std::int32_t> out_offsets;
     std::vector<std::int32_t> in_offsets, in_arcs;  // CSR of arcs by target
     std::vector<std::int32_t> order;                // producers before consumers

@@ -104,15 +104,18 @@ def load_target(source: str | Path) -> Target:
         TargetError: There is no such profile, or the file is no target profile, has another version, or
             contradicts itself.
     """
-    path = Path(source)
-    if str(source) in catalogue():
-        path = _catalogue_folder() / f"{source}.json"
-    elif not path.exists():
+    path = target_path(source)
+    if not path.exists():
         raise TargetError(
             f"there is no target profile {str(source)!r}: no such file, and the catalogue has "
             f"{', '.join(catalogue())}"
         )
     return _target(read_json(path, TargetError, _WHAT), str(path))
+
+
+def target_path(source: str | Path) -> Path:
+    """The file that :func:`load_target` reads, which need not be there."""
+    return _catalogue_folder() / f"{source}.json" if str(source) in catalogue() else Path(source)
 
 
 def target_of_text(text: str, where: str) -> Target:

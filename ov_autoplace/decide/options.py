@@ -80,14 +80,15 @@ class PlacerOptions:
             the candidate is left out, and ``Placement.decision`` says why. ``NO`` measures in this process.
         executor: Who runs the answer. ``HETERO``: one device, or HETERO, whose devices take turns.
             ``OVERLAP``: this package's executor, whose lanes and devices work at once, also where that was
-            not measured faster; a model that it cannot run is run otherwise, and the decision says why. Refused
-            for a rate of requests, which keep lanes and devices busy by themselves. ``AUTO`` (default):
+            not measured faster; a model that it cannot run is run otherwise, and the decision says why. It is
+            refused for a rate of requests, which keep all cores busy by themselves. ``AUTO`` (default):
             whichever is faster; ``HETERO`` for a rate.
         lanes: Into which lanes a CPU may be divided: ``2x1`` is two lanes of one thread each. Several are
-            parted by commas, and ``auto`` (default) is whatever its cores allow. Refused for a rate of requests.
+            parted by commas, and ``auto`` (default) is whatever its cores allow, which is none for a rate of
+            requests.
         arrivals: When requests arrive. ``ANY`` (default): a schedule on lanes must be faster back to back and
-            when each request follows an idle gap of 3 ms. ``STEADY``: back to back is enough. A rate of requests
-            has no gaps and no lanes, so that this is no question there.
+            when each request follows an idle gap of 3 ms. ``STEADY``: back to back is enough. A rate of
+            requests has no gaps and no lanes, so that this is no question there.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
     """

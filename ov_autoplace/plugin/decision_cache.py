@@ -93,19 +93,16 @@ class DecisionCache:
             for f in fields(options)
             if f.name not in ("properties", "progress")
         }
-        target = (
-            Path(options.target).read_bytes() if options.target and Path(options.target).exists() else b""
-        )
         asked["policy"] = checkpoint_key(options.policy)
         properties = {key: value for key, value in options.properties.items() if key != "CACHE_DIR"}
         settings = json.dumps([asked, properties], sort_keys=True, default=property_text)
         conditions = measuring_conditions(core, devices, device_properties(core, devices, properties))
         key = hashlib.sha256()
         cores = Cores.of_this_process()
-        usable = f"decision {_SCHEMA}, {cores.usable} usable cores, {cores.quota}"
+        usable = f"decision {_SCHEMA}, {cores.usable} usable cores, {cores.quota}, {cores.of_kind}"
         for part in (*conditions, usable, model_hash(model), ",".join(devices), settings):
             key.update(part.encode("utf-8", "surrogatepass") + b"\0")
-        key.update(target)
+        key.update(_content(options.target))
         return cls(Path(folder) / f"autoplace-{key.hexdigest()[:32]}.json", tuple(devices))
 
     @property
@@ -239,3 +236,15 @@ class DecisionCache:
                     path.unlink()
                     remove_unless_locked(path.with_suffix(".lock"))
                 total -= size
+
+
+def _content(target: str | None) -> bytes:
+    """What is in the file of a target profile; nothing where it cannot be read, as its user will be told."""
+    if target is None:
+        return b""
+    from ov_autoplace.cost.target_json import target_path
+
+    try:
+        return possible(target_path(target)).read_bytes()
+    except OSError:
+        return b""

@@ -7,7 +7,8 @@ import logging
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,12 @@ from openvino import opset13 as opset
 
 import zoo
 from measuring_faults import Compilations, RaceTakes
+from ov_autoplace.cost.target_json import catalogue
 from ov_autoplace.decide.confirmation import confirm
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions, split_config
+from ov_autoplace.devices.quota import Quota
+from ov_autoplace.devices.widths import Cores
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.compilation import compile_placed
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
@@ -201,31 +205,66 @@ def test_properties_that_were_set_on_the_core_are_part_of_the_key(unequal_pair, 
     assert before != DecisionCache.of(unequal_pair, matmuls(), PAIR, options).path
 
 
+OTHER_VALUES = {
+    "mode": "TUNE",
+    "time_budget_ms": 7,
+    "pins": {"first": "CPU"},
+    "memory_limits": {"CPU": 1e9},
+    "shapes": {"x": [1, 64]},
+    "target": "other.json",
+    "policy": "none",
+    "solvers": ("local",),
+    "seed": 7,
+    "isolation": False,
+    "executor": "HETERO",
+    "lanes": "2x1",
+    "arrivals": "STEADY",
+    "properties": {"PERFORMANCE_HINT": "LATENCY"},
+}
+"""Of every option, one that is not its default."""
+
+
+def path_of(core: ov.Core, folder: Path, devices: Sequence[str] = PAIR, **options: object) -> Path:
+    properties = {**options.pop("properties", {}), "CACHE_DIR": str(folder)}
+    cache = DecisionCache.of(core, matmuls(), devices, PlacerOptions(**options, properties=properties))
+    return cache.path
+
+
+def test_every_option_that_decides_is_part_of_the_key(unequal_pair, tmp_path):
+    """All but how progress is shown; a new option belongs here."""
+    assert OTHER_VALUES.keys() == {field.name for field in fields(PlacerOptions)} - {"progress"}
+    paths = [path_of(unequal_pair, tmp_path, **{name: value}) for name, value in OTHER_VALUES.items()]
+    default = path_of(unequal_pair, tmp_path)
+    assert default == path_of(unequal_pair, tmp_path)
+    assert len({default, *paths}) == 1 + len(OTHER_VALUES)
+
+
+@pytest.mark.parametrize("devices", [["CPU", "XCPU"], ["CPU"]])
+def test_the_devices_in_their_order_are_part_of_the_key(unequal_pair, tmp_path, devices):
+    assert path_of(unequal_pair, tmp_path, devices) != path_of(unequal_pair, tmp_path)
+
+
 @pytest.mark.parametrize(
-    ("devices", "options"),
-    [
-        (["CPU", "XCPU"], {}),
-        (["CPU"], {}),
-        (PAIR, {"mode": "TUNE"}),
-        (PAIR, {"time_budget_ms": 7}),
-        (PAIR, {"pins": {"first": "CPU"}}),
-        (PAIR, {"memory_limits": {"CPU": 1e9}}),
-        (PAIR, {"seed": 7}),
-        (PAIR, {"solvers": ("local",)}),
-        (PAIR, {"policy": "none"}),
-        (PAIR, {"target": "other.json"}),
-        (PAIR, {"properties": {"PERFORMANCE_HINT": "LATENCY"}}),
-    ],
+    "cores",
+    [{"all": 3}, {"quota": Quota(0.06, 0.1)}, {"of_kind": {"P": 1, "E": 1}}],
+    ids=["cores", "quota", "kinds"],
 )
-def test_whatever_decides_is_part_of_the_key(unequal_pair, tmp_path, devices, options):
-    cached = {"CACHE_DIR": str(tmp_path)}
+def test_the_cores_that_the_process_may_use_are_part_of_the_key(unequal_pair, tmp_path, cores, monkeypatch):
+    for name, value in {"all": 2, "quota": None, "of_kind": {}}.items():
+        monkeypatch.setattr(Cores, name, value)
+    before = path_of(unequal_pair, tmp_path)
+    assert before == path_of(unequal_pair, tmp_path)
+    for name, value in cores.items():
+        monkeypatch.setattr(Cores, name, value)
+    assert before != path_of(unequal_pair, tmp_path)
 
-    def key(devices, **options):
-        options["properties"] = options.get("properties", {}) | cached
-        return DecisionCache.of(unequal_pair, matmuls(), devices, PlacerOptions(**options)).path.name
 
-    assert key(PAIR) == key(PAIR)
-    assert key(devices, **options) != key(PAIR)
+def test_a_folder_named_like_a_profile_of_the_catalogue_is_none(unequal_pair, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = catalogue()[0]
+    before = path_of(unequal_pair, tmp_path, target=name)
+    Path(name).mkdir()
+    assert path_of(unequal_pair, tmp_path, target=name) == before
 
 
 def test_the_key_holds_what_a_target_says_and_neither_the_folder_nor_the_progress(unequal_pair, tmp_path):

@@ -1,7 +1,7 @@
 """How many random cases are tried: ``--seeds N`` of each test, or ``--seeds all``; a plugin of all tests.
 
 A test of random cases takes ``seed`` and names all its seeds as ``range`` takes them:
-``@pytest.mark.seeds(500)``. N of them are run, evenly spread. Where a case costs more than some hundredths
+``@pytest.mark.seeds(500)``. N of them are run, spread over all. Where a case costs more than some hundredths
 of a second, ``cost=5`` says that it counts as five, so that N / 5 are run.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import pytest
 
 USUALLY = 30
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,7 +42,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def spread(seeds: Sequence[int], wanted: int | None, cost: int = 1) -> list[int]:
     """Those of ``seeds`` that are run: ``wanted / cost`` of them, at least one; ``None`` = all."""
     count = len(seeds) if wanted is None else min(max(1, wanted // cost), len(seeds))
-    return [seeds[i * len(seeds) // count] for i in range(count)]
+    parts = [range(i * len(seeds) // count, (i + 1) * len(seeds) // count) for i in range(count)]
+    # One of each part, each time elsewhere: at equal distances all would be even, or multiples of three.
+    return [seeds[part[int(i * _GOLDEN % 1 * len(part))]] for i, part in enumerate(parts)]
 
 
 def _count(text: str) -> int | None:

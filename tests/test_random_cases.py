@@ -13,12 +13,14 @@ SAMPLE = "import pytest\n@pytest.mark.seeds(100, 400, cost=2)\ndef test_it(seed)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "cost", "expected"),
-    [(4, 1, [100, 101, 103, 104]), (7, 2, [100, 102, 104]), (30, 1, [*range(100, 106)]), (1, 9, [100])],
+    ("wanted", "cost", "count"),
+    [(30, 1, 30), (30, 3, 10), (30, 20, 1), (1, 9, 1), (400, 1, 300), (None, 9, 300)],
 )
-def test_seeds_are_spread_evenly_and_dear_cases_are_fewer(wanted, cost, expected):
-    assert spread(range(100, 106), wanted, cost) == expected
-    assert spread(range(100, 106), None, cost) == [*range(100, 106)]
+def test_seeds_are_spread_over_all_and_dear_cases_are_fewer(wanted, cost, count):
+    chosen = spread(range(100, 400), wanted, cost)
+    assert [int(count * (seed - 100) / 300) for seed in chosen] == [*range(count)]  # one of each part
+    for modulus in (2, 3, 5):
+        assert len({seed % modulus for seed in chosen}) == min(modulus, count)
 
 
 @pytest.mark.parametrize(("seeds", "count"), [(("--seeds", "all"), 300), (("--seeds", "8"), 4), ((), 15)])

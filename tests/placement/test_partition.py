@@ -48,7 +48,7 @@ def random_placement(random: np.random.Generator, model: ov.Model, style: str) -
     return device_of
 
 
-@pytest.mark.seeds(12)
+@pytest.mark.seeds(12, cost=5)
 def test_count_is_that_of_the_real_hetero(core: ov.Core, seed: int) -> None:
     random = np.random.default_rng(seed)
     model = random_model(seed, size=int(random.integers(4, 16)), shared_constants=seed % 4)
@@ -258,7 +258,7 @@ def family_edges(family: str, size: int, random: np.random.Generator) -> list[tu
 
 
 @pytest.mark.parametrize("family", ["long skips", "lanes", "ladder", "window"])
-@pytest.mark.seeds(8)
+@pytest.mark.seeds(8, cost=4)
 def test_subgraphs_of_graphs_with_private_weights_are_those_of_the_plain_rules(
     family: str, seed: int
 ) -> None:

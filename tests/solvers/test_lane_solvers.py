@@ -40,7 +40,7 @@ def small_table(seed: int) -> CostTable:
     return replace(table, corun_factor=float(random.choice([1.0, 1.05])))
 
 
-@pytest.mark.seeds(300)
+@pytest.mark.seeds(300, cost=2)
 def test_bound_optimum_and_answers_stand_in_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     table = small_table(seed)
     searches = seed % 6 < 2
@@ -90,8 +90,8 @@ def test_exact_is_the_best_of_all_placements_of_the_plain_simulator(seed: int) -
 def test_portfolio_without_enumeration_is_nearly_always_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overlap, "is_tiny", lambda problem: False)
     ratios = []
-    for seed in range(15):
-        table = random_table(seed + 700_000, 11, 2, constrained=False)
+    for seed in range(10):
+        table = random_table(seed + 700_000, 10, 2, constrained=False)
         optimum = simulate_batch(table, legal_assignments(table), objective="overlap").min()
         ratios.append(solve(table, objective="overlap").latency_seconds / optimum)
     print(f"{np.isclose(ratios, 1.0).mean():.3f} optimal, worst {max(ratios):.4f}")
@@ -210,7 +210,7 @@ def test_the_same_call_gives_the_same_placement(solver: str) -> None:
     assert (first.latency_seconds, first.solver) == (second.latency_seconds, solver)
 
 
-@pytest.mark.seeds(8)
+@pytest.mark.seeds(8, cost=10)
 def test_portfolio_is_never_slower_than_other_solvers_on_larger_graphs(seed: int) -> None:
     table = random_table(seed, 150, 3, constrained=False)
     portfolio = solve(table, objective="overlap")
@@ -280,8 +280,8 @@ def test_a_time_limit_is_used_and_never_makes_the_answer_worse() -> None:
     assert long <= solve(table, "chains", objective="overlap").latency_seconds * TOLERANCE
 
 
-def test_thousands_of_groups_are_placed_with_a_bound() -> None:
-    table = random_table(9, 2_000, 2, constrained=False)
+def test_a_thousand_groups_are_placed_with_a_bound() -> None:
+    table = random_table(9, 1_000, 2, constrained=False)
     placement = solve(table, objective="overlap")
     single = solve(table, "single", objective="overlap")
     assert placement.lower_bound_seconds <= placement.latency_seconds < single.latency_seconds
@@ -309,8 +309,8 @@ def test_where_the_time_is_up_one_list_schedule_is_enough(
 
 
 def test_the_default_solver_is_no_slower_than_the_policy() -> None:
-    for seed in range(6):
-        table = random_table(seed + 77_000, groups=50, devices=3, constrained=False)
+    for seed in range(2):
+        table = random_table(seed + 77_000, groups=40, devices=3, constrained=False)
         policy = solve(table, "policy", objective="overlap")
         portfolio = solve(table, objective="overlap")
         assert portfolio.latency_seconds <= policy.latency_seconds * TOLERANCE

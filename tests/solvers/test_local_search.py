@@ -39,7 +39,7 @@ def seconds_of(problem: Problem, device: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 5, 8, 16])
-@pytest.mark.seeds(12)
+@pytest.mark.seeds(12, cost=5)
 def test_an_answer_is_allowed_and_no_slower_than_its_start_and_the_same_again(
     seed: int, devices: int
 ) -> None:

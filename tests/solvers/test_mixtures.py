@@ -84,7 +84,7 @@ def test_the_simulator_counts_what_keeps_each_device_busy(seed: int, devices: in
 
 
 @pytest.mark.parametrize("all_at_once", [True, False])
-@pytest.mark.seeds(40)
+@pytest.mark.seeds(40, cost=3)
 def test_two_devices_against_all_placements(seed: int, all_at_once: bool, monkeypatch) -> None:
     if not all_at_once:
         monkeypatch.setattr(mixture_module, "_ENUMERATED_PLACEMENTS", 1)
@@ -128,7 +128,7 @@ def test_chains_on_two_devices_are_solved_to_the_bound(seed: int, monkeypatch) -
     assert mixture.device_prices.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.seeds(60)
+@pytest.mark.seeds(60, cost=5)
 def test_a_mixture_is_never_below_its_special_cases(seed: int) -> None:
     devices = 2 + seed % 3
     table = random_table(seed + 70_000, 14, devices, constrained=False)
@@ -148,7 +148,7 @@ def test_a_mixture_is_never_below_its_special_cases(seed: int) -> None:
     assert mixture.rate_per_second >= 0.6 * mixture.bound_per_second
 
 
-@pytest.mark.seeds(40)
+@pytest.mark.seeds(40, cost=3)
 def test_three_devices_against_all_placements(seed: int, monkeypatch) -> None:
     monkeypatch.setattr(mixture_module, "_ENUMERATED_PLACEMENTS", 1)
     table = random_table(seed + 80_000, 6, 3)
@@ -163,7 +163,7 @@ def test_three_devices_against_all_placements(seed: int, monkeypatch) -> None:
         assert mixture.rate_per_second >= 0.85 * best
 
 
-@pytest.mark.seeds(40)
+@pytest.mark.seeds(40, cost=2)
 def test_the_weights_of_all_placements_fit_together(seed: int) -> None:
     table = random_table(seed + 90_000, 8, 2, constrained=False)
     share = np.random.default_rng(seed).uniform(0.6, 1.6, 2)

@@ -29,15 +29,15 @@ from random_tables import legal_assignments, make_table, random_table
 GRAPHS = Path(__file__).parents[1] / "data" / "dnn-partitioning"
 
 
-@pytest.fixture
-def fastest(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def fastest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A policy that prefers the fastest device of each unit, whatever transfers cost."""
-    return handmade(tmp_path / "fastest")
+    return handmade(tmp_path_factory.mktemp("checkpoints") / "fastest")
 
 
 def test_the_answer_is_no_slower_than_the_policys_own_or_a_single_device(fastest: Path) -> None:
     better = 0
-    for seed in range(10):
+    for seed in range(5):
         table = random_table(seed, groups=30, devices=2, constrained=False)
         placement = solve(table, "policy", policy=fastest)
         alone = [np.full(30, device) for device in range(2)]
@@ -48,13 +48,13 @@ def test_the_answer_is_no_slower_than_the_policys_own_or_a_single_device(fastest
         assert placement.solver == "policy"
         assert placement.lower_bound_seconds is None
         assert placement.latency_seconds == simulate(table, placement).latency_seconds
-        assert solve(table, "policy", policy=fastest).assignment.tolist() == placement.assignment.tolist()
-    assert better > 3, "nothing is searched around the policy's answer"
+    assert solve(table, "policy", policy=fastest).assignment.tolist() == placement.assignment.tolist()
+    assert better > 1, "nothing is searched around the policy's answer"
 
 
 @pytest.mark.parametrize("devices", [2, 5])
 def test_it_is_no_slower_than_where_cuts_and_a_walk_along_the_graph_lead(fastest: Path, devices: int) -> None:
-    for seed in range(5):
+    for seed in range(3):
         problem = Problem.of(random_table(seed + 300, groups=40, devices=devices, constrained=False))
         cut = descend(
             problem.units.with_launches(1.0), problem.table.op_seconds.argmin(axis=1), SolverOptions()
@@ -90,7 +90,7 @@ def test_an_answer_on_estimates_is_the_policys_own(fastest: Path) -> None:
 
 
 @pytest.mark.parametrize("objective", ["hetero", "overlap", "rate"])
-@pytest.mark.seeds(4)
+@pytest.mark.seeds(4, cost=15)
 def test_no_answer_is_slower_than_the_placement_that_scores_ask_for(seed: int, objective: str) -> None:
     table = random_table(seed + 8_000, groups=60, devices=3, constrained=False)
     problem = Problem.of(table, objective=objective)
@@ -103,7 +103,7 @@ def test_no_answer_is_slower_than_the_placement_that_scores_ask_for(seed: int, o
 
 def test_on_lanes_the_answer_is_no_slower_than_the_best_list_schedule(fastest: Path) -> None:
     better = 0
-    for seed in range(8):
+    for seed in range(4):
         table = random_table(seed + 9_000, groups=40, devices=4, constrained=False)
         problem = Problem.of(table, objective="overlap")
         schedules = [heft_assignment(problem, tasks) for tasks in task_graphs(problem)]
@@ -111,7 +111,7 @@ def test_on_lanes_the_answer_is_no_slower_than_the_best_list_schedule(fastest: P
         placement = solve(table, "policy", objective="overlap", policy=fastest)
         assert placement.latency_seconds <= best * (1 + 1e-9)
         better += placement.latency_seconds < best * (1 - 1e-6)
-    assert better > 3, "nothing is searched around the schedule"
+    assert better > 1, "nothing is searched around the schedule"
 
 
 def test_memory_that_results_share_one_after_the_other_is_used(fastest: Path) -> None:
@@ -134,7 +134,7 @@ def test_memory_that_results_share_one_after_the_other_is_used(fastest: Path) ->
 
 
 @pytest.mark.parametrize("devices", [2, 3])
-@pytest.mark.seeds(25)
+@pytest.mark.seeds(25, cost=8)
 def test_answers_honour_every_constraint_of_the_table(fastest: Path, seed: int, devices: int) -> None:
     table = random_table(seed, groups=6, devices=devices)
     legal = legal_assignments(table).tolist()
@@ -147,7 +147,7 @@ def test_answers_honour_every_constraint_of_the_table(fastest: Path, seed: int, 
             assert placement.assignment.tolist() in legal
 
 
-@pytest.mark.seeds(20)
+@pytest.mark.seeds(20, cost=8)
 def test_pins_and_memory_limits_are_honoured(fastest: Path, seed: int) -> None:
     table = random_table(seed, groups=12, devices=2, constrained=False)
     limits = dict.fromkeys(table.devices, 0.7 * float(table.memory_bytes.sum()))
@@ -193,8 +193,8 @@ def test_the_default_solver_begins_at_the_policys_answer_where_nothing_is_exact(
     asked = []
     scores = PolicyRunner.scores
     monkeypatch.setattr(PolicyRunner, "scores", lambda self, graph: asked.append(1) or scores(self, graph))
-    for seed in range(4):
-        table = random_table(seed + 92_000, groups=30, devices=3, constrained=False)
+    for seed in range(2):
+        table = random_table(seed + 92_000, groups=20, devices=3, constrained=False)
         policy = solve(table, "policy", objective=objective, policy=fastest)
         answer = solve(table, objective=objective, policy=fastest)
         assert answer.latency_seconds <= policy.latency_seconds * (1 + 1e-9)

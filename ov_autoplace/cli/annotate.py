@@ -74,7 +74,7 @@ def annotate(
     if fit and (unused := _first_given(output=output, report=page, trace=trace)):
         raise OptionError(f"--fit writes nothing, so --{unused} has no use; leave one of them away")
     check_outputs(page, trace, [model])
-    from ov_autoplace.cli.request import decision_of, open_model
+    from ov_autoplace.cli.request import decision_of, open_model, quota_json
     from ov_autoplace.decide.unfolding import unfolded
     from ov_autoplace.placement import fitting
     from ov_autoplace.plugin.annotated_files import save_annotated_as
@@ -117,6 +117,7 @@ def annotate(
         "width": None if placement.width is None else str(placement.width),
         "lanes": None if placement.plan is None else len(placement.plan.lanes),
         "decision": decision.reason,
+        "quota": quota_json(decision),
         "also_proposed_by": {c.name: list(c.also) for c in decision.candidates if c.also},
         "subgraphs": decision.candidate(decision.chosen).subgraphs,
         "ops_per_device": dict(Counter(placement.decided().values()).most_common()),

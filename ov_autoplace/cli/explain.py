@@ -110,6 +110,8 @@ def _report(
     op: str | None,
     top: int,
 ) -> dict[str, Any]:
+    from ov_autoplace.cli.request import quota_json
+
     schedule = explanation.schedule
     groups = explanation.groups_matching(op) if op else explanation.heaviest_groups(top)
     placed = stage_rows(timeline)
@@ -117,6 +119,7 @@ def _report(
         "model": str(model),
         "devices": list(explanation.table.devices),
         "decision": decision.reason,
+        "quota": quota_json(decision),
         "chosen": decision.chosen,
         "width": None if decision.width is None else str(decision.width),
         "also_proposed_by": [

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import openvino as ov
@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from ov_autoplace.explain.explanation import Explanation
     from ov_autoplace.placement.fitting import FittedPlacement
 
-__all__ = ["Request", "assignment_of", "candidate_rows", "decision_of", "open_model", "source_of"]
+__all__ = [
+    "Request",
+    "assignment_of",
+    "candidate_rows",
+    "decision_of",
+    "open_model",
+    "quota_json",
+    "source_of",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +185,17 @@ def decision_of(placement: Placement) -> Decision:
     if placement.decision is None:
         raise PlacementError("this placement does not say how it was decided")
     return placement.decision
+
+
+def quota_json(decision: Decision) -> dict[str, Any] | None:
+    """The quota of processor time that a decision was made under, and what it made of latencies; for JSON."""
+    if decision.quota is None:
+        return None
+    return {
+        "cores": decision.quota.cores,
+        "period_ms": decision.quota.period_seconds * 1e3,
+        "p99_ms": {c.name: c.tail_seconds * 1e3 for c in decision.candidates if c.tail_seconds is not None},
+    }
 
 
 def assignment_of(placement: Placement, table: CostTable) -> IntArray:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # compiling with a decision from the cache, which shall be qu
     from ov_autoplace.cost.table import CostTable
     from ov_autoplace.cost.target import Target
     from ov_autoplace.cost.transfers import TransferFit
+    from ov_autoplace.devices.quota import Quota
     from ov_autoplace.devices.widths import Width
     from ov_autoplace.graph.prepare import PreparedModel
     from ov_autoplace.measure.counting import CountedDevices
@@ -135,7 +136,7 @@ class Machine:
         return device_settings(self.core, self.devices)
 
     def remarks(self, left_out: Mapping[str, str]) -> str:
-        """What a decision says of devices besides its reason.
+        """What a decision says of devices, and of the quota that CPUs run under, besides its reason.
 
         Args:
             left_out: Why a device takes no part, by device. A device whose times are made up is named too.
@@ -146,7 +147,8 @@ class Machine:
             found = [d for d in self.devices if EMULATED in self.target.device(d).full_name]
         else:
             found = [d for d in self.devices if is_emulated(self.core, d)]
-        text = "".join(f"; {device} is left out: {reason}" for device, reason in left_out.items())
+        text = "" if self.quota is None else f"; {self.quota.label} holds"
+        text += "".join(f"; {device} is left out: {reason}" for device, reason in left_out.items())
         return text + "".join(f"; times of {device} are emulated, its outputs undefined" for device in found)
 
     def widths(self, device: str, *, here: bool = False) -> tuple[Width, ...]:
@@ -164,6 +166,16 @@ class Machine:
             return () if chooses_threads(settings) else widths_of(self.target.device(device).threads)
         settings = {**device_settings(self.core, (device,))[device], **settings}
         return () if chooses_threads(settings) else widths_here(self.core, device)
+
+    @property
+    def quota(self) -> Quota | None:
+        """The quota of processor time under which the CPUs among the devices run models on this machine."""
+        from ov_autoplace.devices.widths import Cores, is_cpu
+
+        if self.target is not None and self.options.mode == "ZERO_SHOT":
+            return None
+        quota = Cores.of_this_process().quota
+        return quota if quota is not None and any(is_cpu(self.core, d) for d in self.devices) else None
 
     @property
     def wants_rate(self) -> bool:

@@ -203,6 +203,7 @@ class Placer:
             candidates=candidates or (chosen,),
             seconds=dict(self._seconds),
             left_out=self._left_out,
+            quota=self._machine.quota,
         )
         model = prepared.given.clone()
         make_names_unique(model)
@@ -283,6 +284,7 @@ class Placer:
             table=table,
             left_out=self._left_out,
             disturbed=verdict.disturbed,
+            quota=self._machine.quota,
         )
         _log.info("%s", decision)
         placement = replace(

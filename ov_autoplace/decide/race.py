@@ -20,12 +20,16 @@ from ov_autoplace.decide.verdict import (
     is_faster,
     measured,
     paired,
+    sustained,
     unconfirmed,
 )
 from ov_autoplace.decide.workbench import Workbench
+from ov_autoplace.devices.quota import Quota
+from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.corrections import Observation, corrected_table, perturbed_table
 from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.measure.sustained import Turn, race_seconds, run_over_periods
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
@@ -119,12 +123,16 @@ class Race:
     def challenge(self, verdict: Verdict, challengers: Sequence[Candidate]) -> Verdict:
         """Race more candidates with the winner of a verdict, which they have to beat as a mix has to.
 
-        A schedule has to win after idle gaps too, unless requests come back to back.
+        A schedule has to win after idle gaps too, unless requests come back to back. Under a quota of
+        processor time whoever challenges has to win by what is sustained over its periods.
 
         Args:
             verdict: What was decided without them.
             challengers: Widths of single devices, or schedules on lanes.
         """
+        quota = Cores.of_this_process().quota
+        if quota is not None:
+            return self._challenged_under(quota, verdict, challengers)
         reference = verdict.winner
         proof = reference.samples, reference.dropped
         found = self._challenged(verdict, challengers)
@@ -132,6 +140,42 @@ class Race:
             # The answer stands by what proved it, whatever became of those who challenged it.
             reference.samples, reference.dropped = proof
         return found
+
+    def _challenged_under(self, quota: Quota, verdict: Verdict, challengers: Sequence[Candidate]) -> Verdict:
+        """:meth:`challenge` where a quota of processor time stops the threads of whoever uses it up."""
+        field = [*verdict.candidates, *challengers]
+        if np.isfinite(self._problem.table.memory_capacity).any():
+            self._bench.keep_only([verdict.winner, *challengers])
+
+        def is_affordable(candidate: Candidate, entered: list[Candidate]) -> bool:
+            compilation = 0 if self._bench.is_compiled(candidate) else self._bench.compile_seconds(candidate)
+            return self._budget.left > compilation + race_seconds(quota, 1 + len(entered), turns=1)
+
+        entered = self._bench.enter([verdict.winner, *challengers], is_affordable)
+        if verdict.winner not in entered or len(entered) < 2:
+            return replace(verdict, candidates=field)
+        executables = [self._bench.executable(candidate) for candidate in entered]
+        turns: dict[Candidate, Sequence[Turn]] = {}
+        for candidate, outcome in zip(
+            entered, run_over_periods(executables, quota, self._budget.left), strict=True
+        ):
+            if isinstance(outcome, ProfilingError):
+                candidate.dropped = str(outcome)
+            else:
+                turns[candidate] = outcome
+        if verdict.winner not in turns:
+            return replace(verdict, candidates=field)
+        found = sustained(field, verdict, turns)
+        champion = found.winner
+        if champion is verdict.winner or not must_win_after_pauses(
+            self._options, has_lanes=champion.scheduled is not None
+        ):
+            return found
+        after_pauses, holds = self._after_pauses(champion, verdict.winner)
+        if holds:
+            return replace(found, reason=f"{found.reason}; {after_pauses}")
+        reason = f"{verdict.reason}; {champion.name} was better back to back only: {after_pauses}"
+        return replace(verdict, candidates=field, reason=reason)
 
     def _challenged(self, verdict: Verdict, challengers: Sequence[Candidate]) -> Verdict:
         """:meth:`challenge`, after which the winner may have the samples of a race that decided nothing."""

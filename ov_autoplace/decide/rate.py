@@ -305,7 +305,7 @@ class _Decider:
         plan = RatePlan(name, base.members[0], members, dealt.requests, turns)
         decision = Decision(
             chosen=name,
-            reason=reason,
+            reason=reason + self._machine.remarks({}),
             mode=self._options.mode,
             candidates=(Candidate(name, None, 1),),
             seconds=dict(self._seconds),
@@ -316,6 +316,7 @@ class _Decider:
                 for row in rows or rows_of(self._entrants)
             ),
             rate_bound=self._bound,
+            quota=self._machine.quota,
         )
         _log.info("%s", decision)
         placement = self._placed(prepared, base)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.statistics import Interval, paired_ratio
 from ov_autoplace._base.text import counted
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.proposals import POLICY_NAME
+from ov_autoplace.measure.sustained import Turn
 from ov_autoplace.placement.decision import Candidate
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "paired",
     "predicted",
     "proven",
+    "sustained",
     "unconfirmed",
 ]
 
@@ -34,6 +37,7 @@ ESTIMATE_MARGIN = 0.1
 CONVINCING_ROUNDS = 6
 """Fewer paired samples than this give no 95 % interval of a median, so they cannot prove a gain."""
 
+_TAIL = 99  # percentile of latencies that no answer makes worse under a quota
 _NO_SINGLE = "no single device could be run"
 _OUT_OF_TIME = "the time budget ended before both were compiled anew to confirm it"
 
@@ -202,3 +206,58 @@ def measured(
         f"which is not faster by more than the noise and {100 * MINIMAL_GAIN:.0f} %"
     )
     return Verdict(reference, reason, candidates)
+
+
+def sustained(
+    candidates: Sequence[Candidate], before: Verdict, turns: Mapping[Candidate, Sequence[Turn]]
+) -> Verdict:
+    """Who wins under a quota of processor time, by latencies over whole periods of it.
+
+    Whoever replaces the winner so far has a 99th percentile that is not above that one's. By the geometric
+    mean of mean latency and 99th percentile it is the best, better than the winner so far in every turn, and
+    by what counts in all of them together: what it loses in rate it has to gain more than once in the tail.
+
+    Args:
+        candidates: Everybody.
+        before: What was decided without the challengers.
+        turns: Of whoever was run; the winner so far among them.
+    """
+    for candidate, parts in turns.items():
+        candidate.samples = frozen_array([turn.seconds for turn in parts], np.float64)
+        candidate.tail_seconds = _tail(parts)
+    reference, own = before.winner, turns[before.winner]
+    challengers = [c for c in turns if c is not reference]
+    if not challengers:
+        return replace(before, candidates=candidates)
+
+    def wins(candidate: Candidate) -> bool:
+        parts = turns[candidate]
+        return (
+            _tail(parts) <= _tail(own)
+            and all(_both([a]) < _both([b]) for a, b in zip(parts, own, strict=True))
+            and _both(parts) <= (1 - MINIMAL_GAIN) * _both(own)
+        )
+
+    best = min(challengers, key=lambda c: (not wins(c), _both(turns[c])))
+    shown = (
+        f"{best.name} has {_mean(own) / _mean(turns[best]):.2f} times the rate of {reference.name} over "
+        f"whole periods, and a {_TAIL}th percentile of {1e3 * _tail(turns[best]):.3g} ms instead of "
+        f"{1e3 * _tail(own):.3g} ms"
+    )
+    if wins(best):
+        return Verdict(best, shown, candidates)
+    reason = f"{before.reason}; {shown}, which is not better on the whole"
+    return replace(before, candidates=candidates, reason=reason)
+
+
+def _mean(turns: Sequence[Turn]) -> float:
+    return float(np.mean([turn.seconds for turn in turns]))
+
+
+def _tail(turns: Sequence[Turn]) -> float:
+    return float(np.percentile(np.concatenate([turn.latencies for turn in turns]), _TAIL))
+
+
+def _both(turns: Sequence[Turn]) -> float:
+    """Geometric mean of the two."""
+    return math.sqrt(_mean(turns) * _tail(turns))

@@ -8,11 +8,16 @@ that their work takes on those that remain::
 On two cores, 85 networks were measured at 2.6 us a node (0.85 to 4.6) and at a scaling of about 0.7: work on
 twice as many threads takes 0.6 of the time. A width is only compiled where it could win even if both were
 better for it than was ever measured, so a model that takes long pays nothing for the question.
+
+That holds where the cores are there for the model. Under a quota of processor time the default takes all of
+them for a part of each period and none for the rest of it, however many nodes there are: no width is ruled
+out there, and who wins is measured over whole periods (``measure/sustained.py``).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,11 +34,13 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import ESTIMATE_MARGIN, Verdict
+from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.failing import can_fail
 from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.measure.sustained import race_seconds
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.problem.problem import Problem
 
@@ -55,6 +62,9 @@ _FASTER_THAN_ASSUMED = 2.0
 _USUALLY_SAVED = 0.6
 # Racing a model with itself on fewer threads, besides compiling it.
 _RACE_SECONDS = 0.6
+# Under a quota: how many widths are raced, and the longest inference on all threads for which it is done. One
+# that takes so many periods is stopped in all of them on any number of threads.
+_RACED_WIDTHS, _LONGEST_SECONDS = 3, 0.5
 
 
 def width_name(device: str, width: Width) -> str:
@@ -105,6 +115,8 @@ def is_worth_measuring(machine: Machine, device: str, model: ov.Model) -> bool:
     table = analytic_table(coarse, target, (device,))
     work = float(table.op_seconds.sum()) - nodes * target.device(device).op_overhead_seconds
     seconds = max(work, 0.0) / _FASTER_THAN_ASSUMED
+    if machine.quota is not None and work < _LONGEST_SECONDS:
+        return True
     cores = Cores.of_this_process().all
     return any(_could_win(seconds, nodes, cores / width.threads, seconds) for width in widths)
 
@@ -130,14 +142,20 @@ def raced(
     found = _challengers(machine, known, prepared, verdict)
     if not found:
         return verdict
-    options = machine.options
+    options, quota = machine.options, machine.quota
     if options.time_budget_ms is None:
         # Everybody is compiled once, and who wins a second time, with its rival.
         compilations = (1 + len(found)) + 2
         compile_seconds = known.counted.compile_seconds / len(machine.devices)
-        budget.seconds += _RACE_SECONDS + compilations * compile_seconds
+        seconds = _RACE_SECONDS if quota is None else race_seconds(quota, 1 + len(found))
+        budget.seconds += seconds + compilations * compile_seconds
     race = Race(known.session, problem, known.counted.samples, ProposalSource(()), options, budget)
     answer = race.challenge(verdict, found)
+    is_same_device = np.array_equal(found[0].assignment, verdict.winner.assignment)
+    if quota is not None and is_same_device and not any(len(c.samples) or c.dropped for c in found):
+        # Nothing was compiled, so the setting is the one that compiles nothing otherwise.
+        found = [_in_caller(c) if c.width == Width(1) else c for c in found]
+        return _by_estimate(verdict, found, quota, "the time budget ended before they could be run")
     failed = [c for c in found if c.dropped and c.width == Width(1)]
     if not failed or answer.winner is not verdict.winner:
         return answer
@@ -159,7 +177,7 @@ def _challengers(
     counted = known.counted
     rivals = [c.seconds for c in verdict.candidates if c.is_default and len(c.samples)]
     best = min([verdict.winner.seconds, *rivals])
-    cores = Cores.of_this_process().all
+    cores, quota = Cores.of_this_process().all, machine.quota
     found = []
     for column, device in zip(counted.columns, known.session.devices, strict=True):
         alone = next((c for c in verdict.candidates if c.is_default and c.name == device), None)
@@ -169,21 +187,38 @@ def _challengers(
         nodes = int(column.attribution.nodes_run.sum()) + column.other_nodes
         for width in widths_for(machine, device, prepared.model):
             share = cores / width.threads
-            if _could_win(seconds, nodes, share, best):
+            is_stopped = quota is not None and alone is verdict.winner and seconds < _LONGEST_SECONDS
+            if is_stopped or _could_win(seconds, nodes, share, best):
                 guess = narrow_seconds(
                     seconds, nodes, share, SYNCHRONISATION_SECONDS, 0.0, THREAD_SCALING, _USUALLY_SAVED
                 )
                 found.append(width_candidate(alone, device, width, guess))
-    return sorted(found, key=lambda candidate: candidate.promised_seconds)
+    found.sort(key=lambda candidate: _felt(candidate, quota))
+    return found if quota is None else found[:_RACED_WIDTHS]
+
+
+def _mean_and_tail(candidate: Candidate, quota: Quota | None) -> tuple[float, float]:
+    """What inferences of a width, or of a CPU as a whole, are predicted to take one after another."""
+    seconds = candidate.promised_seconds
+    threads = Cores.of_this_process().all if candidate.width is None else candidate.width.threads
+    return (seconds, seconds) if quota is None else quota.stretched(seconds, threads)
+
+
+def _felt(candidate: Candidate, quota: Quota | None) -> float:
+    """Geometric mean of the two."""
+    return math.sqrt(math.prod(_mean_and_tail(candidate, quota)))
 
 
 def estimated(machine: Machine, table: CostTable, prepared: PreparedModel, verdict: Verdict) -> Verdict:
     """The verdict of ``ZERO_SHOT`` with the widths of its target's CPUs among the candidates.
 
-    A width wins that is predicted faster by more than estimates can be wrong.
+    A width wins that is predicted faster by more than estimates can be wrong. Under a quota it is the
+    geometric mean of mean latency and 99th percentile that has to be lower, and the percentile must not be
+    higher.
     """
     target = machine.target or generic_target(machine.core, machine.devices)
     coarse = prepared.groups(machine.options.pins)
+    quota = None
     found = []
     for d, device in enumerate(table.devices):
         alone = next((c for c in verdict.candidates if c.is_default and c.name == device), None)
@@ -192,22 +227,40 @@ def estimated(machine: Machine, table: CostTable, prepared: PreparedModel, verdi
         for width in _possible_widths(machine, device, prepared.model):
             if width.cores:
                 continue  # profiles know threads, not which cores they are on
+            if alone is verdict.winner:
+                quota = machine.quota
             seconds = float(group_seconds(coarse, target.device(device).on_threads(width.threads)).sum())
             change = seconds - float(table.op_seconds[:, d].sum())
             # Nothing was compiled, so the setting is the one that compiles nothing otherwise.
             width = replace(width, in_caller=width.threads == 1)
             found.append(width_candidate(alone, device, width, alone.promised_seconds + change))
-    candidates = [*verdict.candidates, *found]
-    best = min(found, key=lambda candidate: candidate.promised_seconds, default=None)
+    return _by_estimate(verdict, found, quota, "nothing was measured")
+
+
+def _by_estimate(verdict: Verdict, found: Sequence[Candidate], quota: Quota | None, why: str) -> Verdict:
+    """The verdict with widths that nobody ran among its candidates, see :func:`estimated`.
+
+    Args:
+        verdict: Without them.
+        found: The widths.
+        quota: Which stops its winner and them; ``None`` = nothing does.
+        why: Nobody ran them.
+    """
+    winner, candidates = verdict.winner, [*verdict.candidates, *found]
+    tail = _mean_and_tail(winner, quota)[1]
+    able = [candidate for candidate in found if quota is None or _mean_and_tail(candidate, quota)[1] <= tail]
+    best = min(able, key=lambda candidate: _felt(candidate, quota), default=None)
     if best is None:
         return replace(verdict, candidates=candidates)
-    gain = 100 * (1 - best.promised_seconds / verdict.winner.promised_seconds)
-    if gain < 0.1:
+    gain = 1 - _felt(best, quota) / _felt(winner, quota)
+    if gain < 0.001:
         return replace(verdict, candidates=candidates)
-    if best.promised_seconds > (1 - ESTIMATE_MARGIN) * verdict.winner.promised_seconds:
-        why = f"{best.name} is predicted {gain:.1f} % faster still, by less than estimates can be wrong"
-        return replace(verdict, reason=f"{verdict.reason}; {why}", candidates=candidates)
-    reason = f"{best.name} is predicted {gain:.1f} % faster than {verdict.winner.name}; nothing was measured"
+    if gain < ESTIMATE_MARGIN:
+        note = (
+            f"{best.name} is predicted {100 * gain:.1f} % faster still, by less than estimates can be wrong"
+        )
+        return replace(verdict, reason=f"{verdict.reason}; {note}", candidates=candidates)
+    reason = f"{best.name} is predicted {100 * gain:.1f} % faster than {winner.name}; {why}"
     return replace(verdict, winner=best, reason=reason, candidates=candidates)
 
 

@@ -9,6 +9,7 @@ cgroup_namespaces(7).
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ __all__ = ["Quota", "quota_of_this_process"]
 
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _MICROSECONDS = 1e6
+_RARE = 0.01  # a 99th percentile does not see what happens to fewer
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,20 @@ class Quota:
     def label(self) -> str:
         """For sentences, like ``a quota of 1.5 cores``."""
         return f"a quota of {self.cores:.3g} core{'' if self.cores == 1 else 's'}"
+
+    def stretched(self, seconds: float, threads: int) -> tuple[float, float]:
+        """Mean and 99th percentile of what inferences take that follow each other without a gap.
+
+        Args:
+            seconds: What one takes that is not stopped.
+            threads: How many are busy meanwhile.
+        """
+        if threads <= self.cores or not math.isfinite(seconds):
+            return seconds, seconds
+        periods = seconds * threads / (self.cores * self.period_seconds)  # that pay for one inference
+        stop = self.period_seconds * (1 - self.cores / threads)
+        stops = 0 if periods < _RARE else math.ceil(periods)
+        return periods * self.period_seconds, seconds + stops * stop
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace.cost.table_json import table_of_text, table_text
+from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import FleetError
 from ov_autoplace.placement.decision import Candidate, Decision, Scheduled
@@ -42,6 +44,7 @@ def placement_values(placement: Placement) -> dict[str, Any]:
         "seconds": dict(decision.seconds),
         "left_out": dict(decision.left_out),
         "disturbed": decision.disturbed,
+        "quota": None if decision.quota is None else asdict(decision.quota),
         "table": None if decision.table is None else table_text(decision.table),
         "candidates": [_candidate_values(candidate) for candidate in decision.candidates],
         "scheduled": None
@@ -86,6 +89,7 @@ def placement_of(data: object, where: str) -> Placement:
         for record in top.records("candidates", "candidate")
     ]
     seconds, left_out = top.record("seconds"), top.record("left_out")
+    quota = top.record("quota") if "quota" in top else None
     decision = Decision(
         chosen,
         top.text("reason"),
@@ -95,6 +99,7 @@ def placement_of(data: object, where: str) -> Placement:
         table_of_text(top.text("table"), costs) if "table" in top else None,
         {name: left_out.text(name) for name in left_out.fields},
         top.flag("disturbed", False),
+        quota=Quota(quota.number("cores"), quota.number("period_seconds")) if quota is not None else None,
     )
     base = Placement.from_dict(placed)
     return Placement(
@@ -118,6 +123,7 @@ def _candidate_values(candidate: Candidate) -> dict[str, Any]:
         "subgraphs": candidate.subgraphs,
         "samples": candidate.samples.tolist(),
         "paused_samples": candidate.paused_samples.tolist(),
+        "tail_seconds": candidate.tail_seconds,
         "dropped": candidate.dropped,
         "also": list(candidate.also),
         "assignment": candidate.assignment.tolist(),
@@ -137,6 +143,7 @@ def _candidate(record: Record, scheduled: Scheduled | None) -> Candidate:
         width=Width.parse(record.text("width")) if "width" in record else None,
         scheduled=scheduled,
         paused_samples=frozen_array(record.numbers("paused_samples"), np.float64),
+        tail_seconds=record.number("tail_seconds") if "tail_seconds" in record else None,
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace._base.budget import Budget
-from ov_autoplace.devices.widths import Width
+from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.measure.attribution import Attribution, attribute
@@ -160,6 +160,8 @@ def count_devices(
             samples[device] = frozen_array(pieces[0].count.latencies, np.float64)
         compile_seconds += sum(piece.compile_seconds for piece in pieces)
         disturbance = max(disturbance, *(piece.count.disturbance for piece in pieces))
+    if Cores.of_this_process().quota is not None:
+        disturbance = 1.0  # what makes inferences long is the quota
     completed = _completed(columns, np.stack(measured, axis=1), supported)
     return CountedDevices(completed, samples, compile_seconds, disturbance, room.capacity, session.emulation)
 
@@ -251,6 +253,8 @@ def _count_piece(
             if not tries:
                 raise
             break
+        if Cores.of_this_process().quota is not None:
+            return tries[-1]  # a quota stops inferences, however often they are tried
     best = min(tries, key=attrgetter("count.disturbance"))
     if best.count.disturbance > _BUSY:
         _log.warning(

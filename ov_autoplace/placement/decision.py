@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Width
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Candidate:
         scheduled: How its lanes work at once; ``None`` = one device, or HETERO's turns. ``assignment`` then
             has the device that runs most of each group, and ``subgraphs`` counts submodels.
         paused_samples: Measured like ``samples``, each after an idle gap; empty where only that was not run.
+        tail_seconds: Where it was raced under a quota, the 99th percentile of its latencies; ``samples`` are
+            then their means over whole periods of the quota.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Candidate:
     width: Width | None = None
     scheduled: Scheduled | None = None
     paused_samples: FloatArray = field(default_factory=lambda: np.empty(0))
+    tail_seconds: float | None = None
 
     @property
     def measured_seconds(self) -> float | None:
@@ -137,6 +141,7 @@ class Decision:
         disturbed: Other work kept the devices busy while they were measured, so the answer may be wrong.
         rates: Where a rate was asked for: all ways to run many requests that were considered.
         rate_bound: Requests per second that no mixture of placements exceeds, by the cost table.
+        quota: Of processor time, under which it was made.
     """
 
     chosen: str
@@ -149,6 +154,7 @@ class Decision:
     disturbed: bool = False
     rates: tuple[RateRow, ...] = ()
     rate_bound: float | None = None
+    quota: Quota | None = None
 
     def __str__(self) -> str:
         return self.reason

@@ -13,6 +13,7 @@ import ov_autoplace
 import zoo
 from command_line import Command
 from ov_autoplace.decide.placer import Placer
+from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.fitting import FittedPlacement
@@ -42,6 +43,19 @@ def narrow_ir(tmp_path: Path) -> Path:
 def test_devices_lists_the_widths_that_may_be_chosen(cli: Command) -> None:
     widths = {row["name"]: row["widths"] for row in cli("devices", "--json").json()["devices"]}
     assert widths == {"CPU": ["1", "2"], "XCPU": ["1"]}  # XCPU's user has set its threads
+
+
+def test_what_is_decided_under_a_quota_says_so(
+    cli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cores, "quota", Quota(1.5, 0.1))
+    ov.save_model(zoo.build("lstm_lm", "small"), tmp_path / "model.xml")
+    for command in ("annotate", "explain"):
+        outcome = cli(command, tmp_path / "model.xml", *CPU, "--json").json()
+        assert outcome["quota"].keys() == {"cores", "period_ms", "p99_ms"}
+        assert (outcome["quota"]["cores"], outcome["quota"]["period_ms"]) == (1.5, 100.0)
+        assert outcome["quota"]["p99_ms"].keys() == {"CPU", "CPU (1 thread)"}
+        assert "a quota of 1.5 cores holds" in outcome["decision"]
 
 
 def test_explain_says_on_how_many_threads_an_annotated_model_runs(cli: Command, narrow_ir: Path) -> None:

@@ -13,9 +13,11 @@ from openvino import opset13 as opset
 import zoo
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.devices.names import device_properties
+from ov_autoplace.devices.quota import Quota
+from ov_autoplace.devices.widths import Cores
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure.attribution import Attribution
-from ov_autoplace.measure.counting import Column
+from ov_autoplace.measure.counting import Column, count_devices
 from ov_autoplace.measure.profiled import _calibrated, _dispatched, profile, profile_session
 from ov_autoplace.measure.room import Room
 from ov_autoplace.measure.session import ProfilingSession
@@ -204,6 +206,14 @@ def test_where_the_machine_stays_busy_the_least_disturbed_count_is_taken_with_a_
     assert times == 4
     assert answer == pytest.approx(shares(unequal_pair, [1.0, 3.0])[0])
     assert "other work disturbed the profile on CPU" in caplog.text
+
+
+def test_inferences_that_a_quota_stops_are_no_disturbance(unequal_pair, caplog, monkeypatch) -> None:
+    monkeypatch.setattr(Cores, "quota", Quota(1.5, 0.1))
+    with Busy([1.0, 10.0], unequal_pair, zoo.build("mobilenet_v2"), PAIR) as session:
+        assert not count_devices(session).was_disturbed
+        assert session.compiled == 2  # once on each device
+    assert not caplog.records
 
 
 def test_an_op_whose_times_differ_by_more_than_a_share_of_a_transfer_is_a_group_of_its_own(

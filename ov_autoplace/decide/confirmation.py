@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import openvino as ov
@@ -14,7 +14,6 @@ from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import Interval, was_disturbed
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.race import PAUSE_SECONDS, PAUSED_SECONDS, must_win_after_pauses, sampling
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, is_faster, paired
 from ov_autoplace.devices.widths import Width
@@ -70,8 +69,9 @@ def confirm(
         width: Of its one device.
         plan: Of its lanes.
     """
-    used, is_divided = set(device_of.values()), width is not None or plan is not None
-    with machine.open(prepare(model, machine.options.shapes)) as session:
+    options, is_lanes = machine.options, plan is not None
+    used, is_divided = set(device_of.values()), width is not None or is_lanes
+    with machine.open(prepare(model, options.shapes)) as session:
         try:
             if plan is not None:
                 executables = [session.compile_schedule(plan)]
@@ -92,56 +92,48 @@ def confirm(
                 continue  # it cannot run or hold the model alone, so it is no rival
         if not rivals:
             return Confirmation(holds=True)
-        kind = _Kind(len(used) > 1 or is_divided, is_divided, plan is not None)
+        how = sampling(divided=is_divided)
         try:
-            return _compared(session, executables, rivals, machine.options, kind)
+            samples = _raced(session, executables, _SECONDS, seed=options.seed, **how)
+            found = _judged(samples, rivals, needs_proof=is_divided or len(used) > 1)
+            if is_lanes and options.executor == "OVERLAP":
+                return replace(found, holds=bool(len(samples[0])))
+            if found.holds and found.best_device and must_win_after_pauses(options, has_lanes=is_lanes):
+                pair = [executables[0], executables[1 + rivals.index(found.best_device)]]
+                paused = _raced(session, pair, PAUSED_SECONDS, seed=options.seed, pause_seconds=PAUSE_SECONDS)
+                return replace(found, holds=_still_holds(paused))
         except ProfilingError as cause:
             _log.debug("an answer cannot be run: %s", cause)
             return Confirmation(holds=False)
+    return found
 
 
-class _Kind(NamedTuple):
-    """What an answer is: something that has to win, on a part of a CPU's threads or on lanes."""
+def _judged(samples: Sequence[FloatArray], rivals: Sequence[str], *, needs_proof: bool) -> Confirmation:
+    """What back to back says of an answer.
 
-    needs_proof: bool
-    is_divided: bool
-    has_lanes: bool
-
-
-def _compared(
-    session: ProfilingSession,
-    executables: Sequence[Executable],
-    rivals: Sequence[str],
-    options: PlacerOptions,
-    kind: _Kind,
-) -> Confirmation:
-    """The race of an answer, the first executable, with the devices that follow.
-
-    Raises:
-        ProfilingError: None of them can be run.
+    Args:
+        samples: Of the answer and of its rivals.
+        rivals: Devices.
+        needs_proof: It has to be faster than these.
     """
-    how = sampling(divided=kind.is_divided)
-    own, *others = _raced(session, executables, _SECONDS, seed=options.seed, **how)
+    own, *others = samples
     if not len(own):
         return Confirmation(holds=False)
-    seconds = float(np.median(own))
-    medians = {i: float(np.median(found)) for i, found in enumerate(others) if len(found)}
-    if not medians:
-        return Confirmation(holds=True, seconds=seconds)
-    best = min(medians, key=medians.__getitem__)
-    ratio, disturbed = paired(own, others[best]), any(map(was_disturbed, (own, *others)))
-    if kind.has_lanes and options.executor == "OVERLAP":
-        return Confirmation(True, seconds, rivals[best], medians[best], ratio)
-    holds: bool | None = None
-    if ratio is not None:
-        holds = is_faster(ratio) if kind.needs_proof else ratio.median <= 1 + MINIMAL_GAIN
-    if holds and must_win_after_pauses(options, has_lanes=kind.has_lanes):
-        pair = [executables[0], executables[1 + best]]
-        paused = _raced(session, pair, PAUSED_SECONDS, seed=options.seed, pause_seconds=PAUSE_SECONDS)
-        paused_ratio = paired(*paused)
-        holds = None if paused_ratio is None else is_faster(paused_ratio, gain=0.0)
-        disturbed |= any(map(was_disturbed, paused))
-    return Confirmation(None if disturbed else holds, seconds, rivals[best], medians[best], ratio)
+    seconds = {device: float(np.median(s)) for device, s in zip(rivals, others, strict=True) if len(s)}
+    if not seconds:
+        return Confirmation(holds=True, seconds=float(np.median(own)))
+    best = min(seconds, key=seconds.__getitem__)
+    ratio = paired(own, others[rivals.index(best)])
+    holds = None
+    if ratio is not None and not any(map(was_disturbed, samples)):
+        holds = is_faster(ratio) if needs_proof else ratio.median <= 1 + MINIMAL_GAIN
+    return Confirmation(holds, float(np.median(own)), best, seconds[best], ratio)
+
+
+def _still_holds(paused: Sequence[FloatArray]) -> bool | None:
+    """Whether an answer is faster than the best device after idle gaps, too."""
+    ratio = paired(*paused)
+    return None if ratio is None or any(map(was_disturbed, paused)) else is_faster(ratio, gain=0.0)
 
 
 def _raced(

@@ -84,8 +84,8 @@ class PlacerOptions:
             refused for a rate of requests, which keep all cores busy by themselves. ``AUTO`` (default):
             whichever is faster; ``HETERO`` for a rate.
         lanes: Into which lanes a CPU may be divided: ``2x1`` is two lanes of one thread each. Several are
-            parted by commas, and ``auto`` (default) is whatever its cores allow, which is none for a rate of
-            requests.
+            parted by commas, and ``auto`` (default) is whatever its cores allow. A rate of requests has none,
+            and refuses them.
         arrivals: When requests arrive. ``ANY`` (default): a schedule on lanes must be faster back to back and
             when each request follows an idle gap of 3 ms. ``STEADY``: back to back is enough. A rate of
             requests has no gaps and no lanes, so that this is no question there.

@@ -474,7 +474,7 @@ def must_win_after_pauses(options: PlacerOptions, *, has_lanes: bool) -> bool:
 
     Args:
         options: Say when requests arrive.
-        has_lanes: Waking a lane takes longer than many an op; the threads of one model are woken at once.
+        has_lanes: Waking a lane takes longer than many an op.
     """
     return has_lanes and options.arrivals != "STEADY"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.race import PAUSE_SECONDS, PAUSED_SECONDS, must_win_after_pauses, sampling
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, is_faster, paired
+from ov_autoplace.decide.widths import is_worth_measuring, widths_for
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
@@ -35,7 +37,7 @@ class Confirmation:
 
     Attributes:
         holds: Whether it would be chosen again; ``None`` where that cannot be told, because the machine is
-            busy. It is where no device may run the model alone: there is nothing to compare with.
+            busy. It does where there is nothing to compare it with.
         seconds: Median latency of the placement; ``None`` where it was not run.
         best_device: The fastest of the other placements on one device; empty where there is none.
         best_seconds: Its median latency.
@@ -58,9 +60,9 @@ def confirm(
 ) -> Confirmation:
     """Run a placement beside the devices that can run the model alone, as the race did that chose it.
 
-    A device as OpenVINO runs it by itself holds where no other one is faster by more than 2 %. A mix, a width
-    and lanes have to be faster than all of them, lanes after idle gaps too unless requests come back to back;
-    lanes that the user demands have only to run.
+    A device as OpenVINO runs it by itself holds where no other one is faster by more than 2 %, and none of
+    its widths wins. A mix, a width and lanes have to be faster than all devices, lanes after idle gaps too
+    unless requests come back to back; lanes that the user demands have only to run.
 
     Args:
         machine: The devices that were asked for.
@@ -71,7 +73,8 @@ def confirm(
     """
     options, is_lanes = machine.options, plan is not None
     used, is_divided = set(device_of.values()), width is not None or is_lanes
-    with machine.open(prepare(model, options.shapes)) as session:
+    prepared = prepare(model, options.shapes)
+    with machine.open(prepared) as session:
         try:
             if plan is not None:
                 executables = [session.compile_schedule(plan)]
@@ -90,12 +93,15 @@ def confirm(
                     rivals.append(device)
             except ProfilingError:
                 continue  # it cannot run or hold the model alone, so it is no rival
-        if not rivals:
+        needs_proof = is_divided or len(used) > 1
+        if not needs_proof:
+            executables += _widths(machine, session, prepared.model, next(iter(used)))
+        if len(executables) == 1:
             return Confirmation(holds=True)
-        how = sampling(divided=is_divided)
+        how = sampling(divided=is_divided or len(executables) > 1 + len(rivals))
         try:
             samples = _raced(session, executables, _SECONDS, seed=options.seed, **how)
-            found = _judged(samples, rivals, needs_proof=is_divided or len(used) > 1)
+            found = _judged(samples, rivals, needs_proof=needs_proof)
             if is_lanes and options.executor == "OVERLAP":
                 return replace(found, holds=bool(len(samples[0])))
             if found.holds and found.best_device and must_win_after_pauses(options, has_lanes=is_lanes):
@@ -108,26 +114,37 @@ def confirm(
     return found
 
 
+def _widths(machine: Machine, session: ProfilingSession, model: ov.Model, device: str) -> list[Executable]:
+    """A device on parts of its threads, where one of them could be faster than all."""
+    found = []
+    if is_worth_measuring(machine, device, model):
+        for width in widths_for(machine, device, model):
+            with suppress(ProfilingError):
+                found.append(session.compile_width(device, width))
+    return found
+
+
 def _judged(samples: Sequence[FloatArray], rivals: Sequence[str], *, needs_proof: bool) -> Confirmation:
     """What back to back says of an answer.
 
     Args:
-        samples: Of the answer and of its rivals.
+        samples: Of the answer, of its rivals, and of widths of its one device.
         rivals: Devices.
         needs_proof: It has to be faster than these.
     """
-    own, *others = samples
+    own, others, widths = samples[0], samples[1 : 1 + len(rivals)], samples[1 + len(rivals) :]
     if not len(own):
         return Confirmation(holds=False)
     seconds = {device: float(np.median(s)) for device, s in zip(rivals, others, strict=True) if len(s)}
-    if not seconds:
-        return Confirmation(holds=True, seconds=float(np.median(own)))
-    best = min(seconds, key=seconds.__getitem__)
-    ratio = paired(own, others[rivals.index(best)])
-    holds = None
-    if ratio is not None and not any(map(was_disturbed, samples)):
-        holds = is_faster(ratio) if needs_proof else ratio.median <= 1 + MINIMAL_GAIN
-    return Confirmation(holds, float(np.median(own)), best, seconds[best], ratio)
+    best = min(seconds, key=seconds.__getitem__, default="")
+    ratio = paired(own, others[rivals.index(best)]) if best else None
+    narrow = [found for width in widths if (found := paired(width, own)) is not None]
+    holds: bool | None = not any(map(is_faster, narrow))
+    if any(map(was_disturbed, samples)) or (best and ratio is None):
+        holds = None
+    elif ratio is not None:
+        holds = is_faster(ratio) if needs_proof else holds and ratio.median <= 1 + MINIMAL_GAIN
+    return Confirmation(holds, float(np.median(own)), best, seconds.get(best), ratio)
 
 
 def _still_holds(paused: Sequence[FloatArray]) -> bool | None:

@@ -135,7 +135,21 @@ def test_what_had_to_win_has_to_win_again(monkeypatch, ratio, holds):
 
 
 def test_a_device_holds_beside_one_that_is_as_fast(monkeypatch):
-    assert told(monkeypatch, ScriptedSession(1.0), ("XCPU", "CPU")) is True
+    told_threads = {"properties": {"DEVICE_PROPERTIES": {"CPU": {"INFERENCE_NUM_THREADS": 1}}}}
+    assert told(monkeypatch, ScriptedSession(1.0), ("CPU", "XCPU"), told_threads) is True
+
+
+@pytest.mark.parametrize(("ratio", "holds"), [(0.9, False), (0.99, True), (1.4, True)])
+def test_a_device_holds_unless_it_wins_on_fewer_threads(monkeypatch, two_cores, ratio, holds):
+    session = ScriptedSession(ratio)
+    assert told(monkeypatch, session) is holds
+    assert session.loads == [{"min_sample_seconds": 5e-3, "pause_seconds": 0.0}]
+
+
+def test_a_device_is_not_run_again_where_nothing_else_is_allowed(monkeypatch, two_cores):
+    session = ScriptedSession(0.5)
+    assert told(monkeypatch, session, options={"properties": {"NUM_STREAMS": "1"}}) is True
+    assert session.loads == []
 
 
 def test_an_answer_is_run_until_it_is_proven(monkeypatch):

@@ -286,10 +286,10 @@ def _grouped(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_typed(sentence: str, explicit: Collection[str]) -> str:
-    """A sentence about a property, of the option that was typed."""
+    """A sentence about a property, or that begins with an argument's name, of the option that was typed."""
     for name in explicit:
         flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
-        sentence = re.sub(rf"\b{PREFIX}{name.upper()}\b", flag, sentence)
+        sentence = re.sub(rf"\b{PREFIX}{name.upper()}\b|^{name}\b", flag, sentence)
     return sentence
 
 

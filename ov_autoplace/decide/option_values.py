@@ -136,7 +136,7 @@ def _seed(value: Any) -> int:
     except (TypeError, ValueError, OverflowError):
         seed = -1
     if not 0 <= seed < 2**63:
-        raise OptionError(f"{PREFIX}SEED is {value!r}; it must be an integer, 0 or more")
+        raise OptionError(f"seed is {value!r}; it must be an integer, 0 or more")
     return seed
 
 
@@ -169,19 +169,13 @@ def _solvers(value: Any) -> tuple[str, ...]:
         text = value.strip()
         value = () if text.lower() in ("", _NO_SOLVERS) else [name.strip() for name in text.split(",")]
     if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
-        raise OptionError(
-            f"{PREFIX}SOLVERS is {value!r}; it must be a list of names, like 'portfolio,greedy'"
-        )
+        raise OptionError(f"solvers is {value!r}; it must be a list of names, like 'portfolio,greedy'")
     # Imported here, because solvers know options; a solver that was registered since counts.
-    from ov_autoplace.solvers.registry import FORMER_NAMES, SOLVERS
+    from ov_autoplace.solvers.registry import SOLVERS
 
     for name in value:
         if name not in SOLVERS:
-            if name in FORMER_NAMES:
-                raise OptionError(
-                    f"{PREFIX}SOLVERS names {name!r}, which is called {FORMER_NAMES[name]!r} now; name it so"
-                )
-            raise OptionError(f"{PREFIX}SOLVERS names {name!r}{nearest_of(name, list(SOLVERS))}")
+            raise OptionError(f"solvers names {name!r}{nearest_of(name, list(SOLVERS))}")
     return tuple(dict.fromkeys(value))
 
 

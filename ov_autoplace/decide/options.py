@@ -31,12 +31,12 @@ __all__ = [
 DEFAULT_SOLVERS = ("portfolio", "greedy")
 POLICY_SOLVER = "policy"
 DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
-_FORMER_NAMES = {"pin": "pins", "memory_limit": "memory_limits"}  # still understood
+_NO_PROPERTIES = ("solvers", "seed")  # for whoever studies decisions, not for programs that run models
 
 
 @dataclass(frozen=True)
 class PlacerOptions:
-    """What a caller may ask of the placer; each field but the last two is also a property.
+    """What a caller may ask of the placer; fields but ``solvers``, ``seed`` and the last two are properties.
 
     Attributes:
         mode: ``ZERO_SHOT`` (nothing is compiled), ``PROFILE`` (compiled once per device, finalists are
@@ -114,8 +114,7 @@ class PlacerOptions:
             object.__setattr__(self, name, parse(getattr(self, name)))
         if self.policy == NO_POLICY and POLICY_SOLVER in self.solvers:
             raise OptionError(
-                f"{PREFIX}SOLVERS names {POLICY_SOLVER!r}, but {PREFIX}POLICY is {NO_POLICY!r}; "
-                "change one of them"
+                f"solvers names {POLICY_SOLVER!r}, but {PREFIX}POLICY is {NO_POLICY!r}; change one of them"
             )
 
     @property
@@ -132,18 +131,10 @@ class PlacerOptions:
             OptionError: An unknown name or a bad value.
         """
         known = [f.name for f in fields(cls)]
-        given: dict[str, Any] = {}
-        for said, value in arguments.items():
-            name = _FORMER_NAMES.get(said, said)
+        for name in arguments:
             if name not in known:
-                raise OptionError(f"there is no option {said!r}{nearest_of(said, known)}")
-            if value is None:
-                continue
-            if name in given:
-                former = next(former for former, now in _FORMER_NAMES.items() if now == name)
-                raise OptionError(f"{name} is given twice, once as {former}; give it once")
-            given[name] = value
-        return cls(**given)
+                raise OptionError(f"there is no option {name!r}{nearest_of(name, known)}")
+        return cls(**{name: value for name, value in arguments.items() if value is not None})
 
 
 def split_config(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -153,7 +144,7 @@ def split_config(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict
         The placer's arguments (``AUTOPLACE_MODE`` becomes ``mode``) and OpenVINO's own properties.
 
     Raises:
-        OptionError: An ``AUTOPLACE_*`` key that does not exist, or that is given by both of its names.
+        OptionError: An ``AUTOPLACE_*`` key that does not exist.
     """
     own: dict[str, Any] = {}
     rest: dict[str, Any] = {}
@@ -166,20 +157,14 @@ def split_config(config: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict
         option = option_of(key)
         if option is None:
             raise OptionError(f"there is no property {key}{nearest_of(str(key), PROPERTY_NAMES, PREFIX)}")
-        if option in own:
-            raise OptionError(
-                f"{PREFIX}{option.upper()} is given twice, once by its former name; give it once"
-            )
         own[option] = value
     return own, rest
 
 
 def option_of(property_name: str) -> str | None:
     """The placer's argument that a property sets, or ``None``: ``"mode"`` of ``"AUTOPLACE_MODE"``."""
-    name = property_name.removeprefix(PREFIX).lower()
-    name = _FORMER_NAMES.get(name, name)
-    return name if property_name == property_name.upper() and name in PARSERS else None
+    return property_name.removeprefix(PREFIX).lower() if property_name in PROPERTY_NAMES else None
 
 
-PROPERTY_NAMES = tuple(PREFIX + name.upper() for name in PARSERS)
+PROPERTY_NAMES = tuple(PREFIX + name.upper() for name in PARSERS if name not in _NO_PROPERTIES)
 """The properties that ``compile_model`` and ``set_property`` take for AUTOPLACE."""

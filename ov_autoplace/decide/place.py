@@ -41,7 +41,6 @@ def place(
     arrivals: str = "ANY",
     properties: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    **former: Any,
 ) -> Placement:
     """Decide which device runs each op of ``model``, which is not modified.
 
@@ -65,7 +64,6 @@ def place(
         arrivals: ``ANY``, or ``STEADY`` where requests come back to back.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
-        **former: ``pin`` and ``memory_limit``, the former names of ``pins`` and ``memory_limits``.
 
     Returns:
         A device for every op; ``decision`` says how it was chosen.
@@ -90,7 +88,6 @@ def place(
             "arrivals": arrivals,
             "properties": properties,
             "progress": progress,
-            **former,
         }
     )
     return place_fitted(machine_for(core or own_core(), devices, settings), model)[0]

@@ -33,7 +33,7 @@ from ov_autoplace.solvers.rate import solve_rate, solve_rate_locally
 from ov_autoplace.solvers.single import solve_single
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
-__all__ = ["FORMER_NAMES", "SOLVERS", "SOLVERS_OF", "solve", "solve_problem"]
+__all__ = ["SOLVERS", "SOLVERS_OF", "solve", "solve_problem"]
 
 SOLVERS: dict[str, Solver] = {
     "single": solve_single,
@@ -75,9 +75,6 @@ SOLVERS_OF: dict[str, dict[str, Solver]] = {
 
 _BEGIN_AT_POLICY = ("policy", "portfolio", "oracle")
 _WITH_POLICY = {"hetero": ("policy",), "overlap": _BEGIN_AT_POLICY, "rate": _BEGIN_AT_POLICY}
-
-FORMER_NAMES = {"auto": "portfolio"}
-"""What solvers are called now, by the names that they had; AUTO is a device of OpenVINO's."""
 
 
 def solve(
@@ -122,8 +119,6 @@ def solve(
     if objective not in SOLVERS_OF:
         raise OptionError(unknown_name("objective", objective, SOLVERS_OF))
     if solver not in SOLVERS_OF[objective]:
-        if solver in FORMER_NAMES:
-            raise OptionError(f"the solver {solver!r} is called {FORMER_NAMES[solver]!r} now; name it so")
         what = "solver" if objective == "hetero" else f"solver of the objective {objective}"
         raise OptionError(unknown_name(what, solver, SOLVERS_OF[objective]))
     if time_limit is not None and not time_limit > 0:

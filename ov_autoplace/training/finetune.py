@@ -84,7 +84,6 @@ def finetune(
         AutoplaceError: One of its kinds, when the request or a model cannot be met.
     """
     started = time.perf_counter() if started is None else started
-    network = options.pop("config", network)  # its former name
     placing = PlacerOptions.from_arguments(options)
     for name in _WITHOUT_USE:
         if name in options:

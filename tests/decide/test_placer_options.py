@@ -195,12 +195,3 @@ def test_a_decision_of_other_solvers_is_not_taken(tmp_path: Path, unequal_pair: 
 
     assert key() == key(solvers="portfolio,greedy") == key(solvers=["portfolio", "greedy"])
     assert len({key(), key(solvers="portfolio"), key(solvers="greedy,portfolio"), key(solvers="")}) == 4
-
-
-def test_the_property_reaches_the_placer_and_is_kept_by_the_core(
-    unequal_pair: ov.Core, alternating: str
-) -> None:
-    unequal_pair.set_property("AUTOPLACE", {"AUTOPLACE_SOLVERS": f"portfolio,{alternating}"})
-    assert unequal_pair.get_property("AUTOPLACE", "AUTOPLACE_SOLVERS") == ("portfolio", alternating)
-    with pytest.raises(OptionError, match="AUTOPLACE_SOLVERS names 'nobody'"):
-        unequal_pair.set_property("AUTOPLACE", {"AUTOPLACE_SOLVERS": "nobody"})

@@ -51,7 +51,6 @@ def test_a_pin_matches_ops_inside_a_group_and_a_later_pin_wins() -> None:
         ({"memory_limits": {"DEV0": -1}}, "the memory limit of DEV0 is -1"),
         ({"memory_limits": {"DEV0": float("nan")}}, "the memory limit of DEV0 is nan"),
         ({"solver": "mincutt"}, "unknown solver 'mincutt'; did you mean 'mincut'?"),
-        ({"solver": "auto"}, "the solver 'auto' is called 'portfolio' now"),
         ({"time_limit": 0}, "the time limit is 0"),
     ],
 )

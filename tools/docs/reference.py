@@ -49,18 +49,14 @@ EXAMPLES = {
     "seed": "1",
     "isolation": "NO",
 }
-"""A value of each property, as text."""
+"""A value of each option, as text."""
 
 
 def options_markdown() -> str:
-    """A section per ``AUTOPLACE_*`` property: argument, option, type, default, meaning."""
+    """A section per option that has a type in text: property, argument, flag, type, default, meaning."""
     descriptions = attribute_descriptions(PlacerOptions)
-    fields_by_name = {field.name: field for field in fields(PlacerOptions)}
-    return "\n".join(_option(fields_by_name[_argument(name)], descriptions) for name in PROPERTY_NAMES)
-
-
-def _argument(property_name: str) -> str:
-    return property_name.removeprefix(PREFIX).lower()
+    told = (field for field in fields(PlacerOptions) if field.name in EXAMPLES)
+    return "\n".join(_option(field, descriptions) for field in told)
 
 
 def _option(field: Field[Any], descriptions: dict[str, str]) -> str:
@@ -72,8 +68,9 @@ def _option(field: Field[Any], descriptions: dict[str, str]) -> str:
         ("example", f"`{EXAMPLES[field.name]}`"),
     ]
     table = "\n".join(f"| {what} | {value} |" for what, value in rows)
-    heading = f"## {PREFIX}{field.name.upper()}"
-    return f"{heading}\n\n{descriptions[field.name]}\n\n| | |\n|---|---|\n{table}\n"
+    as_property = PREFIX + field.name.upper()
+    heading = as_property if as_property in PROPERTY_NAMES else field.name
+    return f"## {heading}\n\n{descriptions[field.name]}\n\n| | |\n|---|---|\n{table}\n"
 
 
 def _flag(name: str) -> str:

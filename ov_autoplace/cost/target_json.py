@@ -196,7 +196,7 @@ def _device(record: Record) -> DeviceProfile:
         op_overhead_seconds=record.number("op_overhead_seconds"),
         memory_bytes=record.number("memory_bytes", null=math.inf),
         sources={key: sources.text(key) for key in sources.fields},
-        # Profiles of earlier releases do not know them.
+        # Who writes a profile by hand, or from data sheets, may not know them.
         threads=record.integer("threads", 0, 2**20) if "threads" in record.fields else 0,
         synchronisation_seconds=(
             record.number("synchronisation_seconds") if "synchronisation_seconds" in record.fields else 0.0

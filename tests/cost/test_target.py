@@ -196,7 +196,7 @@ def test_where_a_profile_has_its_synchronisation_from_must_be_told():
         make_device("CPU", threads=2, synchronisation_seconds=1e-6)
 
 
-def test_profiles_of_earlier_releases_do_not_know_threads(tmp_path):
+def test_a_profile_need_not_know_threads(tmp_path):
     path = tmp_path / "target.json"
     sources = {**make_device("CPU").sources, "synchronisation_seconds": "measured"}
     device = make_device("CPU", threads=8, synchronisation_seconds=1e-6, sources=sources)

@@ -1,128 +1,147 @@
-# Every target makes its own environment under .venv from nothing but python3, a C++17 compiler and make.
-# Another interpreter gets its own folder: make test PYTHON=python3.12 VENV=.venv/312
+# Every target makes what it needs under .venv from nothing but python3, a C++17 compiler and make: the C++ is compiled
+# once, into one wheel, which every environment gets. Another interpreter gets its own folder:
+# make test PYTHON=python3.12 VENV=.venv/312
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
+# The environment of `make test`: `test` has little in it, `all` has what every other target needs.
+TEST_ENV ?= test
+# Worker processes for the tests that measure nothing.
+WORKERS ?= 2
 
 native_sources := $(shell find csrc -type f)
 checkpoint := $(wildcard models/autoplace-base/*)
-build_inputs := pyproject.toml CMakeLists.txt ov_autoplace/_version.py $(native_sources) $(checkpoint)
 package_sources := $(shell find ov_autoplace ov_autoplace_command -type f -not -path '*/__pycache__/*' -not -name '*.so')
+wheel_inputs := pyproject.toml CMakeLists.txt $(native_sources) $(checkpoint) $(package_sources)
 cpp_sources := $(shell find csrc tools/cpp tools/virtual_gpu tests/native -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
-# $(call environment,name) makes an empty environment; pip is quiet but for errors.
-environment = $(PYTHON) -m venv --clear $(VENV)/$(1) && $(VENV)/$(1)/bin/python -m pip install --quiet --upgrade pip
-# Warnings are errors here, and each environment has its own build folder, so that none rebuilds the other's.
-editable = $(VENV)/$(1)/bin/python -m pip install --quiet --editable '.[$(2)]' \
-	--config-settings=build-dir=$(VENV)/$(1)/build --config-settings=cmake.define.OV_AUTOPLACE_WERROR=ON
+comma := ,
+pip = $(VENV)/$(1)/bin/python -m pip --quiet --disable-pip-version-check
+# $(call environment,NAME): makes it where it is not there yet.
+environment = test -x $(VENV)/$(1)/bin/python || \
+	{ $(PYTHON) -m venv $(VENV)/$(1) && $(call pip,$(1)) install --upgrade pip; }
+# $(call install,NAME,[EXTRAS] --group GROUP): gives it the wheel with extras, and what developers need beside it; of a
+# wheel that was built anew, that alone.
+install = $(call environment,$(1)) && \
+	$(call pip,$(1)) install $$(echo $(VENV)/wheel/*.whl)$(2) && \
+	$(call pip,$(1)) install --force-reinstall --no-deps $(VENV)/wheel/*.whl
+# $(call pytest,NAME): the program, not `python -m pytest`, before which the sources would hide the installed package.
+pytest = $(VENV)/$(1)/bin/pytest
 
-.PHONY: help demo test test-all test-fleet test-native test-integrations test-sanitize lint docs format stub clean
+.PHONY: help demo trial test test-optional test-all test-fleet test-native test-integrations test-sanitize lint docs
+.PHONY: format stub nightly clean
 help:
 	@echo 'make demo        install the package, place a sample network on two devices, run it, print the table'
 	@echo 'make test        the tests that need no torch; its last line says what was left out'
-	@echo 'make test-all    all tests (installs torch, DGL where it has wheels, and transformers)'
+	@echo 'make test-all    all tests but those below (installs torch, DGL where it has wheels, and transformers)'
 	@echo 'make test-fleet  the commands for many machines, on a Ray cluster of several nodes here'
 	@echo 'make test-native annotated models in unmodified programs: GenAI, optimum-intel, benchmark_app, C++'
 	@echo 'make test-integrations AUTOPLACE in optimum-intel, torch.compile, NNCF models, openvino_tokenizers'
 	@echo 'make test-sanitize the native library under AddressSanitizer and ThreadSanitizer'
-	@echo 'make wheels      wheels for Python 3.10 to 3.13 into dist, each tried without a compiler; PYTHONS=...'
-	@echo 'make docs        the documentation site, into build/docs (Python 3.11 or later)'
 	@echo 'make test-gpu    tests on the real GPU plugin, on a virtual GPU'
+	@echo 'make fuzz        every reader against made-up files; make faults: a kill, a full disk, at every write'
+	@echo 'make lint        ruff, mypy, clang-format, one-way imports, the type stub of the C++ core, the documents'
+	@echo 'make docs        the documentation site, into build/docs (Python 3.11 or later)'
+	@echo 'make nightly     all of the above, whole, with every Python and all seeds (hours)'
+	@echo 'make wheels      wheels for Python 3.10 to 3.13 into dist, each tried without a compiler; PYTHONS=...'
 	@echo 'make bench       the whole benchmark suite: BENCHMARKS.md, benchmarks.json (hours, idle machine)'
 	@echo 'make bench-quick the same, meant for less than 10 minutes on 2 idle cores'
 	@echo 'make bench-gate  ratios that hold on any machine against the accepted benchmarks.json'
-	@echo 'make lint        ruff, mypy, clang-format, one-way imports, the type stub of the C++ core, the documents'
 	@echo 'make format      let ruff and clang-format rewrite the sources'
 	@echo 'make stub        regenerate ov_autoplace/_core.pyi after a change of the bindings'
 	@echo 'make clean       remove the environments and build folders'
 
-# The demo sees only the installed package: it runs in a folder that does not hold the sources.
-demo: $(VENV)/demo/stamp
+# Both see only the installed package: they run in folders that do not hold the sources.
+demo: $(VENV)/clean/stamp
 	mkdir -p build/demo
-	cd build/demo && $(abspath $(VENV))/demo/bin/python $(CURDIR)/tools/demo.py
+	cd build/demo && $(abspath $(VENV))/clean/bin/python $(CURDIR)/tools/demo.py
 
-test: $(VENV)/test/stamp
-	$(VENV)/test/bin/python -m pytest $(PYTEST_ARGS)
+# What a user does first with the wheel, where no program is found in PATH and so no compiler.
+trial: $(VENV)/clean/stamp
+	rm -rf build/trial && mkdir -p build/trial
+	cd build/trial && PATH=$(CURDIR)/build/trial $(abspath $(VENV))/clean/bin/python -I $(CURDIR)/tools/wheels/try_wheel.py
 
-test-all: $(VENV)/test-all/stamp
-	$(VENV)/test-all/bin/python -m pytest --require torch --require bokeh --require oracle $(PYTEST_ARGS)
-	$(VENV)/test-all/bin/python -m pytest tests/bench --require torch --require metis
+# What measures has the machine for itself; the rest shares it.
+test: $(VENV)/$(TEST_ENV)/stamp
+	$(call pytest,$(TEST_ENV)) -m 'not measures' -n $(WORKERS) $(PYTEST_ARGS)
+	$(call pytest,$(TEST_ENV)) -m measures $(PYTEST_ARGS)
 
-test-fleet: $(VENV)/test-fleet/stamp
-	$(VENV)/test-fleet/bin/python -m pytest tests/fleet --require fleet --require torch --require bokeh $(PYTEST_ARGS)
+# What `make test` leaves out for want of a package.
+test-optional: $(VENV)/all/stamp
+	$(call pytest,all) --only-optional $(required) -m 'not measures' -n $(WORKERS) tests tests/bench $(PYTEST_ARGS)
+	$(call pytest,all) --only-optional $(required) -m measures tests tests/bench $(PYTEST_ARGS)
+required := $(addprefix --require ,torch bokeh oracle metis)
 
-test-native: $(VENV)/test-native/stamp
-	$(VENV)/test-native/bin/python -m pytest tests/native --ignore tests/native/sanitizers $(PYTEST_ARGS)
+test-all: test test-optional
 
-# In the same environment, which holds the libraries already; the second device here is one that programs get from
-# AUTOPLACE_EXTRA_DEVICES.
-test-integrations: $(VENV)/test-native/stamp
-	$(VENV)/test-native/bin/python -m pytest tests/integrations $(PYTEST_ARGS)
+test-fleet: $(VENV)/all/stamp
+	$(call pytest,all) tests/fleet --require fleet --require torch --require bokeh $(PYTEST_ARGS)
 
-# In the same environment, as some of the programs want a second device.
-test-sanitize: $(VENV)/test-native/stamp
-	$(VENV)/test-native/bin/python -m pytest tests/native/sanitizers $(PYTEST_ARGS)
+test-native: $(VENV)/all/stamp
+	$(call pytest,all) tests/native --ignore tests/native/sanitizers $(PYTEST_ARGS)
 
-lint: $(VENV)/lint/stamp
-	$(VENV)/lint/bin/ruff check --no-cache .
-	$(VENV)/lint/bin/ruff format --check .
-	$(VENV)/lint/bin/mypy
-	$(VENV)/lint/bin/clang-format --dry-run --Werror $(cpp_sources)
-	$(VENV)/lint/bin/lint-imports --no-cache
-	$(VENV)/lint/bin/python tools/check_tree.py
+test-integrations: $(VENV)/all/stamp
+	$(call pytest,all) tests/integrations $(PYTEST_ARGS)
 
-docs: $(VENV)/docs/stamp
+test-sanitize: $(VENV)/all/stamp
+	$(call pytest,all) tests/native/sanitizers $(PYTEST_ARGS)
+
+lint: $(VENV)/tools/stamp
+	$(VENV)/tools/bin/ruff check --no-cache .
+	$(VENV)/tools/bin/ruff format --check .
+	$(VENV)/tools/bin/mypy
+	$(VENV)/tools/bin/clang-format --dry-run --Werror $(cpp_sources)
+	$(VENV)/tools/bin/lint-imports --no-cache
+	$(VENV)/tools/bin/python -I tools/check_tree.py
+
+docs: $(VENV)/tools/stamp
 	rm -rf build/docs
-	$(VENV)/docs/bin/sphinx-build --quiet --fresh-env --nitpicky --fail-on-warning --keep-going \
+	$(VENV)/tools/bin/sphinx-build --quiet --fresh-env --nitpicky --fail-on-warning --keep-going \
 		-d build/doctrees docs build/docs
-	$(VENV)/docs/bin/python tools/docs/check_site.py build/docs
+	$(VENV)/tools/bin/python tools/docs/check_site.py build/docs
 
-format: $(VENV)/lint/stamp
-	$(VENV)/lint/bin/ruff check --fix .
-	$(VENV)/lint/bin/ruff format .
-	$(VENV)/lint/bin/clang-format -i $(cpp_sources)
+format: $(VENV)/tools/stamp
+	$(VENV)/tools/bin/ruff check --fix .
+	$(VENV)/tools/bin/ruff format .
+	$(VENV)/tools/bin/clang-format -i $(cpp_sources)
 
-stub: $(VENV)/lint/stamp
-	$(VENV)/lint/bin/python tools/check_tree.py --write
+stub: $(VENV)/tools/stamp
+	$(VENV)/tools/bin/python -I tools/check_tree.py --write
+
+nightly:
+	.ci/nightly
 
 clean:
 	rm -rf $(VENV) build dist
 
-$(VENV)/demo/stamp: $(build_inputs) $(package_sources)
-	$(call environment,demo)
-	$(VENV)/demo/bin/python -m pip install --quiet . --config-settings=build-dir=$(VENV)/demo/build
+# The tools build the wheel, with warnings as errors, and check it. What they build with stays where it is, so that
+# a change of Python alone compiles nothing and one of C++ little.
+$(VENV)/tools/builder: pyproject.toml ov_autoplace/_version.py
+	$(call environment,tools)
+	$(call pip,tools) install --group build "$$($(VENV)/tools/bin/python tools/wheels/openvino_requirement.py)"
 	touch $@
 
-$(VENV)/test/stamp: $(build_inputs)
-	$(call environment,test)
-	$(call editable,test,test)
+$(VENV)/wheel/stamp: $(VENV)/tools/builder $(wheel_inputs)
+	rm -rf $(VENV)/wheel
+	PATH=$(abspath $(VENV))/tools/bin:$$PATH $(call pip,tools) wheel . --no-deps --no-build-isolation \
+		--wheel-dir $(VENV)/wheel --config-settings=build-dir=$(VENV)/build \
+		--config-settings=cmake.define.OV_AUTOPLACE_WERROR=ON
 	touch $@
 
-$(VENV)/test-all/stamp: $(build_inputs)
-	$(call environment,test-all)
-	$(call editable,test-all,test-all)
+$(VENV)/tools/stamp: $(VENV)/wheel/stamp
+	$(call install,tools, --group lint --group docs)
 	touch $@
 
-$(VENV)/test-fleet/stamp: $(build_inputs)
-	$(call environment,test-fleet)
-	$(call editable,test-fleet,test-fleet)
+$(VENV)/clean/stamp: $(VENV)/wheel/stamp
+	$(call install,clean,)
 	touch $@
 
-# Each program of this environment, and no other, gets a second device.
-$(VENV)/test-native/stamp: $(build_inputs) tests/native/second_device.py
-	$(call environment,test-native)
-	$(call editable,test-native,test-native)
-	$(VENV)/test-native/bin/python tests/native/second_device.py
+$(VENV)/test/stamp: $(VENV)/wheel/stamp
+	$(call install,test, --group test)
 	touch $@
 
-$(VENV)/docs/stamp: $(build_inputs)
-	$(call environment,docs)
-	$(call editable,docs,docs)
-	touch $@
-
-$(VENV)/lint/stamp: $(build_inputs)
-	$(call environment,lint)
-	$(call editable,lint,dev)
+$(VENV)/all/stamp: $(VENV)/wheel/stamp
+	$(call install,all,[dgl$(comma)report$(comma)fleet$(comma)oracle] --group all)
 	touch $@
 
 include tools/wheels/wheels.mk

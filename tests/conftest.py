@@ -12,10 +12,13 @@ from typing import Any
 import openvino as ov
 import pytest
 
-# The networks of the tests are so small that torch's threads only wait for each other.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The networks of the tests are so small that threads of torch and BLAS only wait for each other.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 
 ROOT = Path(__file__).resolve().parent.parent
+# What is tested is the installed package, which the sources would hide.
+sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != ROOT]
 for folder in (ROOT / "tools", ROOT / "tests"):
     sys.path.insert(0, str(folder))
 
@@ -65,6 +68,14 @@ def _cores_stay_a_while() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ov.Core, "__init__", make_and_keep)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _away_from_the_sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs that a test starts import the installed package, too, and leave nothing in the checkout."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("here"))
         yield
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +45,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="fail where what this marker needs is not there; may be given several times",
     )
     parser.addoption(
+        "--without-optional",
+        action="store_true",
+        help="as if no package were installed beyond those of an environment for `make test`",
+    )
+    parser.addoption(
         "--only-optional",
         action="store_true",
         help="only tests that need packages beyond the extra `test`, or check more where they are",
@@ -56,6 +63,9 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     config.addinivalue_line("markers", f"{USES}: checks more where packages beyond the extra `test` are")
     config.stash[_left_out] = Counter()
+    if config.getoption("--without-optional"):
+        for package in {package for packages in NEEDS.values() for package in packages}:
+            sys.modules[package] = None  # type: ignore[assignment] # which makes importing it fail
     required = config.getoption("--require")
     unknown = [name for name in required if name not in NEEDS]
     if unknown:
@@ -93,6 +103,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):  # a process of pytest-xdist, which alone knows its tests
+        session.config.workeroutput["left_out"] = dict(session.config.stash[_left_out])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    # Every worker collects all tests, so any of them will do; one that crashed has told nothing.
+    told = getattr(node, "workeroutput", {}).get("left_out")
+    node.config.stash[_left_out] = Counter(told) if told else node.config.stash[_left_out]
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     left_out = config.stash[_left_out]
     if left_out:
@@ -110,6 +132,8 @@ def missing(marker: str) -> tuple[str, ...]:
 
 
 def _is_there(name: str) -> bool:
+    if name in sys.modules:
+        return sys.modules[name] is not None
     if name == "chromium":
         return find_chromium() is not None
     try:

@@ -142,7 +142,7 @@ def update(
                 network, batch, actions, old_log_probs, advantage, settings, num_samples, num_graphs
             )
             optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             grad_norm = nn.utils.clip_grad_norm_(network.parameters(), settings.max_grad_norm)
             optimizer.step()
             metrics["grad_norm"] = grad_norm.item()
@@ -283,7 +283,7 @@ def reinforce_episode(
         all_latencies.append(latency)
 
     optimizer.zero_grad(set_to_none=True)
-    (-objective).backward()  # type: ignore[no-untyped-call]
+    (-objective).backward()
     optimizer.step()
 
     latencies = torch.cat(all_latencies, dim=1).numpy()

@@ -35,6 +35,7 @@ def fleet(cli: Command, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Comman
     return lambda command, *arguments: cli("fleet", command, *arguments, "--ray", cluster.address)
 
 
+@pytest.mark.smoke
 def test_devices_tells_kinds_and_what_cannot_be_measured_on(fleet: Command, extra_node: Any) -> None:
     extra_node("liar", num_cpus=0, resources={"ov_device:CPU": 1, "ov_device:GPU": 1})
     report = fleet("devices", "--json").json()
@@ -68,6 +69,7 @@ def test_nodes_of_other_releases_are_named_with_them(fleet: Command, extra_node:
     assert problems["stranger"].startswith("has OpenVINO 2024.0.0, here is")
 
 
+@pytest.mark.smoke
 def test_each_kind_gets_a_placement_of_its_own(fleet: Command, small_ir: Path, tmp_path: Path) -> None:
     report = fleet("annotate", small_ir, "-o", tmp_path / "out", "--json").json()
 

@@ -62,6 +62,7 @@ def test_targets_of_different_sizes_are_not_mixed(unequal_pair: ov.Core) -> None
         merge_targets("kind", [first, other])
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("mode", ["PROFILE", "ZERO_SHOT"])
 @pytest.mark.parametrize("executor", ["HETERO", "OVERLAP"])
 def test_a_placement_survives_its_way_through_json(unequal_pair: ov.Core, mode: str, executor: str) -> None:

@@ -35,6 +35,7 @@ def kind_named(machine: str, machines: Fleet) -> str:
         time.sleep(0.2)
 
 
+@pytest.mark.smoke
 def test_answers_come_in_the_order_of_the_units(machines: Fleet) -> None:
     with Workers(machines.processor_places, limit_seconds=60) as workers:
         outcomes = workers.run(units("answer", "b", "a", "d", "c", "e"))
@@ -91,6 +92,7 @@ def test_what_goes_wrong_on_one_machine_is_done_on_another(
     assert expected[fault] in outcome.faults[0]
 
 
+@pytest.mark.smoke
 def test_what_the_caller_has_to_mend_is_not_tried_elsewhere(machines: Fleet, tmp_path: Path) -> None:
     request = {"mark": str(tmp_path / "mark"), "fault": "refuse"}
     with Workers(machines.places, limit_seconds=30) as workers:

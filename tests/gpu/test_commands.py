@@ -46,6 +46,7 @@ def test_devices_lists_the_gpu_first(cli: Command) -> None:
     assert devices[0]["memory_bytes"] > 1 << 30
 
 
+@pytest.mark.smoke
 def test_annotated_files_run_on_both_devices(cli: Command, ir: Path, core: ov.Core) -> None:
     pins = ("--pin", "query0=GPU", "--pin", "outer0=CPU")
     report = cli("annotate", ir, *PAIR, "--mode", "zero-shot", *pins, "--json").json()

@@ -16,6 +16,7 @@ from ov_autoplace.errors import DeviceError
 from ov_autoplace.plugin.annotated_files import save_annotated
 
 
+@pytest.mark.smoke
 def test_both_names_are_taken(core: ov.Core) -> None:
     assert resolve_devices(core) == ("GPU", "CPU")
     assert resolve_devices(core, "GPU.0,CPU") == ("GPU.0", "CPU")
@@ -38,6 +39,7 @@ def test_others_are_refused(core: ov.Core, devices: str, message: str) -> None:
         resolve_devices(core, devices)
 
 
+@pytest.mark.smoke
 def test_a_model_is_placed_on_the_numbered_name(core: ov.Core) -> None:
     config = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PINS": {"query0": "GPU.0", "outer0": "CPU"}}
     compiled = core.compile_model(encoder(), "AUTOPLACE:GPU.0,CPU", config)

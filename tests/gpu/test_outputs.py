@@ -45,6 +45,7 @@ def test_a_mix_that_is_asked_for_runs_on_both_devices(core, model, inputs, expec
     assert relative_error(outputs_of(compiled, inputs), expected) < TIGHT
 
 
+@pytest.mark.smoke
 @pytest.mark.seeds(3)
 def test_placements_of_whole_groups_give_the_cpus_outputs(core, model, inputs, expected, seed) -> None:
     compiled = compiled_with(core, model, random_regions(model, DEVICES, 4, seed))

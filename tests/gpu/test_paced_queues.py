@@ -39,6 +39,7 @@ def test_what_waits_returns_when_the_work_has_ended_and_not_before(table: str) -
     assert min(late.values()) >= 0
 
 
+@pytest.mark.smoke
 def test_copies_move_data_and_memory_starts_as_zeros(table: str) -> None:
     assert in_process(paced_queues.copies, table) == {
         "new": "00" * 16,
@@ -70,6 +71,7 @@ def test_a_failed_event_ends_what_names_it_and_nothing_else(table: str) -> None:
     assert found["end"][1] - found["end"][0] == COUNT
 
 
+@pytest.mark.smoke
 def test_wrong_handles_are_refused(table: str) -> None:
     assert in_process(paced_queues.wrong_handles, table) == [
         "clWaitForEvents -> -58",

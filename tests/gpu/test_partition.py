@@ -10,6 +10,7 @@ from ov_autoplace.placement.fitting import count_subgraphs
 from random_models import random_model
 
 
+@pytest.mark.smoke
 @pytest.mark.seeds(4)
 @pytest.mark.parametrize("change", [0.5, 0.15], ids=["scattered", "runs"])
 def test_their_number_is_the_counted_one(core, seed: int, change: float) -> None:

@@ -35,6 +35,7 @@ def test_a_classifier_is_placed(library: str, program: Program, exported: Path) 
     assert_close(mixed, alone)
 
 
+@pytest.mark.smoke
 def test_a_causal_language_model_is_placed(program: Program, exported: Path) -> None:
     alone = program("generate.py", exported / "causal_lm", device="CPU", KV_CACHE_PRECISION="f32")
     options = {"KV_CACHE_PRECISION": "f32"}
@@ -48,6 +49,7 @@ def test_a_causal_language_model_is_placed(program: Program, exported: Path) -> 
     assert mixed["answer"] == alone["answer"]
 
 
+@pytest.mark.smoke
 def test_torch_compiles_for_it(program: Program) -> None:
     found = program("compile_torch.py", device=AUTOPLACE, **DECIDED)
 
@@ -65,6 +67,7 @@ def test_a_model_whose_weights_nncf_made_smaller_is_placed(program: Program, exp
     assert_close(mixed, alone)
 
 
+@pytest.mark.smoke
 def test_a_model_that_nncf_quantized_is_placed(program: Program, exported: Path) -> None:
     # Each submodel decides by itself which operations run in int8, and which on rounded floats. So a mix may
     # differ by some rounding, which depends on the processor, but not by as much as quantizing changed.

@@ -53,6 +53,7 @@ def test_it_runs_the_annotated_model_on_its_devices(
     assert re.fullmatch(r"\d+ iterations", printed["Count"])
 
 
+@pytest.mark.smoke
 def test_its_cache_keeps_the_devices(annotated: Annotated, extension: str, tmp_path: Path) -> None:
     cache = ("-cdir", tmp_path / "cache")
     first, second = (benchmark(annotated.model, extension, *cache) for _ in range(2))

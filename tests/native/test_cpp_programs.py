@@ -36,6 +36,7 @@ def sum_on_cpu(plain: Path, pictures: int = 1) -> float:
     return float(answer_of(plain, values.reshape(pictures, 3, 16, 16).astype(np.float32)).sum())
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("way", "models"),
     [

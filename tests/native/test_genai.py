@@ -42,7 +42,14 @@ def generate(folder: Path, device: str, generation: dict[str, Any], **pipeline: 
     )
 
 
-@pytest.mark.parametrize("generation", [GREEDY, BEAMS, SAMPLED], ids=["greedy", "beams", "sampled"])
+@pytest.mark.parametrize(
+    "generation",
+    [
+        pytest.param(GREEDY, id="greedy", marks=pytest.mark.smoke),
+        pytest.param(BEAMS, id="beams"),
+        pytest.param(SAMPLED, id="sampled"),
+    ],
+)
 def test_a_pipeline_on_two_devices_writes_what_one_device_writes(
     language_model: LanguageModel, extension: str, generation: dict[str, Any]
 ) -> None:

@@ -39,6 +39,7 @@ def program(tmp_path: Path) -> Program:
     return Program(tmp_path)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("by_path", [False, True])
 def test_the_library_makes_a_program_follow_the_annotation(
     program: Program, annotated: Annotated, extension: str, by_path: bool

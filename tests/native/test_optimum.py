@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from language_model import LanguageModel
 from processes import run_python
 
 HETERO = "HETERO:CPU,XCPU"
 
 
+@pytest.mark.smoke
 def test_a_model_on_two_devices_gives_the_tokens_of_one_device(
     language_model: LanguageModel, extension: str
 ) -> None:

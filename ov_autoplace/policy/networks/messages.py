@@ -219,7 +219,7 @@ def propagate(
 
 
 def _tracing() -> bool:
-    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+    return bool(torch.jit.is_tracing())
 
 
 def _rows(values: Tensor) -> Tensor:

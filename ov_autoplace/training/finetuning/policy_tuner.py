@@ -205,7 +205,7 @@ class PolicyTuner:
             log_probs = PlacementDistribution(output).log_prob(actions)[:, 0] / len(output.logits)
             loss = -(weights * log_probs).sum()
             self.optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.max_grad_norm)
             self.optimizer.step()
         return {"imitation_loss": loss.item()}

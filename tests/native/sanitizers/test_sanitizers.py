@@ -30,7 +30,7 @@ SEEDS = (20, 13)
 Program = Callable[..., None]
 
 
-@pytest.fixture(scope="module", params=["address", "thread"])
+@pytest.fixture(scope="module", params=[pytest.param("address", marks=pytest.mark.smoke), "thread"])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Program:
     """Runs one of the programs with the library as its second argument, both with a sanitizer."""
     build = tmp_path_factory.mktemp(request.param)

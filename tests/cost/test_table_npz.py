@@ -13,9 +13,9 @@ import pytest
 
 from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.errors import CostTableError, OutputError
-from tests.random_models import random_model
-from tests.random_tables import random_table
-from tests.report_tables import layered_table
+from random_models import random_model
+from random_tables import random_table
+from report_tables import layered_table
 
 
 @pytest.fixture

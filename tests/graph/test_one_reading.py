@@ -24,8 +24,8 @@ from ov_autoplace.graph.records import ModelReader
 from ov_autoplace.graph.support import supported_ops
 from ov_autoplace.placement.fitting import count_subgraphs, fit
 from ov_autoplace.placement.placement import Placement
-from tests.random_dynamic_models import random_dynamic_model
-from tests.random_models import random_model
+from random_dynamic_models import random_dynamic_model
+from random_models import random_model
 
 ZERO_SHOT = ("--mode", "zero-shot", "--json")
 # What the names of the ops of a block begin with.

@@ -14,7 +14,7 @@ from ov_autoplace.graph import support
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.op_kinds import op_kinds
 from ov_autoplace.graph.support import supported_ops
-from tests.random_models import random_model
+from random_models import random_model
 
 
 def layers(count: int, width: int = 8, transposed: int = -1) -> ov.Model:

@@ -14,7 +14,7 @@ from ov_autoplace.policy.merging import graph_within_reach
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import solve
-from tests.report_tables import layered_table
+from report_tables import layered_table
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ from typing import Any
 import openvino as ov
 import pytest
 
+from places import CPU_PLUGIN, ROOT
+
 # The networks of the tests are so small that threads of torch and BLAS only wait for each other.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-ROOT = Path(__file__).resolve().parent.parent
 # What is tested is the installed package, which the sources would hide.
 sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != ROOT]
 for folder in (ROOT / "tools", ROOT / "tests"):
@@ -31,8 +32,6 @@ pytest_plugins = [
     "policy_checkpoints",
     "random_cases",
 ]
-
-CPU_PLUGIN = Path(ov.__file__).parent / "libs" / "libopenvino_intel_cpu_plugin.so"
 
 # HETERO runs CPU submodels on one shared executor unless told otherwise, and then the thread counts
 # below would be reported but not used.

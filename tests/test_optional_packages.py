@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
 from optional_packages import NEEDS, USES
+from places import ROOT
 
 BARE = """
 import sys

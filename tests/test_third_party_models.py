@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 import light_onnx
 import ov_autoplace
 import transformers_models
-from conftest import CPU_PLUGIN
 from model_checks import open_shapes, outputs_of, random_inputs, random_regions, relative_error
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.target_json import save_target
+from places import CPU_PLUGIN
 
 DEVICES = ("XCPU", "CPU")
 PAIR = "AUTOPLACE:XCPU,CPU"

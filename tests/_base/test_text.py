@@ -12,7 +12,6 @@ import openvino.opset13 as ops
 import pytest
 
 from command_line import Command
-from conftest import CPU_PLUGIN
 from ov_autoplace._base.files import read_json
 from ov_autoplace._base.text import (
     bytes_text,
@@ -32,6 +31,7 @@ from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.annotated_files import save_annotated
+from places import CPU_PLUGIN
 
 NAMES = (
     "subgraph99999999999999999999: a",

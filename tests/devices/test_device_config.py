@@ -9,10 +9,10 @@ import pytest
 
 import ov_autoplace
 from command_line import two_layers
-from conftest import CPU_PLUGIN
 from ov_autoplace.devices.device_config import config_for
 from ov_autoplace.errors import OptionError
 from ov_autoplace.measure.calibrate import calibrate
+from places import CPU_PLUGIN
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 from openvino import opset13 as ops
 
 import ov_autoplace
-from conftest import CPU_PLUGIN
 from ov_autoplace.devices.extra_devices import are_wanted
 from ov_autoplace.devices.names import bare_core, device_settings, resolve_devices
 from ov_autoplace.errors import DeviceError
+from places import CPU_PLUGIN
 
 VARIABLE = "AUTOPLACE_EXTRA_DEVICES"
 TWO = "XCPU=CPU,INFERENCE_NUM_THREADS=1; YCPU=CPU"

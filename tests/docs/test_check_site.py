@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from places import ROOT
 
 sys.path.insert(0, str(ROOT / "tools" / "docs"))
 

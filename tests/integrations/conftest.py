@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "native"))
 
-from processes import run_python
+from processes import Program, run_python
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 # On one thread, OpenVINO 2026.4.1 crashes while it tokenises some small graphs.
 EXTRA_DEVICES = "YCPU=CPU,INFERENCE_NUM_THREADS=1,SNIPPETS_MODE=DISABLE"
 F32 = {"INFERENCE_PRECISION_HINT": "f32"}
-
-Program = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import Program
+from processes import Program
 
 AUTOPLACE = "AUTOPLACE:YCPU,CPU"
 # One layer on the other device, all else on CPU; nothing is measured.

@@ -6,10 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run", "run_python"]
+__all__ = ["Program", "run", "run_python"]
+
+Program = Callable[..., dict[str, Any]]
+"""Runs a program with arguments and properties, and returns what it reports."""
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 

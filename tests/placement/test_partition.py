@@ -10,7 +10,6 @@ import openvino.opset13 as ops
 import pytest
 
 import reference_hetero as reference
-from conftest import CPU_PLUGIN
 from ov_autoplace import _core
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.extract import extract
@@ -18,6 +17,7 @@ from ov_autoplace.placement.annotation import set_affinities
 from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.placement.partition import count_graph_subgraphs, subgraphs_of
 from ov_autoplace.placement.placement import Placement
+from places import CPU_PLUGIN
 from random_models import random_model
 
 DEVICES = ("CPU", "XCPU")

@@ -12,7 +12,6 @@ import pytest
 
 import transformers_models
 from command_line import Command
-from conftest import CPU_PLUGIN
 from model_checks import open_shapes, outputs_of, random_inputs, random_regions, relative_error
 from ov_autoplace.decide.place import place
 from ov_autoplace.errors import PlacementError
@@ -21,6 +20,7 @@ from ov_autoplace.placement.annotation import annotate
 from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.annotated_files import save_annotated
+from places import CPU_PLUGIN
 
 DEVICES = ("XCPU", "CPU")
 LAYERS, WIDTH = 6, 8

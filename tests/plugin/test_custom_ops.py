@@ -15,10 +15,10 @@ from openvino import opset13 as ops
 from openvino.utils.node_factory import NodeFactory
 
 import ov_autoplace
-from conftest import ROOT
 from cpp_programs import build_cpp
 from ov_autoplace.devices.extension import extensions_of
 from ov_autoplace.measure.profiled import profile
+from places import ROOT
 
 PAIR = "AUTOPLACE:XCPU,CPU"
 

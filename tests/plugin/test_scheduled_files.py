@@ -11,11 +11,11 @@ import numpy as np
 import openvino as ov
 import pytest
 
-from conftest import CPU_PLUGIN
 from lane_models import F32, by_name, on_cpu, on_lanes, ramps, towers
 from ov_autoplace.errors import ModelError
 from ov_autoplace.placement.scheduled import scheduled_model
 from ov_autoplace.plugin.scheduled import ScheduledModel
+from places import CPU_PLUGIN
 
 X = ramps()
 

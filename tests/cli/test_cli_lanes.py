@@ -26,6 +26,8 @@ from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.placement.scheduled import scheduled_model
 from ov_autoplace.placement.simulator import simulate
 
+pytestmark = pytest.mark.measures
+
 CPU = ("-d", "CPU")
 LANES = "CPU (2 lanes of 1 thread)"
 

@@ -19,6 +19,8 @@ from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.fitting import FittedPlacement
 from ov_autoplace.placement.placement import Placement
 
+pytestmark = pytest.mark.measures
+
 CPU = ("-d", "CPU")
 
 

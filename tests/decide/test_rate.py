@@ -277,6 +277,7 @@ def test_mixtures_and_pipelines_become_compiled_models() -> None:
         assert shares == pytest.approx(mixture.fractions, abs=0.15)
 
 
+@pytest.mark.measures
 def test_an_answer_on_this_machine() -> None:
     placement = ov_autoplace.place(small(), "CPU", properties=HINT)
     decision, plan = placement.decision, placement.rate
@@ -301,6 +302,7 @@ def test_a_large_model_is_settled_by_its_size(monkeypatch) -> None:
     assert "takes too long" in placement.decision.reason
 
 
+@pytest.mark.measures
 def test_two_devices_are_profiled_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
@@ -347,6 +349,7 @@ def test_a_model_that_no_device_compiles_is_an_error(monkeypatch) -> None:
         ov_autoplace.place(small(), "CPU", properties=HINT)
 
 
+@pytest.mark.measures
 def test_the_answer_is_run_again_for_bench() -> None:
     machine = Machine(ov.Core(), ("CPU",), PlacerOptions(properties=HINT))
     caller = RateMember("CPU", {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"})
@@ -359,6 +362,7 @@ def test_the_answer_is_run_again_for_bench() -> None:
     assert all(row.synchronous > 0 and row.asynchronous > 0 for row in rows)
 
 
+@pytest.mark.measures
 def test_commands_show_rates(cli: Command, tmp_path) -> None:
     path = tmp_path / "small.xml"
     ov.save_model(small(), path)

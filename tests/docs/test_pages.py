@@ -45,6 +45,7 @@ exit 1
 """
 
 
+@pytest.mark.measures
 @pytest.mark.optional
 @pytest.mark.parametrize("page", RUN)
 def test_a_page_shows_what_its_code_prints(page: str) -> None:

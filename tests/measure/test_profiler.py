@@ -21,6 +21,8 @@ from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.session import ProfilingSession
 
+pytestmark = pytest.mark.measures
+
 PAIR = ("XCPU", "CPU")
 DTYPES = [
     "boolean", "f64", "f32", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64",

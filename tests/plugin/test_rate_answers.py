@@ -23,6 +23,8 @@ from ov_autoplace.placement.rate_plan import RateMember, RatePlan
 from ov_autoplace.plugin.dealing import DealingModel
 from ov_autoplace.plugin.rate import compile_for_rate
 
+pytestmark = pytest.mark.measures
+
 CALLER = {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"}
 THROUGHPUT = {"PERFORMANCE_HINT": "THROUGHPUT"}
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}

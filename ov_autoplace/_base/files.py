@@ -15,10 +15,10 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,12 +107,8 @@ def write_text_atomically(path: str | Path, text: str) -> None:
     write_atomically(path, text.encode())
 
 
-def write_atomically(path: str | Path, content: bytes | Callable[[BinaryIO], None]) -> None:
+def write_atomically(path: str | Path, content: bytes) -> None:
     """Write ``content`` beside ``path``, then rename, so that a reader never sees half a file.
-
-    Args:
-        path: The file.
-        content: Its bytes, or a function that writes them.
 
     Raises:
         OutputError: The folder is missing, read-only or full.
@@ -123,10 +119,7 @@ def write_atomically(path: str | Path, content: bytes | Callable[[BinaryIO], Non
         try:
             possible(path)
             with staged.open("wb") as file:
-                if isinstance(content, bytes):
-                    file.write(content)
-                else:
-                    content(file)
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             staged.replace(path)

@@ -41,7 +41,6 @@ from ov_autoplace._base.arrays import csr_from_lists
 from ov_autoplace._base.files import json_of, read_json, write_text_atomically
 from ov_autoplace._base.json_fields import Record, naming
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.table_npz import SUFFIX, load_archive, save_archive
 from ov_autoplace.cost.wiring import Wiring
 from ov_autoplace.errors import CostTableError
 
@@ -57,18 +56,12 @@ _Field = TypeVar("_Field")
 
 
 def save_table(table: CostTable, path: str | Path) -> None:
-    """Write ``table`` to ``path``: as JSON, or where the name ends in ``.npz`` as an archive of arrays.
-
-    The archive (:mod:`ov_autoplace.cost.table_npz`) is for large tables: it is written and read many times
-    as fast, and holds the same.
+    """Write ``table`` to ``path``.
 
     Raises:
         OutputError: The file cannot be written.
     """
-    if Path(path).suffix.lower() == SUFFIX:
-        save_archive(table, path)
-    else:
-        write_text_atomically(path, table_text(table))
+    write_text_atomically(path, table_text(table))
 
 
 def table_text(table: CostTable) -> str:
@@ -98,8 +91,6 @@ def load_table(path: str | Path) -> CostTable:
     Raises:
         CostTableError: The file is missing, is no cost table, has another version, or contradicts itself.
     """
-    if Path(path).suffix.lower() == SUFFIX:
-        return load_archive(path)
     return _table(read_json(path, CostTableError, _WHAT), str(path))
 
 

@@ -115,11 +115,10 @@ def test_arrays_are_read_only_copies_of_the_documented_type():
     ],
     ids=["plain", "all optional fields", "empty"],
 )
-@pytest.mark.parametrize("file", ["table.json", "table.npz"])
-def test_a_table_survives_its_file_bit_by_bit(tmp_path, change, file):
+def test_a_table_survives_its_file_bit_by_bit(tmp_path, change):
     table = make_table(**change)
-    save_table(table, tmp_path / file)
-    again = load_table(tmp_path / file)
+    save_table(table, tmp_path / "table.json")
+    again = load_table(tmp_path / "table.json")
     for field in fields(CostTable):
         left, right = getattr(table, field.name), getattr(again, field.name)
         if isinstance(left, np.ndarray):

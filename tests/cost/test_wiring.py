@@ -67,9 +67,21 @@ def test_a_wiring_of_groups_that_the_table_lacks_is_refused(table):
         replace(table, wiring=wiring)
 
 
-def test_a_wiring_with_unknown_kinds_is_refused(table):
-    with pytest.raises(CostTableError, match="between 0 and 4"):
-        replace(table.wiring, node_kind=table.wiring.node_kind + 4)
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("tensor_consumers", -1, "tensor_consumers must name nodes below"),
+        ("tensor_producer", 10**6, "tensor_producer must name nodes below"),
+        ("tensor_offsets", 3, "tensor_offsets must rise"),
+        ("node_kind", 9, "node kinds must lie between 0 and 4"),
+        ("bonds", 10**6, "bonds must name nodes below"),
+    ],
+)
+def test_a_wiring_that_leads_out_of_itself_is_refused(table, field, value, sentence):
+    array = np.array([[0, 1]]) if field == "bonds" else getattr(table.wiring, field).copy()
+    array.flat[0] = value
+    with pytest.raises(CostTableError, match=sentence):
+        replace(table.wiring, **{field: array})
 
 
 def test_a_shared_constant_is_a_node_that_its_group_reads_first(table):

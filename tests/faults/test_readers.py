@@ -266,7 +266,7 @@ def test_extra_devices_that_cannot_be_are_refused_in_a_sentence(text: str, tmp_p
         reader.read(text.encode(), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["a\0b", "a\ud800b", "a\0b.npz", "a\ud800b.npz"])
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
 def test_a_name_that_no_file_can_have_is_refused_with_a_sentence(name: str) -> None:
     core, table = ov.Core(), random_table(1, 5, 2)
     x = opset.parameter([8], np.float32)

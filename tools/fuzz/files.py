@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tempfile
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -50,10 +48,6 @@ __all__ = [
     "saved_report",
     "saved_report_seeds",
     "stored",
-    "table_archive",
-    "table_archive_seeds",
-    "table_arrays",
-    "table_arrays_seeds",
     "target",
     "target_seeds",
     "transfers",
@@ -188,50 +182,6 @@ def cost_table(path: Path) -> None:
     table = load_table(path)
     save_table(table, path.with_name("again.json"))
     assert load_table(path.with_name("again.json")).names == table.names
-
-
-def table_archive_seeds() -> list[bytes]:
-    """The same tables as archives."""
-    seeds = []
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in cost_table_seeds():
-            save_table(load_table(stored(seed, Path(folder), "net.json")), Path(folder) / "net.npz")
-            seeds.append((Path(folder) / "net.npz").read_bytes())
-    return seeds
-
-
-def table_archive(data: bytes, folder: Path) -> None:
-    """The archive of a cost table."""
-    load_table(stored(data, folder, "net.npz"))
-
-
-def table_arrays_seeds() -> list[bytes]:
-    """Types and values of the arrays of such archives."""
-    found = []
-    for seed in table_archive_seeds():
-        with np.load(io.BytesIO(seed), allow_pickle=False) as archive:
-            found.append({name: [array.dtype.str, array.tolist()] for name, array in archive.items()})
-    return [json.dumps(arrays).encode() for arrays in found]
-
-
-def table_arrays(data: bytes, folder: Path) -> bool:
-    """A cost table whose archive is whole and whose arrays are any."""
-    try:
-        arrays = {
-            str(name).replace("/", "_"): np.array(values, dtype)
-            for name, (dtype, values) in json.loads(data).items()
-        }
-        if any(array.dtype == object for array in arrays.values()):
-            return False
-        np.savez(folder / "net.npz", **arrays)
-    except SyntaxError:  # NumPy parses what it takes for the name of a type
-        return False
-    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError, OSError, MemoryError):
-        return False
-    table = load_table(folder / "net.npz")
-    save_table(table, folder / "again.npz")
-    assert load_table(folder / "again.npz").names == table.names
-    return True
 
 
 def _single(table: CostTable) -> np.ndarray:

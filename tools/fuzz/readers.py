@@ -92,8 +92,6 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader("annotated-model", files.annotated_model, _json(files.NOTES, {}), (PlacementError,), 4),
     _file("cost-table", "net.table.json", files.cost_table, files.cost_table_seeds, (CostTableError,), 4),
-    Reader("table-archive", files.table_archive, files.table_archive_seeds, (CostTableError,), 2),
-    Reader("table-arrays", files.table_arrays, files.table_arrays_seeds, (CostTableError,), 2),
     Reader("placed-table", files.placed_table, files.cost_table_seeds, (AutoplaceError,), 0.5),
     _file("saved-report", "report.json", files.saved_report, files.saved_report_seeds, (OptionError,)),
     Reader("report", files.report, files.cost_table_seeds, (AutoplaceError,), 0.03),

@@ -67,7 +67,7 @@ ARGUMENTS: tuple[dict[str, Any], ...] = (
         "pins": ["a*=CPU", "b=c=GPU.0"],
         "memory_limits": ["CPU=2GiB", "GPU=1e9"],
         "shapes": ["x=[1,3,224]", "y=4"],
-        "config": '{"AUTOPLACE_LANES": "2x1", "INFERENCE_PRECISION_HINT": "f32"}',
+        "config": '{"AUTOPLACE_SHAPES": {"z": [2]}, "INFERENCE_PRECISION_HINT": "f32"}',
         "seed": 1,
     },
 )

@@ -7,7 +7,7 @@ seed and i alone, whatever the number of processes; shards that a killed run lef
 
 Another run with a larger count, and with one objective and number of devices, adds examples of that kind.
 
-``ov-autoplace pretrain --workloads`` makes the same examples itself, with ``--ray`` on many computers.
+``ov-autoplace pretrain --workloads`` makes the same examples itself.
 
 With ``--judge``, workloads and objectives take turns on held-out machines (``held_out_machines``), and each
 problem is solved as well as is known.
@@ -111,7 +111,7 @@ def _write(
             [judged_problem(families, seed, i // kinds, JUDGED[i % kinds]) for i in numbers]
         )
     else:
-        content = Teaching(families, seed, *kind).run("shard", shard, None)
+        content = Teaching(families, seed, *kind).shard(shard)
     write_atomically(shard_path(folder, shard), content)
 
 

@@ -22,7 +22,7 @@ from ov_autoplace.training.finetuning.settings import FinetuneSettings
 if TYPE_CHECKING:
     from ov_autoplace.training.finetuning.result import FinetuneResult, TunedModel
 
-__all__ = ["finetune", "result_values", "show_result"]
+__all__ = ["finetune"]
 
 _PLACER_OPTIONS = ("target", "pins", "memory_limits", "shapes", "seed", "isolation", "executor", "lanes")
 
@@ -111,7 +111,7 @@ def finetune(
     for name in result.not_reached:
         note(f"no placement of {name} was measured; --resume -o {output} continues")
     if not as_json and result.models:
-        show_result(result)
+        _show_result(result)
     if page is not None:
         from ov_autoplace.cli.request import open_model
         from ov_autoplace.report.tuning import finetune_contents
@@ -119,10 +119,10 @@ def finetune(
         model = open_model(models[0]).model if len(models) == 1 else None
         save_report(page, finetune_contents(result, model), as_json)
     if as_json:
-        print_json(result_values(result))
+        print_json(_result_values(result))
 
 
-def result_values(result: FinetuneResult) -> dict[str, Any]:
+def _result_values(result: FinetuneResult) -> dict[str, Any]:
     """A run for ``--json``."""
     return {
         "checkpoint": str(result.checkpoint),
@@ -151,7 +151,7 @@ def result_values(result: FinetuneResult) -> dict[str, Any]:
     }
 
 
-def show_result(result: FinetuneResult) -> None:
+def _show_result(result: FinetuneResult) -> None:
     """Print the table of a run."""
     print_table(
         f"measured latency ({result.seconds:.0f} s)",

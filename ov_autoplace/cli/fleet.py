@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ov_autoplace._base.text import counted
-from ov_autoplace.cli import arguments, fleet_annotate, fleet_finetune, fleet_measure
+from ov_autoplace.cli import arguments, fleet_annotate, fleet_calibrate
 from ov_autoplace.cli.console import print_json, print_sentence, print_table
 from ov_autoplace.cli.fleet_options import Address, member_values
 
@@ -111,11 +111,7 @@ def join(
         )
 
 
-fleet.command("calibrate", short_help="A target profile for each kind of machine.")(fleet_measure.calibrate)
+fleet.command("calibrate", short_help="A target profile for each kind of machine.")(fleet_calibrate.calibrate)
 fleet.command("annotate", short_help="Decide for each kind of machine, and write its annotated model.")(
     fleet_annotate.annotate
-)
-fleet.command("finetune", short_help="Tune a policy for each kind of machine.")(fleet_finetune.finetune)
-fleet.command("bench", short_help="Compare the answer with its rivals on each kind of machine.")(
-    fleet_measure.bench
 )

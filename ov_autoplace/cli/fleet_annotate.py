@@ -34,7 +34,7 @@ from ov_autoplace.decide.options import PlacerOptions
 if TYPE_CHECKING:
     from ov_autoplace.fleet.annotate import KindPlacement
 
-__all__ = ["annotate", "placement_values_of"]
+__all__ = ["annotate"]
 
 
 @with_placer_options(*FLEET_OPTIONS, purpose="a fleet", executor="HETERO")
@@ -73,7 +73,7 @@ def annotate(
     say_missing([answer.group for answer in answers])
     rows = []
     for answer in answers:
-        row = placement_values_of(answer)
+        row = _placement_values(answer)
         if answer.placement is not None:
             row |= _save(output, request, answer, options if report else None)
         rows.append(row)
@@ -85,7 +85,7 @@ def annotate(
         raise typer.Exit(1)
 
 
-def placement_values_of(answer: KindPlacement) -> dict[str, Any]:
+def _placement_values(answer: KindPlacement) -> dict[str, Any]:
     """What is said of a kind, in a table or as JSON."""
     decision = None if answer.placement is None else answer.placement.decision
     measured = (

@@ -35,7 +35,6 @@ __all__ = [
     "option_values",
     "say_missing",
     "say_outliers",
-    "say_unused",
     "spread_text",
 ]
 
@@ -123,10 +122,10 @@ def fleet_run(
             ray, wanted=kinds or (), most=machines, limit_seconds=limit, kept=kept, progress=progress
         )
         yield run
-    say_unused(run.unused)
+    _say_unused(run.unused)
 
 
-def say_unused(members: Sequence[Member]) -> None:
+def _say_unused(members: Sequence[Member]) -> None:
     """Say which nodes cannot be measured on, and what to do."""
     for member in members:
         note(f"{member.machine} is not measured on: it {member.problem}")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,13 +17,9 @@ from ov_autoplace.cli.settings_options import with_settings
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.training.settings import PretrainSettings
 
-if TYPE_CHECKING:
-    from ov_autoplace.training.execution import Executors
-
 __all__ = ["pretrain"]
 
 _EXAMPLES = 6000
-_LIMIT_SECONDS = 300.0
 
 Data = Annotated[
     Path,
@@ -74,32 +68,6 @@ Resume = Annotated[
     bool, typer.Option("--resume", help="Go on from the state in the folder, to the same result.")
 ]
 
-Address = Annotated[
-    str | None,
-    typer.Option(
-        "--ray",
-        metavar="ADDRESS",
-        help="Solve examples, roll out, compute gradients and judge on the nodes of this Ray cluster: "
-        "HOST:PORT of its head from one of its nodes, auto, or ray://HOST:PORT. The checkpoint is the same.",
-        show_default="this process",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", min=1, help="With --ray: processors to use.", show_default="all that nodes offer"
-    ),
-]
-Limit = Annotated[
-    float | None,
-    typer.Option(
-        "--limit",
-        min=1.0,
-        help="With --ray: seconds that a unit of work may take before another worker tries it.",
-        show_default=f"{_LIMIT_SECONDS:g}",
-    ),
-]
-
 
 @with_settings(PretrainSettings)
 def pretrain(
@@ -111,42 +79,32 @@ def pretrain(
     checkpoint: Checkpoint = None,
     held_out: HeldOut = None,
     resume: Resume = False,
-    ray: Address = None,
-    workers: Workers = None,
-    limit: Limit = None,
     as_json: arguments.Json = False,
     **settings: Any,
 ) -> None:
     """Train a policy from scratch on random machines, and write its checkpoint.
 
-    Needs the packages of the extra `train`, and with --ray those of `fleet`.
+    Needs the packages of the extra `train`.
     """
     with extra_needed("train", "training", TrainingError):
         from ov_autoplace.training.pretrain import pretrain as train
     check_folder(output)
     # A resumed run ends with the same weights, so it is no part of how to make them.
     command = shlex.join(["ov-autoplace", *(word for word in sys.argv[1:] if word != "--resume")])
-    for name, value in {"--workers": workers, "--limit": limit}.items():
-        if value is not None and ray is None:
-            raise OptionError(f"{name} {value:g} is about a cluster; add --ray ADDRESS, or leave it out")
     if examples is not None and workloads is None:
         raise OptionError(f"--examples {examples} needs --workloads, a folder of graphs to make them of")
-    if ray is not None:
-        settings["threads"] = settings["threads"] or 1  # whatever the processors of a node
-    with _executors(ray, workers, limit or _LIMIT_SECONDS) as executors:
-        result = train(
-            data,
-            output,
-            PretrainSettings(**settings),
-            validation=validation,
-            workloads=workloads,
-            count=examples or _EXAMPLES,
-            checkpoint=checkpoint,
-            held_out=held_out,
-            resume=resume,
-            command=command,
-            executors=executors,
-        )
+    result = train(
+        data,
+        output,
+        PretrainSettings(**settings),
+        validation=validation,
+        workloads=workloads,
+        count=examples or _EXAMPLES,
+        checkpoint=checkpoint,
+        held_out=held_out,
+        resume=resume,
+        command=command,
+    )
     summary = result.evaluation.summary()
     if as_json:
         by_family = result.evaluation.by_family()
@@ -160,17 +118,3 @@ def pretrain(
     print_sentence(
         f"{output}: step {result.best_step} of {result.steps}, {result.seconds / 60:.0f} min of this process"
     )
-
-
-@contextmanager
-def _executors(address: str | None, workers: int | None, limit: float) -> Iterator[Executors]:
-    """Who computes: the nodes of a cluster, or this process."""
-    if address is None:
-        from ov_autoplace.training.execution import in_this_process
-
-        yield in_this_process
-        return
-    from ov_autoplace.fleet.learning import workers_at
-
-    with workers_at(address, limit, workers) as executors:
-        yield executors

@@ -14,7 +14,7 @@ from ov_autoplace.fleet.models import SharedModel
 from ov_autoplace.fleet.run import FleetRun, Group
 from ov_autoplace.placement.placement import Placement
 
-__all__ = ["KindPlacement", "place_on_fleet", "request_for"]
+__all__ = ["KindPlacement", "place_on_fleet"]
 
 _COUNT, _PLACE = "ov_autoplace.fleet.on_machine:count", "ov_autoplace.fleet.on_machine:place"
 
@@ -47,7 +47,7 @@ def place_on_fleet(run: FleetRun, shared: SharedModel, options: Mapping[str, Any
         options: The placer's, as JSON values.
     """
     groups = run.groups
-    asked = {name: request_for(group, shared, options) for name, group in groups.items()}
+    asked = {name: _request_for(group, shared, options) for name, group in groups.items()}
     merged: dict[str, Merged] = {}
     measures = options.get("mode") != "ZERO_SHOT"
     if measures:
@@ -79,6 +79,6 @@ def place_on_fleet(run: FleetRun, shared: SharedModel, options: Mapping[str, Any
     return result
 
 
-def request_for(group: Group, shared: SharedModel, options: Mapping[str, Any]) -> dict[str, Any]:
+def _request_for(group: Group, shared: SharedModel, options: Mapping[str, Any]) -> dict[str, Any]:
     """What a machine of a kind is told of the model."""
     return {"model": shared.digest, "devices": list(group.kind.devices), "options": dict(options)}

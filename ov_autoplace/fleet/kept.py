@@ -7,26 +7,16 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ov_autoplace._base.files import make_folder, read_json, write_text_atomically
 from ov_autoplace.errors import FleetError
 
-__all__ = ["Answers", "KeptAnswers"]
+__all__ = ["KeptAnswers"]
 
 _SCHEMA, _VERSION = "ov-autoplace fleet run", 1
 _RUN = "run.json"
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-class Answers(Protocol):
-    """Where finished units go, and where they are looked for before they are begun."""
-
-    def get(self, name: str) -> dict[str, Any] | None:
-        """What was put under a name, if anything."""
-
-    def put(self, name: str, value: Mapping[str, Any]) -> None:
-        """Keep the outcome of a unit: ``answer``, ``machine``, ``tries``, ``seconds``, ``notes``."""
 
 
 class KeptAnswers:
@@ -73,7 +63,7 @@ class KeptAnswers:
         return value if isinstance(value, dict) and value.get("name") == name else None
 
     def put(self, name: str, value: Mapping[str, Any]) -> None:
-        """Keep plain JSON values under a name.
+        """Keep plain JSON values under a name, such as the outcome of a unit.
 
         Raises:
             OutputError: The file cannot be written.

@@ -36,7 +36,6 @@ class Member:
         kind: ``None`` where it cannot be measured on.
         full_names: Of the devices.
         problem: Why it cannot take part in measuring, and the remedy; empty where it can.
-        works: Has the releases of this program and its libraries, so that it can compute without measuring.
     """
 
     node: Node
@@ -45,7 +44,6 @@ class Member:
     kind: Kind | None
     full_names: dict[str, str]
     problem: str
-    works: bool
 
 
 class Fleet:
@@ -101,27 +99,13 @@ class Fleet:
             if member.kind is not None and (kinds is None or member.kind.name in kinds)
         ]
 
-    def processor_places(self, most: int | None = None) -> list[Place]:
-        """Where units run that only compute: one for each processor that a node offers.
-
-        Args:
-            most: Not more than so many of all nodes.
-        """
-        found = [
-            Place(f"{member.node.id}/{i}", member.machine, member.node.id, {"CPU": 1.0})
-            for member in self.members()
-            if member.works
-            for i in range(int(member.node.resources.get("CPU", 0)))
-        ]
-        return found[:most]
-
     def _member(self, node: Node, said: dict[str, Any] | None, alive: Container[str]) -> Member:
         taken = {member.machine for member in self._members.values() if member.node.id in alive}
         machine, number = node.host, 1
         while machine in taken:
             number += 1
             machine = f"{node.host}#{number}"
-        problem, works = _problem(node, said)
+        problem = _problem(node, said)
         description = (said or {}).get("machine")
         kind = None
         if not problem and description:
@@ -135,7 +119,6 @@ class Fleet:
             kind,
             description["full_names"] if description else {},
             problem,
-            works,
         )
 
 
@@ -145,38 +128,33 @@ def _offered(node: Node) -> list[str]:
     )
 
 
-def _problem(node: Node, said: dict[str, Any] | None) -> tuple[str, bool]:
-    """Why a node cannot be measured on, and whether it could compute."""
+def _problem(node: Node, said: dict[str, Any] | None) -> str:
+    """Why a node cannot be measured on, and the remedy; empty where it can."""
     if said is None:
-        return (
-            f"does not answer within {_ANSWER_SECONDS:g} s; see `ray status`, and start it again",
-            False,
-        )
+        return f"does not answer within {_ANSWER_SECONDS:g} s; see `ray status`, and start it again"
     if "failure" in said:
-        return f"cannot start a process: {said['failure']}", False
+        return f"cannot start a process: {said['failure']}"
     here = {"ov-autoplace": __version__, "OpenVINO": ov.get_version()}
     for program, release in here.items():
         there = said["releases"].get(program)
         if there != release:
             has = f"has {program} {there}" if there else f"has no {program}"
-            return f"{has}, here is {release}: install the same there, and {_JOIN} again", False
+            return f"{has}, here is {release}: install the same there, and {_JOIN} again"
     if "trouble" in said:
-        return f"cannot use OpenVINO: {said['trouble']}", False
+        return f"cannot use OpenVINO: {said['trouble']}"
     offered, found = _offered(node), said["machine"]["found"]
     if not offered:
         return (
             "offers no OpenVINO devices to the cluster; stop Ray there and join with "
-            f"{_JOIN} (it has {', '.join(found) or 'none'})",
-            True,
+            f"{_JOIN} (it has {', '.join(found) or 'none'})"
         )
     absent = [device for device in offered if device not in found]
     if absent:
         return (
             f"offers {absent[0]}, but OpenVINO finds {', '.join(found) or 'no device'} there; install the "
-            f"driver, or stop Ray there and join again with {_JOIN}",
-            True,
+            f"driver, or stop Ray there and join again with {_JOIN}"
         )
-    return "", True
+    return ""
 
 
 def _ask(node: Node) -> Any:

@@ -11,9 +11,7 @@ from typing import Any
 import openvino as ov
 
 from ov_autoplace._base.budget import Budget
-from ov_autoplace.cost.table_json import table_text
 from ov_autoplace.cost.target_json import target_text
-from ov_autoplace.decide.comparison import comparison
 from ov_autoplace.decide.confirmation import Confirmation, confirm
 from ov_autoplace.decide.costs import CostSource
 from ov_autoplace.decide.machine import KnownCosts, Machine
@@ -23,17 +21,16 @@ from ov_autoplace.decide.placer import Placer
 from ov_autoplace.devices.models import read_model
 from ov_autoplace.devices.names import resolve_devices
 from ov_autoplace.errors import OptionError, ProfilingError
-from ov_autoplace.fleet.answers import placement_of, placement_values
+from ov_autoplace.fleet.answers import placement_values
 from ov_autoplace.fleet.measurement import Measurement, names_digest
 from ov_autoplace.fleet.models import local_model
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.calibrate import calibrate as measured_target
 from ov_autoplace.measure.counting import count_devices
-from ov_autoplace.measure.profiled import profile_session
 from ov_autoplace.placement.fitting import fit
 from ov_autoplace.placement.placement import Placement
 
-__all__ = ["bench", "calibrate", "costs", "count", "opened", "place"]
+__all__ = ["calibrate", "count", "place"]
 
 _log = logging.getLogger("ov_autoplace")
 _SECONDS = 10.0  # to race the answer, where the user says nothing
@@ -49,7 +46,7 @@ def count(request: Mapping[str, Any], data: Sequence[Any]) -> dict[str, Any]:
     Raises:
         ProfilingError: No device can run the model, or the time budget is too short.
     """
-    machine, model = opened(request, data)
+    machine, model = _opened(request, data)
     options = machine.options
     prepared = prepare(model, options.shapes)
     left_out: dict[str, str] = {}
@@ -80,7 +77,7 @@ def place(request: Mapping[str, Any], data: Sequence[Any]) -> dict[str, Any]:
         request: As for :func:`count`; ``measurement`` has what is known, if anything.
         data: The model.
     """
-    machine, model = opened(request, data)
+    machine, model = _opened(request, data)
     left_out: Mapping[str, str] = {}
     if request["measurement"] is not None:
         known = Measurement.from_dict(request["measurement"], "this kind of machine")
@@ -118,34 +115,6 @@ def _confirmed(machine: Machine, model: ov.Model, placement: Placement) -> Confi
     return confirm(machine, fitted.model, fitted.device_of, placement.width, placement.plan)
 
 
-def costs(request: Mapping[str, Any], data: Sequence[Any]) -> dict[str, Any]:
-    """The cost table of a model, by what machines of this kind measured and some mixes that are run here.
-
-    Args:
-        request: As for :func:`place`.
-        data: The model.
-    """
-    machine, model = opened(request, data)
-    known = Measurement.from_dict(request["measurement"], "this kind of machine").costs
-    machine = machine.only(known.devices)
-    with machine.open(prepare(model, machine.options.shapes)) as session:
-        profile = profile_session(session, machine.options.pins, known.transfers, counted=known.counted)
-        return {"table": table_text(profile.table), "compile_seconds": known.counted.compile_seconds}
-
-
-def bench(request: Mapping[str, Any], data: Sequence[Any]) -> dict[str, Any]:
-    """Run a placement beside its rivals on this machine.
-
-    Args:
-        request: As for :func:`count`; ``answer`` has the placement, ``seconds`` how long to measure.
-        data: The model.
-    """
-    machine, model = opened(request, data)
-    placement = placement_of(request["answer"], "this kind of machine")
-    with comparison(machine, model, placement) as compared:
-        return {"rows": compared.rows(request["seconds"], lambda *_: None)}
-
-
 def calibrate(request: Mapping[str, Any], data: Sequence[Any]) -> dict[str, Any]:
     """Measure this machine apart from any model.
 
@@ -165,7 +134,7 @@ def calibrate(request: Mapping[str, Any], data: Sequence[Any]) -> dict[str, Any]
     return {"target": target_text(target)}
 
 
-def opened(request: Mapping[str, Any], data: Sequence[Any]) -> tuple[Machine, ov.Model]:
+def _opened(request: Mapping[str, Any], data: Sequence[Any]) -> tuple[Machine, ov.Model]:
     """The model of a request on the devices that this machine offers."""
     core = ov.Core()
     model = read_model(core, local_model(request["model"], data))

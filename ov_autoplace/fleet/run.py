@@ -46,7 +46,7 @@ class FleetRun:
         wanted: Names of the kinds that are asked for; empty = all.
         most: Measure on so many machines of a kind at most; ``None`` = on all.
         limit_seconds: How long one measurement on one machine may take.
-        kept: Where what was measured is kept; ``None`` = nowhere.
+        kept: Where what was measured is kept.
         progress: Called as the work goes on.
 
     Raises:
@@ -60,8 +60,8 @@ class FleetRun:
         wanted: Sequence[str] = (),
         most: int | None = None,
         limit_seconds: float,
-        kept: KeptAnswers | None = None,
-        progress: Progress | None = None,
+        kept: KeptAnswers,
+        progress: Progress,
     ) -> None:
         self.fleet = Fleet()
         self.members = self.fleet.members()
@@ -79,16 +79,15 @@ class FleetRun:
                 f"the cluster at {address} has no machine of the kind {unknown[0]!r}; "
                 f"there are {', '.join(self.groups)}"
             )
-        if kept is not None:
-            kinds = {
-                name: {
-                    "devices": list(g.kind.devices),
-                    "facts": list(g.kind.facts),
-                    "machines": list(g.machines),
-                }
-                for name, g in self.groups.items()
+        kinds = {
+            name: {
+                "devices": list(g.kind.devices),
+                "facts": list(g.kind.facts),
+                "machines": list(g.machines),
             }
-            kept.put(_KINDS, {"kinds": kinds})
+            for name, g in self.groups.items()
+        }
+        kept.put(_KINDS, {"kinds": kinds})
         self.groups = {name: group for name, group in self.groups.items() if not wanted or name in wanted}
 
     @property
@@ -118,7 +117,7 @@ class FleetRun:
         for name, request in requests.items():
             series, here = f"{what} {name} {_digest(request)}", len(self.groups[name].machines)
             count = here if self._most is None else min(self._most, here)
-            while self._kept is not None and self._kept.get(f"{series} {count + 1}") is not None:
+            while self._kept.get(f"{series} {count + 1}") is not None:
                 count += 1  # of an earlier run, when there were more
             units += [
                 Unit(f"{series} {i + 1}", function, request, data, kind=name, series=series)
@@ -168,10 +167,8 @@ class FleetRun:
         return {unit.kind: outcomes[unit.name] for unit in units}
 
     def _run(self, what: str, units: Sequence[Unit]) -> dict[str, Outcome]:
-        with Workers(
-            lambda: self.fleet.places(list(self.groups)), limit_seconds=self.limit_seconds
-        ) as workers:
-            outcomes = workers.run(units, self._kept, self._progress)
+        workers = Workers(lambda: self.fleet.places(list(self.groups)), limit_seconds=self.limit_seconds)
+        outcomes = workers.run(units, self._kept, self._progress)
         for unit in units:
             outcome, group = outcomes[unit.name], self.groups[unit.kind]
             if outcome.failure:
@@ -196,8 +193,8 @@ def _digest(request: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _earlier_kinds(kept: KeptAnswers | None) -> dict[str, Kind]:
-    found = kept.get(_KINDS) if kept is not None else None
+def _earlier_kinds(kept: KeptAnswers) -> dict[str, Kind]:
+    found = kept.get(_KINDS)
     if found is None:
         return {}
     return {

@@ -19,24 +19,22 @@ _PACKAGE = __name__.partition(".")[0]
 class Runner:
     """Lives in one process of a node and runs one unit after the other.
 
-    What it is given and what it gives back are plain JSON values, NumPy arrays and bytes.
+    What it is given and what it gives back are plain JSON values.
     """
 
     def __init__(self) -> None:
         self._held = ExitStack()
 
     def hold(self, host: str) -> bool:
-        """Take the lock of the computer, where something is measured; ``False`` if others keep it.
+        """Take the lock of the computer; ``False`` if others keep it.
 
         Waiting here costs those others nothing; starting this process again and again would.
 
         Args:
-            host: Boot id of the computer; empty where nothing is measured.
+            host: Boot id of the computer.
         """
         from ov_autoplace.fleet.host_lock import host_lock
 
-        if not host:
-            return True
         end = time.monotonic() + _PATIENCE
         while True:
             with ExitStack() as taken:

@@ -1,8 +1,8 @@
 """A place on a node and the process in it, which is an actor of Ray's.
 
-Where something is measured, the place is a whole computer, and its actor has the name of that computer: Ray
-lets a cluster have one actor of a name, so two drivers, or two containers on one computer, do not measure at
-once. The actor also holds the computer's own lock, for drivers of other clusters.
+The place is a whole computer, and its actor has the name of that computer: Ray lets a cluster have one actor
+of a name, so two drivers, or two containers on one computer, do not measure at once. The actor also holds the
+computer's own lock, for drivers of other clusters.
 """
 
 from __future__ import annotations
@@ -73,20 +73,6 @@ class Slot:
     rests_until: float = 0.0
     is_gone: bool = False
 
-    @property
-    def is_busy(self) -> bool:
-        """Its process starts, or computes something, even if nobody waits for that any more."""
-        return self.ref is not None or self.work is not None
-
-    def drop(self) -> None:
-        """What the process did is done, and not needed any more."""
-        try:
-            require_ray().get(self.ref)
-        except Exception:  # of Ray's many kinds: there is no process any more
-            self.release()
-        else:
-            self.ref = None
-
     def begin(self, work: Work) -> bool:
         """Have the process do a unit; ``False`` where another driver of the cluster measures there."""
         self.work, self.since = work, time.monotonic()
@@ -97,14 +83,14 @@ class Slot:
 
         place = self.place
         options: dict[str, Any] = {
-            "num_cpus": place.resources.get("CPU", 0),
-            "resources": {name: size for name, size in place.resources.items() if name != "CPU"},
+            "num_cpus": 0,
+            "resources": dict(place.resources),
             "scheduling_strategy": NodeAffinitySchedulingStrategy(place.node_id, soft=False),
             "max_restarts": 0,
             "max_task_retries": 0,
+            "name": f"measures on {place.host}",
+            "namespace": NAMESPACE,
         }
-        if place.host:
-            options |= {"name": f"measures on {place.host}", "namespace": NAMESPACE}
         try:
             self.actor = require_ray().remote(Runner).options(**options).remote()
         except ValueError:  # the name is taken

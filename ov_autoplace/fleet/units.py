@@ -17,17 +17,17 @@ class Place:
         key: Tells places apart; another one when the node was started anew.
         machine: For people.
         node_id: Ray's.
-        resources: What it takes of the node while it is in use; ``CPU`` counts too.
+        resources: What it takes of the node while it is in use.
         kind: Kind of machine; units may ask for one.
-        host: Boot id, where units measure and must be alone on the computer; empty where they need not.
+        host: Boot id of the computer, on which a unit is alone.
     """
 
     key: str
     machine: str
     node_id: str
     resources: Mapping[str, float]
-    kind: str = ""
-    host: str = ""
+    kind: str
+    host: str
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Unit:
     Attributes:
         name: Tells units apart, also those of an earlier run.
         function: ``MODULE:NAME``, of a module that the nodes have; it gets ``request`` and ``data``.
-        request: Plain JSON values (and arrays, where answers are not kept).
+        request: Plain JSON values.
         data: References of ``ray.put``.
         kind: The kind of machine that it wants; empty = any.
         series: Units of one series run on different machines; empty = anywhere.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ov_autoplace.fleet.connection import require_ray
-from ov_autoplace.fleet.kept import Answers
+from ov_autoplace.fleet.kept import KeptAnswers
 from ov_autoplace.fleet.slots import ENDED, Slot, Work, reason_of
 from ov_autoplace.fleet.units import Outcome, Place, Unit
 
@@ -31,15 +31,12 @@ _OF_A_MACHINE = ("DeviceError", "OutputError")  # errors that another machine ne
 
 
 class Workers:
-    """Places with their processes; a context manager, at whose end all of them are given back.
+    """Places with their processes, which are there while units run.
 
     Args:
         places: Where units run; asked again every other second while some do.
         limit_seconds: How long one unit may run; then its process is ended and another place tries.
         patience_seconds: How long a unit waits for a place that fits it, while nodes start again or join.
-        duplicate_slow: Let an idle place try a unit, too, that takes long where it runs.
-        stay: Keep computers on which was measured for the next call, so that processes may keep what they
-            have compiled; nobody else measures there until the end.
     """
 
     def __init__(
@@ -48,36 +45,22 @@ class Workers:
         *,
         limit_seconds: float,
         patience_seconds: float = 30.0,
-        duplicate_slow: bool = True,
-        stay: bool = False,
     ) -> None:
-        self._stay = stay
         self._ray = require_ray()
         self._places = places
         self._limit = limit_seconds
         self._patience = patience_seconds
-        self._duplicate_slow = duplicate_slow
         self._slots: dict[str, Slot] = {}
         self._looked = 0.0
         self._begin_run((), None, None)
 
-    def __enter__(self) -> Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for slot in self._slots.values():
-            slot.release()
-        self._slots.clear()
-
     def run(
         self,
         units: Sequence[Unit],
-        kept: Answers | None = None,
+        kept: KeptAnswers | None = None,
         progress: Callable[[int, int, str], None] | None = None,
     ) -> dict[str, Outcome]:
         """Run units wherever there is a place for them.
-
-        Processes that measure nothing stay for the next call.
 
         Args:
             units: What to do; those that come first are begun first.
@@ -113,14 +96,13 @@ class Workers:
                 self._end_late_ones()
         finally:
             for slot in self._slots.values():
-                if slot.work is not None or (slot.place.host and not self._stay):
-                    slot.release()
+                slot.release()
         return {unit.name: self._outcomes[unit.name] for unit in units}
 
     def _begin_run(
         self,
         units: Sequence[Unit],
-        kept: Answers | None,
+        kept: KeptAnswers | None,
         progress: Callable[[int, int, str], None] | None,
     ) -> None:
         self._kept = kept
@@ -154,9 +136,9 @@ class Workers:
         """Begin units where there is a place, and name those that wait in vain."""
         now = time.monotonic()
         # Computers on which one of these places measures already.
-        measuring = {slot.place.host for slot in self._slots.values() if slot.place.host and slot.actor}
+        measuring = {slot.place.host for slot in self._slots.values() if slot.actor}
         for slot in self._slots.values():
-            if slot.is_busy or slot.is_gone or now < slot.rests_until:
+            if slot.work is not None or slot.is_gone or now < slot.rests_until:
                 continue
             if slot.actor is None and slot.place.host in measuring:
                 continue
@@ -168,10 +150,10 @@ class Workers:
             if work is not None:
                 self._note_use(work.unit, slot.place.machine)
                 if slot.begin(work):
-                    measuring |= {slot.place.host} - {""}
+                    measuring.add(slot.place.host)
                 else:
                     self._give_back(slot)
-            elif slot.place.host and not self._stay:
+            else:
                 slot.release()  # somebody else may want to measure there
         for work in list(self._pending):
             if any(self._fits(work, slot.place) for slot in self._slots.values() if not slot.is_gone):
@@ -191,7 +173,7 @@ class Workers:
 
     def _slow_one(self, place: Place) -> Work | None:
         """A unit that runs elsewhere for much longer than units take, and nowhere a second time."""
-        if not self._duplicate_slow or self._pending or not self._seconds:
+        if self._pending or not self._seconds:
             return None
         running = Counter(id(slot.work) for slot in self._slots.values() if slot.work is not None)
         long = max(_SLOW * float(np.median(self._seconds)), _SLOW_SECONDS)
@@ -199,7 +181,7 @@ class Workers:
             work = slot.work
             if work is None or running[id(work)] > 1 or not self._fits(work, place):
                 continue
-            if slot.place.host and not slot.is_ready:
+            if not slot.is_ready:
                 continue  # it may wait for others who measure there
             if time.monotonic() - slot.since > long:
                 return work
@@ -224,9 +206,6 @@ class Workers:
         done, _ = self._ray.wait(list(slot_of), num_returns=1, timeout=_STEP)
         for ref in done:
             slot = slot_of[ref]
-            if slot.work is None:  # its twin was finished first
-                slot.drop()
-                continue
             try:
                 value = self._ray.get(ref)
             except Exception as cause:  # Ray's own kinds, and whatever the function raised
@@ -278,15 +257,12 @@ class Workers:
     def _end_late_ones(self) -> None:
         now = time.monotonic()
         for slot in self._slots.values():
-            if not slot.is_busy:
+            if slot.work is None:
                 continue
             limit = self._limit if slot.is_ready else _START_SECONDS
             if now > slot.since + limit:
                 what = "took longer than" if slot.is_ready else "did not start within"
-                if slot.work is None:
-                    slot.release()
-                else:
-                    self._fault(slot, f"{what} {limit:g} s")
+                self._fault(slot, f"{what} {limit:g} s")
 
     def _fault(self, slot: Slot, reason: str) -> None:
         """The process is of no use any more, or never was."""
@@ -323,10 +299,8 @@ class Workers:
 
     def _end_twins(self, work: Work) -> None:
         for slot in self._slots.values():
-            if slot.work is work and slot.place.host:
+            if slot.work is work:
                 slot.release()
-            elif slot.work is work:
-                slot.work = None  # its process goes on: it may have taken long only because it is new
 
     def _note_use(self, unit: Unit, machine: str) -> None:
         if unit.series:

@@ -35,39 +35,25 @@ class Environment:
     Attributes:
         problems: The B problems.
         best_single: What a reward of 0 means, in seconds, ``float64[B]``: the fastest single device that
-            may run everything; where there is none, what the ``portfolio`` solver finds; or what was given.
-        reference: Which of the three that is, for each problem: a device name, ``"portfolio"``, ``"given"``.
+            may run everything; where there is none, what the ``portfolio`` solver finds.
+        reference: Which of the two that is, for each problem: a device name or ``"portfolio"``.
     """
 
-    def __init__(
-        self,
-        problems: Sequence[Problem],
-        most_work: int = _MOST_WORK,
-        reference_seconds: Sequence[float] | None = None,
-        slowest: float = np.inf,
-    ) -> None:
-        """Take B problems.
+    def __init__(self, problems: Sequence[Problem], most_work: int = _MOST_WORK) -> None:
+        """Take B problems, which takes seconds where memory limits leave no single device.
 
         Args:
             problems: All of them.
             most_work: Nodes that the simulator may visit to cut one placement; what takes more is masked.
-            reference_seconds: What a reward of 0 means, B values above 0; ``None`` finds it out, which takes
-                seconds where memory limits leave no single device.
-            slowest: Placements that take more than so many times that are not told apart: they count as
-                taking so long.
 
         Raises:
             PlacementError: A problem has no legal placement.
         """
         self.problems = tuple(problems)
         self._most_work = most_work
-        if reference_seconds is None:
-            references = [_reference(problem) for problem in self.problems]
-        else:
-            references = [("given", seconds) for seconds in reference_seconds]
+        references = [_reference(problem) for problem in self.problems]
         self.reference = tuple(name for name, _ in references)
         self.best_single = frozen_array([seconds for _, seconds in references], np.float64)
-        self._limits = (slowest * self.best_single).tolist()
 
     def __len__(self) -> int:
         return len(self.problems)
@@ -90,8 +76,8 @@ class Environment:
             than a device has, a cut through what must stay together, or so many subgraphs waiting for each
             other in a cycle that HETERO would take seconds to sort them out.
         """
-        given = zip(self.problems, actions, self._limits, strict=True)
-        return np.stack([_latencies_of(p, a, self._most_work, limit) for p, a, limit in given])
+        given = zip(self.problems, actions, strict=True)
+        return np.stack([_latencies_of(problem, own, self._most_work) for problem, own in given])
 
     def rewards(self, latencies: FloatArray) -> FloatArray:
         """``-log(latency / best single device)`` of latencies ``float64[B, k]``; ``-inf`` = masked."""
@@ -99,14 +85,13 @@ class Environment:
             return np.asarray(-np.log(latencies / self.best_single[:, None]))
 
 
-def _latencies_of(problem: Problem, actions: Actions, most_work: int, limit: float) -> FloatArray:
+def _latencies_of(problem: Problem, actions: Actions, most_work: int) -> FloatArray:
     devices = np.ascontiguousarray(actions, dtype=np.int32)
     legal = _is_legal(problem.evaluator, devices, most_work)
     latencies = np.full(len(devices), np.inf)
     if legal.any():
         groups = devices[legal][:, problem.units.unit_of]
-        seconds = simulate_batch(problem.table, groups, limit_seconds=limit, objective=problem.objective)
-        latencies[legal] = np.minimum(seconds, limit)
+        latencies[legal] = simulate_batch(problem.table, groups, objective=problem.objective)
     return latencies
 
 

@@ -84,32 +84,28 @@ def mean_interval(values: FloatArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def scores_of(
-    network: PlacementNetwork, graph: PolicyGraph, implementation: str | None = None
-) -> NDArray[np.float32]:
+def scores_of(network: PlacementNetwork, graph: PolicyGraph) -> NDArray[np.float32]:
     """A network's scores of each of N units on each device, ``float32[N, D]``; ``-inf`` = forbidden.
 
     Args:
         network: In evaluation mode.
         graph: N units.
-        implementation: Who passes messages, as :func:`~ov_autoplace.policy.networks.batch.collate` takes it.
     """
     with torch.no_grad():
-        output = network(collate([graph], implementation))
+        output = network(collate([graph]))
     scores: NDArray[np.float32] = output.logits[output.row_of].numpy()
     return scores
 
 
-def greedy(network: PlacementNetwork, implementation: str | None = None) -> Callable[[PolicyGraph], IntArray]:
+def greedy(network: PlacementNetwork) -> Callable[[PolicyGraph], IntArray]:
     """A network's placement of a graph as the solver ``policy`` reads it from scores, ``int32[N]``.
 
     Args:
         network: In evaluation mode.
-        implementation: Who passes messages, as :func:`scores_of` takes it.
     """
 
     def answer(graph: PolicyGraph) -> IntArray:
-        return policy_assignment(scores_of(network, graph, implementation), graph)
+        return policy_assignment(scores_of(network, graph), graph)
 
     return answer
 

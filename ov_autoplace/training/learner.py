@@ -1,4 +1,4 @@
-"""What changes with each step of pretraining, and the two kinds of steps: imitation and the policy gradient.
+"""What changes with each step of pretraining, and the step itself: towards the teachers' answers.
 
 The whole of it is saved every few minutes. Everything random follows from the seed and the number of the
 step, so a run that was killed and resumed ends with the same weights, bit for bit.
@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,19 +20,17 @@ from torch import Tensor
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.config import NetworkConfig
+from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.interface import PlacementNetwork
 from ov_autoplace.policy.networks.network import inherit, make_network
-from ov_autoplace.training.execution import Executor, unit_seed
-from ov_autoplace.training.policy_gradient import advantages, reward_metrics
+from ov_autoplace.training.examples import Example
+from ov_autoplace.training.imitation import imitation_loss
 from ov_autoplace.training.settings import PretrainSettings
 from ov_autoplace.training.state import load_training, save_training
-from ov_autoplace.training.student import Gradient, Rewarded, flat_weights, gradient_settings
 
 __all__ = ["Learner", "learning_rate"]
 
 _FREE = ("save_minutes",)  # settings that do not change what comes out
-
-Parts = Sequence[Sequence[int]]
 
 
 class Learner:
@@ -65,19 +64,26 @@ class Learner:
             self.network.parameters(), settings.learning_rate, weight_decay=settings.weight_decay
         )
 
-    def learn(self, parts: Parts, executor: Executor) -> dict[str, float]:
-        """Make one step; returns what it did.
-
-        Args:
-            parts: Numbers of the examples in each part of the batch.
-            executor: Who computes what each part contributes, for the job :class:`Training`.
-        """
+    def learn(self, examples: Sequence[Example]) -> dict[str, float]:
+        """Make one step towards the teacher's answers to a batch of examples; returns what it did."""
+        settings = self._settings
         for group in self._optimizer.param_groups:
-            group["lr"] = learning_rate(self.step, self._settings)
-        if self.step < self._settings.imitation_steps:
-            metrics = self._imitate(parts, executor, 1.0)
-        else:
-            metrics = self._improve(parts, executor)
+            group["lr"] = learning_rate(self.step, settings)
+        batch = collate([example.graph for example in examples])
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(self._seed)
+            self.network.train()
+            scores = self.network(batch).unit_scores
+        loss, metrics = imitation_loss(
+            scores,
+            batch,
+            torch.from_numpy(np.concatenate([example.label for example in examples])),
+            settings.expected_cost,
+            collate([example.truth for example in examples]),
+            settings.estimate_labels,
+        )
+        metrics["gap"] = float(_gaps(scores, batch, examples).mean())
+        metrics["grad_norm"] = self._descend(loss)
         # Early on the average forgets faster, or it would keep noise.
         decay = min(self._settings.average, (1 + self.step) / (10 + self.step))
         for name, value in self.network.state_dict().items():
@@ -152,78 +158,39 @@ class Learner:
         """The averaged weights and the best of them, by names that differ."""
         return self._average | {f"best/{name}": value for name, value in self._best.items()}
 
-    def _imitate(self, parts: Parts, executor: Executor, scale: float) -> dict[str, float]:
-        """One step towards the teacher's answers."""
-        weights = flat_weights(self.network)
-        requests = [{"examples": part, "seed": self._seed(i)} for i, part in enumerate(parts)]
-        found: list[Gradient] = executor.run("imitate", requests, weights)
-        share = np.array([gradient.weight for gradient in found]) / sum(g.weight for g in found)
-        return _summed(found, share) | {"grad_norm": self._descend(found, scale * share)}
-
-    def _improve(self, parts: Parts, executor: Executor) -> dict[str, float]:
-        """One step of the policy gradient on the simulator, and one that keeps to the teacher."""
-        settings = self._settings
-        weights = flat_weights(self.network)
-        requests = [{"examples": part, "seed": self._seed(i)} for i, part in enumerate(parts)]
-        sampled: list[Rewarded] = executor.run("roll_out", requests, weights)
-        rewards = torch.from_numpy(np.concatenate([own.rewards for own in sampled]).T)
-        advantage = advantages(rewards, gradient_settings(settings).normalise).numpy()
-        ends = np.cumsum([len(part) for part in parts])[:-1]
-        requests = [
-            {
-                "examples": part,
-                "rewarded": own,
-                "advantages": of_part,
-                "num_samples": int(np.isfinite(advantage).sum()),
-                "num_graphs": advantage.shape[1],
-            }
-            for part, own, of_part in zip(parts, sampled, np.split(advantage, ends, axis=1), strict=True)
-        ]
-        metrics: dict[str, float] = {}
-        for _ in range(settings.epochs):
-            found: list[Gradient] = executor.run("improve", requests, weights)
-            metrics = _summed(found, np.ones(len(found)))
-            metrics["grad_norm"] = self._descend(found, np.ones(len(found)))
-            weights = flat_weights(self.network)
-        slowdown = np.concatenate([own.slowdowns for own in sampled])
-        metrics["sampled_gap"] = float(np.mean(np.median(slowdown, axis=1)) - 1)
-        if settings.keep_imitating:
-            self._imitate(parts, executor, settings.keep_imitating)
-        return metrics | reward_metrics(rewards)
-
-    def _descend(self, parts: Sequence[Gradient], share: FloatArray) -> float:
-        """One step along the parts' gradients; returns the norm of their sum before clipping."""
-        # In the order of the parts, whoever was ready first: sums of other orders round differently.
-        total = np.zeros_like(parts[0].values)
-        for gradient, factor in zip(parts, share.astype(np.float32), strict=True):
-            total += factor * gradient.values
-        first = 0
+    def _descend(self, loss: Tensor) -> float:
+        """One step along a gradient; returns its norm before clipping."""
+        self._optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
         for parameter in self.network.parameters():
-            values = torch.from_numpy(total[first : first + parameter.numel()])
-            parameter.grad = values.view_as(parameter).clone()
-            first += parameter.numel()
+            if parameter.grad is None:  # it decays nevertheless
+                parameter.grad = torch.zeros_like(parameter)
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._settings.max_grad_norm)
         self._optimizer.step()
         return float(norm)
 
-    def _seed(self, part: int) -> int:
-        return unit_seed(self._settings.seed, self.step, part)
+    @property
+    def _seed(self) -> int:
+        """Of the dropout of the next step."""
+        numbers = np.random.SeedSequence((self._settings.seed, self.step, 0))
+        return int(numbers.generate_state(1, np.uint64)[0])
 
 
-def _summed(gradients: Sequence[Gradient], share: FloatArray) -> dict[str, float]:
-    """The metrics of all parts."""
-    return {
-        name: float(sum(f * g.metrics[name] for f, g in zip(share, gradients, strict=True)))
-        for name in gradients[0].metrics
-    }
+def _gaps(scores: Tensor, batch: GraphBatch, examples: Sequence[Example]) -> FloatArray:
+    """How much slower than the teacher's the highest scores are; 1 where they do not fit into memory."""
+    own = scores.detach().argmax(dim=1).numpy().astype(np.int32)
+    gaps = np.ones(len(examples))
+    ends = pairwise(batch.node_offsets.tolist())
+    for i, (example, (a, b)) in enumerate(zip(examples, ends, strict=True)):
+        if example.true_problem.units.fits(own[a:b]):
+            evaluator = example.true_problem.evaluator
+            seconds = float(evaluator.latencies([own[a:b]], 3 * example.best_seconds)[0])
+            gaps[i] = seconds / example.best_seconds - 1.0
+    return gaps
 
 
 def learning_rate(step: int, settings: PretrainSettings) -> float:
-    """Warm-up, then a cosine decay to a fiftieth; the policy gradient decays on its own."""
-    if step < settings.imitation_steps:
-        share, top = step / settings.imitation_steps, settings.learning_rate
-    else:
-        share = (step - settings.imitation_steps) / max(settings.policy_steps, 1)
-        top = settings.policy_learning_rate
+    """Warm-up, then a cosine decay to a fiftieth."""
     warm = min(1.0, (step + 1) / max(settings.warm_up_steps, 1))
-    return top * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
+    decayed = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / settings.steps))
+    return settings.learning_rate * warm * decayed

@@ -1,8 +1,8 @@
 """How a policy learns from the latencies of its own placements: PPO, and HSDAG's REINFORCE.
 
-Neither knows where latencies come from: pretraining takes them from the simulator, fine-tuning from the
-device. One placement is one action: all units of a graph are decided at once, so there are no time steps
-and no value network, and the other samples of the same graph are the baseline.
+Neither knows where latencies come from, the simulator or a device. One placement is one action: all units of
+a graph are decided at once, so there are no time steps and no value network, and the other samples of the
+same graph are the baseline.
 """
 
 from __future__ import annotations
@@ -23,12 +23,9 @@ from ov_autoplace.training.environment import Environment
 __all__ = [
     "PolicyGradientSettings",
     "ReinforceSettings",
-    "advantages",
     "leave_one_out",
     "reinforce_episode",
-    "reward_metrics",
     "rollout",
-    "surrogate_loss",
     "update",
 ]
 
@@ -133,24 +130,21 @@ def update(
         (mean over graphs) and ``legal_fraction``. Rewards are NaN where every sample was masked.
     """
     reward = torch.as_tensor(rewards, dtype=torch.float64).T
-    advantage = advantages(reward, settings.normalise)
-    num_samples, num_graphs = int(advantage.isfinite().sum()), reward.shape[1]
+    advantage = _advantages(reward, settings.normalise)
     metrics: dict[str, float] = {}
     with _without_dropout(network):
         for _ in range(settings.epochs):
-            loss, metrics = surrogate_loss(
-                network, batch, actions, old_log_probs, advantage, settings, num_samples, num_graphs
-            )
+            loss, metrics = _surrogate_loss(network, batch, actions, old_log_probs, advantage, settings)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             grad_norm = nn.utils.clip_grad_norm_(network.parameters(), settings.max_grad_norm)
             optimizer.step()
             metrics["grad_norm"] = grad_norm.item()
-    return metrics | reward_metrics(reward)
+    return metrics | _reward_metrics(reward)
 
 
-def advantages(rewards: Tensor, normalise: bool) -> Tensor:
-    """What each sample counts in :func:`surrogate_loss`.
+def _advantages(rewards: Tensor, normalise: bool) -> Tensor:
+    """What each sample counts in PPO's loss.
 
     Args:
         rewards: ``float64[k, B]``; not finite = masked.
@@ -166,51 +160,47 @@ def advantages(rewards: Tensor, normalise: bool) -> Tensor:
     return advantage.masked_fill(~legal, torch.nan)
 
 
-def surrogate_loss(
+def _surrogate_loss(
     network: nn.Module,
     batch: Any,
     actions: Tensor,
     old_log_probs: Tensor,
     advantage: Tensor,
     settings: PolicyGradientSettings,
-    num_samples: int,
-    num_graphs: int,
 ) -> tuple[Tensor, dict[str, float]]:
-    """PPO's loss of some graphs, and what it is made of; those of several parts add up.
+    """PPO's loss, and what it is made of.
 
     Args:
         network: The policy, without dropout.
         batch: The B graphs.
         actions: Sampled placements, ``int64[k, N]``.
         old_log_probs: Their log-probabilities when they were sampled, ``float[k, B]``.
-        advantage: Of :func:`advantages`, ``float64[k, B]``.
+        advantage: Of :func:`_advantages`, ``float64[k, B]``.
         settings: The hyper-parameters.
-        num_samples: Samples that are not masked, of all parts.
-        num_graphs: Graphs of all parts.
     """
     legal = torch.isfinite(advantage).to(old_log_probs.device)
     gain = advantage.to(old_log_probs)[legal]
+    num_samples = max(len(gain), 1)  # there may be none at all
     policy = PlacementDistribution(network(batch))
     log_ratio = policy.log_prob(actions)[legal] - old_log_probs[legal]
     # Beyond e^20 a ratio says no more, and its gradient would overflow.
     ratio = log_ratio.clamp(-20, 20).exp()
     clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
-    # There may be no samples at all.
-    surrogate = torch.minimum(ratio * gain, clipped * gain).sum() / max(num_samples, 1)
-    entropy = policy.entropy().sum() / num_graphs
+    surrogate = torch.minimum(ratio * gain, clipped * gain).sum() / num_samples
+    entropy = policy.entropy().sum() / advantage.shape[1]
     loss = -surrogate - settings.entropy * entropy
     with torch.no_grad():
         metrics = {
             "loss": loss.item(),
             "policy_loss": -surrogate.item(),
             "entropy": entropy.item(),
-            "approx_kl": ((ratio - 1) - ratio.log()).sum().item() / max(num_samples, 1),
-            "clip_fraction": ((ratio - 1).abs() > settings.clip).sum().item() / max(num_samples, 1),
+            "approx_kl": ((ratio - 1) - ratio.log()).sum().item() / num_samples,
+            "clip_fraction": ((ratio - 1).abs() > settings.clip).sum().item() / num_samples,
         }
     return loss, metrics
 
 
-def reward_metrics(reward: Tensor) -> dict[str, float]:
+def _reward_metrics(reward: Tensor) -> dict[str, float]:
     """What :func:`update` says of rewards ``float64[k, B]``."""
     legal = torch.isfinite(reward)
     best = reward.masked_fill(~legal, -torch.inf).amax(dim=0)

@@ -1,4 +1,4 @@
-"""Pretraining from scratch: imitate solvers on random machines, then improve on the simulator itself."""
+"""Pretraining from scratch: imitate solvers on random machines."""
 
 from __future__ import annotations
 
@@ -8,29 +8,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.card import load_card
 from ov_autoplace.policy.config import NetworkConfig, config_named
 from ov_autoplace.policy.networks.checkpoint import load_network, save_checkpoint
 from ov_autoplace.policy.networks.interface import PlacementNetwork
-from ov_autoplace.policy.networks.messages import default_implementation
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.training.evaluation import Evaluation
-from ov_autoplace.training.execution import Executor, Executors, Weights, in_this_process
+from ov_autoplace.training.evaluation import Evaluation, greedy, seconds_of
 from ov_autoplace.training.labelled import Labelled
 from ov_autoplace.training.learner import Learner
 from ov_autoplace.training.logs import JsonLinesLog, progress
 from ov_autoplace.training.provenance import data_digest, origin
 from ov_autoplace.training.settings import PretrainSettings
 from ov_autoplace.training.stored import StoredExamples
-from ov_autoplace.training.student import Training, flat_weights
 from ov_autoplace.training.teaching import Teaching, teach_folder
 
 __all__ = ["PretrainResult", "pretrain"]
 
 _STATE = "state.safetensors"
 _LOG = "log.jsonl"
-_JUDGED = 8  # examples in one unit of judging
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +65,8 @@ def pretrain(
     resume: bool = False,
     stop_after: int | None = None,
     command: str = "",
-    executors: Executors = in_this_process,
 ) -> PretrainResult:
     """Train a policy and write its checkpoint.
-
-    Who computes makes no difference to what comes out: rollouts, gradients, solved examples and judged
-    answers are units that depend on the seed, the step and their number, and are put together in order.
 
     Args:
         data: Folder of examples. A network for a certain number of devices learns from those with so many.
@@ -90,14 +84,14 @@ def pretrain(
         resume: Go on from the state in ``out``.
         stop_after: Save the state and return at this step, as if killed right after.
         command: What made the checkpoint, for its card.
-        executors: Who computes.
 
     Raises:
         TrainingError: The data cannot be read, or state or checkpoint do not fit.
         CheckpointError: The checkpoint cannot be read.
-        FleetError: No computer is left to compute.
         OutputError: A folder or file cannot be written.
     """
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
     config = config or config_named(settings.config)
     judged = _Judged.load("validation", validation, config, settings.validation_problems)
     last = None if held_out is None else _Judged.load("held_out", held_out, config)
@@ -107,34 +101,29 @@ def pretrain(
     if resume:
         learner.resume(state)
     if workloads is not None:
-        teach_folder(data, count, Teaching.of(workloads, settings.seed), executors)
+        teach_folder(data, count, Teaching.of(workloads, settings.seed))
     examples = StoredExamples.load(data)
     if not len(examples.placeable(config.num_devices)):
         raise TrainingError(
             f"{config.name} decides between {config.num_devices} devices, and {data} has no example "
             "with so many"
         )
-    sets = {"training": examples} | {own.name: own.examples for own in (judged, last) if own is not None}
-    shards = {name: stored.shards for name, stored in sets.items()}
-    training = Training(config, settings, default_implementation(), shards)
-    with executors(training) as executor:
-        seconds = _train(learner, settings, examples, judged, executor, out, stop_after)
-        learner.finish()
-        weights = flat_weights(learner.network)
-        evaluation = judged.evaluate(weights, executor)
-        if learner.step == settings.steps:
-            about = {
-                "settings": asdict(settings),
-                "best_step": learner.best_step,
-                "started_from": None if checkpoint is None else load_card(checkpoint).digest,
-                "data": {"sha256": data_digest(data)},
-                "command": command,
-                **origin(),
-            }
-            reports = {"validation": evaluation.report()}
-            if last is not None:
-                reports |= last.by_kind(weights, executor)
-            save_checkpoint(out, learner.network, about, reports)
+    seconds = _train(learner, settings, examples, judged, out, stop_after)
+    learner.finish()
+    evaluation = judged.evaluate(learner.network)
+    if learner.step == settings.steps:
+        about = {
+            "settings": asdict(settings),
+            "best_step": learner.best_step,
+            "started_from": None if checkpoint is None else load_card(checkpoint).digest,
+            "data": {"sha256": data_digest(data)},
+            "command": command,
+            **origin(),
+        }
+        reports = {"validation": evaluation.report()}
+        if last is not None:
+            reports |= last.by_kind(learner.network)
+        save_checkpoint(out, learner.network, about, reports)
     return PretrainResult(learner.network, evaluation, learner.step, learner.best_step, seconds)
 
 
@@ -143,7 +132,6 @@ def _train(
     settings: PretrainSettings,
     examples: StoredExamples,
     judged: _Judged,
-    executor: Executor,
     out: Path,
     stop_after: int | None,
 ) -> float:
@@ -161,11 +149,11 @@ def _train(
         while learner.step < last:
             sizes = settings.graphs_per_step, settings.units_per_step
             batch = examples.batch(settings.seed, learner.step, *sizes, num_devices)
-            metrics = learner.learn(examples.parts(batch, settings.microbatches), executor)
+            metrics = learner.learn([examples[i] for i in batch])
             record: dict[str, Any] = {"step": learner.step, **metrics}
             if learner.step % settings.evaluate_every == 0 or learner.step == settings.steps:
                 with learner.averaged():
-                    record |= judged.gaps(flat_weights(learner.network), executor)
+                    record |= judged.gaps(learner.network)
                 learner.keep_if_best(record["geometric_gap"])
                 advance(0, f"gap {100 * record['geometric_gap']:.2f} %")
             log.write(record)
@@ -193,19 +181,19 @@ class _Judged:
             raise TrainingError(f"{folder} has no example that {config.name} can place; write some for it")
         return cls(name, examples, tuple(numbers))
 
-    def evaluate(self, weights: Weights, executor: Executor) -> Evaluation:
-        """All answers."""
-        return Evaluation.of(self._seconds(weights, executor), self._problems)
+    def evaluate(self, network: PlacementNetwork) -> Evaluation:
+        """All answers of a network in evaluation mode."""
+        return Evaluation.of(self._seconds(network), self._problems)
 
-    def gaps(self, weights: Weights, executor: Executor) -> dict[str, float]:
+    def gaps(self, network: PlacementNetwork) -> dict[str, float]:
         """Gaps on all examples, and the mean gap by objective."""
-        evaluation = self.evaluate(weights, executor)
+        evaluation = self.evaluate(network)
         by_objective: dict[str, list[float]] = {}
         for problem, gap in zip(self._problems, evaluation.gaps.tolist(), strict=True):
             by_objective.setdefault(f"mean_gap_{problem.task.objective}", []).append(gap)
         return evaluation.summary() | {name: sum(gaps) / len(gaps) for name, gaps in by_objective.items()}
 
-    def by_kind(self, weights: Weights, executor: Executor) -> dict[str, Any]:
+    def by_kind(self, network: PlacementNetwork) -> dict[str, Any]:
         """Reports by objective, and under it with and without memory limits, by number of devices."""
         kinds: dict[str, list[int]] = {}
         for i, problem in enumerate(self._problems):
@@ -214,7 +202,7 @@ class _Judged:
             limited = "_limited" if units.has_memory_limits else ""
             name = f"{self.name}_{problem.task.objective}{limited}_{table.num_devices}_devices"
             kinds.setdefault(name, []).append(i)
-        seconds, problems = self._seconds(weights, executor), self._problems
+        seconds, problems = self._seconds(network), self._problems
         found = {}
         for name in sorted(kinds):
             own = kinds[name]
@@ -225,7 +213,6 @@ class _Judged:
     def _problems(self) -> list[Labelled]:
         return [self.examples.labelled(i) for i in self.numbers]
 
-    def _seconds(self, weights: Weights, executor: Executor) -> list[float]:
-        units = [self.numbers[i : i + _JUDGED] for i in range(0, len(self.numbers), _JUDGED)]
-        requests = [{"examples": unit, "among": self.name} for unit in units]
-        return [float(s) for seconds in executor.run("judge", requests, weights) for s in seconds]
+    def _seconds(self, network: PlacementNetwork) -> list[float]:
+        answer = greedy(network)
+        return [seconds_of(answer, self.examples[i]) for i in self.numbers]

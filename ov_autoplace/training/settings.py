@@ -11,58 +11,40 @@ __all__ = ["PretrainSettings"]
 
 @dataclass(frozen=True)
 class PretrainSettings:
-    """How a policy is pretrained: imitation of solvers first, then the policy gradient.
+    """How a policy is pretrained: by imitation of solvers.
 
     Attributes:
         config: Name of the network's configuration.
-        seed: Of weights, graphs, machines and samples.
-        imitation_steps: Gradient steps that imitate the solver.
-        policy_steps: Steps of the policy gradient after these.
+        seed: Of weights, batches and dropout.
+        steps: Gradient steps.
         graphs_per_step: Problems in one batch; all have the same number of devices.
         units_per_step: A batch is closed early when it has this many units, so that steps of large graphs
             are not slower than others.
-        microbatches: Parts that a batch is cut into, about equally large. Each is a unit of work for rollouts
-            and gradients, so with --ray so many workers take part in a step; gradients are added in the order
-            of the parts. Small parts take longer in all.
-        learning_rate: Of AdamW in imitation, after a warm-up and before a cosine decay.
-        policy_learning_rate: The same in the policy gradient.
+        learning_rate: Of AdamW, after a warm-up and before a cosine decay.
         warm_up_steps: Steps in which the learning rate rises from 0.
         weight_decay: Of AdamW.
         max_grad_norm: Gradients are scaled down to this norm.
         expected_cost: Weight of the logarithm of the expected relaxed latency, beside the cross-entropy.
         estimate_labels: Weight of the cross-entropy where the policy sees an estimate of the costs.
-        samples: Placements sampled per problem in the policy gradient.
-        epochs: Gradient steps per set of samples.
-        clip: PPO's bound on the change of a sample's probability.
-        entropy: Weight of the entropy bonus.
-        keep_imitating: Weight of the imitation loss during the policy gradient.
         average: Decay of the running average of weights that is saved as the checkpoint.
         evaluate_every: Steps between evaluations on the validation problems.
         validation_problems: At most so many of them.
         save_minutes: Minutes between two saved states.
-        threads: Threads that the network runs on; 0 = all cores, and one with --ray. Another number of
-            threads rounds sums differently.
+        threads: Threads that the network runs on; 0 = all cores. Another number of threads rounds sums
+            differently.
     """
 
     config: str = "autoplace-base"
     seed: int = 0
-    imitation_steps: int = 9_000
-    policy_steps: int = 0
+    steps: int = 9_000
     graphs_per_step: int = 16
     units_per_step: int = 1_500
-    microbatches: int = 1
     learning_rate: float = 2e-3
-    policy_learning_rate: float = 1e-4
     warm_up_steps: int = 100
     weight_decay: float = 1e-4
     max_grad_norm: float = 1.0
     expected_cost: float = 1.0
     estimate_labels: float = 0.3
-    samples: int = 8
-    epochs: int = 2
-    clip: float = 0.2
-    entropy: float = 0.0
-    keep_imitating: float = 0.2
     average: float = 0.998
     evaluate_every: int = 500
     validation_problems: int = 96
@@ -70,20 +52,12 @@ class PretrainSettings:
     threads: int = 0
 
     def __post_init__(self) -> None:
-        positive: tuple[str, ...] = ("graphs_per_step", "units_per_step", "microbatches", "samples")
-        positive += ("learning_rate", "policy_learning_rate")
-        for name in (*positive, "epochs", "save_minutes", "evaluate_every", "validation_problems"):
+        positive = ("graphs_per_step", "units_per_step", "learning_rate", "save_minutes")
+        for name in (*positive, "evaluate_every", "validation_problems"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("seed", "imitation_steps", "policy_steps", "warm_up_steps", "threads"):
+        for name in ("seed", "steps", "warm_up_steps", "threads"):
             if getattr(self, name) < 0:
                 raise OptionError(f"{name} is {getattr(self, name)}; it must be 0 or more")
         if not 0 <= self.average < 1:
             raise OptionError(f"average is {self.average}; it must be 0 or more and below 1")
-        if self.samples < 2:
-            raise OptionError("samples is 1; the baseline of a sample is the mean of the others")
-
-    @property
-    def steps(self) -> int:
-        """All steps."""
-        return self.imitation_steps + self.policy_steps

@@ -1,7 +1,7 @@
 """Examples in a folder of shards: what training reads, and the batches that are drawn from it.
 
 Batch i is a function of the seed and i alone, so a run that resumes at batch i goes on as if it had never
-stopped, and every computer that has the shards knows what example i is.
+stopped.
 """
 
 from __future__ import annotations
@@ -26,16 +26,13 @@ class StoredExamples(Sequence[Example]):
 
     Args:
         shards: One after the other.
-        most_kept: Of so many examples that were asked for, the latest, what was made is kept; ``None`` = all.
 
     Attributes:
-        shards: As given.
         num_devices: Columns of each problem's tables, ``int64[P]``.
     """
 
-    def __init__(self, shards: Sequence[Shard], most_kept: int | None = None) -> None:
-        self.shards = tuple(shards)
-        self._most_kept = most_kept
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self._shards = tuple(shards)
         self.num_devices: NDArray[np.int64] = np.concatenate([shard.num_devices for shard in shards])
         self._ends = np.cumsum([len(shard) for shard in shards])
         self._made: dict[int, Example] = {}
@@ -65,18 +62,16 @@ class StoredExamples(Sequence[Example]):
     def __getitem__(self, i: int | slice) -> Example | list[Example]:
         if isinstance(i, slice):
             return [self[j] for j in range(len(self))[i]]
-        example = self._made.pop(i, None) or Example.of(self.labelled(i))
-        self._made[i] = example  # the latest is the last
-        if self._most_kept is not None and len(self._made) > self._most_kept:
-            del self._made[next(iter(self._made))]
-        return example
+        if i not in self._made:
+            self._made[i] = Example.of(self.labelled(i))
+        return self._made[i]
 
     def labelled(self, i: int) -> Labelled:
         """Problem i with its teacher's answer alone."""
         if not 0 <= i < len(self):
             raise IndexError(i)
         shard = int(np.searchsorted(self._ends, i, side="right"))
-        return self.shards[shard][i - int(self._ends[shard]) + len(self.shards[shard])]
+        return self._shards[shard][i - int(self._ends[shard]) + len(self._shards[shard])]
 
     def placeable(self, num_devices: int | None) -> NDArray[np.int64]:
         """Numbers of the examples that a network for so many devices can place; ``None`` = for any."""
@@ -116,12 +111,3 @@ class StoredExamples(Sequence[Example]):
             if total >= units:
                 break
         return batch
-
-    def parts(self, batch: Sequence[int], most: int) -> list[list[int]]:
-        """A batch in at most so many parts, of about as many units each; the order stays within a part."""
-        count = min(most, len(batch))
-        part_of, load = {}, np.zeros(count)
-        for i in sorted(batch, key=lambda i: -self.units(i)):
-            part_of[i] = int(np.argmin(load))
-            load[part_of[i]] += self.units(i)
-        return [[i for i in batch if part_of[i] == part] for part in range(count)]

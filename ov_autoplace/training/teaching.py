@@ -1,20 +1,17 @@
 """Making examples: workloads on random machines, solved by quick teachers, as shards in a folder.
 
-Example i depends on the seed and i alone, so it does not matter who solves it, and shards that are there
-already are kept.
+Example i depends on the seed and i alone, so shards that are there already are kept.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ov_autoplace._base.files import make_folder, write_atomically
 from ov_autoplace.training.examples import by_family, make_labelled
-from ov_autoplace.training.execution import Executors, Weights
 from ov_autoplace.training.labelled import shard_bytes
 from ov_autoplace.training.logs import progress
 from ov_autoplace.training.targets import EVERY_OBJECTIVE
@@ -28,7 +25,7 @@ SHARD = 64
 
 @dataclass(frozen=True, eq=False)
 class Teaching:
-    """The job of making examples.
+    """What examples are made of.
 
     Attributes:
         families: Workloads by family.
@@ -51,19 +48,9 @@ class Teaching:
         """
         return cls(by_family(load_folder(workloads)), seed)
 
-    def worker(self, is_alone: bool) -> Teaching:
-        """Itself: it keeps nothing."""
-        return self
-
-    def run(self, kind: str, request: int, weights: Weights | None) -> bytes:
-        """The content of a shard's file.
-
-        Args:
-            kind: There is one.
-            request: Number of the shard.
-            weights: Not needed.
-        """
-        first = request * SHARD
+    def shard(self, number: int) -> bytes:
+        """The content of a shard's file."""
+        first = number * SHARD
         return shard_bytes(
             [
                 make_labelled(
@@ -83,14 +70,13 @@ def shard_path(folder: Path, shard: int) -> Path:
     return folder / f"{shard:05d}.npz"
 
 
-def teach_folder(folder: Path, count: int, teaching: Teaching, executors: Executors) -> None:
+def teach_folder(folder: Path, count: int, teaching: Teaching) -> None:
     """Write at least ``count`` examples, in shards, of which those that are there already are kept.
 
     Args:
         folder: Where to.
         count: How many.
         teaching: What they are made of.
-        executors: Who solves them.
 
     Raises:
         OutputError: The folder cannot be written.
@@ -99,10 +85,7 @@ def teach_folder(folder: Path, count: int, teaching: Teaching, executors: Execut
     if not shards:
         return
     make_folder(folder)
-    with executors(teaching) as executor, progress(len(shards), "solving examples") as advance:
-
-        def write(i: int, content: Any) -> None:
-            write_atomically(shard_path(folder, shards[i]), content)
+    with progress(len(shards), "solving examples") as advance:
+        for number in shards:
+            write_atomically(shard_path(folder, number), teaching.shard(number))
             advance(1)
-
-        executor.run("shard", shards, finished=write)

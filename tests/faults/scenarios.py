@@ -138,8 +138,7 @@ def pretrain(given: Path, root: Path) -> int:
         save_labelled(data / "00000.npz", problems)
     network = replace(CONFIGS["autoplace-base"], hidden=8, layers=1)
     settings = PretrainSettings(
-        imitation_steps=3,
-        policy_steps=0,
+        steps=3,
         graphs_per_step=2,
         validation_problems=2,
         threads=1,

@@ -130,40 +130,6 @@ def test_calibrate_writes_a_target_for_each_kind(
         assert outcome.json()["devices"] == kind["devices"]
 
 
-def test_bench_compares_on_all_machines_of_a_kind(fleet: Command, small_ir: Path, tmp_path: Path) -> None:
-    report = fleet(
-        "bench", small_ir, "-o", tmp_path / "out", "--seconds", "0.5", "--mode", "zero-shot", "--json"
-    ).json()
-
-    for kind in report["kinds"]:
-        rows = {row["name"]: row for row in kind["rows"]}
-        assert {"AUTO", "HETERO", "AUTOPLACE", *kind["devices"]} <= set(rows)
-        assert rows["CPU"]["machines"] == len(kind["ran_on"])
-        assert rows["CPU"]["low_ms"] <= rows["CPU"]["median_ms"] <= rows["CPU"]["high_ms"]
-    assert sorted(m for kind in report["kinds"] for m in kind["ran_on"]) == ["alpha", "beta", "gamma"]
-
-
-@pytest.mark.torch
-def test_a_policy_is_tuned_on_all_machines_of_a_kind(fleet: Command, small_ir: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    # It is done when the policy has nothing new once; the budget is there for machines that are busy.
-    until_sure = ("--budget", "10m", "--patience", "1", "--hottest", "1", "--measured", "1")
-    outcome = fleet("finetune", small_ir, "-o", out, *until_sure, "--json")
-
-    kinds = {tuple(kind["machines"]): kind for kind in outcome.json()["kinds"]}
-    assert set(kinds) == {("alpha", "beta"), ("gamma",)}
-    assert "it offers CPU alone" in kinds["gamma",]["failure"]
-    assert not (out / kinds["gamma",]["kind"]).exists()
-    tuned, folder = kinds["alpha", "beta"], out / kinds["alpha", "beta"]["kind"]
-    assert tuned["failure"] == ""
-    (model,) = tuned["models"]
-    affinities = json.loads(Path(model["affinity_file"]).read_text())
-    assert set(affinities) == {op.get_friendly_name() for op in ov.Core().read_model(small_ir).get_ops()}
-    assert set(affinities.values()) <= {"CPU", "XCPU"}
-    lines = [json.loads(line) for line in (folder / "measurements.jsonl").read_text().splitlines()]
-    assert max(line["measurement"] for line in lines) == model["measurements"] > 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

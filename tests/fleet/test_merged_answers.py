@@ -1,4 +1,4 @@
-"""Targets, benchmark rows and placements of several machines as one, without a cluster."""
+"""Targets and placements of several machines as one, without a cluster."""
 
 from __future__ import annotations
 
@@ -15,27 +15,7 @@ from command_line import two_layers
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.errors import FleetError
 from ov_autoplace.fleet.answers import placement_of, placement_values
-from ov_autoplace.fleet.bench import merge_rows
 from ov_autoplace.fleet.targets import merge_targets
-
-
-def row(name: str, ms: float | None) -> dict[str, Any]:
-    return {"name": name, "median_ms": ms, "paused_median_ms": ms, "note": "" if ms else "it failed"}
-
-
-def test_rows_of_machines_are_merged_by_name_with_each_ones_own_baseline() -> None:
-    tables = [
-        [row("GPU", 2.0), row("CPU", 4.0), row("AUTOPLACE", 1.0)],
-        [row("GPU", 20.0), row("CPU", 10.0), row("AUTOPLACE", 8.0)],
-        [row("GPU", None), row("CPU", 5.0), row("AUTOPLACE", 4.5)],
-    ]
-    rows = {merged["name"]: merged for merged in merge_rows(tables, ["GPU", "CPU"])}
-
-    answer = rows["AUTOPLACE"]
-    assert (answer["median_ms"], answer["low_ms"], answer["high_ms"]) == (4.5, 1.0, 8.0)
-    assert answer["relative"] == pytest.approx(0.8)  # of 0.5, 0.8 and 0.9
-    assert rows["GPU"]["machines"] == 2
-    assert rows["GPU"]["note"] == "it failed"
 
 
 def test_rates_of_a_kind_are_the_medians_of_its_machines(unequal_pair: ov.Core) -> None:

@@ -15,26 +15,11 @@ def answer(request: Any, data: Any) -> Any:
     return request
 
 
-def where(request: Any, data: Any) -> Any:
-    """The process, after some time."""
-    time.sleep(float(request))
-    return os.getpid()
-
-
 def interval(request: Any, data: Any) -> Any:
     """From when to when it ran."""
     begin = time.monotonic()
     time.sleep(float(request))
     return [begin, time.monotonic()]
-
-
-def slow_once(request: Any, data: Any) -> Any:
-    """The process, after eight seconds where nobody was asked before."""
-    done = Path(request)
-    if not done.exists():
-        done.write_text(str(os.getpid()))
-        time.sleep(8)
-    return os.getpid()
 
 
 def once_only(request: Any, data: Any) -> Any:

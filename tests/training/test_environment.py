@@ -115,16 +115,3 @@ def test_a_placement_whose_subgraphs_wait_for_each_other_in_a_huge_cycle_is_mask
     assert np.isfinite(environment.latencies([np.stack([cycle, halves])])).all()
     environment = Environment([Problem.of(table)], most_work=1000)
     assert np.isfinite(environment.latencies([np.stack([cycle, halves])])[0]).tolist() == [False, True]
-
-
-def test_a_given_reference_is_what_a_reward_of_zero_means_and_what_is_far_slower_counts_as_that_slow():
-    table = chain_table(fast_and_slow([0, 0, 0, 1]))
-    problem = Problem.of(table)
-    best, slow = ([0, 0, 0, 1], [1, 1, 1, 0])
-    seconds = chain_seconds(table, best)
-    factor = 0.5 * (1 + chain_seconds(table, slow) / seconds)
-    environment = Environment([problem], reference_seconds=[seconds], slowest=factor)
-    latencies = environment.latencies([np.array([best, slow])])
-    assert environment.reference == ("given",)
-    assert latencies[0] == pytest.approx([seconds, factor * seconds])
-    assert environment.rewards(latencies)[0] == pytest.approx([0.0, -np.log(factor)])

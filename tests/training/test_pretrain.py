@@ -14,7 +14,6 @@ from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.training.evaluation import Evaluation, greedy, seconds_of
 from ov_autoplace.training.examples import Example, by_family, label_task, make_labelled
-from ov_autoplace.training.execution import in_this_process
 from ov_autoplace.training.imitation import imitation_loss
 from ov_autoplace.training.labelled import save_labelled
 from ov_autoplace.training.learner import Learner, learning_rate
@@ -23,18 +22,15 @@ from ov_autoplace.training.pretrain import pretrain
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
 from ov_autoplace.training.settings import PretrainSettings
 from ov_autoplace.training.stored import StoredExamples
-from ov_autoplace.training.student import Rewarded, Training
 from ov_autoplace.training.targets import EVERY_OBJECTIVE, RandomTargets, random_task
 
 pytestmark = pytest.mark.torch
 
 TINY = replace(CONFIGS["autoplace-base"], hidden=16, layers=1)
 SETTINGS = PretrainSettings(
-    imitation_steps=40,
-    policy_steps=4,
+    steps=40,
     graphs_per_step=8,
     warm_up_steps=5,
-    samples=4,
     evaluate_every=20,
     validation_problems=12,
     threads=1,
@@ -65,7 +61,7 @@ def trained(data, validation, tmp_path_factory):
 def test_training_lowers_the_loss_on_its_own_problems_and_on_new_ones(data, trained, tmp_path):
     out, result = trained
     records = read_log(out / "log.jsonl")
-    assert [record["step"] for record in records] == list(range(1, 45))
+    assert [record["step"] for record in records] == list(range(1, 41))
     fresh = make_network(TINY, seed=SETTINGS.seed).eval()
     own = StoredExamples.load(data)
     assert _loss(result.network, own) < 0.95 * _loss(fresh, own)
@@ -74,12 +70,6 @@ def test_training_lowers_the_loss_on_its_own_problems_and_on_new_ones(data, trai
             e for e in StoredExamples.load(_written(tmp_path / objective, 40, 7)) if e.objective == objective
         ]
         assert _loss(result.network, problems) < 0.95 * _loss(fresh, problems), objective
-
-
-def test_the_policy_gradient_takes_part(trained):
-    out, _ = trained
-    last = read_log(out / "log.jsonl")[-1]
-    assert {"policy_loss", "mean_reward", "sampled_gap", "mean_gap"} <= set(last)
 
 
 def test_the_checkpoint_says_how_it_was_made_and_runs_without_torch(trained):
@@ -102,7 +92,7 @@ def test_the_checkpoint_says_how_it_was_made_and_runs_without_torch(trained):
     assert answer.tolist() == greedy(load_network(out).eval())(problem.graph).tolist()
 
 
-@pytest.mark.parametrize("stop", [17, 42])
+@pytest.mark.parametrize("stop", [17, 38])
 def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_weights(
     data, validation, trained, tmp_path, stop
 ):
@@ -114,12 +104,12 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_weights(
     again = pretrain(data, tmp_path, SETTINGS, resume=True, **arguments)
     for name, value in whole.network.state_dict().items():
         assert torch.equal(value, again.network.state_dict()[name]), name
-    assert [record["step"] for record in read_log(tmp_path / "log.jsonl")] == list(range(1, 45))
+    assert [record["step"] for record in read_log(tmp_path / "log.jsonl")] == list(range(1, 41))
 
 
 def test_a_run_starts_from_the_weights_of_a_checkpoint(data, validation, trained, tmp_path):
     parent, whole = trained
-    none = replace(SETTINGS, imitation_steps=0, policy_steps=0)
+    none = replace(SETTINGS, steps=0)
     result = pretrain(data, tmp_path / "out", none, validation=validation, config=TINY, checkpoint=parent)
     for name, value in whole.network.state_dict().items():
         assert torch.equal(value, result.network.state_dict()[name]), name
@@ -130,10 +120,8 @@ def test_a_run_starts_from_the_weights_of_a_checkpoint(data, validation, trained
 def test_the_best_weights_of_a_run_are_what_it_ends_with(data):
     learner, examples = Learner(TINY, SETTINGS), StoredExamples.load(data)
     kept = {}
-    training = Training(TINY, SETTINGS, "bag", {"training": examples.shards})
     for step, gap in enumerate((0.5, 0.2, 0.3)):
-        with in_this_process(training) as executor:
-            learner.learn([examples.batch(0, step, 8, 1500)], executor)
+        learner.learn([examples[i] for i in examples.batch(0, step, 8, 1500)])
         learner.keep_if_best(gap)
         with learner.averaged():
             kept[gap] = {name: value.clone() for name, value in learner.network.state_dict().items()}
@@ -144,54 +132,8 @@ def test_the_best_weights_of_a_run_are_what_it_ends_with(data):
     assert not all(torch.equal(value, ended[name]) for name, value in kept[0.3].items())
 
 
-@pytest.mark.parametrize("phase", ["imitation_steps", "policy_steps"])
-def test_a_step_in_parts_is_the_step_of_the_whole_batch(data, phase):
-    """Up to rounding; in the policy gradient up to the samples, which are drawn by part."""
-    one = replace(SETTINGS, imitation_steps=0, policy_steps=0, epochs=1, keep_imitating=0.0)
-    settings = replace(one, **{phase: 4})
-    examples = StoredExamples.load(data)
-    batch = examples.batch(0, 0, 8, 1500)
-    gradients, metrics = [], []
-    for parts in (1, 3):
-        learner = Learner(TINY, settings)
-        with in_this_process(Training(TINY, settings, "bag", {"training": examples.shards})) as executor:
-            if phase == "policy_steps":
-                executor = _SameSamples(executor, batch, [len(examples[i].graph) for i in batch])
-            metrics.append(learner.learn(examples.parts(batch, parts), executor))
-        gradients.append(torch.cat([p.grad.ravel() for p in learner.network.parameters()]))
-    torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-5)
-    assert gradients[0].abs().max() > 1e-3
-    assert metrics[0] == pytest.approx(metrics[1], rel=1e-3, abs=1e-5)
-
-
-class _SameSamples:
-    """Rolls out a whole batch, whatever the parts, and gives each part its own."""
-
-    def __init__(self, executor, batch, sizes):
-        self._executor, self._batch, self._sizes = executor, batch, sizes
-
-    def run(self, kind, requests, weights):
-        if kind != "roll_out":
-            return self._executor.run(kind, requests, weights)
-        (whole,) = self._executor.run(kind, [{"examples": self._batch, "seed": 0}], weights)
-        ends = np.cumsum(self._sizes)
-        found = []
-        for request in requests:
-            numbers = [self._batch.index(i) for i in request["examples"]]
-            units = np.concatenate([np.arange(ends[n] - self._sizes[n], ends[n]) for n in numbers])
-            found.append(
-                Rewarded(
-                    whole.actions[:, units],
-                    whole.log_probs[:, numbers],
-                    whole.rewards[numbers],
-                    whole.slowdowns[numbers],
-                )
-            )
-        return found
-
-
 def test_a_run_does_not_resume_with_other_settings(data, validation, tmp_path):
-    short = replace(SETTINGS, imitation_steps=2, policy_steps=0)
+    short = replace(SETTINGS, steps=2)
     arguments = {"config": TINY, "validation": validation}
     pretrain(data, tmp_path, short, stop_after=1, **arguments)
     with pytest.raises(TrainingError, match=r"learning_rate = 0\.002, not 0\.1"):
@@ -212,21 +154,19 @@ def test_the_teacher_is_as_good_as_its_label_says():
     assert gap == pytest.approx(0.0, abs=1e-9)
 
 
-def test_the_learning_rate_warms_up_and_decays_twice():
+def test_the_learning_rate_warms_up_and_decays():
     rates = [learning_rate(step, SETTINGS) for step in range(SETTINGS.steps)]
     assert rates[0] < rates[4]
     assert rates[4] == pytest.approx(SETTINGS.learning_rate, rel=0.05)
     assert rates[39] < 0.05 * SETTINGS.learning_rate
-    assert rates[40] == pytest.approx(SETTINGS.policy_learning_rate)
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"samples": 1}, "samples is 1"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0; it must be above 0"),
         ({"average": 1.0}, "average is 1.0"),
-        ({"imitation_steps": -1}, "imitation_steps is -1"),
+        ({"steps": -1}, "steps is -1"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(change, problem):

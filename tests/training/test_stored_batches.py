@@ -7,7 +7,6 @@ import pytest
 
 import examples
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.training.execution import in_this_process
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
 from ov_autoplace.training.stored import StoredExamples
 from ov_autoplace.training.teaching import Teaching, teach_folder
@@ -55,33 +54,6 @@ def test_a_batch_has_one_number_of_devices_and_ends_at_its_sizes(folder):
         assert {stored[i].graph.num_devices for i in batch} == {3}
 
 
-def test_parts_of_a_batch_hold_it_once_and_are_about_equally_large(folder):
-    stored = StoredExamples.load(folder / "train")
-    for number in range(12):
-        batch = stored.batch(0, number, 8, 1000)
-        parts = stored.parts(batch, 3)
-        assert sorted(i for part in parts for i in part) == sorted(batch)
-        assert all(part == [i for i in batch if i in part] for part in parts)
-        loads = [sum(len(stored[i].graph) for i in part) for part in parts]
-        assert max(loads) - min(loads) <= max(len(stored[i].graph) for i in batch)
-    assert stored.parts(batch, 1) == [batch]
-    assert sorted(stored.parts(batch[:2], 5)) == sorted([[batch[0]], [batch[1]]])
-
-
-def test_what_is_made_of_an_example_is_kept_for_the_latest_ones(folder):
-    whole = StoredExamples.load(folder / "train")
-    few = StoredExamples(whole.shards, most_kept=2)
-    first = few[0]
-    assert few[1] is few[1]
-    assert few[0] is first  # asked for again, so 1 is older now
-    assert few[2].task.name == whole[2].task.name
-    assert few[0] is first
-    second = few[1]
-    assert few[2] is not second
-    assert few[0] is not first
-    assert np.array_equal(few[0].label, first.label)
-
-
 def test_a_killed_run_goes_on_with_the_same_examples(folder, tmp_path):
     whole = (folder / "train" / "00000.npz").read_bytes()
     examples.write_examples(tmp_path, folder / "workloads", 64, seed=5)
@@ -94,7 +66,7 @@ def test_a_killed_run_goes_on_with_the_same_examples(folder, tmp_path):
 def test_pretraining_makes_the_same_examples_as_the_tool_and_keeps_what_is_there(folder, tmp_path):
     whole = (folder / "train" / "00000.npz").read_bytes()
     (tmp_path / "00001.npz").write_bytes(b"kept")
-    teach_folder(tmp_path, 128, Teaching.of(folder / "workloads", 5), in_this_process)
+    teach_folder(tmp_path, 128, Teaching.of(folder / "workloads", 5))
     assert (tmp_path / "00000.npz").read_bytes() == whole
     assert (tmp_path / "00001.npz").read_bytes() == b"kept"
 

@@ -157,15 +157,11 @@ class ReferenceRaces:
         done = [*(trial for trial in others if trial not in entered and trial.dropped), *hopeless]
         if not racing:
             return done
-        return [*done, *self._run_against(reference, racing)]
-
-    def _run_against(self, reference: Trial, racing: Sequence[Trial]) -> list[Trial]:
-        """Run placements and the reference in turns, and keep the pairs; returns those that were run."""
         first, *samples = self._run([reference, *racing])
         reference.add(first, first)
         for trial, own in zip(racing, samples, strict=True):
             trial.add(own, first)
-        return list(racing)
+        return [*done, *racing]
 
     def confirm(self, trial: Trial, single: Trial, champion: Trial) -> Verdict | None:
         """Compile a placement that looks fastest again, and race it against those it has to beat.

@@ -38,7 +38,6 @@ KINDS = ("hetero", "hetero, limited", "overlap", "rate")
 """Of problems: the objective, and whether memory limits bind under ``hetero``."""
 
 _BASE = "autoplace-base"
-_POLICY_SHARE = 0.1  # of the steps, of the variant with a policy gradient
 _EXAMPLES = ROOT / "build" / "examples"
 
 
@@ -109,7 +108,7 @@ def variants(steps: int) -> dict[str, Variant]:
     base = CONFIGS[_BASE]
     settings = replace(
         PretrainSettings(),
-        imitation_steps=steps,
+        steps=steps,
         warm_up_steps=min(PretrainSettings.warm_up_steps, steps // 10),
         evaluate_every=steps + 1,
         validation_problems=1,
@@ -122,10 +121,6 @@ def variants(steps: int) -> dict[str, Variant]:
     }
     found = {name: Variant(config, settings) for name, config in networks.items()}
     found["without expected cost in the loss"] = Variant(base, replace(settings, expected_cost=0.0))
-    by_gradient = round(_POLICY_SHARE * steps)
-    found["policy gradient instead of more imitation"] = Variant(
-        base, replace(settings, imitation_steps=steps - by_gradient, policy_steps=by_gradient)
-    )
     for encoder, paper in (("gcn", "hsdag"), ("sage", "gdp")):
         for placer in ("mlp", "attention"):
             config = replace(CONFIGS[paper], name=f"{encoder}-{placer}", placer=placer, grouper="none")
@@ -148,7 +143,7 @@ def train(name: str, seed: int, data: str, judged: str, steps: int, problems: in
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as out:
         # One step short of the end: a finished run exports its network, which takes longer than judging.
-        longer = replace(settings, policy_steps=settings.policy_steps + 1)
+        longer = replace(settings, steps=settings.steps + 1)
         network = pretrain(
             Path(data),
             Path(out),

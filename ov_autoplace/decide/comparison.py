@@ -64,7 +64,7 @@ class Comparison:
         # What was chosen by longer samples is shown by them.
         lanes = [c for c in _decision_of(self.placement).candidates if c.scheduled is not None]
         divided = bool(widths or lanes) or self.placement.width is not None
-        how = {"seed": self.machine.options.seed, **sampling(divided=divided)}
+        how = {"seed": self.machine.options.seed, **sampling(divided=divided, quota=self.machine.quota)}
         rows = _measure(self.session, recipes, self.placement, seconds, progress, how)
         _mark_emulated(rows, self.machine, widths, self.placement)
         return rows

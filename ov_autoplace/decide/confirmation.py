@@ -12,23 +12,33 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import FloatArray
-from ov_autoplace._base.statistics import Interval, was_disturbed
+from ov_autoplace._base.statistics import Interval
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.race import PAUSE_SECONDS, PAUSED_SECONDS, must_win_after_pauses, sampling
-from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, is_faster, paired
+from ov_autoplace.decide.verdict import (
+    CONVINCING_ROUNDS,
+    Verdict,
+    is_faster,
+    paired,
+    sustained,
+    were_disturbed,
+)
 from ov_autoplace.decide.widths import is_worth_measuring, widths_for
+from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.isolation.interface import Executable
 from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.measure.sustained import run_over_periods
+from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.lane_plan import LanePlan
 
 __all__ = ["Confirmation", "confirm"]
 
 _log = logging.getLogger("ov_autoplace")
-_SECONDS = 0.5
+_SECONDS, _SUSTAINED_SECONDS = 0.5, 4.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,8 @@ def confirm(
 
     A device as OpenVINO runs it by itself holds where no other one is faster by more than 2 %, and none of
     its widths wins. A mix, a width and lanes have to be faster than all devices, lanes after idle gaps too
-    unless requests come back to back; lanes that the user demands have only to run.
+    unless requests come back to back; lanes that the user demands have only to run. Under a quota of
+    processor time, widths and lanes have to win by what is sustained over its periods.
 
     Args:
         machine: The devices that were asked for.
@@ -98,12 +109,16 @@ def confirm(
             executables += _widths(machine, session, prepared.model, next(iter(used)))
         if len(executables) == 1:
             return Confirmation(holds=True)
-        how = sampling(divided=is_divided or len(executables) > 1 + len(rivals))
+        on_parts = is_divided or len(executables) > 1 + len(rivals)
         try:
-            samples = _raced(session, executables, _SECONDS, seed=options.seed, **how)
-            found = _judged(samples, rivals, needs_proof=needs_proof)
+            if machine.quota is not None and on_parts:
+                found = _sustained(executables, rivals, machine.quota, needs_proof=needs_proof)
+            else:
+                how = sampling(divided=on_parts)
+                samples = _raced(session, executables, _SECONDS, seed=options.seed, **how)
+                found = _judged(samples, rivals, needs_proof=needs_proof)
             if is_lanes and options.executor == "OVERLAP":
-                return replace(found, holds=bool(len(samples[0])))
+                return replace(found, holds=found.seconds is not None)
             if found.holds and found.best_device and must_win_after_pauses(options, has_lanes=is_lanes):
                 pair = [executables[0], executables[1 + rivals.index(found.best_device)]]
                 paused = _raced(session, pair, PAUSED_SECONDS, seed=options.seed, pause_seconds=PAUSE_SECONDS)
@@ -140,17 +155,42 @@ def _judged(samples: Sequence[FloatArray], rivals: Sequence[str], *, needs_proof
     ratio = paired(own, others[rivals.index(best)]) if best else None
     narrow = [found for width in widths if (found := paired(width, own)) is not None]
     holds: bool | None = not any(map(is_faster, narrow))
-    if any(map(was_disturbed, samples)) or (best and ratio is None):
+    if were_disturbed(samples) or (best and ratio is None):
         holds = None
     elif ratio is not None:
         holds = is_faster(ratio) if needs_proof else holds and ratio.median <= 1 + MINIMAL_GAIN
     return Confirmation(holds, float(np.median(own)), best, seconds.get(best), ratio)
 
 
+def _sustained(
+    executables: Sequence[Executable], rivals: Sequence[str], quota: Quota, *, needs_proof: bool
+) -> Confirmation:
+    """What whole periods of a quota say of an answer, see :func:`_judged`."""
+    names = [*rivals, *["a width"] * (len(executables) - 1 - len(rivals))]
+    own, others = Candidate("the answer", None, 1), [Candidate(name, None, 1) for name in names]
+    outcomes = run_over_periods(executables, quota, _SUSTAINED_SECONDS)
+    found = zip((own, *others), outcomes, strict=True)
+    turns = {runner: outcome for runner, outcome in found if not isinstance(outcome, ProfilingError)}
+    if own not in turns:
+        return Confirmation(holds=False)
+
+    def wins(one: Candidate, other: Candidate) -> bool:
+        verdict = Verdict(other, "", [other])
+        return sustained([other], verdict, {c: turns[c] for c in (one, other)}).winner is one
+
+    ran = [other for other in others if other in turns]
+    holds = all(wins(own, other) for other in ran) if needs_proof else not any(wins(o, own) for o in ran)
+    seconds = {c: float(np.mean([turn.seconds for turn in turns[c]])) for c in (own, *ran)}
+    best = min((c for c in ran if c.name in rivals), key=seconds.__getitem__, default=None)
+    if best is None:
+        return Confirmation(holds, seconds[own])
+    return Confirmation(holds, seconds[own], best.name, seconds[best])
+
+
 def _still_holds(paused: Sequence[FloatArray]) -> bool | None:
     """Whether an answer is faster than the best device after idle gaps, too."""
     ratio = paired(*paused)
-    return None if ratio is None or any(map(was_disturbed, paused)) else is_faster(ratio, gain=0.0)
+    return None if ratio is None or were_disturbed(paused) else is_faster(ratio, gain=0.0)
 
 
 def _raced(

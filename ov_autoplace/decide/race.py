@@ -10,7 +10,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.statistics import paired_ratio, was_disturbed
+from ov_autoplace._base.statistics import paired_ratio
 from ov_autoplace._base.text import counted
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
@@ -22,6 +22,7 @@ from ov_autoplace.decide.verdict import (
     paired,
     sustained,
     unconfirmed,
+    were_disturbed,
 )
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.quota import Quota
@@ -29,7 +30,7 @@ from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.corrections import Observation, corrected_table, perturbed_table
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.measure.sustained import Turn, race_seconds, run_over_periods
+from ov_autoplace.measure.sustained import Turn, race_seconds, run_over_periods, turn_seconds
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
@@ -117,7 +118,7 @@ class Race:
                 verdict = _proven_anew(field, best, verdict.winner, ran, why)
             else:
                 verdict = measured(field, best, best, why)
-        disturbed = any(was_disturbed(c.samples) for c in contenders)
+        disturbed = were_disturbed(c.samples for c in contenders)
         return replace(verdict, disturbed=disturbed)
 
     def challenge(self, verdict: Verdict, challengers: Sequence[Candidate]) -> Verdict:
@@ -181,7 +182,7 @@ class Race:
         """:meth:`challenge`, after which the winner may have the samples of a race that decided nothing."""
         reference, field = verdict.winner, [*verdict.candidates, *challengers]
         champion = self._race([reference, *challengers], _FIRST_RACE)
-        disturbed = verdict.disturbed or any(was_disturbed(c.samples) for c in (reference, *challengers))
+        disturbed = verdict.disturbed or were_disturbed(c.samples for c in (reference, *challengers))
         if champion is None or champion is reference:
             raced = champion is reference and any(len(c.samples) for c in challengers)
             how = "on fewer threads" if challengers[0].scheduled is None else "on lanes that work at once"
@@ -191,14 +192,14 @@ class Race:
         if must_win_after_pauses(self._options, has_lanes=champion.scheduled is not None):
             after_pauses, holds = self._after_pauses(champion, reference)
             if not holds:
-                disturbed |= any(was_disturbed(c.paused_samples) for c in (champion, reference))
+                disturbed |= were_disturbed(c.paused_samples for c in (champion, reference))
                 reason = f"{verdict.reason}; {champion.name} was faster back to back only: {after_pauses}"
                 return replace(verdict, candidates=field, reason=reason, disturbed=disturbed)
         contenders = [champion, reference]
         compilations = self._compilations(contenders)
         if compilations:
             ran = self._race_anew(contenders, compilations)
-            disturbed = verdict.disturbed or any(was_disturbed(c.samples) for c in contenders)
+            disturbed = verdict.disturbed or were_disturbed(c.samples for c in contenders)
             found = _proven_anew(field, reference, champion, ran)
         else:
             found = unconfirmed(field, reference, champion)
@@ -245,7 +246,7 @@ class Race:
         if len(rival.samples) and rival.samples is not proof[0]:
             ratio = paired_ratio(champion.samples, rival.samples).median
             reason += f"; it was measured at {ratio:.3f} of the time of {rival.name}"
-        return Verdict(champion, reason, field, verdict.disturbed or was_disturbed(champion.samples))
+        return Verdict(champion, reason, field, verdict.disturbed or were_disturbed([champion.samples]))
 
     def _after_pauses(self, champion: Candidate, reference: Candidate) -> tuple[str, bool]:
         """What two candidates take when inferences follow idle gaps, and whether the first is faster."""
@@ -456,17 +457,19 @@ class Race:
         return entered[result.best]
 
 
-def sampling(*, divided: bool) -> dict[str, Any]:
+def sampling(*, divided: bool, quota: Quota | None = None) -> dict[str, Any]:
     """How candidates are timed wherever they are compared: to choose one, to confirm it, and in tables.
 
     Args:
         divided: Whether one of them runs on a part of a CPU's threads or on lanes. Threads that others'
             samples let fall asleep wake up within the first of several inferences, so samples are longer.
+        quota: Of processor time, for tables; whole periods of it were what chose such a one.
 
     Returns:
         Arguments of :meth:`ProfilingSession.race`.
     """
-    return {"min_sample_seconds": _STEADY_SECONDS} if divided else {}
+    seconds = _STEADY_SECONDS if quota is None else turn_seconds(quota)
+    return {"min_sample_seconds": seconds} if divided else {}
 
 
 def must_win_after_pauses(options: PlacerOptions, *, has_lanes: bool) -> bool:

@@ -46,7 +46,7 @@ from ov_autoplace.decide.rate_race import (
     finalists,
     measure,
     rows_of,
-    were_disturbed,
+    were_entrants_disturbed,
 )
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import ESTIMATE_MARGIN
@@ -248,7 +248,7 @@ class _Decider:
         rows = rows_of(self._entrants)
         if reference is None:
             reason = f"{_name(winner)} has the highest rate; no device can run the model under its own hint"
-            self._disturbed |= were_disturbed(self._entrants)
+            self._disturbed |= were_entrants_disturbed(self._entrants)
         else:
             winner, reason = self._confirmed(session, reference)
         self._seconds["measure"] = time.perf_counter() - start
@@ -259,7 +259,7 @@ class _Decider:
         own = reference.base.name
         contenders = finalists(self._entrants)
         if all(e.is_hint for e in contenders):
-            self._disturbed |= were_disturbed(contenders)
+            self._disturbed |= were_entrants_disturbed(contenders)
             return reference, _none_better(own)
         session.forget()
         for entrant in self._entrants:
@@ -270,7 +270,7 @@ class _Decider:
             except ProfilingError as cause:
                 entrant.dropped = f"cannot be run again: {cause}"
         winner, shown = confirmed(session, contenders, self._budget, self._options.seed + 1)
-        self._disturbed |= were_disturbed(contenders)
+        self._disturbed |= were_entrants_disturbed(contenders)
         if winner is not None:
             return winner, f"{_name(winner)} was measured faster than {own}: {shown}"
         best = best_hint(contenders) or reference

@@ -16,10 +16,10 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.statistics import Interval, was_disturbed
+from ov_autoplace._base.statistics import Interval
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.rate_candidates import Entrant
-from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, paired
+from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, paired, were_disturbed
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.loads import Load, race_loads
 from ov_autoplace.measure.session import ProfilingSession
@@ -36,7 +36,7 @@ __all__ = [
     "measure",
     "ranked",
     "rows_of",
-    "were_disturbed",
+    "were_entrants_disturbed",
 ]
 
 _SAMPLE_SECONDS = 0.015
@@ -257,12 +257,12 @@ def holds(answer: Pair, entrants: Sequence[Entrant]) -> bool | None:
         able = any(p.base is answer.base and p.dealt is answer.dealt for p in ranked(entrants, _NEVER_BELOW))
         gains = answer.mean <= (1 - MINIMAL_GAIN) * reference.mean
         found = able and gains and min(ratio.high for ratio in ratios) < 1
-    return None if were_disturbed(entrants) else found
+    return None if were_entrants_disturbed(entrants) else found
 
 
-def were_disturbed(entrants: Sequence[Entrant]) -> bool:
+def were_entrants_disturbed(entrants: Sequence[Entrant]) -> bool:
     """Whether other work on the machine made some of their samples long."""
-    return any(was_disturbed(e.synchronous) or was_disturbed(e.asynchronous) for e in entrants)
+    return were_disturbed(own for e in entrants for own in (e.synchronous, e.asynchronous))
 
 
 def _ratios(pair: Pair, reference: Pair) -> tuple[Interval, Interval] | None:

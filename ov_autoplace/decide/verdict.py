@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
-from ov_autoplace._base.statistics import Interval, paired_ratio
+from ov_autoplace._base.statistics import Interval, paired_ratio, was_disturbed
 from ov_autoplace._base.text import counted
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.proposals import POLICY_NAME
+from ov_autoplace.devices.widths import Cores
 from ov_autoplace.measure.sustained import Turn
 from ov_autoplace.placement.decision import Candidate
 
@@ -29,6 +30,7 @@ __all__ = [
     "proven",
     "sustained",
     "unconfirmed",
+    "were_disturbed",
 ]
 
 ESTIMATE_MARGIN = 0.1
@@ -73,6 +75,11 @@ def is_faster(ratio: Interval, gain: float = MINIMAL_GAIN) -> bool:
         gain: A share of the rival's time.
     """
     return ratio.high < 1 and ratio.median <= 1 - gain
+
+
+def were_disturbed(samples: Iterable[FloatArray]) -> bool:
+    """Whether other work made some samples long; where a quota of processor time does, nobody can tell."""
+    return Cores.of_this_process().quota is None and any(map(was_disturbed, samples))
 
 
 def proven(candidates: Sequence[Candidate], samples: Mapping[str, FloatArray], best: str) -> Verdict:
@@ -222,13 +229,13 @@ def sustained(
         before: What was decided without the challengers.
         turns: Of whoever was run; the winner so far among them.
     """
-    for candidate, parts in turns.items():
-        candidate.samples = frozen_array([turn.seconds for turn in parts], np.float64)
-        candidate.tail_seconds = _tail(parts)
     reference, own = before.winner, turns[before.winner]
     challengers = [c for c in turns if c is not reference]
     if not challengers:
         return replace(before, candidates=candidates)
+    for candidate, parts in turns.items():
+        candidate.samples = frozen_array([turn.seconds for turn in parts], np.float64)
+        candidate.tail_seconds = _tail(parts)
 
     def wins(candidate: Candidate) -> bool:
         parts = turns[candidate]
@@ -245,7 +252,7 @@ def sustained(
         f"{1e3 * _tail(own):.3g} ms"
     )
     if wins(best):
-        return Verdict(best, shown, candidates)
+        return Verdict(best, shown, candidates, before.disturbed)
     reason = f"{before.reason}; {shown}, which is not better on the whole"
     return replace(before, candidates=candidates, reason=reason)
 

@@ -24,7 +24,7 @@ from ov_autoplace.measure.model_file import reported_failure
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable
 
-__all__ = ["Turn", "race_seconds", "run_over_periods"]
+__all__ = ["Turn", "race_seconds", "run_over_periods", "turn_seconds"]
 
 _TURNS, _LEAST_SECONDS = 3, 0.2
 # Of all turns; where periods or inferences are so long that one turn of each model takes more, that is it.
@@ -46,7 +46,7 @@ class Turn:
 
 def race_seconds(quota: Quota, models: int, turns: int = _TURNS) -> float:
     """How long so many turns of so many models take, where an inference is shorter than a turn."""
-    return models * turns * (_turn_seconds(quota) + quota.period_seconds)
+    return models * turns * (turn_seconds(quota) + quota.period_seconds)
 
 
 def run_over_periods(
@@ -77,13 +77,14 @@ def run_over_periods(
             try:
                 with reported_failure("it fails under the quota"):
                     _run_for(executables[i], quota.period_seconds)
-                    parts.append(_run_for(executables[i], _turn_seconds(quota)))
+                    parts.append(_run_for(executables[i], turn_seconds(quota)))
             except ProfilingError as cause:
                 found[i] = cause
     return found
 
 
-def _turn_seconds(quota: Quota) -> float:
+def turn_seconds(quota: Quota) -> float:
+    """How long a turn is: whole periods."""
     return quota.period_seconds * math.ceil(_LEAST_SECONDS / quota.period_seconds)
 
 

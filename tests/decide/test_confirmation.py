@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict
+from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.placement.decision import Candidate, Decision, Scheduled
@@ -55,6 +57,7 @@ class ScriptedSession:
         self.loads: list[dict[str, Any]] = []
         self.seconds: list[float] = []
         self.model = model()
+        self.runs: dict[str, Callable[..., np.ndarray]] = {}
 
     def compile_placement(self, device_of: Mapping[str, str]) -> SimpleNamespace:
         return self._compiled("answer" if len(set(device_of.values())) > 1 else "device")
@@ -69,7 +72,7 @@ class ScriptedSession:
         return self._compiled("answer")
 
     def _compiled(self, name: str) -> SimpleNamespace:
-        return SimpleNamespace(name=name, compile_seconds=0.01, subgraphs=1)
+        return SimpleNamespace(name=name, compile_seconds=0.01, subgraphs=1, run=self.runs.get(name))
 
     def has_compiled(self, device: str) -> bool:
         return False
@@ -152,6 +155,33 @@ def test_a_device_is_not_run_again_where_nothing_else_is_allowed(monkeypatch, tw
     assert session.loads == []
 
 
+@pytest.mark.parametrize("answer", ["width", "device"])
+@pytest.mark.parametrize("quota", [None, Quota(1.0, 0.1)])
+def test_under_a_quota_whole_periods_decide(monkeypatch, two_cores, answer, quota):
+    """A device that is faster until it is stopped beside one thread of it that never is."""
+    monkeypatch.setattr(Cores, "quota", quota)
+    session, stopped = ScriptedSession(1.6), itertools.cycle([2.3e-3] * 21 + [53e-3])
+    session.runs = {
+        "device": lambda runs, warmup=1: np.array([next(stopped) for _ in range(runs)]),
+        "answer": lambda runs, warmup=1: np.full(runs, 3.8e-3),
+    }
+    narrow_wins = quota is not None
+    holds = narrow_wins if answer == "width" else not narrow_wins
+    assert told(monkeypatch, session, width=Width(1) if answer == "width" else None) is holds
+
+
+def test_bench_shows_whole_periods_of_a_quota(monkeypatch, two_cores):
+    monkeypatch.setattr(Cores, "quota", Quota(1.0, 0.15))
+    session = ScriptedSession(1.0)
+    alone = Candidate("CPU", 1e-4, 1, 1e-4 * NOISE)
+    decision = Decision("CPU", "", "PROFILE", (alone,), {})
+    placement = replace(Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision)
+    Comparison(Machine(ov.Core(), ("CPU",)), placement, session, {}).rows(1.0, lambda *_: None)
+    periods = {load["min_sample_seconds"] / 0.15 for load in session.loads}
+    assert len(periods) == 1
+    assert periods == {round(*periods)}
+
+
 def test_an_answer_is_run_until_it_is_proven(monkeypatch):
     session = ScriptedSession(0.9, rounds=2)
     assert told(monkeypatch, session, width=Width(1)) is True
@@ -174,6 +204,7 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cores, "all", 2)
     monkeypatch.setattr(Cores, "of_kind", {})
     monkeypatch.setattr(Cores, "usable", 2)
+    monkeypatch.setattr(Cores, "quota", None)
 
 
 @pytest.mark.parametrize("kind", ["width", "plan"])

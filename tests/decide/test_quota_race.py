@@ -146,6 +146,18 @@ def test_whole_periods_decide_and_not_the_median(monkeypatch, milliseconds, core
         assert one_thread.tail_seconds <= all_threads.tail_seconds
 
 
+def test_who_stays_because_nobody_else_runs_keeps_what_proved_it():
+    """And what replaces an answer from a busy machine is from one, too."""
+    winner, other = Candidate("CPU", 1.0, 1, np.full(9, 1.0)), Candidate("narrow", 1.0, 1, width=NARROW)
+    turn, shorter = Turn(2.0, np.full(9, 2.0)), Turn(1.0, np.full(9, 1.0))
+    before = Verdict(winner, "", [winner], disturbed=True)
+    assert sustained([winner, other], before, {winner: [turn]}).winner is winner
+    assert winner.samples.tolist() == [1.0] * 9
+    found = sustained([winner, other], before, {winner: [turn], other: [shorter]})
+    assert found.winner is other
+    assert found.disturbed
+
+
 def test_nobody_who_cannot_be_run_decides(monkeypatch):
     verdict = challenged(TwoCores(ONE_CORE, 0.002, math.inf), monkeypatch)
     assert verdict.winner.width is None

@@ -13,8 +13,10 @@ import torch
 from rival_tables import random_problem
 
 from harness import BENCH
+from harness.methods import OURS, SINGLE, UNTRAINED, immediate_methods, searches, try_it
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.placement.simulator import simulate, simulate_batch
+from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from random_tables import make_table
 from rivals import LEARNED_RIVALS, RIVALS, RivalOptions
@@ -126,3 +128,13 @@ def test_the_registry_holds_them_and_does_not_load_torch() -> None:
     code = "import sys, rivals; print('torch' in sys.modules, 'pymetis' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=BENCH)
     assert out.stdout.split() == ["False", "False"]
+
+
+def test_every_method_places_a_small_problem_legally() -> None:
+    table = make_table([[4.0, 1.0]] * 4 + [[1.0, 4.0]] * 2, [(g, 0.2, [g + 1]) for g in range(5)])
+    methods = immediate_methods(PolicyRunner()) | searches()
+    assert {*OURS, SINGLE, *UNTRAINED, "hsdag", "gdp", "giph"} <= set(methods)
+    options = RivalOptions(evaluations=3)
+    for name, outcome in ((name, try_it(method, table, options)) for name, method in methods.items()):
+        assert np.isfinite(outcome.latency_seconds), (name, outcome.refusal)
+        assert outcome.bound_seconds <= outcome.latency_seconds * (1 + 1e-9), name

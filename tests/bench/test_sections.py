@@ -1,0 +1,48 @@
+"""The suite as it is run: two whole sections, and that all others can be called."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import pytest
+
+import gate
+import suite
+from sections import ACCEPTED, SECTIONS
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_section_can_be_called_with_extent_and_seed_and_its_options_have_defaults(name):
+    section = SECTIONS[name]
+    inspect.signature(section.run).bind(quick=True, seed=0, **section.fixed)
+
+
+def test_a_whole_run_has_the_sections_that_are_accepted():
+    published = json.loads((suite.ROOT / "benchmarks.json").read_text())["sections"]
+    assert list(published) == list(ACCEPTED)
+
+
+def test_sections_that_are_run_are_written_beside_each_other_and_pass_the_gate_against_themselves(tmp_path):
+    asked = ["--quick", "--seed", "3", "--output", str(tmp_path)]
+    suite.main([*asked, "--sections", "overhead"])
+    suite.main([*asked, "--sections", "power"])
+    document = json.loads((tmp_path / "benchmarks.json").read_text())
+    assert set(document["sections"]) == {"overhead", "power"}
+    for section in document["sections"].values():
+        assert section["extent"] == "quick, seed 3"
+        tables = section["result"]["tables"]
+        assert all(len(row) == len(table["columns"]) for table in tables for row in table["rows"])
+        assert any(table["rows"] for table in tables)
+    page = (tmp_path / "BENCHMARKS.md").read_text()
+    assert page.count("\n## ") == 2
+    assert "Losing cases" in page
+    verdicts, _ = gate.compare(document, document)
+    assert verdicts
+    assert {verdict.word for verdict in verdicts} == {"same"}
+
+
+def test_a_section_that_is_not_there_is_refused_with_those_that_are(capsys):
+    with pytest.raises(SystemExit):
+        suite.main(["--sections", "powr"])
+    assert "there is no section powr; there are placement" in capsys.readouterr().err

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +12,7 @@ import openvino as ov
 
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
-from ov_autoplace.devices.names import device_properties, property_text, single_device_config
+from ov_autoplace.devices.names import device_properties, single_device_config
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import AutoplaceError, PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
@@ -25,16 +22,14 @@ from ov_autoplace.placement.annotation import annotated_placement, set_affinitie
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.plugin.blob_lock import cache_lock, writing_blobs
-from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision, cache_folder
+from ov_autoplace.plugin.blob_lock import cache_lock, tell_blobs_apart, writing_blobs
+from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
 from ov_autoplace.plugin.placed_model import PlacedModel
 from ov_autoplace.plugin.rate import compile_for_rate
 
 __all__ = ["compile_placed"]
 
 _log = logging.getLogger("ov_autoplace")
-
-_PRECISION = ("INFERENCE_PRECISION_HINT", "EXECUTION_MODE_HINT")
 
 
 Native = Callable[[ov.Model, str, Mapping[str, Any]], ov.CompiledModel]
@@ -171,8 +166,7 @@ def _compile_for(
             raise PlacementError(f"{cause}; no device of it can run and hold the whole model") from cause
         _log.warning("the whole model runs on %s: %s", device, cause)
         return _compile_on(machine, model, device, compile_native)
-    if cache_folder(core, config):
-        _tell_blobs_apart(core, model, used, config)
+    tell_blobs_apart(core, model, used, config)
     with writing_blobs(core, hetero_config(core, used, config)) as native:
         return compile_native(model, f"HETERO:{','.join(used)}", native)
 
@@ -221,25 +215,6 @@ def _thread_properties(machine: Machine, model: ov.Model, device: str, width: Wi
     if width.threads == 1 and not width.in_caller and can_fail(model):
         width = replace(width, in_caller=True)
     return width.properties
-
-
-def _tell_blobs_apart(
-    core: ov.Core, model: ov.Model, devices: Sequence[str], config: Mapping[str, Any]
-) -> None:
-    """Write the devices' properties into the model, which is part of the key of OpenVINO's cache.
-
-    HETERO's key holds no property of its devices, and a GPU's blob holds kernels of one precision: what was
-    compiled for f16 would be taken for f32.
-    """
-    properties = {}
-    for device in devices:
-        own = single_device_config(device, config)
-        for key in _PRECISION:
-            with suppress(RuntimeError):  # this plugin does not know it
-                own.setdefault(key, core.get_property(device, key))
-        properties[device] = {k: property_text(v) for k, v in sorted(own.items()) if k != "CACHE_DIR"}
-    text = json.dumps(properties, sort_keys=True)
-    model.set_rt_info(hashlib.sha256(text.encode()).hexdigest(), ["ov_autoplace", "device_properties"])
 
 
 def hetero_config(core: ov.Core, devices: Sequence[str], config: Mapping[str, Any]) -> dict[str, Any]:

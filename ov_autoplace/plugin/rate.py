@@ -16,7 +16,7 @@ from ov_autoplace.placement.annotation import set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.rate_plan import HINT, RateMember, RatePlan
-from ov_autoplace.plugin.blob_lock import cache_lock, writing_blobs
+from ov_autoplace.plugin.blob_lock import cache_lock, tell_blobs_apart, writing_blobs
 from ov_autoplace.plugin.dealing import DealingModel
 from ov_autoplace.plugin.decision_cache import DecisionCache
 
@@ -105,6 +105,8 @@ def _compile_member(
         return compile_native(model, member.device, {**own, **member.properties})
     placed = model.clone()
     set_affinities(placed, open_bounded_crossings(placed, dict(member.device_of)))
+    devices = member.device.partition(":")[2].split(",")
+    tell_blobs_apart(machine.core, placed, devices, config, member.properties)
     flat = {key: value for key, value in config.items() if key != "DEVICE_PROPERTIES"}
     return compile_native(placed, member.device, {**flat, **member.properties})
 

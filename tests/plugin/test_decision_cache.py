@@ -25,6 +25,7 @@ from ov_autoplace.decide.options import PlacerOptions, split_config
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plugin.blob_lock import tell_blobs_apart
 from ov_autoplace.plugin.compilation import compile_placed
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
 from ov_autoplace.plugin.model_hash import model_hash
@@ -265,6 +266,21 @@ def test_a_folder_named_like_a_profile_of_the_catalogue_is_none(unequal_pair, tm
     before = path_of(unequal_pair, tmp_path, target=name)
     Path(name).mkdir()
     assert path_of(unequal_pair, tmp_path, target=name) == before
+
+
+def test_blobs_of_a_mix_are_for_what_its_devices_are_told(unequal_pair, tmp_path):
+    """On the Core as in the call, whatever property it is; where the blobs lie is no such thing."""
+
+    def told(folder: str = "a", **config: object) -> str:
+        model, config = matmuls(), {"CACHE_DIR": str(tmp_path / folder), **config}
+        tell_blobs_apart(unequal_pair, model, PAIR, config)
+        return str(model.get_rt_info(["ov_autoplace", "device_properties"]).value)
+
+    default = told()
+    assert told("b") == default
+    given = told(DEVICE_PROPERTIES={"CPU": {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "64"}})
+    unequal_pair.set_property("CPU", {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "64"})
+    assert told() == given != default
 
 
 def test_the_key_holds_what_a_target_says_and_neither_the_folder_nor_the_progress(unequal_pair, tmp_path):

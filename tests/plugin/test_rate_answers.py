@@ -20,6 +20,7 @@ from ov_autoplace.errors import OptionError, PlacementError
 from ov_autoplace.placement.decision import Decision
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.rate_plan import RateMember, RatePlan
+from ov_autoplace.plugin import rate
 from ov_autoplace.plugin.dealing import DealingModel
 from ov_autoplace.plugin.rate import compile_for_rate
 
@@ -174,6 +175,20 @@ def test_a_plan_is_kept_apart_from_a_decision_for_latency(tmp_path) -> None:
     assert isinstance(again, DealingModel)  # nothing was searched
     latency = core.compile_model(two_outputs(), "AUTOPLACE:CPU", {**EXACT, "AUTOPLACE_TIME_BUDGET_MS": 0})
     assert not isinstance(latency, DealingModel)
+
+
+def test_a_pipeline_is_not_taken_from_the_blob_of_one_with_other_properties(unequal_pair, tmp_path) -> None:
+    names = [op.get_friendly_name() for op in two_outputs().get_ordered_ops()]
+    device_of = {name: "CPU" if i > len(names) // 2 else "XCPU" for i, name in enumerate(names)}
+    machine = Machine(unequal_pair, ("XCPU", "CPU"), PlacerOptions(properties=THROUGHPUT))
+    unequal_pair.set_property({"CACHE_DIR": str(tmp_path)})
+    for precision in ("f32", "bf16"):
+        own = (
+            f"{{XCPU:{{INFERENCE_PRECISION_HINT:{precision}}},CPU:{{INFERENCE_PRECISION_HINT:{precision}}}}}"
+        )
+        member = RateMember("HETERO:XCPU,CPU", {"DEVICE_PROPERTIES": own}, device_of)
+        rate._compiled(machine, two_outputs(), RatePlan("pipeline", member), unequal_pair.compile_model)
+    assert len(list(tmp_path.glob("*.blob"))) == 2
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,7 @@ def _converted(network: PairwiseNetwork) -> ov.Model:
     with torch.no_grad(), warnings.catch_warnings():
         # Every size that tracing might fix draws a warning; _compare tells whether one was fixed.
         warnings.simplefilter("ignore")
-        traced = torch.jit.trace(
-            _OnArrays(network), example, check_trace=False
-        )
+        traced = torch.jit.trace(_OnArrays(network), example, check_trace=False)
     model = ov.convert_model(traced, example_input=example)
     for parameter, name in zip(model.get_parameters(), arrays, strict=True):
         parameter.set_friendly_name(name)

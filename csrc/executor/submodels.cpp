@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <openvino/runtime/properties.hpp>
 
-#include "affinity.hpp"
 #include "core.hpp"
 #include "refuse.hpp"
 
@@ -95,9 +94,9 @@ void check_result(const Plan& plan, size_t result, Compiled& compiled) {
 
 Compiled compile(const Plan& plan, const std::vector<Serialized>& files) {
     check(plan);
-    // Devices make their threads now and then; they are not to inherit where this one is bound to.
-    const ProcessAffinity affinity;
     Compiled compiled;
+    // Devices make their threads now and then; they are not to inherit where this one is bound to.
+    const MaskedScope scope(compiled.mask);
     compiled.core = shared_core();
     compiled.data_types.assign(plan.data_inputs, ov::element::dynamic);
     for (size_t i = 0; i < plan.submodels.size(); ++i) {

@@ -6,11 +6,14 @@
 #include <openvino/runtime/core.hpp>
 #include <vector>
 
+#include "affinity.hpp"
 #include "plan.hpp"
 
 namespace ov_autoplace::executor {
 
 struct Compiled {
+    // Where all threads may run that were made for these.
+    ProcessMask mask;
     // Goes last: what it made needs its plugins.
     std::shared_ptr<ov::Core> core;
     std::vector<ov::CompiledModel> models;

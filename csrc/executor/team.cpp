@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "affinity.hpp"
 #include "refuse.hpp"
 
 namespace ov_autoplace::executor {
@@ -76,7 +75,7 @@ void Team::make_way() {
     if (here == m_kept_off.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(m_mutex);
     m_kept_off.store(here, std::memory_order_relaxed);
-    for (auto& worker : m_workers) keep_off(worker.native_handle(), here);
+    for (auto& worker : m_workers) m_compiled.mask.keep_off(worker.native_handle(), here);
 }
 
 Context& Team::add_context() {
@@ -227,8 +226,8 @@ void Team::park() {
 void Team::work(size_t home) {
     {
         const std::lock_guard lock(m_mutex);
-        use_process_affinity();
-        keep_off(pthread_self(), m_kept_off.load(std::memory_order_relaxed));
+        m_compiled.mask.apply();
+        m_compiled.mask.keep_off(pthread_self(), m_kept_off.load(std::memory_order_relaxed));
     }
     sigset_t all;
     sigfillset(&all);

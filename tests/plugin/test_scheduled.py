@@ -179,6 +179,35 @@ def test_a_worker_keeps_off_the_core_of_the_one_that_calls_it() -> None:
     assert all(line.startswith("True ") for line in lines), lines
 
 
+NARROWED_MASK = """
+import os, sys
+sys.path[:0] = sys.argv[1:]
+import openvino as ov
+from lane_models import by_name, on_lanes, ramps, towers
+def threads(): return set(os.listdir("/proc/self/task"))
+everywhere, model = os.sched_getaffinity(0), towers()
+on_lanes(ov.Core(), model, by_name(model, (0, 1, 0)))(ramps())  # all libraries are loaded and have run
+for own in sorted(everywhere):
+    os.sched_setaffinity(0, {own})
+    before = threads()
+    compiled = on_lanes(ov.Core(), model, by_name(model, (0, 1, 0)))
+    compiled(ramps())
+    masks = [os.sched_getaffinity(int(thread)) for thread in threads() - before]
+    print(bool(masks) and all(mask == {own} for mask in masks), masks)
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core")
+def test_threads_keep_to_the_mask_that_the_process_has_when_they_are_compiled_for() -> None:
+    tests = str(Path(__file__).resolve().parent.parent)
+    told = subprocess.run(
+        [sys.executable, "-c", NARROWED_MASK, tests], capture_output=True, text=True, timeout=120
+    )
+    lines = told.stdout.splitlines()
+    assert len(lines) == len(os.sched_getaffinity(0)), told.stderr
+    assert all(line.startswith("True ") for line in lines), lines
+
+
 def test_a_submodel_that_cannot_be_compiled_is_named(core) -> None:
     model = towers()
     with pytest.raises(RuntimeError, match=r"submodel '0/product0 \.\. 0/relu3' on CPU cannot be compiled"):

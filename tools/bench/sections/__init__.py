@@ -50,6 +50,7 @@ SECTIONS = {
     "accuracy": Section("accuracy", accepted=True),
     "gate": Section("gate", accepted=True),
     "width": Section("width"),
+    "quota": Section("quota"),
     "compilation": Section("compilation"),
     "simulation": Section("simulation"),
     "messages": Section("messages"),

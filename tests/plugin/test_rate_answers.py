@@ -182,10 +182,8 @@ def test_a_pipeline_is_not_taken_from_the_blob_of_one_with_other_properties(uneq
     device_of = {name: "CPU" if i > len(names) // 2 else "XCPU" for i, name in enumerate(names)}
     machine = Machine(unequal_pair, ("XCPU", "CPU"), PlacerOptions(properties=THROUGHPUT))
     unequal_pair.set_property({"CACHE_DIR": str(tmp_path)})
-    for precision in ("f32", "bf16"):
-        own = (
-            f"{{XCPU:{{INFERENCE_PRECISION_HINT:{precision}}},CPU:{{INFERENCE_PRECISION_HINT:{precision}}}}}"
-        )
+    for streams in (1, 2):
+        own = f"{{XCPU:{{NUM_STREAMS:{streams}}},CPU:{{NUM_STREAMS:{streams}}}}}"
         member = RateMember("HETERO:XCPU,CPU", {"DEVICE_PROPERTIES": own}, device_of)
         rate._compiled(machine, two_outputs(), RatePlan("pipeline", member), unequal_pair.compile_model)
     assert len(list(tmp_path.glob("*.blob"))) == 2

@@ -169,6 +169,12 @@ void bind_executable(nb::module_& m) {
         .def_ro("precision", &NodeTime::precision, "Element type of the first result.")
         .def_ro("seconds", &NodeTime::seconds, "Mean over all inferences so far, cold ones included.");
 
+    m.def(
+        "output_differences", &output_differences, nb::call_guard<nb::gil_scoped_release>(), "path"_a,
+        "other"_a, "smallest"_a,
+        "How far each output in a file of `save_outputs` is from that in another one, from 0 to 2: the "
+        "largest difference over the largest magnitude, and at least `smallest`; of integers the share that "
+        "differs.");
     nb::class_<Executable>(m, "Executable", nb::is_weak_referenceable(),
                            "A compiled model with valid inputs, ready to be timed.")
         .def(
@@ -187,6 +193,8 @@ void bind_executable(nb::module_& m) {
             },
             "runs"_a, "warmup"_a, "asynchronous"_a, "inferences"_a,
             "What `run` gives, as the bytes of its doubles.")
+        .def("save_outputs", &Executable::save_outputs, nb::call_guard<nb::gil_scoped_release>(), "path"_a,
+             "Runs it once and keeps what it computes in a file.")
         .def("node_times", &Executable::node_times, nb::call_guard<nb::gil_scoped_release>(),
              "NodeTime of every node; all zero unless compiled with PERF_COUNT.")
         .def("lane_profile", &Executable::lane_profile, nb::call_guard<nb::gil_scoped_release>(),
@@ -233,6 +241,27 @@ void init_profiler(nb::module_& m) {
             "Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, "
             "`extensions` are the libraries of ops that are not OpenVINO's own, `weights_path` the IR of a "
             "Constant with the weights of a model on lanes.")
+        .def(
+            "save_op_by_op",
+            [](Profiler& self, const std::string& xml_path, const std::string& path, double smallest,
+               bool evaluate, bool compile, double seconds, std::size_t disturbed, double noise,
+               const std::map<std::string, std::int64_t>& input_high, std::uint64_t seed,
+               const std::vector<std::string>& extensions) {
+                nb::gil_scoped_release release;
+                for (const auto& extension : extensions) {
+                    self.add_extension(extension);
+                }
+                const OpByOp how{evaluate, compile, seconds, disturbed, noise};
+                return self.save_op_by_op(xml_path, path, {input_high, seed}, how, smallest, check_signals);
+            },
+            "xml_path"_a, "path"_a, "smallest"_a, nb::kw_only(), "evaluate"_a = OpByOp{}.evaluate,
+            "compile"_a = OpByOp{}.compile, "limit_seconds"_a = OpByOp{}.seconds,
+            "disturbed"_a = OpByOp{}.disturbed, "noise"_a = OpByOp{}.noise,
+            "input_high"_a = std::map<std::string, std::int64_t>{}, "seed"_a = 0,
+            "extensions"_a = std::vector<std::string>{},
+            "Runs an IR op by op, on the inputs of `compile`, and keeps what it computes in a file; ops are "
+            "evaluated by OpenVINO's reference implementation or compiled for the CPU, each alone. Gives how "
+            "far `disturbed` runs with relative errors of `noise` after each op are from it, by output.")
         .def_static(
             "race",
             [](const std::vector<std::shared_ptr<Executable>>& executables, double budget_seconds,

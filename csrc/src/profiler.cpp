@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <functional>
 #include <openvino/core/graph_util.hpp>
 #include <openvino/runtime/properties.hpp>
 #include <thread>
@@ -50,14 +52,11 @@ void give_weights(const ov::Model& model, const ov::Model& weights) {
     }
 }
 
-}  // namespace
-
-Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const Inputs& inputs,
-                       double compile_seconds)
-    : m_compiled(std::move(compiled)), m_compile_seconds(compile_seconds) {
+// Fills the tensor of each input, in their order.
+void fill_inputs(const ov::Model& model, const Executable::Inputs& inputs,
+                 const std::function<ov::Tensor(std::size_t)>& tensor_of) {
     const auto& parameters = model.get_parameters();
     std::mt19937_64 generator(inputs.seed);
-    m_request = m_compiled.create_infer_request();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         const std::string& name = parameters[i]->get_friendly_name();
         if (parameters[i]->get_output_partial_shape(0).is_dynamic()) {
@@ -67,12 +66,22 @@ Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const
         }
         const auto high = inputs.high.find(name);
         try {
-            ov::Tensor tensor = m_request.get_input_tensor(i);
-            fill_tensor(tensor, high == inputs.high.end() ? kDefaultInputHigh : high->second, generator);
+            ov::Tensor tensor = tensor_of(i);
+            fill_tensor(tensor, high == inputs.high.end() ? Executable::kDefaultInputHigh : high->second,
+                        generator);
         } catch (const std::invalid_argument& error) {
             throw ProfilerError("input '" + name + "' " + error.what());
         }
     }
+}
+
+}  // namespace
+
+Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const Inputs& inputs,
+                       double compile_seconds)
+    : m_compiled(std::move(compiled)), m_compile_seconds(compile_seconds) {
+    m_request = m_compiled.create_infer_request();
+    fill_inputs(model, inputs, [this](std::size_t i) { return m_request.get_input_tensor(i); });
     for (const auto& op : model.get_ops()) {
         if (op->get_friendly_name().find(',') != std::string::npos) {
             m_names_with_commas.insert(op->get_friendly_name());
@@ -161,6 +170,19 @@ std::vector<double> Executable::run(std::size_t samples, std::size_t warmup, boo
         check();
     }
     return result;
+}
+
+void Executable::save_outputs(const std::string& path) {
+    const auto locked = lock();
+    guarded([&] {
+        Request own = request(0);
+        own.infer();
+        std::vector<ov::Tensor> outputs;
+        for (std::size_t i = 0; i < m_compiled.outputs().size(); ++i) {
+            outputs.push_back(own.request().get_output_tensor(i));
+        }
+        ov_autoplace::save_outputs(outputs, path);
+    });
 }
 
 RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
@@ -281,6 +303,33 @@ std::shared_ptr<Executable> Profiler::compile(const std::string& xml_path, const
             executable->ask_about_lanes(lane_op->get_friendly_name(), m_lane_profile);
         }
         return executable;
+    });
+}
+
+std::vector<double> Profiler::save_op_by_op(const std::string& xml_path, const std::string& path,
+                                            const Executable::Inputs& inputs, const OpByOp& how,
+                                            double smallest, const Checkpoint& checkpoint) {
+    return guarded([&] {
+        const auto model = m_core.read_model(xml_path);
+        std::vector<ov::Tensor> given;
+        fill_inputs(*model, inputs, [&](std::size_t i) {
+            const auto& input = model->get_parameters()[i];
+            given.emplace_back(input->get_element_type(), input->get_output_shape(0));
+            return given.back();
+        });
+        const auto runs = run_op_by_op(m_core, *model, given, how, checkpoint);
+        ov_autoplace::save_outputs(runs.front(), path);
+        std::vector<double> most(runs.front().size(), 0.0);
+        const std::string disturbed = path + ".disturbed";
+        for (std::size_t run = 1; run < runs.size(); ++run) {
+            ov_autoplace::save_outputs(runs[run], disturbed);
+            const auto found = output_differences(disturbed, path, smallest);
+            std::remove(disturbed.c_str());
+            for (std::size_t i = 0; i < most.size(); ++i) {
+                most[i] = std::max(most[i], found[i]);
+            }
+        }
+        return most;
     });
 }
 

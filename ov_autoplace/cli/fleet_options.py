@@ -51,6 +51,7 @@ FLEET_OPTIONS = (
     "executor",
     "lanes",
     "arrivals",
+    "output_tolerance",
 )
 
 Address = Annotated[

@@ -181,6 +181,17 @@ _ENTRIES = {
         ],
         lambda arrivals: arrivals.value,
     ),
+    "output_tolerance": _Entry(
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="auto|off|NUMBER",
+                show_default="auto",
+                help="By how much candidates' outputs may differ before one is refused; auto: by what "
+                "precision explains.",
+            ),
+        ]
+    ),
 }
 _FLAGS = {"pins": "--pin", "memory_limits": "--memory-limit", "shapes": "--shape"}  # otherwise as the field
 _CONFIG = Annotated[

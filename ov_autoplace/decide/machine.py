@@ -17,6 +17,7 @@ from ov_autoplace.devices.names import resolve_devices
 from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:  # compiling with a decision from the cache, which shall be quick, needs none of these
+    from ov_autoplace._base.budget import Budget
     from ov_autoplace.cost.table import CostTable
     from ov_autoplace.cost.target import Target
     from ov_autoplace.cost.transfers import TransferFit
@@ -219,16 +220,21 @@ class Machine:
         options = replace(self.options, memory_limits=limits)
         return replace(self, devices=tuple(devices), options=options, known=known)
 
-    def open(self, prepared: PreparedModel) -> ProfilingSession:
+    def open(self, prepared: PreparedModel, budget: Budget | None = None) -> ProfilingSession:
         """A model on these devices, to be compiled and timed; a context manager.
+
+        Args:
+            prepared: The model.
+            budget: Of a decision, whose candidates' outputs are compared; see :class:`OutputCheck`.
 
         Raises:
             OutputError: The temporary folder cannot be written.
         """
         from ov_autoplace.measure.opening import open_session
+        from ov_autoplace.measure.outputs import OutputCheck
 
         options = self.options
-        return open_session(
+        session = open_session(
             self.core,
             prepared,
             self.devices,
@@ -238,6 +244,10 @@ class Machine:
             seed=options.seed,
             isolation=options.isolation,
         )
+        if budget is not None:
+            is_firm = options.time_budget_ms is not None
+            session.outputs = OutputCheck(session, options.output_tolerance, budget, is_firm=is_firm)
+        return session
 
     def problem(self, table: CostTable, objective: str = "hetero") -> Problem:
         """Where to place the groups of a table, as the user wants it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +76,21 @@ def _budget(value: Any) -> float | None:
             f"{PREFIX}TIME_BUDGET_MS is {value!r}; it must be a number of milliseconds, 0 or more"
         )
     return milliseconds
+
+
+def _output_tolerance(value: Any) -> float | str:
+    text = str(value).strip().upper()
+    if text in ("AUTO", "OFF"):
+        return text
+    try:
+        tolerance = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        tolerance = math.nan
+    if not 0 <= tolerance < math.inf:
+        raise OptionError(
+            f"{PREFIX}OUTPUT_TOLERANCE is {value!r}; it can be AUTO, OFF, or a number, 0 or more, like 1e-3"
+        )
+    return tolerance
 
 
 def _mapping(name: str, value: Any) -> Mapping[str, Any]:
@@ -193,5 +209,6 @@ PARSERS: dict[str, Callable[[Any], Any]] = {
     "executor": _one_of("EXECUTOR", EXECUTORS),
     "lanes": _lanes,
     "arrivals": _one_of("ARRIVALS", ARRIVALS),
+    "output_tolerance": _output_tolerance,
 }
 """By field of ``PlacerOptions``."""

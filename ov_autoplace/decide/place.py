@@ -39,6 +39,7 @@ def place(
     executor: str = "AUTO",
     lanes: str | Sequence[tuple[int, int]] = (),
     arrivals: str = "ANY",
+    output_tolerance: float | str = "AUTO",
     properties: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Placement:
@@ -62,6 +63,7 @@ def place(
         executor: ``HETERO``, ``OVERLAP`` or ``AUTO``: who runs the answer.
         lanes: Into which lanes a CPU may be divided, like ``"2x1"``.
         arrivals: ``ANY``, or ``STEADY`` where requests come back to back.
+        output_tolerance: By how much outputs may differ: ``AUTO``, a number, or ``OFF``.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
 
@@ -86,6 +88,7 @@ def place(
             "executor": executor,
             "lanes": lanes,
             "arrivals": arrivals,
+            "output_tolerance": output_tolerance,
             "properties": properties,
             "progress": progress,
         }

@@ -110,7 +110,7 @@ class Placer:
             return self._only(prepared), None
         try:
             with self._phase("prepare"):
-                session = machine.open(prepared)
+                session = machine.open(prepared, self._budget)
         except UnreadableModelError as cause:
             placer = Placer(machine.estimating(cause), self._left_out, self._budget)
             return placer.place_fitted(model)
@@ -135,6 +135,7 @@ class Placer:
                     with self._phase("measure"):
                         verdict = raced(machine, known, prepared, problem, verdict, self._budget)
                         verdict = scheduled(machine, known, prepared, problem, verdict, self._budget)
+                    verdict = self._with_outputs(session, verdict)
             except ProfilingError as cause:
                 if cause.device is None or len(machine.devices) == 1:
                     return self._single(prepared, session, cause), None
@@ -256,13 +257,26 @@ class Placer:
         samples = known.counted.samples
         hopeful = self._machine.problem(self._costs.counted(known, assumed).table)
         best = unbeatable_device(hopeful, samples, self._options.seed)
-        if best is None:
+        outputs = known.session.outputs
+        if best is None or (outputs is not None and outputs.is_wrong(best.name)):
             return None
         problem = self._machine.problem(
             self._costs.counted(known, shown or self._costs.assumed_transfers()).table
         )
         candidates = propose(problem, ProposalSource(solvers=()))
         return problem, proven(candidates, samples, best.name)
+
+    def _with_outputs(self, session: ProfilingSession, verdict: Verdict) -> Verdict:
+        """The verdict with what is known of everybody's outputs."""
+        outputs = session.outputs
+        if outputs is None:
+            return verdict
+        self._seconds["outputs"] = outputs.seconds
+        outputs.mark(verdict.candidates)
+        remark = outputs.remark(verdict.winner.name)
+        if any(candidate.is_wrong for candidate in verdict.candidates):
+            _log.warning("%s%s", verdict.winner.name, remark)
+        return replace(verdict, reason=verdict.reason + remark)
 
     def _affordable(self, source: ProposalSource) -> ProposalSource:
         """Without the policy where there is no time to compile it and nobody asked for it."""

@@ -95,15 +95,21 @@ class Race:
         field = list(candidates)
         for candidate in field:
             candidate.samples = self._samples.get(candidate.name, np.empty(0))
+        if self._bench.session.outputs is not None:
+            self._bench.session.outputs.mark(field)
         singles = [c for c in field if c.is_single and len(c.samples)]
         reference = self._fastest(singles)
         tuning = self._options.mode == "TUNE"
         finalists = self._finalists(field, singles, reference)
         share = _FIRST_TUNING_RACE if tuning else _FIRST_RACE
-        champion = self._race(finalists, share) or reference
+        champion = self._race(finalists, share) or self._fastest(singles)
         if tuning:
-            champion = self._tune(field, reference, champion)
+            champion = self._tune(field, self._fastest(singles), champion)
         why = self._problem.why_no_single
+        if singles and self._fastest(singles) is None:
+            why = "no device alone computes the right outputs"
+            # There is still an answer where nobody is right, and the decision says so.
+            champion = champion or min(singles, key=lambda c: c.seconds)
         verdict = measured(field, self._fastest(singles), champion, why)
         contenders = self._contenders(verdict.winner, singles)
         compilations = self._compilations(contenders)
@@ -183,6 +189,8 @@ class Race:
         reference, field = verdict.winner, [*verdict.candidates, *challengers]
         champion = self._race([reference, *challengers], _FIRST_RACE)
         disturbed = verdict.disturbed or were_disturbed(c.samples for c in (reference, *challengers))
+        if reference.is_wrong and champion is not None:
+            return Verdict(champion, f"{champion.name} computes the right outputs", field, disturbed)
         if champion is None or champion is reference:
             raced = champion is reference and any(len(c.samples) for c in challengers)
             how = "on fewer threads" if challengers[0].scheduled is None else "on lanes that work at once"
@@ -331,7 +339,8 @@ class Race:
 
     @staticmethod
     def _fastest(singles: list[Candidate]) -> Candidate | None:
-        return min(singles, key=lambda c: c.seconds, default=None)
+        """Of those whose outputs are not wrong."""
+        return min((c for c in singles if not c.is_wrong), key=lambda c: c.seconds, default=None)
 
     def _finalists(
         self, field: list[Candidate], singles: list[Candidate], reference: Candidate | None

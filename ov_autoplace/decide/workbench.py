@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -82,7 +82,7 @@ class Workbench:
             beside: Those that entered already, and are compiled.
 
         Returns:
-            Those of ``candidates`` that are compiled now.
+            Those of ``candidates`` that are compiled now and compute what they should.
         """
         entered: list[_C] = []
         for candidate in candidates:
@@ -95,7 +95,20 @@ class Workbench:
                 candidate.dropped = f"cannot be run: {cause}"
             else:
                 entered.append(candidate)
-        return entered
+        return self._computing_right(entered)
+
+    def _computing_right(self, candidates: Sequence[_C]) -> list[_C]:
+        """Those of some compiled candidates whose outputs are not wrong; the others are marked."""
+        outputs = self.session.outputs
+        if outputs is None:
+            return list(candidates)
+        for candidate in candidates:
+            way: Hashable = candidate.key
+            if candidate.is_single and candidate.scheduled is None:
+                way = self.session.make_of(self._device_of(candidate))
+            outputs.note(candidate.name, self.executable(candidate), way)
+        outputs.mark(candidates)
+        return [candidate for candidate in candidates if not candidate.is_wrong]
 
     def race(self, candidates: Sequence[Candidate], seconds: float, **options: Any) -> RaceResult:
         """Run candidates in turns.

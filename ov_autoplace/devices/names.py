@@ -260,6 +260,25 @@ def emulation(core: ov.Core, devices: Sequence[str]) -> str:
     return f" (emulated: {', '.join(found)})" if found else ""
 
 
+def precision_of(core: ov.Core, device: str, settings: Mapping[str, Any]) -> str:
+    """With which floating-point numbers a device computes, like ``bf16``; empty where it does not say.
+
+    Args:
+        core: Knows the device.
+        device: Its name.
+        settings: What it compiles with.
+    """
+    hint = settings.get("INFERENCE_PRECISION_HINT")
+    if hint is None:
+        if str(settings.get("EXECUTION_MODE_HINT", "")).upper().endswith("ACCURACY"):
+            return "f32"
+        try:
+            hint = core.get_property(device, "INFERENCE_PRECISION_HINT")
+        except RuntimeError:
+            return ""
+    return property_text(hint)
+
+
 def fingerprint(core: ov.Core, devices: Sequence[str]) -> str:
     """One line that changes when a device, its driver or OpenVINO changes."""
     parts = [ov.get_version()]

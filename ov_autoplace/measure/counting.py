@@ -192,6 +192,7 @@ def count_width(
         everything,
         f"{device} on {width.label}",
         budget,
+        _ignore,
     )
     columns = [_column(graph, [piece]) if c == d else column for c, column in enumerate(counted.columns)]
     return replace(
@@ -228,7 +229,9 @@ def _count_pieces(
         }
         try:
             compile_it = partial(session.compile_placement, device_of, count_nodes=True)
-            pieces.append(_count_piece(compile_it, assignment == d, device, budget))
+            here = assignment == d
+            note = partial(_note_outputs, session, device) if here.all() else _ignore
+            pieces.append(_count_piece(compile_it, here, device, budget, note))
         except ProfilingError as cause:
             # Where other devices help out, it is this one's turn all the same.
             failure = ProfilingError(str(cause), device)
@@ -240,15 +243,19 @@ def _count_pieces(
 
 
 def _count_piece(
-    compile_it: Callable[[], Executable], here: BoolArray, device: str, budget: Budget | None
+    compile_it: Callable[[], Executable],
+    here: BoolArray,
+    device: str,
+    budget: Budget | None,
+    note: Callable[[Executable], None],
 ) -> _Piece:
-    """Count one compilation, again where other work disturbed it."""
+    """Count one compilation, again where other work disturbed it; ``note`` gets each."""
     tries: list[_Piece] = []
     while not tries or (tries[-1].count.disturbance > _QUIET and len(tries) < _TRIES):
         if tries and budget is not None and not budget.allows(tries[-1].compile_seconds + SECONDS):
             break
         try:
-            tries.append(_counted_once(compile_it, here))
+            tries.append(_counted_once(compile_it, here, note))
         except ProfilingError:
             if not tries:
                 raise
@@ -266,7 +273,19 @@ def _count_piece(
     return best
 
 
-def _counted_once(compile_it: Callable[[], Executable], here: BoolArray) -> _Piece:
+def _ignore(executable: Executable) -> None:
+    pass
+
+
+def _note_outputs(session: ProfilingSession, device: str, executable: Executable) -> None:
+    """Compare what the whole model on one device computes with others."""
+    if session.outputs is not None:
+        session.outputs.note(device, executable, session.make_of(device))
+
+
+def _counted_once(
+    compile_it: Callable[[], Executable], here: BoolArray, note: Callable[[Executable], None]
+) -> _Piece:
     """Compile and count; plugins never forget what they counted, so each try is compiled anew.
 
     What was compiled is dropped on return: a device may have room for one piece at a time.
@@ -275,6 +294,7 @@ def _counted_once(compile_it: Callable[[], Executable], here: BoolArray) -> _Pie
     executable = compile_it()
     compile_seconds = time.perf_counter() - started
     count = count_nodes(executable, SECONDS, FEWEST_RUNS, MOST_RUNS)
+    note(executable)
     return _Piece(here, count, executable.subgraphs, compile_seconds)
 
 

@@ -20,7 +20,7 @@ import openvino as ov
 from ov_autoplace._base.files import os_reason, temporary_folder
 from ov_autoplace.devices.extension import extension_path, extensions_of
 from ov_autoplace.devices.extra_devices import own_core
-from ov_autoplace.devices.names import emulation
+from ov_autoplace.devices.names import emulation, full_device_name, precision_of
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.extract import extract
@@ -47,6 +47,7 @@ from ov_autoplace.placement.stored_submodels import WeightsFile
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, Profiler, RaceResult
+    from ov_autoplace.measure.outputs import OutputCheck
 
 __all__ = ["ProfilingSession"]
 
@@ -69,6 +70,9 @@ class ProfilingSession:
         isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
         room: What the devices support and can hold of the model; the whole model is never compiled for one
             that cannot hold it. ``None`` = every device supports and holds everything.
+
+    Attributes:
+        outputs: Compares what candidates compute; ``None`` = nobody does.
 
     Raises:
         OutputError: The temporary folder cannot be written.
@@ -94,6 +98,8 @@ class ProfilingSession:
         core = core or own_core()
         self.devices = tuple(devices)
         self._settings = measured_settings(core, devices, properties)
+        self._precisions = {device: precision_of(core, device, self._settings[device]) for device in devices}
+        self._makes = {device: full_device_name(core, device) for device in devices}
         self.emulation = emulation(core, self.devices)
         self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
         self.model, _ = with_static_shapes(model, shapes)
@@ -102,6 +108,7 @@ class ProfilingSession:
         self._extensions = extensions_of(core)
         self.seed = seed
         self._room = room
+        self.outputs: OutputCheck | None = None
         self._input_high = input_ranges(self.model)
         self._compiled: dict[str, Executable] = {}
         self._resources = ExitStack()
@@ -139,6 +146,44 @@ class ProfilingSession:
         """Drop the compiled models, end the child process and remove the temporary IR."""
         self._compiled.clear()
         self._resources.close()
+
+    @property
+    def folder(self) -> Path:
+        """Holds the model's file; it goes when the session is closed."""
+        return self._ir.parent
+
+    def precision(self, device: str) -> str:
+        """With which floating-point numbers a device computes, like ``bf16``; empty where it does not say."""
+        return self._precisions[device]
+
+    def make_of(self, device: str) -> str:
+        """What a device is, which is the same for aliases of one."""
+        return self._makes[device]
+
+    def save_op_by_op(self, path: Path, smallest: float, **how: Any) -> list[float]:
+        """Run the model op by op and keep its outputs; see ``_core.Profiler.save_op_by_op``.
+
+        Args:
+            path: The file to keep them in.
+            smallest: See ``_core.output_differences``.
+            **how: Further keyword arguments.
+
+        Returns:
+            How far disturbed runs are from it, by output.
+
+        Raises:
+            ProfilingError: It cannot be run so, or not in time.
+        """
+        with reported_failure("the model cannot be run op by op"):
+            return self.profiler.save_op_by_op(
+                str(self._ir),
+                str(path),
+                smallest,
+                input_high=self._input_high,
+                seed=self.seed,
+                extensions=self._extensions,
+                **how,
+            )
 
     def apart(self) -> ProfilingSession:
         """The same model in a process of its own, to be closed before this session.

@@ -54,6 +54,10 @@ class Candidate:
         paused_samples: Measured like ``samples``, each after an idle gap; empty where only that was not run.
         tail_seconds: Where it was raced under a quota, the 99th percentile of its latencies; ``samples`` are
             then their means over whole periods of the quota.
+        output_difference: How far what it computes is from what the first device computes, or from the right
+            outputs where that device is wrong: see :mod:`ov_autoplace.measure.outputs`. ``None`` where it was
+            not compared.
+        is_wrong: That is more than precision explains, so it is not taken.
     """
 
     name: str
@@ -68,6 +72,8 @@ class Candidate:
     scheduled: Scheduled | None = None
     paused_samples: FloatArray = field(default_factory=lambda: np.empty(0))
     tail_seconds: float | None = None
+    output_difference: float | None = None
+    is_wrong: bool = False
 
     @property
     def measured_seconds(self) -> float | None:
@@ -115,6 +121,7 @@ class RateRow:
         asynchronous: Measured with one thread that starts whichever request is idle.
         dropped: Why it was not run to the end, or an empty string.
         is_answer: Whether the answer is this, or this for one of the two ways of calling it.
+        output_difference: See :class:`Candidate`.
     """
 
     name: str
@@ -124,6 +131,7 @@ class RateRow:
     asynchronous: float | None
     dropped: str = ""
     is_answer: bool = False
+    output_difference: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +176,12 @@ class Decision:
     def scheduled(self) -> Scheduled | None:
         """How the lanes of the answer work at once; ``None`` = one device, or HETERO's turns."""
         return next((c.scheduled for c in self.candidates if c.name == self.chosen), None)
+
+    @property
+    def output_difference(self) -> dict[str, float]:
+        """How far the outputs of those that were compared are from the right ones, by name."""
+        compared = [(c.name, c.output_difference) for c in (*self.candidates, *self.rates)]
+        return {name: found for name, found in compared if found is not None}
 
     def candidate(self, name: str) -> Candidate:
         """The candidate of that name.

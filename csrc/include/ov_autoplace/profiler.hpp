@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ov_autoplace/checkpoint.hpp"
+#include "ov_autoplace/outputs.hpp"
 #include "ov_autoplace/profiler_error.hpp"
 #include "ov_autoplace/race.hpp"
 
@@ -83,6 +84,9 @@ public:
     // Seconds per inference, the mean of `inferences` of them; the machine idles for so long before each, so
     // that threads have gone to sleep and caches are cold, as they are where requests arrive now and then.
     double sample_after_pauses(std::size_t inferences, double pause_seconds);
+
+    // Runs it once and keeps what it computes in a file; see outputs.hpp.
+    void save_outputs(const std::string& path);
 
     // Per-node times; all zero unless compiled with PERF_COUNT.
     std::vector<NodeTime> node_times();
@@ -166,6 +170,12 @@ public:
     std::shared_ptr<Executable> compile(const std::string& xml_path, const std::string& device,
                                         const StringMap& properties, const StringMap* affinities,
                                         const Executable::Inputs& inputs, const std::string& weights_path);
+
+    // Runs the IR at `xml_path` op by op, with the inputs that an Executable has, and keeps its outputs in a
+    // file. Returns how far each output of the disturbed runs is from those, at most.
+    std::vector<double> save_op_by_op(const std::string& xml_path, const std::string& path,
+                                      const Executable::Inputs& inputs, const OpByOp& how, double smallest,
+                                      const Checkpoint& checkpoint);
 
 private:
     ov::AnyMap config_for(const std::string& device, const StringMap& properties) const;

@@ -80,6 +80,14 @@ class IsolatedExecutable:
         self.slowest = max(self.slowest, float(samples.max(initial=0.0)))
         return samples
 
+    def save_outputs(self, path: str) -> None:
+        """Run it once and keep what it computes; see ``_core.Executable.save_outputs``.
+
+        Raises:
+            ProfilerError: It fails, or the child dies or hangs.
+        """
+        self._use(self._child.silence + PATIENCE * self.slowest, call="save_outputs", path=path)
+
     def node_times(self) -> list[IsolatedNodeTime]:
         """What each node took; see ``_core.Executable.node_times``.
 

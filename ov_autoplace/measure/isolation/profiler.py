@@ -83,6 +83,30 @@ class IsolatedProfiler:
             executable.ensure_compiled()
         return executable
 
+    def save_op_by_op(
+        self, xml_path: str, path: str, smallest: float, *, limit_seconds: float, **how: Any
+    ) -> list[float]:
+        """See ``_core.Profiler.save_op_by_op``.
+
+        Raises:
+            ProfilerError: It cannot be run so or not in time, or the child dies or hangs.
+        """
+        with self._child.lock:
+            try:
+                answer, _ = self._child.ask(
+                    self._child.running(),
+                    self._child.silence + limit_seconds,
+                    call="save_op_by_op",
+                    xml_path=xml_path,
+                    path=path,
+                    smallest=smallest,
+                    limit_seconds=limit_seconds,
+                    **how,
+                )
+            except ProcessEndedError as cause:
+                raise _core.ProfilerError(f"the process that ran it {cause}") from cause
+            return list(answer["differences"])
+
     def race(
         self,
         executables: Sequence[IsolatedExecutable],

@@ -86,6 +86,15 @@ class Worker:
         """Run a model."""
         return {}, self.executables[number].run_bytes(**how)
 
+    def do_save_outputs(self, number: int, path: str) -> Answer:
+        """Keep what a model computes."""
+        self.executables[number].save_outputs(path)
+        return {}, b""
+
+    def do_save_op_by_op(self, **how: Any) -> Answer:
+        """Run a model op by op."""
+        return {"differences": self.profiler.save_op_by_op(**how)}, b""
+
     def do_node_times(self, number: int) -> Answer:
         """Tell what the nodes of a model took."""
         nodes = self.executables[number].node_times()

@@ -432,6 +432,11 @@ class NodeTime:
     def seconds(self) -> float:
         """Mean over all inferences so far, cold ones included."""
 
+def output_differences(path: str, other: str, smallest: float) -> list[float]:
+    """
+    How far each output in a file of `save_outputs` is from that in another one, from 0 to 2: the largest difference over the largest magnitude, and at least `smallest`; of integers the share that differs.
+    """
+
 class Executable:
     """A compiled model with valid inputs, ready to be timed."""
 
@@ -444,6 +449,9 @@ class Executable:
 
     def run_bytes(self, runs: int, warmup: int, asynchronous: bool, inferences: int) -> bytes:
         """What `run` gives, as the bytes of its doubles."""
+
+    def save_outputs(self, path: str) -> None:
+        """Runs it once and keeps what it computes in a file."""
 
     def node_times(self) -> list[NodeTime]:
         """NodeTime of every node; all zero unless compiled with PERF_COUNT."""
@@ -518,6 +526,25 @@ class Profiler:
     ) -> Executable:
         """
         Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, `extensions` are the libraries of ops that are not OpenVINO's own, `weights_path` the IR of a Constant with the weights of a model on lanes.
+        """
+
+    def save_op_by_op(
+        self,
+        xml_path: str,
+        path: str,
+        smallest: float,
+        *,
+        evaluate: bool = True,
+        compile: bool = True,
+        limit_seconds: float = 30.0,
+        disturbed: int = 0,
+        noise: float = 0.0,
+        input_high: Mapping[str, int] = {},
+        seed: int = 0,
+        extensions: Sequence[str] = [],
+    ) -> list[float]:
+        """
+        Runs an IR op by op, on the inputs of `compile`, and keeps what it computes in a file; ops are evaluated by OpenVINO's reference implementation or compiled for the CPU, each alone. Gives how far `disturbed` runs with relative errors of `noise` after each op are from it, by output.
         """
 
     @staticmethod

@@ -54,6 +54,13 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def relative_difference(difference: float | None) -> str:
+    """A relative difference: ``2.7e-03``, ``0`` where there is none, and nothing where it is not known."""
+    if difference is None:
+        return ""
+    return f"{difference:.1e}" if difference else "0"
+
+
 def milliseconds(seconds: float, sign: str = "", like: float | None = None) -> str:
     """Seconds as milliseconds, without the unit: ``12.300``, and ``0.0123`` below a tenth.
 

@@ -113,6 +113,7 @@ def annotate(
         "measured_ms": {
             c.name: c.measured_seconds * 1e3 for c in decision.candidates if c.measured_seconds is not None
         },
+        "output_difference": decision.output_difference,
         "chosen": decision.chosen,
         "width": None if placement.width is None else str(placement.width),
         "lanes": None if placement.plan is None else len(placement.plan.lanes),
@@ -199,6 +200,7 @@ def _print_summary(report: dict[str, Any], decision: Any) -> None:
                 ">measured ms",
                 ">?samples",
                 ">?subgraphs",
+                ">?outputs\ndiffer by",
                 "~also proposed by",
                 "~left out",
             ),

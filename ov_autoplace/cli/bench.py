@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from ov_autoplace._base.text import counted, milliseconds
+from ov_autoplace._base.text import counted, milliseconds, relative_difference
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import note, print_json, print_sentence, print_table, progress_bar
 from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
@@ -139,13 +139,20 @@ def _print(model: Path, devices: Sequence[str], rows: Sequence[Mapping[str, Any]
     rounds = [max(row[f"{prefix}samples"] for row in rows) for prefix in ("", "paused_")]
     print_table(
         f"{model} on {', '.join(devices)}, measured in turns: medians in ms with 95 % intervals",
-        ("name", ">measured\nback to back", ">measured\nafter 3 ms idle", ">predicted"),
+        (
+            "name",
+            ">measured\nback to back",
+            ">measured\nafter 3 ms idle",
+            ">predicted",
+            ">?outputs\ndiffer by",
+        ),
         [
             (
                 row["name"],
                 _interval(row["median_ms"], row["ci95_ms"]),
                 _interval(row["paused_median_ms"], row["paused_ci95_ms"]),
                 _number(row["predicted_ms"]),
+                relative_difference(row["output_difference"]) or None,
             )
             for row in rows
         ],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ov_autoplace._base.text import counted
+from ov_autoplace._base.text import counted, relative_difference
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import (
     bytes_text,
@@ -126,6 +126,7 @@ def _report(
             name for c in decision.candidates if c.name == decision.chosen for name in c.also
         ],
         **rates_json(decision),
+        "output_difference": decision.output_difference,
         "cost_source": explanation.table.source,
         "measured_ms": _measured_ms(decision),
         "predicted_ms": schedule.latency_seconds * 1e3,
@@ -149,6 +150,10 @@ def _print_source(decision: Decision) -> None:
     from ov_autoplace.cli.request import source_of
 
     print_sentence(source_of(decision))
+    found = decision.output_difference
+    if found:
+        listed = ", ".join(f"{name} {relative_difference(difference)}" for name, difference in found.items())
+        print_sentence(f"outputs differ by: {listed}")
 
 
 def _print(

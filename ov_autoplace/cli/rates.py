@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from ov_autoplace._base.text import counted
+from ov_autoplace._base.text import counted, relative_difference
 from ov_autoplace.cli.console import print_json, print_sentence, print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def print_rates(title: str, rows: Sequence[RateRow], bound: float | None) -> Non
             ">predicted",
             ">measured\nwaiting threads",
             ">measured\nqueue",
+            ">?outputs\ndiffer by",
             "~note",
         ),
         [
@@ -41,6 +42,7 @@ def print_rates(title: str, rows: Sequence[RateRow], bound: float | None) -> Non
                 _rate(row.predicted),
                 _rate(row.synchronous),
                 _rate(row.asynchronous),
+                relative_difference(row.output_difference) or None,
                 row.dropped,
             )
             for row in rows

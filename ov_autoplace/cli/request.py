@@ -12,7 +12,7 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace._base.text import counted
+from ov_autoplace._base.text import counted, relative_difference
 from ov_autoplace.cli.console import milliseconds, note, progress_bar
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions
@@ -226,6 +226,7 @@ def candidate_rows(candidates: Sequence[Candidate], chosen: str) -> list[tuple[o
             milliseconds(c.measured_seconds),
             len(c.samples) or None,
             c.subgraphs,
+            relative_difference(c.output_difference) or None,
             ", ".join(c.also),
             c.dropped,
         )

@@ -11,6 +11,7 @@ from typing import Any
 import openvino as ov
 
 from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.progress import Progress
 from ov_autoplace._base.statistics import median_interval
 from ov_autoplace.decide.machine import Machine
@@ -65,7 +66,18 @@ class Comparison:
         lanes = [c for c in _decision_of(self.placement).candidates if c.scheduled is not None]
         divided = bool(widths or lanes) or self.placement.width is not None
         how = {"seed": self.machine.options.seed, **sampling(divided=divided, quota=self.machine.quota)}
-        rows = _measure(self.session, recipes, self.placement, seconds, progress, how)
+        outputs = self.session.compare_outputs(self.machine.options.output_tolerance, Budget(seconds))
+        makes = {name: self.session.make_of(device) for name, (device, _) in widths.items()}
+        makes |= {device: self.session.make_of(device) for device in devices}
+
+        def note(name: str, executable: Executable) -> None:
+            outputs.note(name, executable, makes.get(name, name))
+
+        rows = _measure(self.session, recipes, self.placement, seconds, progress, how, note)
+        for row in rows:
+            row["output_difference"] = outputs.difference(row["name"])
+            if outputs.is_wrong(row["name"]):
+                row["note"] = "; ".join(filter(None, (row["note"], outputs.refusal(row["name"]))))
         _mark_emulated(rows, self.machine, widths, self.placement)
         return rows
 
@@ -135,6 +147,7 @@ def _measure(
     seconds: float,
     progress: Progress,
     how: Mapping[str, Any],
+    compiled: Callable[[str, Executable], None],
 ) -> list[dict[str, Any]]:
     """Rows of the result; a candidate that cannot be compiled has a note and no samples.
 
@@ -145,6 +158,7 @@ def _measure(
         seconds: How long to measure.
         progress: Called as the work goes on.
         how: Further arguments of the races.
+        compiled: Gets each of them that can be compiled.
     """
     decision = _decision_of(placement)
     predicted = _predicted(placement)
@@ -163,6 +177,8 @@ def _measure(
             executables[name] = compile_it()
         except (PlacementError, ProfilingError) as cause:
             row["note"] = str(cause)
+        else:
+            compiled(name, executables[name])
     by_name = {row["name"]: row for row in rows}
     parts = (("", 0.0, 1 - _PAUSED_SHARE), ("paused_", PAUSE_SECONDS, _PAUSED_SHARE))
     for prefix, pause_seconds, share in parts:

@@ -225,13 +225,12 @@ class Machine:
 
         Args:
             prepared: The model.
-            budget: Of a decision, whose candidates' outputs are compared; see :class:`OutputCheck`.
+            budget: Of a decision, whose candidates' outputs are compared.
 
         Raises:
             OutputError: The temporary folder cannot be written.
         """
         from ov_autoplace.measure.opening import open_session
-        from ov_autoplace.measure.outputs import OutputCheck
 
         options = self.options
         session = open_session(
@@ -246,7 +245,7 @@ class Machine:
         )
         if budget is not None:
             is_firm = options.time_budget_ms is not None
-            session.outputs = OutputCheck(session, options.output_tolerance, budget, is_firm=is_firm)
+            session.compare_outputs(options.output_tolerance, budget, is_firm=is_firm, given=prepared.given)
         return session
 
     def problem(self, table: CostTable, objective: str = "hetero") -> Problem:

@@ -45,6 +45,7 @@ from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.measure.counting import count_devices
 from ov_autoplace.measure.model_file import UnreadableModelError
+from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.fitting import FittedPlacement, fit
@@ -83,6 +84,7 @@ class Placer:
         self._budget = budget or Budget(machine.options.budget_seconds)
         self._costs = CostSource(machine, self._budget)
         self._seconds: dict[str, float] = {}
+        self._outputs: OutputCheck | None = None
 
     def place(self, model: ov.Model) -> Placement:
         """See :func:`place`."""
@@ -111,6 +113,7 @@ class Placer:
         try:
             with self._phase("prepare"):
                 session = machine.open(prepared, self._budget)
+                self._outputs = session.outputs
         except UnreadableModelError as cause:
             placer = Placer(machine.estimating(cause), self._left_out, self._budget)
             return placer.place_fitted(model)
@@ -135,7 +138,7 @@ class Placer:
                     with self._phase("measure"):
                         verdict = raced(machine, known, prepared, problem, verdict, self._budget)
                         verdict = scheduled(machine, known, prepared, problem, verdict, self._budget)
-                    verdict = self._with_outputs(session, verdict)
+                    verdict = self._with_outputs(verdict)
             except ProfilingError as cause:
                 if cause.device is None or len(machine.devices) == 1:
                     return self._single(prepared, session, cause), None
@@ -266,12 +269,15 @@ class Placer:
         candidates = propose(problem, ProposalSource(solvers=()))
         return problem, proven(candidates, samples, best.name)
 
-    def _with_outputs(self, session: ProfilingSession, verdict: Verdict) -> Verdict:
+    @property
+    def _compared_seconds(self) -> float:
+        return 0.0 if self._outputs is None else self._outputs.seconds
+
+    def _with_outputs(self, verdict: Verdict) -> Verdict:
         """The verdict with what is known of everybody's outputs."""
-        outputs = session.outputs
+        outputs = self._outputs
         if outputs is None:
             return verdict
-        self._seconds["outputs"] = outputs.seconds
         outputs.mark(verdict.candidates)
         remark = outputs.remark(verdict.winner.name)
         if any(candidate.is_wrong for candidate in verdict.candidates):
@@ -316,14 +322,17 @@ class Placer:
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
-        """Time a phase and tell the caller that it began."""
+        """Time a phase, but for comparing outputs, which is one of its own; tell the caller that it began."""
         phases = _PHASES[self._options.mode == "ZERO_SHOT"]
         if self._options.progress is not None:
             self._options.progress(phases.index(name), len(phases), name)
-        start = time.perf_counter()
+        start, compared = time.perf_counter(), self._compared_seconds
         try:
             yield
         finally:
-            seconds = time.perf_counter() - start
+            compared = self._compared_seconds - compared
+            seconds = time.perf_counter() - start - compared
+            if compared:
+                self._seconds["outputs"] = self._seconds.get("outputs", 0.0) + compared
             self._seconds[name] = self._seconds.get(name, 0.0) + seconds
             _log.debug("%s took %.3f s; %.3f s of the budget are left", name, seconds, self._budget.left)

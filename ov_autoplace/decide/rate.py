@@ -41,6 +41,7 @@ from ov_autoplace.decide.rate_race import (
     Pair,
     best_hint,
     chosen,
+    compare_outputs,
     compile_entrant,
     confirmed,
     finalists,
@@ -57,6 +58,7 @@ from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.measure.counting import count_devices
 from ov_autoplace.measure.model_file import UnreadableModelError, failing_on
+from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Decision, RateRow
 from ov_autoplace.placement.mixture import Mixture
@@ -107,6 +109,7 @@ class _Decider:
         self._entrants: list[Entrant] = []
         self._bound: float | None = None
         self._table: CostTable | None = None
+        self._outputs: OutputCheck | None = None
         self._singles: dict[str, float] = {}  # requests per second of each device, by a cost table
         self._disturbed = False
 
@@ -118,10 +121,11 @@ class _Decider:
         if options.time_budget_ms == 0 and len(machine.devices) > 1:
             return self._estimated(prepared)
         try:
-            opened = machine.open(prepared)
+            opened = machine.open(prepared, self._budget)
         except UnreadableModelError as cause:
             return _Decider(self._asked.estimating(cause)).place(model)
         with opened as session:
+            self._outputs = session.outputs
             devices = able_devices(machine, session)
             self._enter(session, hinted(devices, prepared))
             settled = self._settled(prepared, devices)
@@ -147,6 +151,7 @@ class _Decider:
                 compile_entrant(session, entrant)
             except ProfilingError as cause:
                 entrant.dropped = f"cannot be run: {cause}"
+        compare_outputs(session, self._entrants)
         taken = time.perf_counter() - start
         if self._options.time_budget_ms is None:
             self._budget.seconds += taken  # a budget that nobody gave grows with what compiling takes
@@ -302,6 +307,8 @@ class _Decider:
         members = () if answer.is_one else dealt.members
         turns = () if answer.is_one or dealt.turns == tuple(range(len(members))) else dealt.turns
         name = _name(answer)
+        if self._outputs is not None:
+            reason += self._outputs.remark(base.name)
         plan = RatePlan(name, base.members[0], members, dealt.requests, turns)
         decision = Decision(
             chosen=name,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.rate_candidates import Entrant, able_devices, hinted, without_hint
-from ov_autoplace.decide.rate_race import Pair, compile_entrant, holds, measure, rows_of
+from ov_autoplace.decide.rate_race import Pair, compare_outputs, compile_entrant, holds, measure, rows_of
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
@@ -38,10 +39,11 @@ def run_again(
     answers = [Entrant("AUTOPLACE (queue)" if plan.dealt else "AUTOPLACE", (plan.base,))]
     if plan.dealt:
         answers.append(Entrant("AUTOPLACE (waiting threads)", plan.dealt, plan.order))
-    with bare.open(prepared) as session:
+    with bare.open(prepared, Budget(seconds)) as session:
         entrants = _hints(bare, session, prepared)
         for entrant in answers:
             compile_entrant(session, entrant)
+        compare_outputs(session, entrants)
         measure(session, [*entrants, *answers], seconds, machine.options.seed, keep_all=True)
     return (*rows_of(entrants), *(replace(row, is_answer=True) for row in rows_of(answers)))
 

@@ -47,6 +47,7 @@ class Entrant:
         requests: How many are in flight.
         synchronous, asynchronous: Measured seconds per request, ``float64[n]``, empty when it was not run.
         dropped: Why it takes no part, or an empty string.
+        output_difference: How far its outputs are from the right ones; ``None`` where they were not compared.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Entrant:
     synchronous: FloatArray = field(default_factory=lambda: np.empty(0))
     asynchronous: FloatArray = field(default_factory=lambda: np.empty(0))
     dropped: str = ""
+    output_difference: float | None = None
 
     @property
     def is_base(self) -> bool:

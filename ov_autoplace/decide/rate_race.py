@@ -29,6 +29,7 @@ __all__ = [
     "Pair",
     "best_hint",
     "chosen",
+    "compare_outputs",
     "compile_entrant",
     "confirmed",
     "finalists",
@@ -94,6 +95,37 @@ def compile_entrant(session: ProfilingSession, entrant: Entrant) -> None:
     # A request of a pipeline is on one device at a time.
     fewest = len(set(entrant.members[0].device_of.values())) if entrant.is_base else len(entrant.turns)
     entrant.requests = max(wanted, fewest)
+    if session.outputs is not None:
+        # Of copies one is enough.
+        distinct = {repr(m): (m, e) for m, e in zip(entrant.members, entrant.executables, strict=True)}
+        for name, (member, executable) in zip(_parts(entrant), distinct.values(), strict=False):
+            is_whole = not member.device_of and member.device in session.devices
+            way = session.make_of(member.device) if is_whole else repr(member)
+            session.outputs.note(name, executable, way)
+
+
+def _parts(entrant: Entrant) -> list[str]:
+    """Names for its members, where they are told apart."""
+    return [entrant.name, *(f"{entrant.name} (model {i})" for i in range(2, len(entrant.members) + 1))]
+
+
+def compare_outputs(session: ProfilingSession, entrants: Sequence[Entrant]) -> None:
+    """Mark those of some compiled entrants whose outputs are wrong, unless nobody's are right."""
+    outputs = session.outputs
+    if outputs is None:
+        return
+    wrong: dict[str, str] = {}
+    for entrant in entrants:
+        found = [(outputs.difference(name), name) for name in _parts(entrant)]
+        known = [(difference, name) for difference, name in found if difference is not None]
+        entrant.output_difference = max((difference for difference, _ in known), default=None)
+        for _, name in known:
+            if outputs.is_wrong(name):
+                wrong[entrant.name] = outputs.refusal(name)
+    running = [entrant for entrant in entrants if not entrant.dropped]
+    if any(entrant.name not in wrong for entrant in running):
+        for entrant in running:
+            entrant.dropped = wrong.get(entrant.name, "")
 
 
 def rows_of(entrants: Sequence[Entrant]) -> tuple[RateRow, ...]:
@@ -103,7 +135,15 @@ def rows_of(entrants: Sequence[Entrant]) -> tuple[RateRow, ...]:
         return 1 / float(np.median(samples)) if len(samples) else None
 
     return tuple(
-        RateRow(e.name, e.requests, e.predicted, rate(e.synchronous), rate(e.asynchronous), e.dropped)
+        RateRow(
+            e.name,
+            e.requests,
+            e.predicted,
+            rate(e.synchronous),
+            rate(e.asynchronous),
+            e.dropped,
+            output_difference=e.output_difference,
+        )
         for e in entrants
     )
 

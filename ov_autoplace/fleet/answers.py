@@ -125,6 +125,8 @@ def _candidate_values(candidate: Candidate) -> dict[str, Any]:
         "paused_samples": candidate.paused_samples.tolist(),
         "tail_seconds": candidate.tail_seconds,
         "dropped": candidate.dropped,
+        "output_difference": candidate.output_difference,
+        "is_wrong": candidate.is_wrong,
         "also": list(candidate.also),
         "assignment": candidate.assignment.tolist(),
         "width": None if candidate.width is None else str(candidate.width),
@@ -144,6 +146,8 @@ def _candidate(record: Record, scheduled: Scheduled | None) -> Candidate:
         scheduled=scheduled,
         paused_samples=frozen_array(record.numbers("paused_samples"), np.float64),
         tail_seconds=record.number("tail_seconds") if "tail_seconds" in record else None,
+        output_difference=record.number("output_difference") if "output_difference" in record else None,
+        is_wrong=record.flag("is_wrong", False),
     )
 
 

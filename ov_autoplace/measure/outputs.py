@@ -1,8 +1,8 @@
 """Whether all ways to run a model compute the same: what each computes is compared, and who is wrong found.
 
 The difference of two answers is, of each floating-point output, the largest difference of two elements over
-the largest magnitude in either (a relative error in the maximum norm, from 0 to 2); of other outputs the share
-of elements that differ. NaN and infinity in the same places count as equal.
+the largest magnitude in either (a relative error in the maximum norm, from 0 to 2); of other outputs the
+share of elements that differ. NaN and infinity in the same places count as equal.
 
 **What precision explains.** With unit roundoff u, errors of n roundings that are independent stay below
 ``lambda sqrt(n) u`` with probability ``1 - 2 exp(-lambda^2 (1 - u)^2 / 2)`` (Higham and Mary, *A New Approach
@@ -30,7 +30,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,6 @@ from ov_autoplace.placement.decision import Candidate
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable
-    from ov_autoplace.measure.session import ProfilingSession
 
 __all__ = ["OutputCheck", "is_random", "tolerance_of"]
 
@@ -84,14 +83,14 @@ def tolerance_of(model: ov.Model, precisions: Sequence[str]) -> float:
         model: What is run.
         precisions: Those with which its devices compute, as OpenVINO names them.
     """
-    ops, unit = 1, max(_UNIT_ROUNDOFF.get(name, _UNIT_ROUNDOFF[_UNKNOWN]) for name in precisions)
+    ops, unit = 0, max(_UNIT_ROUNDOFF.get(name, _UNIT_ROUNDOFF[_UNKNOWN]) for name in precisions)
     for op in model.get_ops():
         kind = op.get_type_name()
         if kind == "Constant":
             if op.get_output_element_type(0).to_string() in _COMPRESSED:
                 unit = max(unit, _QUANTISED)
             continue
-        ops += 1
+        ops += kind not in ("Parameter", "Result")
         if kind == "FakeQuantize":
             unit = max(unit, 1 / op.get_attributes()["levels"])
         elif kind == "ReadValue":
@@ -118,9 +117,13 @@ class OutputCheck:
     """Compares what the candidates of one decision compute.
 
     Args:
-        session: The model, and what compiles and runs it.
-        tolerance: ``"AUTO"`` is what the head of this file says, a number is tolerated as it is, and ``"OFF"``
-            compares nothing.
+        model: The one that all of them run.
+        given: What the caller gave; folding constants may have drawn its random numbers once and for all.
+        precisions: Those with which its devices compute, as OpenVINO names them.
+        folder: For files, which go with it.
+        op_by_op: Runs the model op by op: :meth:`ProfilingSession.save_op_by_op`.
+        tolerance: ``"AUTO"`` is what the head of this file says, a number is tolerated as it is, and
+            ``"OFF"`` compares nothing.
         budget: Of the decision; grows by what runs op by op take, unless it is firm.
         is_firm: The user gave it.
 
@@ -129,27 +132,32 @@ class OutputCheck:
     """
 
     def __init__(
-        self, session: ProfilingSession, tolerance: float | str, budget: Budget, *, is_firm: bool
+        self,
+        model: ov.Model,
+        given: ov.Model,
+        precisions: Sequence[str],
+        folder: Path,
+        op_by_op: Callable[..., list[float]],
+        *,
+        tolerance: float | str,
+        budget: Budget,
+        is_firm: bool,
     ) -> None:
         self.seconds = 0.0
-        self._session, self._budget, self._is_firm = session, budget, is_firm
-        self._is_off = tolerance == "OFF" or bool(session.emulation)
+        self._model, self._folder, self._op_by_op = model, folder, op_by_op
+        self._budget, self._is_firm = budget, is_firm
+        self._is_off = tolerance == "OFF"
         self._incomparable = ""
         self._answers: list[_Answer] = []
         self._right: _Answer | None = None  # None where all answer alike, or nobody knows
         self._referees: dict[bool, _Answer | None] = {}
         self._files = 0
-        if self._is_off:
-            return
-        if is_random(session.model):
+        if not self._is_off and is_random(given):
             self._incomparable = "the model draws random numbers, so its outputs are not compared"
-        precisions = [session.precision(device) for device in session.devices]
         self._smallest = max(_SMALLEST.get(name, _SMALLEST_NORMAL) for name in precisions)
         self._is_given = not isinstance(tolerance, str)
-        self._tolerance = (
-            tolerance_of(session.model, precisions) if isinstance(tolerance, str) else float(tolerance)
-        )
-        self._allowed = [self._tolerance] * len(session.model.outputs)
+        self._tolerance = tolerance_of(model, precisions) if isinstance(tolerance, str) else tolerance
+        self._allowed = [self._tolerance] * len(model.outputs)
 
     def note(self, name: str, executable: Executable, way: Hashable) -> None:
         """Run a candidate once and compare what it computes; a second time does nothing.
@@ -217,9 +225,10 @@ class OutputCheck:
         names = ", ".join(name for answer in others for name in answer.names)
         if self._right is None:
             first = self._answers[0]
+            furthest = max(self._distance(answer, first) for answer in others)
             return (
-                f"; the outputs of {names} differ by {max(self._distance(a, first) for a in others):.2g} from "
-                f"those of {next(iter(first.names))}, and who is wrong cannot be told"
+                f"; the outputs of {names} differ by {furthest:.2g} from those of {next(iter(first.names))}, "
+                "and who is wrong cannot be told"
             )
         text = f"; the outputs of {names} are wrong: they differ by "
         text += f"{max(self._distance(answer, self._right) for answer in others):.2g} from {self._whose}"
@@ -234,7 +243,9 @@ class OutputCheck:
         if self._right is None or not self._right.names:
             return f"those of {op_by_op}"
         name = next(iter(self._right.names))
-        return f"those of {name}" + (f", which are those of {op_by_op}" if any(self._referees.values()) else "")
+        return f"those of {name}" + (
+            f", which are those of {op_by_op}" if any(self._referees.values()) else ""
+        )
 
     def _compare(self, name: str, executable: Executable, way: Hashable) -> None:
         own = _Answer(self._new_file(), {name: 0.0}, {way})
@@ -269,7 +280,7 @@ class OutputCheck:
 
     def _is_suspicious(self, answer: _Answer) -> bool:
         """Whether the only answer is not that of the reference implementations, where these take no time."""
-        if len(self._session.model.get_ops()) > _FEW_OPS:
+        if len(self._model.get_ops()) > _FEW_OPS:
             return False
         quick = self._run_op_by_op(evaluate=True, compile=False, limit_seconds=_SHARE * self._budget.seconds)
         return quick is not None and not self._agree(self._differences(answer, quick[0]))
@@ -317,7 +328,7 @@ class OutputCheck:
         if evaluate not in self._referees:
             start = time.perf_counter()
             seconds = min(_SECONDS, self._budget.left) if self._is_firm else _SECONDS
-            noise = self._tolerance / math.sqrt(len(self._session.model.get_ops()))
+            noise = self._tolerance / math.sqrt(len(self._model.get_ops()))
             found = self._run_op_by_op(
                 evaluate=evaluate, compile=True, limit_seconds=seconds, disturbed=_DISTURBED, noise=noise
             )
@@ -332,14 +343,14 @@ class OutputCheck:
         """What it computes, and how far disturbed runs are from that, by output."""
         answer = _Answer(self._new_file())
         try:
-            return answer, self._session.save_op_by_op(answer.path, self._smallest, **how)
+            return answer, self._op_by_op(answer.path, self._smallest, **how)
         except ProfilingError as cause:
             _log.info("the model cannot be run op by op: %s", cause)
             return None
 
     def _new_file(self) -> Path:
         self._files += 1
-        return self._session.folder / f"outputs{self._files}"
+        return self._folder / f"outputs{self._files}"
 
     def _differences(self, one: _Answer, other: _Answer) -> list[float]:
         """How far each output of an answer is from that of another one."""

@@ -46,6 +46,7 @@ from ov_autoplace.placement.scheduled import (
 from ov_autoplace.placement.stored_submodels import WeightsFile
 
 if TYPE_CHECKING:
+    from ov_autoplace._base.budget import Budget
     from ov_autoplace.measure.isolation.interface import Executable, Profiler, RaceResult
     from ov_autoplace.measure.outputs import OutputCheck
 
@@ -98,7 +99,7 @@ class ProfilingSession:
         core = core or own_core()
         self.devices = tuple(devices)
         self._settings = measured_settings(core, devices, properties)
-        self._precisions = {device: precision_of(core, device, self._settings[device]) for device in devices}
+        self._precisions = [precision_of(core, device, self._settings[device]) for device in devices]
         self._makes = {device: full_device_name(core, device) for device in devices}
         self.emulation = emulation(core, self.devices)
         self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
@@ -147,14 +148,35 @@ class ProfilingSession:
         self._compiled.clear()
         self._resources.close()
 
-    @property
-    def folder(self) -> Path:
-        """Holds the model's file; it goes when the session is closed."""
-        return self._ir.parent
+    def compare_outputs(
+        self,
+        tolerance: float | str,
+        budget: Budget,
+        *,
+        is_firm: bool = False,
+        given: ov.Model | None = None,
+    ) -> OutputCheck:
+        """Have what candidates compute compared from now on, unless a device is emulated.
 
-    def precision(self, device: str) -> str:
-        """With which floating-point numbers a device computes, like ``bf16``; empty where it does not say."""
-        return self._precisions[device]
+        Args:
+            tolerance: See :class:`OutputCheck`, like the others.
+            budget: Of the decision.
+            is_firm: The user gave it.
+            given: What the caller gave, if that is another model.
+        """
+        from ov_autoplace.measure.outputs import OutputCheck
+
+        self.outputs = OutputCheck(
+            self.model,
+            given or self.model,
+            self._precisions,
+            self._ir.parent,
+            self.save_op_by_op,
+            tolerance="OFF" if self.emulation else tolerance,
+            budget=budget,
+            is_firm=is_firm,
+        )
+        return self.outputs
 
     def make_of(self, device: str) -> str:
         """What a device is, which is the same for aliases of one."""
@@ -175,7 +197,7 @@ class ProfilingSession:
             ProfilingError: It cannot be run so, or not in time.
         """
         with reported_failure("the model cannot be run op by op"):
-            return self.profiler.save_op_by_op(
+            found: list[float] = self.profiler.save_op_by_op(
                 str(self._ir),
                 str(path),
                 smallest,
@@ -184,6 +206,7 @@ class ProfilingSession:
                 extensions=self._extensions,
                 **how,
             )
+            return found
 
     def apart(self) -> ProfilingSession:
         """The same model in a process of its own, to be closed before this session.

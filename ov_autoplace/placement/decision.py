@@ -180,8 +180,8 @@ class Decision:
     @property
     def output_difference(self) -> dict[str, float]:
         """How far the outputs of those that were compared are from the right ones, by name."""
-        compared = [(c.name, c.output_difference) for c in (*self.candidates, *self.rates)]
-        return {name: found for name, found in compared if found is not None}
+        compared: list[Candidate | RateRow] = [*self.candidates, *self.rates]
+        return {c.name: c.output_difference for c in compared if c.output_difference is not None}
 
     def candidate(self, name: str) -> Candidate:
         """The candidate of that name.

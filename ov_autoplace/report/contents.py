@@ -149,6 +149,7 @@ def bench_contents(
                 samples=row["samples"],
                 paused=_seconds(row["paused_median_ms"]),
                 subgraphs=row["subgraphs"],
+                output_difference=row["output_difference"],
                 note=row["note"],
                 chosen=row["name"] == "AUTOPLACE",
             )
@@ -232,6 +233,7 @@ def _candidate(candidate: Candidate, chosen: bool) -> Latency:
         samples=count,
         paused=float(np.median(candidate.paused_samples)) if len(candidate.paused_samples) else None,
         subgraphs=candidate.subgraphs,
+        output_difference=candidate.output_difference,
         note="; ".join(filter(None, (also, candidate.dropped))),
         chosen=chosen,
     )

@@ -21,6 +21,7 @@ class Latency:
         samples: How many inferences that is.
         paused: Median latency after idle gaps, or ``None``.
         subgraphs: HETERO's subgraphs, or ``None``.
+        output_difference: How far its outputs are from the right ones, or ``None``.
         note: Anything else.
         chosen: Whether it is the answer.
     """
@@ -33,6 +34,7 @@ class Latency:
     samples: int = 0
     paused: float | None = None
     subgraphs: int | None = None
+    output_difference: float | None = None
     note: str = ""
     chosen: bool = False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ov_autoplace._base.text import relative_difference
 from ov_autoplace.placement.decision import RateRow
 from ov_autoplace.report.comparison import RatePair
 from ov_autoplace.report.document import note, section
@@ -22,6 +23,7 @@ def rates_section(rates: Sequence[RateRow], bound: float | None) -> str:
         ">predicted",
         ">measured, waiting threads",
         ">measured, queue",
+        ">outputs differ by",
         "note",
     )
     rows = [
@@ -31,6 +33,7 @@ def rates_section(rates: Sequence[RateRow], bound: float | None) -> str:
             _rate(row.predicted),
             _rate(row.synchronous),
             _rate(row.asynchronous),
+            relative_difference(row.output_difference),
             row.dropped,
         )
         for row in rates

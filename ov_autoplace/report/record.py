@@ -98,6 +98,7 @@ def _latency(row: Latency) -> dict[str, Any]:
         "samples": row.samples,
         "paused_ms": _ms(row.paused),
         "subgraphs": row.subgraphs,
+        "output_difference": row.output_difference,
         "note": row.note,
     }
 

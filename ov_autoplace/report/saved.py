@@ -170,6 +170,7 @@ def _latency(row: Record) -> Latency:
         samples=row.integer("samples", 0, 2**53),
         paused=seconds("paused"),
         subgraphs=row.integer("subgraphs", 0, 2**31) if "subgraphs" in row else None,
+        output_difference=row.number("output_difference") if "output_difference" in row else None,
         note=row.text("note"),
         chosen=row.flag("chosen", False),
     )
@@ -187,6 +188,7 @@ def _rate(row: Record) -> RateRow:
         asynchronous=rate("asynchronous"),
         dropped=row.text("dropped"),
         is_answer=row.flag("is_answer", False),
+        output_difference=rate("output_difference"),
     )
 
 

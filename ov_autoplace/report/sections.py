@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from ov_autoplace._base.text import bytes_text, milliseconds
+from ov_autoplace._base.text import bytes_text, milliseconds, relative_difference
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.timeline import LaneUse, Step, Timeline
 from ov_autoplace.explain.what_if import WhatIf
@@ -54,6 +54,7 @@ def candidates_table(latencies: Sequence[Latency]) -> str:
             _ms(row.paused),
             _ms(row.predicted),
             "" if row.subgraphs is None else f"{row.subgraphs:,}",
+            relative_difference(row.output_difference),
             row.note,
         )
         for row in latencies
@@ -66,6 +67,7 @@ def candidates_table(latencies: Sequence[Latency]) -> str:
         ">measured after 3 ms idle",
         ">predicted ms",
         ">subgraphs",
+        ">outputs differ by",
         "note",
     )
     chosen = [i for i, row in enumerate(latencies) if row.chosen]

@@ -107,6 +107,8 @@ def test_only_a_model_with_branches_is_worth_dividing(two_cores):
 class ScriptedSession:
     """Compiles everything; a race finds what back to back, or after pauses, is told to take."""
 
+    outputs = None  # nobody compares them
+
     def __init__(self, steady: dict[str, float], paused: dict[str, float]) -> None:
         self.seconds = {False: steady, True: paused}
         self.races: list[bool] = []

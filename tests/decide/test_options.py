@@ -22,6 +22,7 @@ def test_the_properties_are_the_documented_ones():
         "AUTOPLACE_EXECUTOR",
         "AUTOPLACE_LANES",
         "AUTOPLACE_ARRIVALS",
+        "AUTOPLACE_OUTPUT_TOLERANCE",
     }
 
 

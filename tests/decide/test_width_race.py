@@ -38,6 +38,8 @@ NARROW = Width(1)
 class ScriptedSession:
     """Compiles whatever it is asked for, and a race finds what the latest compilation is told to take."""
 
+    outputs = None  # nobody compares them
+
     def __init__(self, *compilations: dict[str, float], seconds: float = 1e-4) -> None:
         self.compilations, self.seconds = list(compilations), seconds
         self.races = 0

@@ -38,6 +38,8 @@ class ScriptedSession:
         fails: Placements (device of each group) that do not compile.
     """
 
+    outputs = None  # nobody compares them
+
     def __init__(
         self,
         table: CostTable,

@@ -151,7 +151,11 @@ class _Decider:
                 compile_entrant(session, entrant)
             except ProfilingError as cause:
                 entrant.dropped = f"cannot be run: {cause}"
-        compare_outputs(session, self._entrants)
+        wrong = compare_outputs(session, self._entrants)
+        running = [entrant for entrant in self._entrants if not entrant.dropped]
+        if any(entrant.name not in wrong for entrant in running):  # else nobody would be left
+            for entrant in running:
+                entrant.dropped = wrong.get(entrant.name, "")
         taken = time.perf_counter() - start
         if self._options.time_budget_ms is None:
             self._budget.seconds += taken  # a budget that nobody gave grows with what compiling takes

@@ -43,7 +43,7 @@ def run_again(
         entrants = _hints(bare, session, prepared)
         for entrant in answers:
             compile_entrant(session, entrant)
-        compare_outputs(session, entrants)
+        compare_outputs(session, [*entrants, *answers])
         measure(session, [*entrants, *answers], seconds, machine.options.seed, keep_all=True)
     return (*rows_of(entrants), *(replace(row, is_answer=True) for row in rows_of(answers)))
 

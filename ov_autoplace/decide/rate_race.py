@@ -109,11 +109,11 @@ def _parts(entrant: Entrant) -> list[str]:
     return [entrant.name, *(f"{entrant.name} (model {i})" for i in range(2, len(entrant.members) + 1))]
 
 
-def compare_outputs(session: ProfilingSession, entrants: Sequence[Entrant]) -> None:
-    """Mark those of some compiled entrants whose outputs are wrong, unless nobody's are right."""
+def compare_outputs(session: ProfilingSession, entrants: Sequence[Entrant]) -> dict[str, str]:
+    """Write into compiled entrants how far their outputs differ; why some are wrong, by name."""
     outputs = session.outputs
     if outputs is None:
-        return
+        return {}
     wrong: dict[str, str] = {}
     for entrant in entrants:
         found = [(outputs.difference(name), name) for name in _parts(entrant)]
@@ -122,10 +122,7 @@ def compare_outputs(session: ProfilingSession, entrants: Sequence[Entrant]) -> N
         for _, name in known:
             if outputs.is_wrong(name):
                 wrong[entrant.name] = outputs.refusal(name)
-    running = [entrant for entrant in entrants if not entrant.dropped]
-    if any(entrant.name not in wrong for entrant in running):
-        for entrant in running:
-            entrant.dropped = wrong.get(entrant.name, "")
+    return wrong
 
 
 def rows_of(entrants: Sequence[Entrant]) -> tuple[RateRow, ...]:

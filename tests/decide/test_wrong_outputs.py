@@ -11,8 +11,15 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 from command_line import Command
+from ov_autoplace.measure import outputs
 
 SIZE = 64
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checking a device that is alone is given up when it takes long, and here other tests are running."""
+    monkeypatch.setattr(outputs, "_SHARE", 100.0)
 
 
 def tied_weights() -> tuple[ov.Model, np.ndarray]:

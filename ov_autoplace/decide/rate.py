@@ -46,6 +46,7 @@ from ov_autoplace.decide.rate_race import (
     confirmed,
     finalists,
     measure,
+    race_seconds,
     rows_of,
     were_entrants_disturbed,
 )
@@ -246,7 +247,8 @@ class _Decider:
     def _raced(self, session: ProfilingSession, prepared: PreparedModel) -> Placement:
         start = time.perf_counter()
         if self._options.time_budget_ms is None:
-            self._budget.seconds = max(self._budget.seconds, self._budget.spent + 2 * _RACE_SECONDS)
+            once = max(_RACE_SECONDS, race_seconds(len(self._entrants)))
+            self._budget.seconds = max(self._budget.seconds, self._budget.spent + 2 * once)
         if all(e.dropped for e in self._entrants):
             reason = self._entrants[0].dropped if self._entrants else "no device may run all of it"
             raise ProfilingError(f"the model cannot be run for a rate of requests: {reason}")

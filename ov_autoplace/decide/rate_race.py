@@ -8,6 +8,7 @@ better in the mean.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -20,6 +21,7 @@ from ov_autoplace._base.statistics import Interval
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.rate_candidates import Entrant
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, paired, were_disturbed
+from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.loads import Load, race_loads
 from ov_autoplace.measure.session import ProfilingSession
@@ -35,6 +37,7 @@ __all__ = [
     "finalists",
     "holds",
     "measure",
+    "race_seconds",
     "ranked",
     "rows_of",
     "were_entrants_disturbed",
@@ -145,6 +148,19 @@ def rows_of(entrants: Sequence[Entrant]) -> tuple[RateRow, ...]:
     )
 
 
+def sample_seconds() -> float:
+    """How long a load runs in each round: for whole periods of a quota, which stops all of it within each."""
+    quota = Cores.of_this_process().quota
+    if quota is None:
+        return _SAMPLE_SECONDS
+    return quota.period_seconds * math.ceil(_SAMPLE_SECONDS / quota.period_seconds)
+
+
+def race_seconds(entrants: int) -> float:
+    """How long so many entrants have to run, in both ways, for a race that proves something."""
+    return 2 * CONVINCING_ROUNDS * entrants * sample_seconds()
+
+
 def measure(
     session: ProfilingSession,
     entrants: Sequence[Entrant],
@@ -178,7 +194,7 @@ def measure(
                 seed=seed,
                 min_rounds=_ROUNDS if keep_all else CONVINCING_ROUNDS,
                 max_rounds=_ROUNDS,
-                sample_seconds=_SAMPLE_SECONDS,
+                sample_seconds=sample_seconds(),
                 names=[entrant.name for entrant in running],
             )
         except ProfilingError as cause:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import openvino as ov
@@ -15,11 +17,12 @@ from openvino import opset13 as ops
 import ov_autoplace
 import zoo
 from ov_autoplace._base.budget import Budget
+from ov_autoplace.decide import rate_race
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.race import Race
-from ov_autoplace.decide.rate_candidates import copies
+from ov_autoplace.decide.rate_candidates import Entrant, copies
 from ov_autoplace.decide.verdict import Verdict, sustained
 from ov_autoplace.decide.widths import is_worth_measuring
 from ov_autoplace.devices.quota import Quota
@@ -30,6 +33,7 @@ from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.sustained import Turn
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.rate_plan import RateMember
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.problem.problem import Problem
 from random_tables import random_table
@@ -264,6 +268,21 @@ def test_a_decision_of_one_quota_is_not_used_under_another(two_cores, tmp_path: 
         monkeypatch.setattr(Cores, "quota", quota)
         paths.add(DecisionCache.of(core, model, ("CPU",), options).path)
     assert len(paths) == 4
+
+
+@pytest.mark.parametrize(("period", "seconds"), [(0.1, 0.1), (0.01, 0.02), (None, 0.015)])
+def test_rates_are_those_of_whole_periods(monkeypatch, period, seconds):
+    monkeypatch.setattr(Cores, "quota", period and Quota(1.5, period))
+    asked = []
+
+    def race(session: object, loads: Sequence[object], budget: float, **options: float) -> SimpleNamespace:
+        asked.append(options["sample_seconds"])
+        return SimpleNamespace(entries=[SimpleNamespace(samples=np.ones(6), dropped="") for _ in loads])
+
+    monkeypatch.setattr(rate_race, "race_loads", race)
+    entrants = [Entrant("one", (RateMember("CPU", {}),), executables=(SimpleNamespace(),))]
+    rate_race.measure(SimpleNamespace(), entrants, 1.0, 0)
+    assert asked == pytest.approx([seconds, seconds])  # waiting callers, and a queue
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ def test_annotate_says_what_the_file_holds(core: ov.Core, cli: Command, tmp_path
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", transformers_models.NAMES)
+@pytest.mark.seeds(transformers_models.NAMES, argument="name", cost=10)
 def test_files_of_networks_that_nobody_here_wrote_hold(name: str, core: ov.Core, tmp_path: Path) -> None:
     model = transformers_models.build(name)
     inner = model.clone()

@@ -160,14 +160,27 @@ def other_schema(data: dict[str, object]) -> None:
     "damage",
     [foreign_device, missing_op, additional_op, no_placement, device_is_no_text, other_schema],
 )
-def test_an_entry_that_does_not_fit_is_dropped_with_a_warning_and_made_anew(
-    unequal_pair, config, caplog, damage
-):
+def test_an_entry_that_does_not_fit_is_dropped_with_a_warning(tmp_path, caplog, damage):
+    device_of = {"first": "XCPU", "middle": "CPU", "second": "CPU"}
+    cache = DecisionCache(tmp_path / "autoplace-0.json", tuple(PAIR))
+    cache.write(StoredDecision(device_of, False, None, None), "pins", "")
+    assert cache.load(device_of).device_of == device_of
+    data = json.loads(cache.path.read_text())
+    damage(data)
+    cache.path.write_text(json.dumps(data))
+    with caplog.at_level(logging.WARNING, "ov_autoplace"):
+        assert cache.load(device_of) is None
+    assert "does not fit and is made anew" in caplog.text
+    assert not cache.path.exists()
+
+
+def test_an_entry_that_does_not_fit_is_made_anew(unequal_pair, config, caplog):
+    config["AUTOPLACE_MODE"] = "ZERO_SHOT"
     unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
     entry = entry_of(config)
     whole = json.loads(entry.read_text())
     data = json.loads(entry.read_text())
-    damage(data)
+    missing_op(data)
     entry.write_text(json.dumps(data))
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
         compiled = unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
@@ -180,6 +193,7 @@ def test_an_entry_that_does_not_fit_is_dropped_with_a_warning_and_made_anew(
 
 
 def test_a_stored_placement_that_cannot_be_compiled_is_made_anew(unequal_pair, config, caplog, monkeypatch):
+    config["AUTOPLACE_MODE"] = "ZERO_SHOT"
     unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
     from ov_autoplace.plugin import device
 

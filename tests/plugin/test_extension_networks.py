@@ -13,7 +13,7 @@ import transformers_kinds
 pytestmark = pytest.mark.torch
 
 # ViLT draws random numbers.
-NAMES = [name for name in transformers_kinds.NAMES if name != "vilt"][:24]
+NAMES = [name for name in transformers_kinds.NAMES if name != "vilt"]
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def both() -> tuple[ov.Core, ov.Core]:
     return extension_checks.cores()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.seeds(NAMES, argument="name", cost=4)
 def test_mixes_are_followed(both, name: str, tmp_path: Path) -> None:
     outcomes = extension_checks.check_runnable_mix(both, transformers_kinds.build(name), 52_011, tmp_path)
 

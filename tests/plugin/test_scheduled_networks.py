@@ -11,10 +11,10 @@ import transformers_kinds
 pytestmark = pytest.mark.torch
 
 # ViLT draws random numbers.
-NAMES = [name for name in transformers_kinds.NAMES if name != "vilt"][1::3]
+NAMES = [name for name in transformers_kinds.NAMES if name != "vilt"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.seeds(NAMES, argument="name", cost=4)
 def test_they_answer_as_on_one_device(name: str) -> None:
     outcomes = dict(lane_checks.check_model(ov.Core(), transformers_kinds.build(name), {}, 2, 8_700))
     assert set(outcomes.values()) <= {"same", "not run by the CPU"}

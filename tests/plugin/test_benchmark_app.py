@@ -47,8 +47,9 @@ def told(output: str, key: str) -> str:
     return re.search(rf"\] +{key}: (.*)", output)[1]
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["the command", "after an import"])
-@pytest.mark.parametrize("hint", ["throughput", "cumulative_throughput", "latency"])
+@pytest.mark.parametrize(
+    ("hint", "plain"), [("throughput", False), ("cumulative_throughput", True), ("latency", False)]
+)
 def test_hints_are_taken(run, hint, plain):
     output = run("-hint", hint, plain=plain)
     assert told(output, "PERFORMANCE_HINT").endswith(hint.upper())
@@ -59,8 +60,7 @@ def test_hints_are_taken(run, hint, plain):
         assert requests[1] == told(output, "OPTIMAL_NUMBER_OF_INFER_REQUESTS")
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["the command", "after an import"])
-@pytest.mark.parametrize("device", ["AUTOPLACE", "AUTOPLACE:CPU"])
+@pytest.mark.parametrize(("device", "plain"), [("AUTOPLACE", False), ("AUTOPLACE:CPU", True)])
 def test_streams_and_threads_are_taken(run, device, plain):
     alone = {"MULTI_DEVICE_PRIORITIES": "CPU"} if device == "AUTOPLACE" else {}
     output = run("-hint", "none", "-nstreams", "2", device=device, plain=plain, config=alone)

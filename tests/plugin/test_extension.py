@@ -86,7 +86,7 @@ def test_mixes_of_random_dynamic_models_run_as_annotated(both, tmp_path: Path) -
 
 
 def test_foreign_models_are_read_as_without_it(both, tmp_path: Path) -> None:
-    for name, path in foreign_checks.foreign_models(16, 88, tmp_path):
+    for name, path in foreign_checks.foreign_models(8, 88, tmp_path):
         assert not foreign_checks.check_foreign(both, path, 88), name
 
 

@@ -57,7 +57,7 @@ def check_random(made: RandomSchedule, compiled: ov.CompiledModel) -> None:
             np.testing.assert_allclose(outputs[i], expected[i], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.seeds(2100, 2140)
+@pytest.mark.seeds(2100, 2140, cost=3)
 def test_random_networks_give_the_answers_of_one_model(seed: int) -> None:
     made = random_schedule(seed)
     check_random(made, compile_op(made.scheduled))

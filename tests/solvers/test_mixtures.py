@@ -84,7 +84,7 @@ def test_the_simulator_counts_what_keeps_each_device_busy(seed: int, devices: in
 
 
 @pytest.mark.parametrize("all_at_once", [True, False])
-@pytest.mark.seeds(40, cost=3)
+@pytest.mark.seeds(40, cost=4)
 def test_two_devices_against_all_placements(seed: int, all_at_once: bool, monkeypatch) -> None:
     if not all_at_once:
         monkeypatch.setattr(mixture_module, "_ENUMERATED_PLACEMENTS", 1)

@@ -7,7 +7,7 @@ hardly on where it stands.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from ov_autoplace._base.arrays import BoolArray, IntArray, frozen_array
 from ov_autoplace._base.collector import collection_paused
 from ov_autoplace.graph.records import ModelReader, OpRecord, ReadShape
 
-__all__ = ["OpKinds", "op_kinds"]
+__all__ = ["OpKinds", "excerpts", "op_kinds"]
 
 # Devices may look at what is around an op: the more of a kind are there, the more surroundings.
 _OF_EACH = 3
@@ -71,20 +71,7 @@ def op_kinds(model: ov.Model, records: Sequence[OpRecord] | None = None) -> OpKi
     """
     records = ModelReader().read(model.get_ordered_ops()) if records is None else records
     reader = _Reader(records)
-    kinds: dict[Hashable, int] = {}
-    kind_of: list[int] = []
-    chosen: list[list[int]] = []
-    for i in range(len(records)):
-        description = reader.describe(i)
-        if description is None:
-            kind_of.append(-1)
-            continue
-        kind = kinds.setdefault(description, len(kinds))
-        kind_of.append(kind)
-        if kind == len(chosen):
-            chosen.append([])
-        if len(chosen[kind]) < _OF_EACH:
-            chosen[kind].append(i)
+    kind_of, chosen = _told_apart(reader, _OF_EACH)
     return OpKinds(
         model=_model_of(records, [i for ops in chosen for i in ops], reader.fixed),
         names=[record.name for record in records],
@@ -93,16 +80,57 @@ def op_kinds(model: ov.Model, records: Sequence[OpRecord] | None = None) -> OpKi
     )
 
 
+def excerpts(model: ov.Model) -> Iterator[tuple[OpRecord, ov.Model]]:
+    """The first op of each kind, in models of little else: first by itself, then with who reads it.
+
+    Args:
+        model: As for :func:`op_kinds`.
+    """
+    records = ModelReader().read(model.get_ordered_ops())
+    reader = _Reader(records)
+    _, chosen = _told_apart(reader, 1)
+    readers: dict[int, list[int]] = {i: [] for i in range(len(records))}
+    for i, record in enumerate(records):
+        for source, _ in record.sources:
+            readers[source].append(i)
+    for (i,) in chosen:
+        yield records[i], _model_of(records, [i], reader.fixed)
+    for (i,) in chosen:
+        read_by = [j for j in readers[i] if records[j].op_type not in _FOLLOWS]
+        if read_by:
+            yield records[i], _model_of(records, [i, *read_by], reader.fixed)
+
+
+def _told_apart(reader: _Reader, of_each: int) -> tuple[list[int], list[list[int]]]:
+    """The kind of each op, -1 where it has none, and the first few ops of each kind."""
+    kinds: dict[Hashable, int] = {}
+    kind_of: list[int] = []
+    chosen: list[list[int]] = []
+    for i in range(len(reader.records)):
+        description = reader.describe(i)
+        if description is None:
+            kind_of.append(-1)
+            continue
+        kind = kinds.setdefault(description, len(kinds))
+        kind_of.append(kind)
+        if kind == len(chosen):
+            chosen.append([])
+        if len(chosen[kind]) < of_each:
+            chosen[kind].append(i)
+    return kind_of, chosen
+
+
 class _Reader:
     """Describes the ops of a model in topological order.
 
     Attributes:
+        records: The ops.
         fixed: Whether the values of each op that was looked at do not depend on the model's inputs.
     """
 
     def __init__(self, records: Sequence[OpRecord]) -> None:
         self.fixed: list[bool] = []
-        self._records = records
+        self.records = records
         # A shape that several outputs share is one object: the number of its form is found by that.
         self._number_of: dict[tuple[int, str], int] = {}
         self._forms: dict[Hashable, int] = {}
@@ -110,7 +138,7 @@ class _Reader:
 
     def describe(self, i: int) -> Hashable | None:
         """What decides whether a device supports an op; ``None`` where it follows its neighbours."""
-        record = self._records[i]
+        record = self.records[i]
         op_type = record.op_type
         made = tuple([self._form(*output) for output in zip(record.shapes, record.types, strict=True)])
         self._made.append(made)

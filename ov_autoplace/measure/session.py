@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -26,7 +26,9 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.prepare import normalize
+from ov_autoplace.graph.refusal import refusal_reason, refused_op
 from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.measure.isolation.executable import was_lost
 from ov_autoplace.measure.model_file import (
     cannot_save,
     check_readable,
@@ -112,6 +114,7 @@ class ProfilingSession:
         self.outputs: OutputCheck | None = None
         self._input_high = input_ranges(self.model)
         self._compiled: dict[str, Executable] = {}
+        self._refused: dict[str, str] = {}  # why, by device
         self._resources = ExitStack()
         if isinstance(self.profiler, IsolatedProfiler):
             self._resources.callback(self.profiler.close)
@@ -267,11 +270,31 @@ class ProfilingSession:
         """
         if self._room is not None and (reason := self._room.refusal(device)):
             raise ProfilingError(reason)
-        if count_nodes:
-            return self._compile(device, None, count_nodes)
-        if device not in self._compiled:
-            self._compiled[device] = self._compile(device, None, count_nodes)
-        return self._compiled[device]
+        if device in self._compiled and not count_nodes:
+            return self._compiled[device]
+        try:
+            executable = self._compile(device, None, count_nodes)
+        except ProfilingError as cause:
+            raise self._with_op(device, cause) from cause.__cause__
+        if not count_nodes:
+            self._compiled[device] = executable
+        return executable
+
+    def _with_op(self, device: str, cause: ProfilingError) -> ProfilingError:
+        """Why the whole model is not compiled for a device, with the op, where that can be found."""
+        if ":" in device or was_lost(cause):
+            return cause
+        if device not in self._refused:
+            reason = refusal_reason(cause.__cause__ or cause)
+            op = refused_op(self.model, reason, partial(self._compile_part, device))
+            which = f"the model cannot be timed on {device}, which refuses the op {op}: {reason}"
+            self._refused[device] = which if op else str(cause)
+        return ProfilingError(self._refused[device], device)
+
+    def _compile_part(self, device: str, part: ov.Model) -> Executable:
+        with TemporaryDirectory(dir=self._ir.parent) as folder:
+            path = str(save_ir(part, Path(folder)))
+            return self.profiler.compile(path, device, extensions=self._extensions)
 
     def compile_width(self, device: str, width: Width, *, count_nodes: bool = False) -> Executable:
         """The whole model on a part of a CPU's threads; each call compiles.

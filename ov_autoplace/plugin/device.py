@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,31 @@ def _asked(core: ov.Core, device_name: Any) -> str | None:
     return _device_list(device_name)
 
 
+def _compiling(core: ov.Core, shapes: Mapping[str, Sequence[int]]) -> Callable[..., ov.CompiledModel]:
+    """OpenVINO's ``compile_model``; a model that is refused gets one sentence instead of a nested report."""
+    native = _native(core, "compile_model")
+
+    def call(model: ov.Model, device: str, config: Mapping[str, Any]) -> ov.CompiledModel:
+        try:
+            return native(model, device, config)
+        except RuntimeError as cause:
+            from ov_autoplace.devices.models import openvino_reason
+            from ov_autoplace.devices.names import single_device_config
+            from ov_autoplace.graph.refusal import refusal
+            from ov_autoplace.placement.schedulable import is_scheduled
+
+            if is_scheduled(model):  # the reason is a sentence of the library
+                raise ModelError(openvino_reason(cause)) from cause
+
+            def compile_on(name: str, part: ov.Model) -> ov.CompiledModel:
+                return native(part, name, {**single_device_config(name, config), "CACHE_DIR": ""})
+
+            devices = device.rpartition(":")[2].split(",")
+            raise refusal(core, model, devices, shapes, cause, compile_on) from cause
+
+    return call
+
+
 def _native(core: ov.Core, method: str) -> Callable[..., ov.CompiledModel]:
     """A method of OpenVINO's Core; HETERO is the one that AUTOPLACE registered.
 
@@ -135,7 +160,7 @@ def _compile_model(
     from ov_autoplace.plugin.compilation import compile_placed
 
     machine, explicit = request_of(self, devices, config)
-    own_model, native = _own_model(self, model, weights), _native(self, "compile_model")
+    own_model, native = _own_model(self, model, weights), _compiling(self, machine.options.shapes)
     compiled: ov.CompiledModel
     if is_scheduled(own_model):
         from ov_autoplace.plugin.scheduled import compile_scheduled

@@ -14,10 +14,11 @@ from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace.measure.isolation.child import PATIENCE, Child
 from ov_autoplace.measure.isolation.process import ProcessEndedError, WorkerProcess
 
-__all__ = ["IsolatedExecutable", "IsolatedNodeTime"]
+__all__ = ["IsolatedExecutable", "IsolatedNodeTime", "was_lost"]
 
 # The slowest that weights are compiled on any device, in bytes per second.
 _COMPILE_RATE = 10e6
+_LOST = "the process that"
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ class IsolatedExecutable:
 
     def blame(self, did: str, cause: ProcessEndedError) -> str:
         """Never run this again; the sentence that says why."""
-        self._failure = f"the process that {did} it on {self._recipe['device']} {cause}"
+        self._failure = f"{_LOST} {did} it on {self._recipe['device']} {cause}"
         return self._failure
 
     def _use(self, seconds: float, **request: Any) -> tuple[dict[str, Any], bytes]:
@@ -150,6 +151,11 @@ class IsolatedExecutable:
                 except ProcessEndedError as cause:
                     if not cause.was_idle:
                         raise _core.ProfilerError(self.blame("ran", cause)) from None
+
+
+def was_lost(cause: BaseException) -> bool:
+    """Whether a failure is that the child died or hung with the model."""
+    return _LOST in str(cause)
 
 
 def _size(xml_path: str) -> int:

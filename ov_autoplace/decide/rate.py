@@ -53,7 +53,7 @@ from ov_autoplace.decide.rate_race import (
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import ESTIMATE_MARGIN
 from ov_autoplace.decide.widths import is_worth_measuring
-from ov_autoplace.devices.names import property_text
+from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import AutoplaceError, PlacementError, ProfilingError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
@@ -65,6 +65,7 @@ from ov_autoplace.placement.decision import Candidate, Decision, RateRow
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.rate_plan import RatePlan
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.mixture import mixture_of, searched_columns
 from ov_autoplace.solvers.rate import solve_rate
@@ -215,11 +216,7 @@ class _Decider:
                 self._budget.seconds += taken
             self._seconds["profile"] = taken
         self._predict(table.devices)
-        properties = {
-            device: {key: property_text(value) for key, value in own.items()}
-            for device, own in session.properties.items()
-        }
-        return mixed(mixture, whole, properties)
+        return mixed(mixture, whole, session.properties)
 
     def _solved(self, table: CostTable) -> tuple[Mixture, Placement]:
         """The best mixture and the best placement for all requests."""
@@ -228,6 +225,7 @@ class _Decider:
         options = SolverOptions(seed=self._options.seed, policy=self._options.policy)
         columns = searched_columns(problem, options)
         mixture, whole = mixture_of(problem, columns), solve_rate(problem, options, columns)
+        whole = replace(whole, latency_seconds=simulate(table, whole.assignment, "rate").latency_seconds)
         self._bound = mixture.bound_per_second
         self._singles = {
             table.devices[d]: 1 / float(problem.evaluator.latencies([a])[0])
@@ -250,7 +248,12 @@ class _Decider:
             once = max(_RACE_SECONDS, race_seconds(len(self._entrants)))
             self._budget.seconds = max(self._budget.seconds, self._budget.spent + 2 * once)
         if all(e.dropped for e in self._entrants):
-            reason = self._entrants[0].dropped if self._entrants else "no device may run all of it"
+            refusals = map(session.compilation_failure, able_devices(self._machine, session))
+            reason = next(filter(None, refusals), "")
+            if not reason and self._budget.left <= 0:
+                return self._estimated(prepared)
+            if not reason:
+                reason = self._entrants[0].dropped if self._entrants else "no device may run all of it"
             raise ProfilingError(f"the model cannot be run for a rate of requests: {reason}")
         measure(session, self._entrants, _LEAST_FIRST * self._budget.left, self._options.seed)
         winner, reference = chosen(self._entrants), best_hint(self._entrants)
@@ -288,23 +291,27 @@ class _Decider:
         return best, _none_better(best.base.name, shown)
 
     def _estimated(self, prepared: PreparedModel) -> Placement:
-        """Without running anything: all devices side by side if that promises more, else the best one."""
+        """Without running anything: the best device, unless another way promises more than estimates err."""
+        machine = self._machine
         table = self._costs.estimate(prepared)
-        self._solved(table)
-        if not self._singles:
-            why = self._machine.problem(table).why_no_single
-            raise PlacementError(f"{why}; use the mode PROFILE for a rate")
-        devices = sorted(self._singles, key=lambda d: -self._singles[d])
-        self._entrants = hinted([d for d in table.devices if d in self._singles], prepared)
+        mixture, whole = self._solved(table)
+        own = device_properties(machine.core, table.devices, machine.options.properties)
+        able = [d for d in table.devices if d in self._singles]
+        self._entrants = hinted(able, prepared)
         self._predict(table.devices)
-        best = max(self._entrants, key=lambda e: e.predicted or 0.0)
-        alone = next(e for e in self._entrants if e.members[0].device == devices[0])
-        if (best.predicted or 0.0) < (1 + ESTIMATE_MARGIN) * (alone.predicted or 0.0):
-            best = alone
-        reason = (
-            f"{best.name} is predicted to have the highest rate of what OpenVINO offers; nothing was measured"
-        )
-        return self._answer(prepared, Pair(best, best), reason)
+        self._entrants += mixed(mixture, whole, own)
+        for entrant in self._entrants:
+            entrant.requests = entrant.fewest_requests
+
+        bases = [e for e in self._entrants if e.is_base]
+        alone = _clearly_best([e for e in bases if e.members[0].device in able], None)
+        base = _clearly_best(bases, alone)
+        if base is None:
+            raise PlacementError(machine.problem(table).why_no_single)
+        dealt = _clearly_best([e for e in self._entrants if not e.is_base], base) or base
+        answer = Pair(base, dealt)
+        reason = f"{_name(answer)} is predicted to have the highest rate; nothing was measured"
+        return self._answer(prepared, answer, reason)
 
     def _answer(
         self, prepared: PreparedModel, answer: Pair, reason: str, rows: tuple[RateRow, ...] = ()
@@ -343,6 +350,18 @@ class _Decider:
         make_names_unique(model)
         device = base.members[0].device.removeprefix("AUTO:").split(",")[0]
         return Placement.from_dict({op.get_friendly_name(): device for op in model.get_ordered_ops()})
+
+
+def _clearly_best(entrants: Sequence[Entrant], known: Entrant | None) -> Entrant | None:
+    """Who is predicted to have the highest rate, above a known one's by more than estimates err."""
+    best = max(entrants, key=_promise, default=known)
+    if known is None or best is None:
+        return best
+    return best if _promise(best) > (1 + ESTIMATE_MARGIN) * _promise(known) else known
+
+
+def _promise(entrant: Entrant) -> float:
+    return entrant.predicted or 0.0
 
 
 def _none_better(name: str, why: str = "") -> str:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.devices.names import single_device_config
+from ov_autoplace.devices.names import property_text, single_device_config
 from ov_autoplace.devices.widths import Cores, Width, chooses_threads, is_cpu
 from ov_autoplace.graph.failing import can_fail
 from ov_autoplace.graph.prepare import PreparedModel
@@ -67,6 +68,11 @@ class Entrant:
     def is_base(self) -> bool:
         """Whether it is one compiled model."""
         return len(self.members) == 1
+
+    @property
+    def fewest_requests(self) -> int:
+        """How many in flight keep all of it busy; a request of a pipeline is on one device at a time."""
+        return max(1, len(set(self.members[0].device_of.values())) if self.is_base else len(self.turns))
 
 
 def without_hint(machine: Machine) -> Machine:
@@ -147,21 +153,22 @@ def copies(
 
 
 def mixed(
-    mixture: Mixture | None, whole: Placement | None, properties: Mapping[str, Mapping[str, str]]
+    mixture: Mixture | None, whole: Placement | None, properties: Mapping[str, Mapping[str, Any]]
 ) -> list[Entrant]:
     """The best pipeline and the best mixture of placements, where they are more than one device.
 
     Args:
         mixture: Of placements on the devices, by a cost table.
         whole: The best placement that all requests share.
-        properties: Of each device, as text.
+        properties: Of each device.
     """
+    texts = {d: {key: property_text(value) for key, value in own.items()} for d, own in properties.items()}
     found = []
     if whole is not None and whole.latency_seconds and len(set(whole.assignment.tolist())) > 1:
-        member = member_of(whole, properties)
+        member = member_of(whole, texts)
         found.append(Entrant("pipeline", (member,), predicted=1 / whole.latency_seconds, placement=whole))
     if mixture is not None and len(mixture.placements) > 1:
-        members = tuple(member_of(placement, properties) for placement in mixture.placements)
+        members = tuple(member_of(placement, texts) for placement in mixture.placements)
         counts = np.maximum(1, np.round(mixture.fractions * _TURNS)).astype(int)
         turns = np.repeat(np.arange(len(members)), counts)
         # Spread out, so that the first few requests already have about the right shares.

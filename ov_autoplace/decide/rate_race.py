@@ -95,9 +95,7 @@ def compile_entrant(session: ProfilingSession, entrant: Entrant) -> None:
         for member in entrant.members
     )
     wanted = sum(executable.optimal_requests for executable in entrant.executables)
-    # A request of a pipeline is on one device at a time.
-    fewest = len(set(entrant.members[0].device_of.values())) if entrant.is_base else len(entrant.turns)
-    entrant.requests = max(wanted, fewest)
+    entrant.requests = max(wanted, entrant.fewest_requests)
     if session.outputs is not None:
         # Of copies one is enough.
         distinct = {repr(m): (m, e) for m, e in zip(entrant.members, entrant.executables, strict=True)}

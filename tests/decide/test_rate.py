@@ -31,6 +31,7 @@ from ov_autoplace.solvers.rate import solve_rate
 from random_tables import make_table
 
 HINT = {"PERFORMANCE_HINT": "THROUGHPUT"}
+EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 
 
 def small(layers: int = 3, width: int = 32) -> ov.Model:
@@ -338,6 +339,58 @@ def test_estimates_of_another_machine_choose_all_its_devices() -> None:
     assert rows["AUTO CUMULATIVE_THROUGHPUT"] == pytest.approx(
         rows["GPU THROUGHPUT"] + rows["CPU THROUGHPUT"]
     )
+
+
+@pytest.mark.parametrize("pins", [{"first": "GPU"}, {"first": "GPU", "last": "CPU"}, {}])
+@pytest.mark.parametrize(("layers", "width"), [(6, 64), (20, 512)])
+def test_the_answer_of_an_estimate_is_the_best_that_was_found(
+    pins: dict[str, str], layers: int, width: int
+) -> None:
+    model = small(layers, width)
+    multiplied = [op for op in model.get_ordered_ops() if op.get_type_name() == "MatMul"]
+    multiplied[0].set_friendly_name("first")
+    multiplied[-1].set_friendly_name("last")
+    placement = ov_autoplace.place(
+        model, "GPU,CPU", "ZERO_SHOT", target="core-ultra-7-155h", properties=HINT, pins=pins
+    )
+    rows = placement.decision.rates
+    best = max(row.predicted for row in rows)
+    assert max(row.predicted for row in rows if row.is_answer) > best / 1.1 - 1e-9
+    assert best <= placement.decision.rate_bound * (1 + 1e-6)
+    for member in (placement.rate.base, *placement.rate.dealt):
+        for name, device in pins.items():
+            assert member.device_of.get(name, member.device) == device
+    assert pins.items() <= placement.to_dict().items()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"AUTOPLACE_MODE": "ZERO_SHOT"}, {"AUTOPLACE_TIME_BUDGET_MS": 1}, {}], ids=str
+)
+def test_pins_to_both_devices_are_obeyed_and_run(settings: dict[str, object]) -> None:
+    model = small(4, 16)
+    first, *_, last = (op for op in model.get_ordered_ops() if op.get_type_name() == "Relu")
+    pins = {first.get_friendly_name(): "XCPU", last.get_friendly_name(): "CPU"}
+    compiled = two_devices().compile_model(
+        model, "AUTOPLACE:XCPU,CPU", {**HINT, **EXACT, **settings, "AUTOPLACE_PINS": pins}
+    )
+    assert compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS") >= 2
+    requests = [compiled.create_infer_request() for _ in range(3)]
+    data = np.linspace(-1, 1, 16, dtype=np.float32)[None]
+    for answer in [compiled(data)[0], *(request.infer([data])[0] for request in requests)]:
+        np.testing.assert_allclose(answer, np.maximum(data, 0), rtol=1e-6)
+
+
+def test_a_pipeline_takes_part_where_the_model_is_profiled() -> None:
+    model = small(4, 16)
+    first, *_, last = (
+        op.get_friendly_name() for op in model.get_ordered_ops() if "Relu" in op.get_type_name()
+    )
+    placement = ov_autoplace.place(
+        model, "XCPU,CPU", core=two_devices(), properties=HINT, pins={first: "XCPU", last: "CPU"}
+    )
+    row = next(row for row in placement.decision.rates if row.name == "pipeline")
+    assert row.synchronous > 0
+    assert row.predicted > 0
 
 
 def test_a_model_that_no_device_compiles_is_an_error(monkeypatch) -> None:

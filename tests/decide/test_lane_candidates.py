@@ -256,7 +256,7 @@ def test_schedules_are_tuned_until_nothing_else_is_proposed():
 
 def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs(two_cores):
     random = np.random.default_rng(20261124)
-    device = replace(random_table(random, 40, 1), wiring=None, memory_capacity=np.array([np.inf]))
+    device = replace(random_table(random, 20, 1), wiring=None, memory_capacity=np.array([np.inf]))
     lanes = Lanes(2, Width(1))
     division = Division(device.devices[0], lanes)
     table = with_lanes(device, device.devices[0], 2)
@@ -266,7 +266,7 @@ def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs
     search = _Search(asked, SimpleNamespace(), problem, Verdict(alone, "", [alone]), Budget(1e6))
     search._divided.append((division, costs))
     tried = [search._scheduled(division, costs, search._solved(table))]
-    for _ in range(4):
+    for _ in range(2):
         fresh = search.more(tried)
         assert len(fresh) <= 2
         assert [c.promised_seconds for c in fresh] == sorted(c.promised_seconds for c in fresh)

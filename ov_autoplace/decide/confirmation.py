@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.statistics import Interval
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
@@ -24,7 +25,7 @@ from ov_autoplace.decide.verdict import (
     sustained,
     were_disturbed,
 )
-from ov_autoplace.decide.widths import is_worth_measuring, widths_for
+from ov_autoplace.decide.widths import is_worth_measuring, width_name, widths_for
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError, ProfilingError
@@ -73,7 +74,8 @@ def confirm(
     A device as OpenVINO runs it by itself holds where no other one is faster by more than 2 %, and none of
     its widths wins. A mix, a width and lanes have to be faster than all devices, lanes after idle gaps too
     unless requests come back to back; lanes that the user demands have only to run. Under a quota of
-    processor time, widths and lanes have to win by what is sustained over its periods.
+    processor time, widths and lanes have to win by what is sustained over its periods. Who computes wrong
+    outputs is no rival.
 
     Args:
         machine: The devices that were asked for.
@@ -82,109 +84,159 @@ def confirm(
         width: Of its one device.
         plan: Of its lanes.
     """
-    options, is_lanes = machine.options, plan is not None
-    used, is_divided = set(device_of.values()), width is not None or is_lanes
+    options, used = machine.options, set(device_of.values())
+    needs_proof = width is not None or plan is not None or len(used) > 1
     prepared = prepare(model, options.shapes)
-    with machine.open(prepared) as session:
+    with machine.open(prepared, Budget(_SECONDS)) as session:
+        answer = Candidate("the answer", None, 1, width=width)
+        rivals = _devices(machine, used if not needs_proof else ())
+        if not needs_proof:
+            rivals += _widths(machine, prepared.model, *used)
         try:
             if plan is not None:
-                executables = [session.compile_schedule(plan)]
+                own, way = session.compile_schedule(plan), str(plan)
             elif width is not None:
-                executables = [session.compile_width(next(iter(used)), width)]
+                (device,) = used
+                own, way = session.compile_width(device, width), session.make_of(device)
             else:
-                executables = [session.compile_placement(device_of)]
+                own = session.compile_placement(device_of)
+                way = str(device_of) if len(used) > 1 else session.make_of(*used)
+            compiled = {answer: own}
+            ways = {answer: way} | _add_compiled(session, compiled, rivals)
+            _drop_wrong(session, compiled, ways)
+            if answer not in compiled:
+                return Confirmation(holds=False)
+            return _compared(session, machine, compiled, needs_proof=needs_proof, has_lanes=plan is not None)
         except (PlacementError, ProfilingError) as cause:
             _log.debug("an answer cannot be run: %s", cause)
             return Confirmation(holds=False)
-        rivals = []
-        for device in _rivals(machine):
-            try:
-                if used != {device} or is_divided:
-                    executables.append(session.compile_device(device))
-                    rivals.append(device)
-            except ProfilingError:
-                continue  # it cannot run or hold the model alone, so it is no rival
-        needs_proof = is_divided or len(used) > 1
-        if not needs_proof:
-            executables += _widths(machine, session, prepared.model, next(iter(used)))
-        if len(executables) == 1:
-            return Confirmation(holds=True)
-        on_parts = is_divided or len(executables) > 1 + len(rivals)
-        try:
-            if machine.quota is not None and on_parts:
-                found = _sustained(executables, rivals, machine.quota, needs_proof=needs_proof)
+
+
+_Rival = tuple[str, Width | None]  # a device, and on which part of its threads
+
+
+def _devices(machine: Machine, answer: Collection[str]) -> list[_Rival]:
+    """The devices on which the whole model may be, pinned to no other, but for one that is the answer."""
+    pinned = set(machine.options.pins.values())
+    return [(device, None) for device in machine.devices if pinned <= {device} and device not in answer]
+
+
+def _widths(machine: Machine, model: ov.Model, device: str) -> list[_Rival]:
+    """The widths of a device that is the answer, where one of them could be faster."""
+    able = widths_for(machine, device, model) if is_worth_measuring(machine, device, model) else ()
+    return [(device, width) for width in able]
+
+
+def _add_compiled(
+    session: ProfilingSession, compiled: dict[Candidate, Executable], rivals: Sequence[_Rival]
+) -> dict[Candidate, str]:
+    """Compile rivals beside the answer; returns what they are made of."""
+    ways = {}
+    for device, width in rivals:
+        # Who cannot run or hold the model alone is no rival.
+        with suppress(ProfilingError):
+            if width is None:
+                rival, executable = Candidate(device, None, 1), session.compile_device(device)
             else:
-                how = sampling(divided=on_parts)
-                samples = _raced(session, executables, _SECONDS, seed=options.seed, **how)
-                found = _judged(samples, rivals, needs_proof=needs_proof)
-            if is_lanes and options.executor == "OVERLAP":
-                return replace(found, holds=found.seconds is not None)
-            if found.holds and found.best_device and must_win_after_pauses(options, has_lanes=is_lanes):
-                pair = [executables[0], executables[1 + rivals.index(found.best_device)]]
-                paused = _raced(session, pair, PAUSED_SECONDS, seed=options.seed, pause_seconds=PAUSE_SECONDS)
-                return replace(found, holds=_still_holds(paused))
-        except ProfilingError as cause:
-            _log.debug("an answer cannot be run: %s", cause)
-            return Confirmation(holds=False)
+                rival = Candidate(width_name(device, width), None, 1, width=width)
+                executable = session.compile_width(device, width)
+            compiled[rival], ways[rival] = executable, session.make_of(device)
+    return ways
+
+
+def _drop_wrong(
+    session: ProfilingSession, compiled: dict[Candidate, Executable], ways: Mapping[Candidate, str]
+) -> None:
+    """Leave those whose outputs are right, as the race does; all of them where nobody's are."""
+    if session.outputs is None:
+        return
+    for candidate, executable in compiled.items():
+        session.outputs.note(candidate.name, executable, ways[candidate])
+    session.outputs.mark(compiled)
+    if not all(candidate.is_wrong for candidate in compiled):
+        for candidate in [candidate for candidate in compiled if candidate.is_wrong]:
+            del compiled[candidate]
+
+
+def _compared(
+    session: ProfilingSession,
+    machine: Machine,
+    compiled: Mapping[Candidate, Executable],
+    *,
+    needs_proof: bool,
+    has_lanes: bool,
+) -> Confirmation:
+    """What races of an answer say, which is the first one, with devices, and with widths of its own.
+
+    Raises:
+        ProfilingError: None of them can be run.
+    """
+    if len(compiled) == 1:
+        return Confirmation(holds=True)
+    options, quota = machine.options, machine.quota
+    is_divided = has_lanes or any(candidate.width is not None for candidate in compiled)
+    if quota is not None and is_divided:
+        found = _sustained(compiled, quota, needs_proof=needs_proof)
+    else:
+        how = sampling(divided=is_divided)
+        samples = _raced(session, list(compiled.values()), _SECONDS, seed=options.seed, **how)
+        found = _judged(dict(zip(compiled, samples, strict=True)), needs_proof=needs_proof)
+    if has_lanes and options.executor == "OVERLAP":
+        return replace(found, holds=found.seconds is not None)
+    if found.holds and found.best_device and must_win_after_pauses(options, has_lanes=has_lanes):
+        own, *_ = compiled.values()
+        best = next(its for rival, its in compiled.items() if rival.name == found.best_device)
+        paused = _raced(session, [own, best], PAUSED_SECONDS, seed=options.seed, pause_seconds=PAUSE_SECONDS)
+        return replace(found, holds=_still_holds(paused))
     return found
 
 
-def _widths(machine: Machine, session: ProfilingSession, model: ov.Model, device: str) -> list[Executable]:
-    """A device on parts of its threads, where one of them could be faster than all."""
-    found = []
-    if is_worth_measuring(machine, device, model):
-        for width in widths_for(machine, device, model):
-            with suppress(ProfilingError):
-                found.append(session.compile_width(device, width))
-    return found
-
-
-def _judged(samples: Sequence[FloatArray], rivals: Sequence[str], *, needs_proof: bool) -> Confirmation:
-    """What back to back says of an answer.
+def _judged(samples: Mapping[Candidate, FloatArray], *, needs_proof: bool) -> Confirmation:
+    """What back to back says of an answer, see :func:`_compared`.
 
     Args:
-        samples: Of the answer, of its rivals, and of widths of its one device.
-        rivals: Devices.
-        needs_proof: It has to be faster than these.
+        samples: Of everybody.
+        needs_proof: The answer has to be faster than the devices.
     """
-    own, others, widths = samples[0], samples[1 : 1 + len(rivals)], samples[1 + len(rivals) :]
+    answer, *rivals = samples
+    own = samples[answer]
     if not len(own):
         return Confirmation(holds=False)
-    seconds = {device: float(np.median(s)) for device, s in zip(rivals, others, strict=True) if len(s)}
-    best = min(seconds, key=seconds.__getitem__, default="")
-    ratio = paired(own, others[rivals.index(best)]) if best else None
-    narrow = [found for width in widths if (found := paired(width, own)) is not None]
-    holds: bool | None = not any(map(is_faster, narrow))
-    if were_disturbed(samples) or (best and ratio is None):
+    seconds = {c: float(np.median(samples[c])) for c in rivals if c.width is None and len(samples[c])}
+    best = min(seconds, key=seconds.__getitem__, default=None)
+    narrow = [paired(samples[c], own) for c in rivals if c.width is not None]
+    holds: bool | None = not any(found is not None and is_faster(found) for found in narrow)
+    disturbed = were_disturbed(samples.values())
+    if best is None:
+        return Confirmation(None if disturbed else holds, float(np.median(own)))
+    ratio = paired(own, samples[best])
+    if ratio is None or disturbed:
         holds = None
-    elif ratio is not None:
+    else:
         holds = is_faster(ratio) if needs_proof else holds and ratio.median <= 1 + MINIMAL_GAIN
-    return Confirmation(holds, float(np.median(own)), best, seconds.get(best), ratio)
+    return Confirmation(holds, float(np.median(own)), best.name, seconds[best], ratio)
 
 
-def _sustained(
-    executables: Sequence[Executable], rivals: Sequence[str], quota: Quota, *, needs_proof: bool
-) -> Confirmation:
-    """What whole periods of a quota say of an answer, see :func:`_judged`."""
-    names = [*rivals, *["a width"] * (len(executables) - 1 - len(rivals))]
-    own, others = Candidate("the answer", None, 1), [Candidate(name, None, 1) for name in names]
-    outcomes = run_over_periods(executables, quota, _SUSTAINED_SECONDS)
-    found = zip((own, *others), outcomes, strict=True)
-    turns = {runner: outcome for runner, outcome in found if not isinstance(outcome, ProfilingError)}
-    if own not in turns:
+def _sustained(compiled: Mapping[Candidate, Executable], quota: Quota, *, needs_proof: bool) -> Confirmation:
+    """What whole periods of a quota say of an answer, see :func:`_compared`."""
+    answer, *rivals = compiled
+    outcomes = run_over_periods(list(compiled.values()), quota, _SUSTAINED_SECONDS)
+    pairs = zip(compiled, outcomes, strict=True)
+    turns = {candidate: found for candidate, found in pairs if not isinstance(found, ProfilingError)}
+    if answer not in turns:
         return Confirmation(holds=False)
 
     def wins(one: Candidate, other: Candidate) -> bool:
         verdict = Verdict(other, "", [other])
         return sustained([other], verdict, {c: turns[c] for c in (one, other)}).winner is one
 
-    ran = [other for other in others if other in turns]
-    holds = all(wins(own, other) for other in ran) if needs_proof else not any(wins(o, own) for o in ran)
-    seconds = {c: float(np.mean([turn.seconds for turn in turns[c]])) for c in (own, *ran)}
-    best = min((c for c in ran if c.name in rivals), key=seconds.__getitem__, default=None)
+    ran = [rival for rival in rivals if rival in turns]
+    holds = all(wins(answer, c) for c in ran) if needs_proof else not any(wins(c, answer) for c in ran)
+    seconds = {c: float(np.mean([turn.seconds for turn in turns[c]])) for c in (answer, *ran)}
+    best = min((c for c in ran if c.width is None), key=seconds.__getitem__, default=None)
     if best is None:
-        return Confirmation(holds, seconds[own])
-    return Confirmation(holds, seconds[own], best.name, seconds[best])
+        return Confirmation(holds, seconds[answer])
+    return Confirmation(holds, seconds[answer], best.name, seconds[best])
 
 
 def _still_holds(paused: Sequence[FloatArray]) -> bool | None:
@@ -207,9 +259,3 @@ def _raced(
         seconds = CONVINCING_ROUNDS * result.seconds / result.rounds
         result = session.race(executables, seconds, min_rounds=CONVINCING_ROUNDS, **how)
     return [entry.samples for entry in result.entries]
-
-
-def _rivals(machine: Machine) -> list[str]:
-    """The devices on which the whole model may be: pinned to no other."""
-    pinned = set(machine.options.pins.values())
-    return [device for device in machine.devices if pinned <= {device}]

@@ -119,11 +119,10 @@ class Race:
         if compilations:
             ran = self._race_anew(contenders, compilations)
             best = self._fastest([c for c in singles if c in ran]) or self._fastest(singles)
-            assert best is not None  # one of the contenders at least
-            if is_mix:
+            if is_mix and best is not None:
                 verdict = _proven_anew(field, best, verdict.winner, ran, why)
             else:
-                verdict = measured(field, best, best, why)
+                verdict = measured(field, best, best or verdict.winner, why)
         disturbed = were_disturbed(c.samples for c in contenders)
         return replace(verdict, disturbed=disturbed)
 

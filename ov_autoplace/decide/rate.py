@@ -35,15 +35,16 @@ from ov_autoplace.decide.rate_candidates import (
     hinted,
     mixed,
     other_bases,
+    room_for_copies,
     without_hint,
 )
 from ov_autoplace.decide.rate_race import (
     Pair,
     best_hint,
     chosen,
-    compare_outputs,
     compile_entrant,
     confirmed,
+    drop_wrong,
     finalists,
     measure,
     race_seconds,
@@ -138,7 +139,7 @@ class _Decider:
                 self._enter(session, self._profiled(session))
             if devices:
                 self._enter(session, other_bases(machine, devices, prepared))
-                self._enter(session, copies(machine, devices, prepared, self._room(session, devices)))
+                self._enter(session, copies(machine, devices, prepared, room_for_copies(session, devices)))
             return self._raced(session, prepared)
 
     def _enter(self, session: ProfilingSession, entrants: Sequence[Entrant]) -> None:
@@ -153,11 +154,7 @@ class _Decider:
                 compile_entrant(session, entrant)
             except ProfilingError as cause:
                 entrant.dropped = f"cannot be run: {cause}"
-        wrong = compare_outputs(session, self._entrants)
-        running = [entrant for entrant in self._entrants if not entrant.dropped]
-        if any(entrant.name not in wrong for entrant in running):  # else nobody would be left
-            for entrant in running:
-                entrant.dropped = wrong.get(entrant.name, "")
+        drop_wrong(session, self._entrants)
         taken = time.perf_counter() - start
         if self._options.time_budget_ms is None:
             self._budget.seconds += taken  # a budget that nobody gave grows with what compiling takes
@@ -184,15 +181,6 @@ class _Decider:
             hint.dropped = f"cannot be run: {cause}"
             return None
         return only if seconds > _LONG_SECONDS else None
-
-    def _room(self, session: ProfilingSession, devices: Sequence[str]) -> dict[str, float]:
-        """How many copies of the model each device has memory for, beside one model more."""
-        weights = max(float(session.room.graph.weight_bytes.sum()), 1.0)
-        room = {}
-        for device in devices:
-            memory = float(session.room.memory[session.devices.index(device)])
-            room[device] = memory / weights - 1
-        return room
 
     def _profiled(self, session: ProfilingSession) -> list[Entrant]:
         """The best pipeline and the best mixture by the costs of the model on all devices."""

@@ -7,8 +7,24 @@ from dataclasses import replace
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.decide.rate_candidates import Entrant, able_devices, hinted, without_hint
-from ov_autoplace.decide.rate_race import Pair, compare_outputs, compile_entrant, holds, measure, rows_of
+from ov_autoplace.decide.rate_candidates import (
+    Entrant,
+    able_devices,
+    copies,
+    hinted,
+    other_bases,
+    room_for_copies,
+    without_hint,
+)
+from ov_autoplace.decide.rate_race import (
+    Pair,
+    compare_outputs,
+    compile_entrant,
+    drop_wrong,
+    holds,
+    measure,
+    rows_of,
+)
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
@@ -40,7 +56,7 @@ def run_again(
     if plan.dealt:
         answers.append(Entrant("AUTOPLACE (waiting threads)", plan.dealt, plan.order))
     with bare.open(prepared, Budget(seconds)) as session:
-        entrants = _hints(bare, session, prepared)
+        entrants = _compiled(session, hinted(able_devices(bare, session), prepared))
         for entrant in answers:
             compile_entrant(session, entrant)
         compare_outputs(session, [*entrants, *answers])
@@ -49,7 +65,7 @@ def run_again(
 
 
 def confirm_rate(machine: Machine, prepared: PreparedModel, plan: RatePlan) -> bool | None:
-    """Whether a plan would be chosen again beside what OpenVINO offers.
+    """Whether a plan would be chosen again beside what OpenVINO offers, and a hint beside copies as well.
 
     Args:
         machine: Its options carry the hint.
@@ -60,18 +76,19 @@ def confirm_rate(machine: Machine, prepared: PreparedModel, plan: RatePlan) -> b
         ``None`` where that cannot be told, because the machine is busy still.
     """
     bare = without_hint(machine)
-    with bare.open(prepared) as session:
-        hints = _hints(bare, session, prepared)
+    with bare.open(prepared, Budget(_SECONDS)) as session:
+        devices = able_devices(bare, session)
+        hints = _compiled(session, hinted(devices, prepared))
         base = next((hint for hint in hints if hint.members == (plan.base,)), Entrant("base", (plan.base,)))
         dealt = Entrant("dealt", plan.dealt, plan.order) if plan.dealt else base
         entrants = list(dict.fromkeys([*hints, base, dealt]))
+        if base is dealt and base.is_hint:
+            room = room_for_copies(session, devices)
+            entrants += [*other_bases(bare, devices, prepared), *copies(bare, devices, prepared, room)]
         if entrants == [base]:
-            return True  # the only hint: there is nothing to compare with
-        try:
-            for entrant in entrants[len(hints) :]:
-                compile_entrant(session, entrant)
-        except ProfilingError:
-            return False
+            return True  # there is nothing to compare with
+        _compiled(session, entrants[len(hints) :])
+        drop_wrong(session, entrants)
         seconds, seed = _SECONDS, machine.options.seed
         measure(session, entrants, seconds, seed, keep_all=True)
         rounds = [len(own) for e in entrants if not e.dropped for own in (e.synchronous, e.asynchronous)]
@@ -81,9 +98,8 @@ def confirm_rate(machine: Machine, prepared: PreparedModel, plan: RatePlan) -> b
     return holds(Pair(base, dealt), entrants)
 
 
-def _hints(machine: Machine, session: ProfilingSession, prepared: PreparedModel) -> Sequence[Entrant]:
-    """What OpenVINO offers, compiled where that is possible."""
-    entrants = hinted(able_devices(machine, session), prepared)
+def _compiled(session: ProfilingSession, entrants: Sequence[Entrant]) -> Sequence[Entrant]:
+    """Entrants, compiled; those that cannot be are marked."""
     for entrant in entrants:
         try:
             compile_entrant(session, entrant)

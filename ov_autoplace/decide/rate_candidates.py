@@ -27,7 +27,16 @@ from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.rate_plan import HINT, RateMember
 
-__all__ = ["Entrant", "able_devices", "copies", "hinted", "mixed", "other_bases", "without_hint"]
+__all__ = [
+    "Entrant",
+    "able_devices",
+    "copies",
+    "hinted",
+    "mixed",
+    "other_bases",
+    "room_for_copies",
+    "without_hint",
+]
 
 _TURNS = 8  # of a mixture's requests: fractions are rounded to so many parts
 _MOST_COPIES = 64
@@ -150,6 +159,12 @@ def copies(
                 name = f"{count} x {device} ({width.label})"
                 found.append(Entrant(name, (member,) * count, tuple(range(count))))
     return found
+
+
+def room_for_copies(session: ProfilingSession, devices: Sequence[str]) -> dict[str, float]:
+    """How many copies of the model each device has memory for, beside one model more."""
+    weights = max(float(session.room.graph.weight_bytes.sum()), 1.0)
+    return {d: float(session.room.memory[session.devices.index(d)]) / weights - 1 for d in devices}
 
 
 def mixed(

@@ -34,6 +34,7 @@ __all__ = [
     "compare_outputs",
     "compile_entrant",
     "confirmed",
+    "drop_wrong",
     "finalists",
     "holds",
     "measure",
@@ -124,6 +125,15 @@ def compare_outputs(session: ProfilingSession, entrants: Sequence[Entrant]) -> d
             if outputs.is_wrong(name):
                 wrong[entrant.name] = outputs.refusal(name)
     return wrong
+
+
+def drop_wrong(session: ProfilingSession, entrants: Sequence[Entrant]) -> None:
+    """Mark compiled entrants whose outputs are wrong as dropped, unless nobody would be left."""
+    wrong = compare_outputs(session, entrants)
+    running = [entrant for entrant in entrants if not entrant.dropped]
+    if any(entrant.name not in wrong for entrant in running):
+        for entrant in running:
+            entrant.dropped = wrong.get(entrant.name, "")
 
 
 def rows_of(entrants: Sequence[Entrant]) -> tuple[RateRow, ...]:
@@ -284,8 +294,8 @@ def confirmed(
 def holds(answer: Pair, entrants: Sequence[Entrant]) -> bool | None:
     """Whether an answer would be chosen again by what was measured of it and of what OpenVINO offers.
 
-    A hint holds where no other one is better by what counts; anything else has to win as in
-    :func:`confirmed`.
+    A hint holds where no other one is better by what counts, and nothing else wins; anything else has to win
+    as in :func:`confirmed`.
 
     Args:
         answer: Of some of the entrants.
@@ -300,7 +310,10 @@ def holds(answer: Pair, entrants: Sequence[Entrant]) -> bool | None:
     if reference is None:
         return True
     if answer.is_one and answer.base.is_hint:
-        found = answer.mean <= (1 + MINIMAL_GAIN) * reference.mean
+        best = chosen(entrants) or reference
+        ratios = None if best.base is reference.base is best.dealt else _ratios(best, reference)
+        beaten = ratios is not None and min(ratio.high for ratio in ratios) < 1
+        found = not beaten and answer.mean <= (1 + MINIMAL_GAIN) * reference.mean
     else:
         ratios = _ratios(answer, reference)
         if ratios is None:

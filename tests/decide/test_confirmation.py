@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -48,6 +48,27 @@ def model() -> ov.Model:
 NAMES = [op.get_friendly_name() for op in model().get_ops()]
 
 
+class ScriptedOutputs:
+    """Some candidates compute wrong outputs."""
+
+    def __init__(self, *wrong: str) -> None:
+        self.wrong = wrong
+        self.ways: dict[str, str] = {}
+
+    def note(self, name: str, executable: SimpleNamespace, way: str) -> None:
+        self.ways[name] = way
+
+    def mark(self, candidates: Iterable[Candidate]) -> None:
+        for candidate in candidates:
+            candidate.is_wrong = self.is_wrong(candidate.name)
+
+    def is_wrong(self, name: str) -> bool:
+        return name in self.wrong
+
+    def difference(self, name: str) -> None:
+        return None
+
+
 class ScriptedSession:
     """Compiles everything; the answer takes what it is told of a device's time, back to back and paused."""
 
@@ -57,6 +78,7 @@ class ScriptedSession:
         self.loads: list[dict[str, Any]] = []
         self.seconds: list[float] = []
         self.model = model()
+        self.outputs: ScriptedOutputs | None = None
         self.runs: dict[str, Callable[..., np.ndarray]] = {}
 
     def compile_placement(self, device_of: Mapping[str, str]) -> SimpleNamespace:
@@ -73,6 +95,12 @@ class ScriptedSession:
 
     def _compiled(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(name=name, compile_seconds=0.01, subgraphs=1, run=self.runs.get(name))
+
+    def make_of(self, device: str) -> str:
+        return device.removeprefix("X")
+
+    def compare_outputs(self, *_: object) -> ScriptedOutputs:
+        return ScriptedOutputs()
 
     def has_compiled(self, device: str) -> bool:
         return False
@@ -180,6 +208,20 @@ def test_bench_shows_whole_periods_of_a_quota(monkeypatch, two_cores):
     periods = {load["min_sample_seconds"] / 0.15 for load in session.loads}
     assert len(periods) == 1
     assert periods == {round(*periods)}
+
+
+def test_who_computes_wrong_is_no_rival(monkeypatch, two_cores):
+    session = ScriptedSession(1.3)
+    session.outputs = ScriptedOutputs("CPU")
+    assert told(monkeypatch, session, ("XCPU", "CPU"), device_of=MIX) is False  # of two, one is right
+    session.outputs = ScriptedOutputs("XCPU", "CPU")
+    assert told(monkeypatch, session, ("XCPU", "CPU"), device_of=MIX) is True
+    assert session.outputs.ways["CPU"] == session.outputs.ways["XCPU"] != session.outputs.ways["the answer"]
+    session.outputs = ScriptedOutputs("the answer")
+    assert told(monkeypatch, session, ("XCPU", "CPU"), device_of=MIX) is False
+    session = ScriptedSession(0.7)
+    session.outputs = ScriptedOutputs("the answer", "CPU")
+    assert told(monkeypatch, session, width=Width(1)) is True  # nobody is right
 
 
 def test_an_answer_is_run_until_it_is_proven(monkeypatch):

@@ -155,11 +155,13 @@ def test_an_answer_holds_by_the_rule_by_which_it_was_chosen(waiting, queued, exp
     assert holds(Pair(answer, answer), entrants) is False
 
 
-def test_a_hint_holds_unless_another_one_is_better() -> None:
+def test_a_hint_holds_unless_something_else_is_better() -> None:
     hint = entrant("hint", 1.0, 1.0, hint=True)
     for seconds, expected in ((1.1, True), (0.99, True), (0.9, False)):
-        other = entrant("other", seconds, seconds, hint=True)
-        assert holds(Pair(hint, hint), [hint, other, entrant("copies", 0.1, 0.1)]) is expected
+        for is_hint in (True, False):
+            other = entrant("other", seconds, seconds, hint=is_hint)
+            assert holds(Pair(hint, hint), [hint, other]) is expected
+    assert holds(Pair(hint, hint), [hint, entrant("one way only", 0.1, 1.1)]) is True
 
 
 @pytest.mark.parametrize("disturb", [1.0, 90.0])
@@ -188,8 +190,11 @@ def test_a_rate_is_confirmed_beside_the_hints(monkeypatch) -> None:
     assert confirm_rate(machine, prepare(small()), RatePlan("2 x", caller, (caller, caller), 2)) is True
     assert raced == [[(True, 1, 1), (False, 1, 1), (False, 2, 2)]]
     hint = RatePlan("CPU THROUGHPUT", RateMember("CPU", HINT))
-    assert confirm_rate(machine, prepare(small()), hint) is True  # there is nothing else
-    assert len(raced) == 1
+    assert confirm_rate(machine, prepare(small()), hint) is False
+    assert {(True, 1, 1), (False, 1, 1)} <= set(raced[1])  # beside what else could win
+    chosen_by_user = Machine(ov.Core(), ("CPU",), PlacerOptions(properties={**HINT, "NUM_STREAMS": "2"}))
+    assert confirm_rate(chosen_by_user, prepare(small()), hint) is True  # there is nothing else
+    assert len(raced) == 2
     strange = RatePlan("CPU", RateMember("CPU", {"NUM_STREAMS": "many"}))
     assert confirm_rate(machine, prepare(small()), strange) is False
 

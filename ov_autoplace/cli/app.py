@@ -48,7 +48,7 @@ app.command("cache", short_help="What was measured of transfers here, and is kep
 app.command("annotate", short_help="Decide, and write the model with its placement.")(annotate.annotate)
 app.command("bench", short_help="Run devices, AUTO, HETERO and AUTOPLACE in turns.")(bench.bench)
 app.command("explain", short_help="Which op runs where, what it costs, and why.")(explain.explain)
-app.command("compare", short_help="Two reports side by side.")(compare.compare)
+app.command("compare", short_help="Two --json answers side by side.")(compare.compare)
 app.command("finetune", short_help="Tune a policy on latencies of your own models.")(finetune.finetune)
 app.command("pretrain", short_help="Train a policy from scratch.")(pretrain.pretrain)
 app.add_typer(fleet.fleet, name="fleet", short_help="The same on machines somewhere on the network, by Ray.")

@@ -1,213 +1,249 @@
-"""``ov-autoplace compare``: two reports side by side."""
+"""``ov-autoplace compare``: what two commands answered with ``--json``, side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ov_autoplace._base import text as wording
+from ov_autoplace._base.files import read_json
+from ov_autoplace._base.json_fields import Record
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import milliseconds, print_json, print_sentence, print_table
-from ov_autoplace.cli.outputs import check_file, made_folder
+from ov_autoplace.errors import OptionError
 
-if TYPE_CHECKING:
-    from ov_autoplace.report.comparison import Comparison, LatencyPair, RatePair
-    from ov_autoplace.report.latency import Latency
-
-__all__ = ["compare"]
+__all__ = ["Answer", "compare", "moved_ops", "read_answer"]
 
 First = Annotated[
     Path,
     typer.Argument(
-        metavar="FIRST",
-        show_default=False,
-        help="A report: what --report wrote (.json or .html), or what annotate, explain or bench printed "
-        "with --json.",
+        metavar="FIRST", show_default=False, help="What annotate, explain or bench printed with --json."
     ),
 ]
 Second = Annotated[
-    Path, typer.Argument(metavar="SECOND", show_default=False, help="The report to compare with it.")
+    Path, typer.Argument(metavar="SECOND", show_default=False, help="The answer to compare with it.")
 ]
-Page = Annotated[
-    Path | None,
-    typer.Option("--report", metavar="FILE.html", help="Write the comparison as a page to look at."),
-]
+_ANSWER = "the answer"  # the pair of those that were chosen, whatever they are called
 
 
-def compare(
-    first: First,
-    second: Second,
-    *,
-    report: Page = None,
-    top: Annotated[int, typer.Option(min=1, help="How many op types and moved groups to show.")] = 15,
-    as_json: arguments.Json = False,
-) -> None:
-    """Show two reports side by side: latencies, costs by op type, and the ops that moved."""
-    if report is not None:
-        from ov_autoplace.report import require_library
+@dataclass(frozen=True, slots=True)
+class _Latency:
+    """Seconds of one candidate, as far as they are known, and the 95 % interval of what was measured."""
 
-        require_library(report, is_comparison=True)
-        check_file(report)
-    from ov_autoplace.report.comparison import compare as compared
-    from ov_autoplace.report.saved import read_report
+    measured: float | None = None
+    predicted: float | None = None
+    interval: tuple[float, float] | None = None
 
-    comparison = compared(read_report(first), read_report(second))
-    if not as_json:
-        _print(comparison, top)
-    if report is not None:
-        from ov_autoplace.report import write_comparison
 
-        with made_folder(report.parent):
-            write_comparison(comparison, report)
-        if not as_json:
-            print_sentence(f"wrote {report}")
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one command answered.
+
+    Attributes:
+        decision: In a sentence.
+        facts: What it says of itself, by name.
+        latencies: The answer first, below it the candidates by name.
+        rates: Measured requests a second with waiting threads and with a queue, by name.
+        device_of: Where each op runs; empty where it does not say.
+    """
+
+    decision: str
+    facts: Mapping[str, str]
+    latencies: Mapping[str, _Latency]
+    rates: Mapping[str, tuple[float | None, float | None]]
+    device_of: Mapping[str, str] = field(repr=False)
+
+
+def compare(first: First, second: Second, *, as_json: arguments.Json = False) -> None:
+    """Show two answers that were printed with --json side by side: latencies, rates, the ops that moved."""
+    one, other = read_answer(first), read_answer(second)
+    names = dict.fromkeys((*one.facts, *other.facts))
+    facts = [(name, one.facts.get(name), other.facts.get(name)) for name in names]
+    without = [str(path) for path, answer in ((first, one), (second, other)) if not answer.device_of]
     if as_json:
-        print_json(_json(comparison))
-
-
-def _json(comparison: Comparison) -> dict[str, Any]:
-    return {
-        "first": str(comparison.first.path),
-        "second": str(comparison.second.path),
-        "facts": [
-            {"name": name, "first": first or None, "second": second or None}
-            for name, first, second in comparison.facts
-        ],
-        "latencies": [
+        print_json(
             {
-                "name": pair.name,
-                "first": _latency(pair.first),
-                "second": _latency(pair.second),
-                "measured_change": pair.measured_change,
-                "predicted_change": pair.predicted_change,
-                "told_apart": pair.is_told_apart,
+                "first": str(first),
+                "second": str(second),
+                "facts": [{"name": name, "first": a, "second": b} for name, a, b in facts],
+                "latencies": list(_latency_values(one, other)),
+                "rates": [
+                    {"name": name, "first": one.rates.get(name), "second": other.rates.get(name)}
+                    for name in dict.fromkeys((*one.rates, *other.rates))
+                ],
+                "moved": None
+                if without
+                else [{"op": op, "from": a, "to": b} for op, a, b in moved_ops(one, other)],
             }
-            for pair in comparison.latencies
-        ],
-        "rates": [asdict(pair) for pair in comparison.rates],
-        "op_types": [asdict(pair) for pair in comparison.kinds],
-        "moves": [{"from": source, "to": target, "ops": count} for source, target, count in comparison.moves],
-        "moved": [asdict(moved) for moved in comparison.moved],
-        "on_another_lane": comparison.on_another_lane,
-        "only_first": list(comparison.only_first),
-        "only_second": list(comparison.only_second),
-        "missing": comparison.missing or None,
-    }
+        )
+        return
+    print_sentence(f"A: {first}: {one.decision}")
+    print_sentence(f"B: {second}: {other.decision}")
+    differing = [row for row in facts if row[1] != row[2]]
+    if differing:
+        print_table("What differs besides", ("", "~A", "~B"), differing)
+    _print_latencies(one, other)
+    _print_rates(one, other)
+    if without:
+        print_sentence(f"Ops are not compared: {' and '.join(without)} lists none; what explain prints does.")
+    else:
+        print_sentence(_moves(one, other))
 
 
-def _latency(row: Latency | None) -> dict[str, Any] | None:
-    if row is None:
-        return None
-    return {
-        "name": row.name,
-        "measured_ms": _ms(row.median),
-        "ci95_ms": None if row.interval is None else [_ms(end) for end in row.interval],
-        "predicted_ms": _ms(row.predicted),
-        "subgraphs": row.subgraphs,
-    }
+def moved_ops(one: Answer, other: Answer) -> list[tuple[str, str, str]]:
+    """Ops of the first answer that the second runs on another device, with both devices."""
+    return [
+        (op, device, other.device_of[op])
+        for op, device in one.device_of.items()
+        if op in other.device_of and other.device_of[op] != device
+    ]
+
+
+def read_answer(path: Path) -> Answer:
+    """Read what ``annotate``, ``explain`` or ``bench`` printed with ``--json``.
+
+    Raises:
+        OptionError: It cannot be read, or is the output of something else.
+    """
+    printed = Record.of(read_json(path, OptionError, "an answer"), str(path), OptionError)
+    if not {"model", "devices", "decision"} <= printed.fields.keys():
+        raise OptionError(f"{path} is no answer; keep what annotate, explain or bench print with --json")
+    facts = {"model": printed.text("model"), "devices": ", ".join(printed.texts("devices"))}
+    for name, key in (("chosen", "chosen"), ("mode", "mode"), ("costs", "cost_source")):
+        if key in printed:
+            facts[name] = printed.text(key)
+    has_rates = "rates" in printed
+    rates = printed.records("rows" if "rows" in printed else "rates", "row") if has_rates else ()
+    ops = printed.records("ops", "op") if "ops" in printed else ()
+    return Answer(
+        decision=printed.text("decision"),
+        facts=facts,
+        latencies={} if has_rates else dict(_latencies(printed)),
+        rates={row.text("name"): (_rate(row, "synchronous"), _rate(row, "asynchronous")) for row in rates},
+        # A lane is a part of its device.
+        device_of={op.text("name"): op.text("device").partition("#")[0] for op in ops},
+    )
+
+
+def _latencies(printed: Record) -> Iterator[tuple[str, _Latency]]:
+    if "rows" in printed:  # of a benchmark
+        found = {}
+        for row in printed.records("rows", "row"):
+            low_high = row.numbers("ci95_ms", 2) if "ci95_ms" in row else None
+            found[row.text("name")] = _Latency(
+                _seconds(row, "median_ms"),
+                _seconds(row, "predicted_ms"),
+                None if low_high is None else (low_high[0] / 1e3, low_high[1] / 1e3),
+            )
+        chosen = "AUTOPLACE"
+    else:
+        chosen = printed.text("chosen")
+        measured, predicted = (_by_name(printed, key, chosen) for key in ("measured_ms", "predicted_ms"))
+        found = {
+            name: _Latency(measured.get(name), predicted.get(name)) for name in {**measured, **predicted}
+        }
+    if chosen in found:
+        yield _ANSWER, found[chosen]
+    yield from found.items()
+
+
+def _by_name(printed: Record, key: str, chosen: str) -> dict[str, float]:
+    """Seconds by candidate, or of the one that is explained."""
+    if key not in printed:
+        return {}
+    if not isinstance(printed.fields[key], dict):
+        return {chosen: printed.number(key) / 1e3}
+    of_all = printed.record(key)
+    return {name: of_all.number(name) / 1e3 for name in of_all.fields}
+
+
+def _seconds(row: Record, key: str) -> float | None:
+    return row.number(key) / 1e3 if key in row else None
+
+
+def _rate(row: Record, key: str) -> float | None:
+    return row.number(key) if key in row else None
+
+
+def _pairs(one: Answer, other: Answer) -> Iterator[tuple[str, _Latency, _Latency]]:
+    for name in dict.fromkeys((*one.latencies, *other.latencies)):
+        yield name, one.latencies.get(name, _Latency()), other.latencies.get(name, _Latency())
+
+
+def _latency_values(one: Answer, other: Answer) -> Iterator[dict[str, Any]]:
+    for name, a, b in _pairs(one, other):
+        yield {
+            "name": name,
+            **{
+                which: {"measured_ms": _ms(row.measured), "predicted_ms": _ms(row.predicted)}
+                for which, row in (("first", a), ("second", b))
+            },
+            "measured_change": _change(a.measured, b.measured),
+            "predicted_change": _change(a.predicted, b.predicted),
+            "told_apart": _is_told_apart(a, b),
+        }
+
+
+def _is_told_apart(a: _Latency, b: _Latency) -> bool:
+    """Whether both were measured, and their 95 % intervals do not overlap."""
+    if a.interval is None or b.interval is None:
+        return False
+    return a.interval[1] < b.interval[0] or b.interval[1] < a.interval[0]
+
+
+def _print_latencies(one: Answer, other: Answer) -> None:
+    rows, is_unsure = [], False
+    for name, a, b in _pairs(one, other):
+        change, mark = _change(a.measured, b.measured), ""
+        if change is not None and not _is_told_apart(a, b):
+            mark, is_unsure = " ~", True
+        seconds = (a.measured, b.measured, a.predicted, b.predicted)
+        cells = [None if s is None else milliseconds(s) for s in seconds]
+        rows.append(
+            (name, *cells[:2], None if change is None else f"{100 * change:+.1f} %{mark}", *cells[2:])
+        )
+    if not rows:
+        return
+    heads = ("name", ">measured\nA", ">measured\nB", ">change", ">predicted\nA", ">predicted\nB")
+    print_table("Latency in ms", heads, rows)
+    if is_unsure:
+        print_sentence("~ the 95 % intervals overlap, or there are none: not told apart")
+
+
+def _print_rates(one: Answer, other: Answer) -> None:
+    nothing = (None, None)
+    rows = [
+        (
+            name,
+            *(None if rate is None else f"{rate:,.0f}" for pair in zip(a, b, strict=True) for rate in pair),
+        )
+        for name in dict.fromkeys((*one.rates, *other.rates))
+        for a, b in [(one.rates.get(name, nothing), other.rates.get(name, nothing))]
+    ]
+    if rows:
+        heads = ("name", ">A waiting\nthreads", ">B waiting\nthreads", ">A\nqueue", ">B\nqueue")
+        print_table("Requests a second, measured", heads, rows)
+
+
+def _moves(one: Answer, other: Answer) -> str:
+    counts = Counter((a, b) for _, a, b in moved_ops(one, other))
+    found = [f"{count:,} from {a} to {b}" for (a, b), count in counts.most_common()]
+    parts = [f"ops on another device: {', '.join(found) if found else 'none'}"]
+    for letter, own, others in (("A", one, other), ("B", other, one)):
+        only = len(own.device_of.keys() - others.device_of.keys())
+        if only:
+            parts.append(f"only in {letter}: {only:,}")
+    return "; ".join(parts)
+
+
+def _change(before: float | None, after: float | None) -> float | None:
+    """How much longer the second takes, as a share of the first."""
+    return None if before is None or after is None or before <= 0 else after / before - 1
 
 
 def _ms(seconds: float | None) -> float | None:
     return None if seconds is None else seconds * 1e3
-
-
-def _print(comparison: Comparison, top: int) -> None:
-    for letter, report in (("A", comparison.first), ("B", comparison.second)):
-        print_sentence(f"{letter}: {report.path}: {report.answer}")
-    print_table(
-        "What differs besides",
-        ("", "~A", "~B"),
-        [row for row in comparison.facts if row[0] != "decision" and row[1] != row[2]],
-    )
-    _print_rates(comparison.rates)
-    _print_latencies(comparison.latencies)
-    if comparison.missing:
-        print_sentence(comparison.missing)
-    if not comparison.has_ops:
-        return
-    print_table(
-        f"Predicted ms by op type, the largest differences{_of(top, len(comparison.kinds))}",
-        ("type of the heaviest op", ">A groups", ">B groups", ">A ms", ">B ms", ">B - A ms"),
-        [
-            (
-                pair.kind,
-                pair.first_groups,
-                pair.second_groups,
-                milliseconds(pair.first_seconds),
-                milliseconds(pair.second_seconds),
-                wording.milliseconds(pair.second_seconds - pair.first_seconds, "+"),
-            )
-            for pair in comparison.kinds[:top]
-        ],
-    )
-    if comparison.moved:
-        print_table(
-            f"Groups with ops on another device, the heaviest{_of(top, len(comparison.moved))}",
-            ("group", "?type", ">?ops moved", "A", "B", ">A predicted ms", ">B predicted ms"),
-            [
-                (
-                    moved.group,
-                    moved.kind,
-                    len(moved.ops),
-                    moved.source,
-                    moved.target,
-                    milliseconds(moved.first_seconds),
-                    milliseconds(moved.second_seconds),
-                )
-                for moved in comparison.moved[:top]
-            ],
-        )
-    print_sentence(comparison.summary)
-
-
-def _print_rates(pairs: Sequence[RatePair]) -> None:
-    """Measured requests a second; nothing where there are none."""
-    if not pairs:
-        return
-    rows = [
-        (
-            f"{pair.name} * in {pair.chosen_in}" if pair.chosen_in else pair.name,
-            *(
-                None if rate is None else f"{rate:,.0f}"
-                for called in ("synchronous", "asynchronous")
-                for rate in (getattr(row, called, None) for row in (pair.first, pair.second))
-            ),
-        )
-        for pair in pairs
-    ]
-    heads = ("* = the answer", ">A waiting\nthreads", ">B waiting\nthreads", ">A\nqueue", ">B\nqueue")
-    print_table("Requests a second, measured", heads, rows)
-
-
-def _print_latencies(pairs: Sequence[LatencyPair]) -> None:
-    """What was measured and what is predicted, each in a table of its own."""
-    for what, cells in (("measured", _measured_cells), ("predicted", _predicted_cells)):
-        rows = [row for row in ((pair.name, *cells(pair)) for pair in pairs) if any(row[1:])]
-        if rows:
-            print_table(f"Latency in ms, {what}", ("name", ">A", ">B", ">change"), rows)
-    if any(pair.measured_change is not None and not pair.is_told_apart for pair in pairs):
-        print_sentence("~ the 95 % intervals overlap, or there are none: not told apart")
-
-
-def _of(top: int, count: int) -> str:
-    return f", {top} of {count:,}" if count > top else ""
-
-
-def _measured_cells(pair: LatencyPair) -> tuple[str | None, str | None, str | None]:
-    first, second = (None if row is None else milliseconds(row.median) for row in (pair.first, pair.second))
-    return first, second, _percent(pair.measured_change, "" if pair.is_told_apart else " ~")
-
-
-def _predicted_cells(pair: LatencyPair) -> tuple[str | None, str | None, str | None]:
-    first, second = (
-        None if row is None else milliseconds(row.predicted) for row in (pair.first, pair.second)
-    )
-    return first, second, _percent(pair.predicted_change)
-
-
-def _percent(change: float | None, mark: str = "") -> str | None:
-    return None if change is None else f"{100 * change:+.1f} %{mark}"

@@ -43,7 +43,7 @@ ReportFile = Annotated[
     typer.Option(
         "--report",
         metavar="FILE.html",
-        help="Write a page to look at: schedule, ops, latencies; as FILE.json, the data for compare.",
+        help="Write a page to look at: schedule, ops, latencies.",
     ),
 ]
 TraceFile = Annotated[

@@ -25,7 +25,6 @@ from ov_autoplace.report.palette import MUTED, device_styles
 __all__ = [
     "TOOLTIP",
     "curve_chart",
-    "interval_text",
     "latency_chart",
     "plain",
     "plain_legend",
@@ -97,7 +96,7 @@ def latency_chart(latencies: Sequence[Latency]) -> figure | None:
                 # Without an interval the line has no length.
                 "low": [_ms(row.median if row.low is None else row.low) for _, row in measured],
                 "high": [_ms(row.median if row.high is None else row.high) for _, row in measured],
-                "interval": [interval_text(row) for _, row in measured],
+                "interval": [_interval_text(row) for _, row in measured],
                 "samples": [row.samples for _, row in measured],
                 "y": [y for y, _ in measured],
                 "name": [row.name for _, row in measured],
@@ -126,7 +125,7 @@ def latency_chart(latencies: Sequence[Latency]) -> figure | None:
     return plain(chart)
 
 
-def interval_text(row: Latency) -> str:
+def _interval_text(row: Latency) -> str:
     """The 95 % interval of what was measured, in milliseconds."""
     if row.interval is None:
         return "unknown, there are too few samples"

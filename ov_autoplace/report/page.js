@@ -118,7 +118,7 @@
     }
     dark.addEventListener("change", style);
     addEventListener("resize", fitWidth);
-    if (data.graph !== undefined) explorer(data.report.placement, data.graph);
+    if (data.graph !== undefined) explorer(data.placement, data.graph);
     document.documentElement.dataset.state = "ready";
   }
 

@@ -16,7 +16,7 @@ from ov_autoplace.report.document import chart, document, header, note, section
 from ov_autoplace.report.graph import graph_chart, graph_facts
 from ov_autoplace.report.nodes import DrawnGraph, drawn_graph
 from ov_autoplace.report.rates import rates_section
-from ov_autoplace.report.record import Analysis, analysis_of, record_of
+from ov_autoplace.report.record import Analysis, analysis_of, placement_record
 from ov_autoplace.report.schedule import draws_groups, schedule_chart
 from ov_autoplace.report.sections import (
     candidates_table,
@@ -36,7 +36,7 @@ def page(contents: Contents) -> str:
     """The whole document."""
     analysis = analysis_of(contents)
     charts: list[figure] = []
-    data: dict[str, Any] = {"report": record_of(contents, analysis)}
+    data: dict[str, Any] = {}
     body = [header(contents.title, contents.answer), section("Summary", facts_list(contents.facts))]
     body.append(rates_section(contents.rates, contents.rate_bound))
     if contents.latencies:
@@ -45,6 +45,7 @@ def page(contents: Contents) -> str:
         body.append(section("Latency of the candidates", drawn, candidates_table(contents.latencies)))
     if analysis is not None:
         graph = drawn_graph(analysis.explanation)
+        data["placement"] = placement_record(analysis)
         data["graph"] = graph_facts(analysis.explanation, graph, contents.measured)
         body += _placement(contents, analysis, graph, charts)
     curve = curve_chart(contents.curves)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CUT", "MUTED", "DeviceStyle", "device_styles", "report_styles"]
+__all__ = ["CUT", "MUTED", "DeviceStyle", "device_styles"]
 
 CUT = "#d55e00"
 
@@ -27,11 +27,6 @@ class DeviceStyle:
     colour: str
     on_colour: str
     shape: str
-
-
-def report_styles() -> list[DeviceStyle]:
-    """Styles of two reports, which are not those of the first devices."""
-    return device_styles(4)[2:]
 
 
 def device_styles(count: int) -> list[DeviceStyle]:

@@ -1,4 +1,4 @@
-"""Requests a second, in one report and side by side in two."""
+"""Requests a second."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from ov_autoplace._base.text import relative_difference
 from ov_autoplace.placement.decision import RateRow
-from ov_autoplace.report.comparison import RatePair
 from ov_autoplace.report.document import note, section
 from ov_autoplace.report.tables import table
 
-__all__ = ["rates_section", "two_rates_section"]
+__all__ = ["rates_section"]
 
 
 def rates_section(rates: Sequence[RateRow], bound: float | None) -> str:
@@ -48,28 +47,6 @@ def rates_section(rates: Sequence[RateRow], bound: float | None) -> str:
     known = [("measured", ran), ("predicted", any(row.predicted for row in rates))]
     tag = " and ".join(what for what, is_known in known if is_known)
     return section("Requests a second", note(_WAYS, _BELOW), table(heads, rows, strong=chosen), most, tag=tag)
-
-
-def two_rates_section(pairs: Sequence[RatePair]) -> str:
-    """The same of two reports, as far as they were measured; empty where neither has rates."""
-    heads = (
-        "way to run them",
-        ">A, waiting threads",
-        ">B, waiting threads",
-        ">A, queue",
-        ">B, queue",
-    )
-    rows = [
-        (
-            f"{pair.name} (chosen in {pair.chosen_in})" if pair.chosen_in else pair.name,
-            *(_rate(None if row is None else row.synchronous) for row in (pair.first, pair.second)),
-            *(_rate(None if row is None else row.asynchronous) for row in (pair.first, pair.second)),
-        )
-        for pair in pairs
-    ]
-    chosen = [i for i, pair in enumerate(pairs) if pair.chosen_in]
-    shown = note(_WAYS) + table(heads, rows, strong=chosen) if pairs else ""
-    return section("Requests a second", shown, tag="measured")
 
 
 def _rate(per_second: float | None) -> str:

@@ -1,27 +1,21 @@
-"""A report as data: what the page's script reads, and what ``ov-autoplace compare`` puts side by side."""
+"""A placement taken apart for the report, and as the data that the page's script reads."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray
-from ov_autoplace._version import __version__
 from ov_autoplace.explain.explanation import Explanation, GroupCost
 from ov_autoplace.explain.measured import measured_timeline
 from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.explain.timeline import Timeline
 from ov_autoplace.report.contents import Contents
-from ov_autoplace.report.latency import Latency
 
-__all__ = ["SCHEMA", "VERSION", "Analysis", "analysis_of", "record_of"]
-
-SCHEMA, VERSION = "ov-autoplace report", 1
+__all__ = ["Analysis", "analysis_of", "placement_record"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,62 +50,13 @@ def analysis_of(contents: Contents) -> Analysis | None:
     return Analysis(explanation, explanation.all_groups(), timeline_of(explanation), measured)
 
 
-def record_of(contents: Contents, analysis: Analysis | None) -> dict[str, Any]:
-    """The report in JSON's own types; times are in milliseconds.
-
-    Args:
-        contents: The report.
-        analysis: Its placement.
-    """
-    return {
-        "schema": SCHEMA,
-        "version": VERSION,
-        "made_by": f"ov-autoplace {__version__}",
-        "made": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "title": contents.title,
-        "answer": contents.answer,
-        "facts": [{"name": name, "value": value} for name, value in contents.facts],
-        "latencies": [_latency(row) for row in contents.latencies],
-        "rates": [asdict(row) for row in contents.rates],
-        "rate_bound_per_second": contents.rate_bound,
-        "placement": None if analysis is None else _placement(analysis),
-        "curves": [
-            {
-                "name": curve.name,
-                "numbers": curve.numbers.tolist(),
-                "values": _finite(curve.values),
-                "best": _finite(curve.best),
-            }
-            for curve in contents.curves
-        ],
-    }
-
-
-def _latency(row: Latency) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "chosen": row.chosen,
-        "predicted_ms": _ms(row.predicted),
-        "measured_ms": _ms(row.median),
-        "low_ms": _ms(row.low),
-        "high_ms": _ms(row.high),
-        "samples": row.samples,
-        "paused_ms": _ms(row.paused),
-        "subgraphs": row.subgraphs,
-        "output_difference": row.output_difference,
-        "note": row.note,
-    }
-
-
-def _placement(analysis: Analysis) -> dict[str, Any]:
+def placement_record(analysis: Analysis) -> dict[str, Any]:
+    """The groups of a placement in JSON's own types; times are in milliseconds."""
     explanation = analysis.explanation
     table, names = explanation.table, explanation.table.names
     milliseconds = np.where(np.isfinite(table.op_seconds), table.op_seconds * 1e3, -1.0)
     return {
-        "objective": explanation.objective,
-        "costs": table.source,
         "devices": list(table.devices),
-        "owners": list(table.lane_devices or table.devices),
         "names": list(names),
         "types": [group.op_type for group in analysis.groups],
         "device": explanation.assignment.tolist(),
@@ -122,29 +67,4 @@ def _placement(analysis: Analysis) -> dict[str, Any]:
         "members": [
             [op for op in ops if op != name] for name, ops in zip(names, explanation.members(), strict=True)
         ],
-        "runs": [_run(what, timeline) for what, timeline in analysis.runs],
     }
-
-
-def _run(what: str, timeline: Timeline) -> dict[str, Any]:
-    return {
-        "what": what,
-        "ms": _ms(timeline.seconds),
-        "lanes": [
-            {"name": lane.name, "busy_ms": _ms(lane.busy_seconds), "idle_ms": _ms(lane.idle_seconds)}
-            for lane in timeline.lanes
-        ],
-        # number, lane, start, milliseconds, whether it is on the critical path
-        "stages": [
-            [stage.subgraph, stage.device, _ms(stage.start), _ms(stage.seconds), stage.is_critical]
-            for stage in timeline.stages
-        ],
-    }
-
-
-def _finite(values: FloatArray) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in values.tolist()]
-
-
-def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else float(f"{seconds * 1e3:.7g}")

@@ -21,7 +21,7 @@ from ov_autoplace.report.latency import Latency
 from ov_autoplace.report.ops import op_columns
 from report_tables import HOSTILE, layered_table, pieces
 
-__all__ = ["contents_of", "every_part", "hostile_model", "lanes_page", "placement_page"]
+__all__ = ["every_part", "hostile_model", "lanes_page", "placement_page"]
 
 
 def hostile_model() -> ov.Model:
@@ -39,10 +39,10 @@ def hostile_model() -> ov.Model:
 def placement_page(groups: int, subgraphs: int) -> Contents:
     """A placement in so many stretches, beside the single devices; the first ops have hostile names."""
     table = layered_table(groups, seed=1, names=HOSTILE, members=2)
-    return contents_of(table, pieces(groups, subgraphs))
+    return _contents_of(table, pieces(groups, subgraphs))
 
 
-def contents_of(table: CostTable, assignment: IntArray) -> Contents:
+def _contents_of(table: CostTable, assignment: IntArray) -> Contents:
     """A page whose candidates are the single devices and the placement."""
     rng = np.random.default_rng(5)
     explanation = Explanation(table, assignment)

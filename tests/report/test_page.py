@@ -23,7 +23,6 @@ from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.report import require_library, write_report
 from ov_autoplace.report.contents import placement_contents
 from ov_autoplace.report.nodes import drawn_graph
-from ov_autoplace.report.saved import read_report
 from ov_autoplace.report.tables import table
 from report_tables import HOSTILE, diamond, layered_table, pieces
 
@@ -89,7 +88,7 @@ def test_the_data_is_json_that_cannot_end_its_element(text: str) -> None:
     data, ops = (text for attributes, text in page.scripts if attributes.get("type") == "application/json")
 
     assert not set("<>&\u2028\u2029") & set(data + ops)
-    placement = json.loads(data)["report"]["placement"]
+    placement = json.loads(data)["placement"]
     assert placement["names"][: len(HOSTILE)] == list(HOSTILE)
     assert len(placement["reasons"]) == len(placement["names"]) == 80
     assert isinstance(json.loads(ops), str)
@@ -160,8 +159,6 @@ def test_without_the_library_one_sentence_says_what_to_install(
     with pytest.raises(OptionError, match="bokeh"):
         write_report(placement_page(20, 2), tmp_path / "report.html")
     assert not list(tmp_path.iterdir())
-    write_report(placement_page(20, 2), tmp_path / "report.json")  # data are not drawn
-    assert read_report(tmp_path / "report.json").placement is not None
 
 
 @pytest.mark.bokeh

@@ -44,9 +44,9 @@ __all__ = [
     "lane_plan",
     "model",
     "placed_table",
+    "printed_answer",
+    "printed_answer_seeds",
     "report",
-    "saved_report",
-    "saved_report_seeds",
     "stored",
     "target",
     "target_seeds",
@@ -216,56 +216,25 @@ def report(data: bytes, folder: Path) -> None:
     )
 
 
-def saved_report_seeds() -> list[bytes]:
-    """A report as data, and what a benchmark and an explanation print."""
-    group = {
-        "name": "a",
-        "type": "Relu",
-        "group": "a",
-        "device": "CPU",
-        "seconds": {"CPU": 1e-3},
-        "share": 1.0,
-    }
-    ops = [group, group | {"name": "b", "seconds": None, "share": None}]
-    printed = {"model": "net.xml", "devices": ["CPU"], "decision": "one device", "chosen": "CPU"}
-    row = {"name": "AUTOPLACE", "median_ms": 1.0, "ci95_ms": [0.9, 1.1], "samples": 9, "note": ""}
-    row |= {"predicted_ms": 1.0, "paused_median_ms": None, "subgraphs": 1}
-    lane = {"name": "CPU", "busy_ms": 1.0, "idle_ms": 0.5}
-    run = {"what": "measured", "ms": 1.5, "lanes": [lane], "stages": [[0, "CPU", 0.0, 1.0, True]]}
-    placement = {"objective": "hetero", "costs": "profiled", "devices": ["CPU"], "owners": ["CPU"]}
-    placement |= {
-        "names": ["a"],
-        "types": ["Relu"],
-        "device": [0],
-        "ms": [[1.0]],
-        "members": [["b"]],
-        "runs": [run],
-    }
-    latency = {
-        "name": "CPU",
-        "chosen": True,
-        "predicted_ms": 1.0,
-        "measured_ms": 1.0,
-        "low_ms": 0.9,
-        "high_ms": 1.1,
-    }
-    saved = {"schema": "ov-autoplace report", "version": 1, "title": "net", "answer": "CPU", "made": ""}
-    saved |= {"facts": [{"name": "ops", "value": "2"}], "latencies": [latency | {"samples": 9, "note": ""}]}
-    saved |= {"placement": placement}
-    saved |= {"curves": [{"name": "net", "numbers": [1.0], "values": [None], "best": [1.0]}]}
-    explained = printed | {"cost_source": "profiled", "predicted_ms": 1.0, "measured_ms": None, "ops": ops}
-    return [json.dumps(value).encode() for value in (saved, printed | {"rows": [row]}, explained)]
+def printed_answer_seeds() -> list[bytes]:
+    """What ``annotate``, ``explain`` and ``bench`` print with ``--json``, as far as ``compare`` reads it."""
+    printed = {"model": "net.xml", "devices": ["CPU"], "decision": "one device"}
+    decided = printed | {"chosen": "CPU", "mode": "PROFILE"}
+    annotated = decided | {"predicted_ms": {"CPU": 1.0}, "measured_ms": {"CPU": 1.1, "HETERO": 2.0}}
+    ops = [{"name": "a", "device": "CPU"}, {"name": "b", "device": "CPU#0"}]
+    explained = decided | {"cost_source": "profiled", "predicted_ms": 1.0, "measured_ms": None, "ops": ops}
+    rate = {"name": "CPU", "synchronous": 10.0, "asynchronous": None}
+    row = {"name": "AUTOPLACE", "median_ms": 1.0, "ci95_ms": [0.9, 1.1], "predicted_ms": None}
+    rated = printed | {"rates": [rate], "rows": [rate]}
+    return [json.dumps(v).encode() for v in (annotated, explained, printed | {"rows": [row]}, rated)]
 
 
-def saved_report(path: Path) -> None:
-    """A report that is compared with itself."""
-    from ov_autoplace.report.comparison import compare
-    from ov_autoplace.report.saved import read_report
+def printed_answer(path: Path) -> None:
+    """What a command printed, compared with itself."""
+    from ov_autoplace.cli.compare import moved_ops, read_answer
 
-    found = read_report(path)
-    comparison = compare(found, found)
-    assert not comparison.moved
-    assert comparison.summary or comparison.missing
+    found = read_answer(path)
+    assert not moved_ops(found, found)
 
 
 def target_seeds() -> list[bytes]:

@@ -93,7 +93,7 @@ READERS: tuple[Reader, ...] = (
     Reader("annotated-model", files.annotated_model, _json(files.NOTES, {}), (PlacementError,), 4),
     _file("cost-table", "net.table.json", files.cost_table, files.cost_table_seeds, (CostTableError,), 4),
     Reader("placed-table", files.placed_table, files.cost_table_seeds, (AutoplaceError,), 0.5),
-    _file("saved-report", "report.json", files.saved_report, files.saved_report_seeds, (OptionError,)),
+    _file("answer", "answer.json", files.printed_answer, files.printed_answer_seeds, (OptionError,)),
     Reader("report", files.report, files.cost_table_seeds, (AutoplaceError,), 0.03),
     _file("target", "machine.json", files.target, files.target_seeds, (TargetError,), 1.5),
     _file("transfers", "transfers-0.json", files.transfers, _json(files.TRANSFERS), (TargetError,)),

@@ -24,7 +24,7 @@ from wild_values import arrays, csr, drawn_links, drawn_seconds, numbers, odditi
 from ov_autoplace import _core
 
 ORDINARY = (TypeError, ValueError, RuntimeError, OverflowError, MemoryError)
-MEMORY = 6 << 30
+MEMORY = 3 << 30
 EXAMPLES = 120
 
 _made: set[object] = set()

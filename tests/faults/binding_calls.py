@@ -24,8 +24,8 @@ from wild_values import arrays, csr, drawn_links, drawn_seconds, numbers, odditi
 from ov_autoplace import _core
 
 ORDINARY = (TypeError, ValueError, RuntimeError, OverflowError, MemoryError)
-MEMORY = 3 << 30
-EXAMPLES = 120
+MEMORY = 6 << 30
+EXAMPLES = {"peak_bytes": 60}  # a number of moments that memory just holds takes seconds
 
 _made: set[object] = set()
 
@@ -312,7 +312,10 @@ def main() -> None:
     calls = TOPICS[topic]
     if topic != "executable":
         thorough = settings(
-            max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None
+            max_examples=EXAMPLES.get(topic, 120),
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
         )
         calls = seed(number)(thorough(calls))
     calls()

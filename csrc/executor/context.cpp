@@ -111,7 +111,6 @@ bool Context::is_bound_to(const ov::TensorVector& inputs, const ov::TensorVector
 }
 
 void Context::bind(const ov::TensorVector& inputs, ov::TensorVector& outputs) {
-    m_inputs = inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
         if (m_data_bound[i].is(inputs[i])) continue;
         m_data_bound[i] = {};
@@ -152,12 +151,12 @@ void Context::infer(size_t submodel, size_t lane) {
     stay.finish = Clock::now();
 }
 
-void Context::collect(ov::TensorVector& outputs) {
+void Context::collect(const ov::TensorVector& inputs, ov::TensorVector& outputs) {
     for (size_t r = 0; r < outputs.size(); ++r) {
         if (m_in_place[r]) continue;
         const auto& source = m_results[r];
         const auto tensor = source.submodel == Source::data
-                                ? m_inputs[source.port]
+                                ? inputs[source.port]
                                 : m_requests[index(source)].get_output_tensor(source.port);
         const auto shape = tensor.get_shape();
         if (!ov::PartialShape(shape).refines(m_promised[r])) {
@@ -166,7 +165,6 @@ void Context::collect(ov::TensorVector& outputs) {
         if (outputs[r].get_shape() != shape) outputs[r].set_shape(shape);
         tensor.copy_to(outputs[r]);
     }
-    m_inputs.clear();
 }
 
 std::vector<ov::ProfilingInfo> Context::profile(size_t submodel) const {

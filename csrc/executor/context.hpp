@@ -23,14 +23,15 @@ class Context {
 public:
     Context(const Plan& plan, const Order& order, Occupancy& occupancy, const Compiled& compiled);
 
-    // Makes the requests read the plan's inputs and write its outputs; only what changed is set.
+    // Makes the requests read the plan's inputs and write its outputs; only what changed is set. The tensors
+    // are the caller's, and nothing here keeps them.
     void bind(const ov::TensorVector& inputs, ov::TensorVector& outputs);
     // Whether these are the tensors of the run before, so that nothing has to be set.
     bool is_bound_to(const ov::TensorVector& inputs, const ov::TensorVector& outputs) const;
     // Runs a submodel in this thread.
     void infer(size_t submodel, size_t lane);
-    // Copies the outputs that no request wrote in place.
-    void collect(ov::TensorVector& outputs);
+    // Copies the outputs that no request wrote in place, some of which are inputs.
+    void collect(const ov::TensorVector& inputs, ov::TensorVector& outputs);
 
     std::vector<ov::ProfilingInfo> profile(size_t submodel) const;
     const Stay& stay(size_t submodel) const { return m_stays[submodel]; }
@@ -81,8 +82,6 @@ private:
     // For each output of the plan, its shape if the request writes it in place.
     std::vector<bool> m_in_place;
     std::vector<ov::Shape> m_result_shapes;
-    // Data inputs of this run, for outputs that are inputs.
-    ov::TensorVector m_inputs;
 };
 
 }  // namespace ov_autoplace::executor

@@ -57,7 +57,7 @@ void Team::run(const ov::TensorVector& inputs, ov::TensorVector& outputs) {
     m_running.fetch_sub(1);
     m_last_end.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
     if (const auto error = context.dispatch.error()) std::rethrow_exception(error);
-    context.collect(outputs);
+    context.collect(inputs, outputs);
     m_forecast.learn(context);
     m_runs.fetch_add(1, std::memory_order_relaxed);
 }

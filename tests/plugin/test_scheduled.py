@@ -374,3 +374,22 @@ def test_another_shape_is_refused_in_one_sentence(core) -> None:
     scheduled = scheduled_model(model, by_name(model, (0, 1, 0)))
     with pytest.raises(RuntimeError, match=r"cannot run \[2,16\]; compile the original model"):
         scheduled.reshape({0: [2, 16], 1: [2, 16]})
+
+
+def test_a_run_that_fails_keeps_no_tensor_of_the_caller() -> None:
+    def used() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    model = sizes_that_clash()
+    scheduled = scheduled_model(model, by_name(model, (0, 1, 0)))
+    (op,) = schedule_ops(scheduled)
+    elements = 16 << 20
+    outputs = [ov.Tensor(ov.Type.f32, [2])]
+    inputs = [ov.Tensor(ov.Type.f32, [elements]), ov.Tensor(ov.Type.f32, [2])]
+    for tensor in inputs:
+        tensor.data[:] = 0
+    with pytest.raises(RuntimeError, match="2/add"):
+        op.evaluate(outputs, inputs)
+    held = used()
+    del inputs, tensor
+    assert held - used() > 0.9 * 4 * elements

@@ -14,7 +14,7 @@ from ov_autoplace._base.text import nearest_device
 from ov_autoplace.decide.options import PREFIX, PlacerOptions
 from ov_autoplace.devices.device_config import config_for
 from ov_autoplace.devices.names import resolve_devices
-from ov_autoplace.errors import OptionError
+from ov_autoplace.errors import OptionError, ProfilingError
 
 if TYPE_CHECKING:  # compiling with a decision from the cache, which shall be quick, needs none of these
     from ov_autoplace._base.budget import Budget
@@ -208,7 +208,17 @@ class Machine:
         return replace(self, options=replace(self.options, mode="ZERO_SHOT"))
 
     def without(self, failures: Mapping[str, Exception]) -> Machine:
-        """The same request on the devices that did not fail; says which ones did."""
+        """The same request on the devices that did not fail; says which ones did.
+
+        Raises:
+            ProfilingError: It needs one that did, because a pin names it.
+        """
+        for pattern, device in self.options.pins.items():
+            if device in failures:
+                cause = failures[device]
+                raise ProfilingError(
+                    f"the pin {pattern!r} asks for {device}, which cannot be used: {cause}", device
+                ) from cause
         for device, cause in failures.items():
             _log.warning("%s is left out: %s", device, cause)
         return self.only([device for device in self.devices if device not in failures])

@@ -7,8 +7,11 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import openvino as ov
@@ -23,7 +26,7 @@ from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.measure.crossings import PROBES
 from ov_autoplace.measure.isolation.interface import profiler_for
-from ov_autoplace.measure.isolation.process import WorkerProcess
+from ov_autoplace.measure.isolation.process import ProcessEndedError, WorkerProcess
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.profiled import profile
@@ -200,6 +203,52 @@ def test_whatever_breaks_there_is_an_answer(unequal_pair: ov.Core, model: ov.Mod
     inject("compile:*:abort")
     with pytest.raises(ProfilingError, match="SIGABRT"):
         place(model, unequal_pair)
+
+
+def test_a_race_that_fails_again_and_again_takes_twice_its_budget_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    budget, asked = 8.0, []
+
+    class Crashing:
+        """A child that dies with each candidate."""
+
+        lock, silence = threading.RLock(), 60.0
+
+        def running(self) -> SimpleNamespace:
+            return SimpleNamespace(candidate=-1)
+
+        def is_still(self, _: object) -> bool:
+            return True
+
+        def ask(self, process: SimpleNamespace, _: float, **request: object) -> None:
+            asked.append(request["budget_seconds"])
+            process.candidate = 0
+            raise ProcessEndedError("died of SIGSEGV")
+
+    def executable(i: int) -> SimpleNamespace:
+        return SimpleNamespace(
+            number=i, slowest=0.0, ensure_compiled=lambda: None, blame=lambda did, cause: f"{did}: {cause}"
+        )
+
+    clock = count(0.0, 100.0)  # each crash comes late
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    with pytest.raises(_core.ProfilerError, match="SIGSEGV"):
+        IsolatedProfiler(Crashing()).race([executable(i) for i in range(6)], budget)
+    assert len(asked) == 6
+    assert sum(asked) <= 2 * budget
+    assert asked[1] == budget / 2
+    assert min(asked) > 0
+
+
+def test_a_pin_to_a_device_that_crashes_is_told_with_the_crash(
+    unequal_pair: ov.Core, model: ov.Model, inject: Inject
+) -> None:
+    inject("compile:XCPU*:SIGSEGV")
+    with pytest.raises(ProfilingError, match=r"'first' asks for XCPU.*died of SIGSEGV") as told:
+        place(model, unequal_pair, pins={"first": "XCPU"})
+    assert told.value.device == "XCPU"
+    assert place(model, unequal_pair, pins={"first": "CPU"}).decision.chosen == "CPU"
 
 
 def test_a_process_that_somebody_else_ends_is_started_anew(unequal_pair: ov.Core, model: ov.Model) -> None:

@@ -118,8 +118,8 @@ class IsolatedProfiler:
     ) -> IsolatedRaceResult:
         """See ``_core.Profiler.race``. A candidate with which the child dies or hangs has failed.
 
-        The others are then compiled again and raced anew, within what is left of the budget, but at least
-        half of it.
+        The others are then compiled again and raced anew, within what is left of the budget, but for at least
+        half of it, and half as long after each further failure: altogether for at most twice the budget.
 
         Raises:
             ProfilerError: None of them can be run.
@@ -165,16 +165,17 @@ class IsolatedProfiler:
             names: Of the candidates, or none.
         """
         failed: dict[int, str] = {}
-        start = time.perf_counter()
+        start, failures = time.perf_counter(), 0
         with self._child.lock:
             while True:
                 process, racing = self._compiled(candidates, failed)
                 if not racing:
                     raise _core.ProfilerError(next(reversed(failed.values()), "there is no candidate"))
                 slowest = max(member.slowest for i in racing for member in candidates[i])
+                left = budget_seconds - (time.perf_counter() - start)
                 request = {
                     **request_of(racing),
-                    "budget_seconds": max(budget_seconds - (time.perf_counter() - start), budget_seconds / 2),
+                    "budget_seconds": max(left, budget_seconds / 2 ** max(failures, 1)),
                     "names": [names[i] for i in racing] if names else [],
                 }
                 process.candidate = -1
@@ -183,6 +184,7 @@ class IsolatedProfiler:
                         process, self._child.silence + PATIENCE * slowest, progress=progress, **request
                     )
                 except ProcessEndedError as cause:
+                    failures += 1
                     if not cause.was_idle:
                         culprit = racing[max(process.candidate, 0)]
                         for member in candidates[culprit]:

@@ -89,7 +89,9 @@ def compare(first: First, second: Second, *, as_json: arguments.Json = False) ->
     _print_latencies(one, other)
     _print_rates(one, other)
     if without:
-        print_sentence(f"Ops are not compared: {' and '.join(without)} lists none; what explain prints does.")
+        print_sentence(
+            f"Ops, which explain lists, are not compared: there are none in {' and '.join(without)}"
+        )
     else:
         print_sentence(_moves(one, other))
 

@@ -81,7 +81,7 @@ def test_an_annotation_lists_no_ops_and_has_latencies_of_all_candidates(cli: Com
     outcome = cli("compare", one, other)
 
     assert found["moved"] is None
-    assert f"{one} and {other} lists none" in " ".join(outcome.out.split())
+    assert f"there are none in {one} and {other}" in " ".join(outcome.out.split())
     assert {"name": "mode", "first": "PROFILE", "second": "TUNE"} in found["facts"]
     assert ["mode", "PROFILE", "TUNE"] in cells(outcome.out)
     changes = {entry["name"]: entry["predicted_change"] for entry in found["latencies"]}

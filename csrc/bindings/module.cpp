@@ -10,7 +10,6 @@ void init_graph_tools(nb::module_& m);
 void init_max_flow(nb::module_& m);
 void init_peak_bytes(nb::module_& m);
 void init_profiler(nb::module_& m);
-void init_subset_sweep(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() =
@@ -22,5 +21,4 @@ NB_MODULE(_core, m) {
     init_max_flow(m);
     init_peak_bytes(m);
     init_profiler(m);
-    init_subset_sweep(m);
 }

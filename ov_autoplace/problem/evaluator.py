@@ -88,13 +88,6 @@ class Evaluator:
         wiring = self.table.wiring
         return len(self.table) if wiring is None else len(wiring.node_group)
 
-    @property
-    def units_are_nodes(self) -> bool:
-        """Whether HETERO cuts between units only, and every tensor between two subgraphs is paid for."""
-        table = self.table
-        is_wired_by_groups = table.wiring is None and not table.tensor_is_constant.any()
-        return is_wired_by_groups and len(self.units) == len(table)
-
     def work(self, device: IntArray) -> int:
         """What simulating an assignment takes, in nodes visited; ``nodes`` when no subgraphs form a cycle.
 

@@ -7,7 +7,6 @@ find the best way to place what is free; that cannot make things worse, and repl
 SciPy's ``milp`` does not take. The *bound* comes from programs in which copies of a device are pooled: pools
 have the memory of all their members and no transfers inside. Splitting single devices off the pool, each tied
 to one of the largest units so that copies are not exchanged, raises the bound step by step up to the optimum.
-With many copies the program taken apart by device (``decomposition``) proves more and also places better.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
-from ov_autoplace.solvers.decomposition import Ascent, Decomposition
 from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import repair
@@ -33,7 +31,7 @@ from ov_autoplace.solvers.milp_model import Solved, solve_model
 from ov_autoplace.solvers.pooling import copies_of, pooled, segmented, spread
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["refine", "solve_milp", "with_program"]
+__all__ = ["refine", "solve_milp", "with_relaxation"]
 
 # Without a time limit the effort is counted in nodes of search trees, so that answers can be repeated. On
 # graphs where that takes longer than anyone would wait, the clock ends it.
@@ -41,12 +39,8 @@ _BOUND_NODES, _PART_NODES = 40, 10
 _MOST_SECONDS = 20.0
 _SPLITS_WITHOUT_LIMIT = 1
 # With one: how it is shared out.
-_APART_SHARE, _POOLED_SHARE, _SEARCH_SHARE = 0.4, 0.5, 0.85
+_POOLED_SHARE, _SEARCH_SHARE = 0.5, 0.85
 _SEARCHED = 2  # placements from which the search starts
-_ASCENT_ROUNDS, _ASCENT_STEPS = 12, 40
-_ASCENT_ROUNDS_WITHOUT_LIMIT = 2
-_STEPS_WITHOUT_LIMITS = 100
-_ASSEMBLE_SECONDS, _ASSEMBLE_NODES = 1.0, 20
 _PART_SECONDS = 2.0
 _STRETCHES = (16, 32)
 _STEPS = 2  # along tensors, to what counts as nearby
@@ -54,7 +48,7 @@ _MOST_FREE = 400  # units in one part
 _MOST_UNITS = 2_500  # in a program over all units
 _CLOSE_ENOUGH = 2e-3
 _CLOSE_WITHOUT_LIMITS = 0.02
-_MOST_VARIABLES = 6_000
+_MOST_VARIABLES = 60_000  # of a relaxation, which takes up to some seconds then
 
 
 def solve_milp(problem: Problem, options: SolverOptions) -> Placement:
@@ -119,12 +113,9 @@ def refine(
 
     classes = copies_of(units)
     candidates = list(starts)
-    if len(units) <= _MOST_UNITS:
-        made, bound = _taken_apart(evaluator, candidates, bound, effort(_APART_SHARE, _BOUND_NODES))
-        candidates += made
-        if not _is_close(evaluator, evaluator.best(candidates), bound):
-            first, bound = _bound(evaluator, classes, bound, effort(_POOLED_SHARE, _BOUND_NODES))
-            candidates += [] if first is None else [first]
+    if len(units) <= _MOST_UNITS and not _is_close(evaluator, evaluator.best(candidates), bound):
+        first, bound = _bound(evaluator, classes, bound, effort(_POOLED_SHARE, _BOUND_NODES))
+        candidates += [] if first is None else [first]
     candidates = sorted(candidates, key=lambda device: _value(evaluator, device))[:_SEARCHED]
     search = effort(_SEARCH_SHARE, _PART_NODES)
     ends = [_search(evaluator, start, bound, search) for start in candidates]
@@ -144,25 +135,22 @@ def refine(
     return best, bound
 
 
-def with_program(
-    evaluator: Evaluator, proposals: list[IntArray], bound: float
+def with_relaxation(
+    evaluator: Evaluator, proposals: list[IntArray], bound: float, options: SolverOptions
 ) -> tuple[list[IntArray], float]:
-    """Without memory limits the program of a few devices is nearly solved by its relaxation.
-
-    With more of them the relaxation is taken apart by device, for the bound alone.
+    """Without memory limits the relaxation of the whole program nearly solves it.
 
     Returns:
-        The proposals, with the program's answer where it is affordable, and the better of two bounds.
+        The proposals, with the relaxation's where it is affordable, and the better of two bounds.
     """
     units = evaluator.units
     best = float(evaluator.latencies(proposals).min())
     devices = len(units.usable_devices)
     variables = devices * len(units) + devices * (devices - 1) * len(units.producer)
-    if best <= bound * (1 + _CLOSE_WITHOUT_LIMITS):
+    if best <= bound * (1 + _CLOSE_WITHOUT_LIMITS) or variables > _MOST_VARIABLES:
         return proposals, bound
-    if variables > _MOST_VARIABLES:
-        return proposals, max(bound, evaluator.bound(_bound_apart(units, best)))
-    solved = solve_model(units, np.isfinite(units.op_seconds), node_limit=1)
+    left = None if options.deadline is None else options.deadline - time.monotonic()
+    solved = solve_model(units, np.isfinite(units.op_seconds), time_limit=left, is_fractional=True)
     if solved.assignment is not None:
         proposals = [*proposals, solved.assignment]
     return proposals, max(bound, evaluator.bound(solved.bound))
@@ -202,41 +190,6 @@ def _bound(
         return segments.assignment, bound
     device = spread(units, pools, solved.assignment)
     return device if units.fits(device) else repair(units, device), bound
-
-
-def _taken_apart(
-    evaluator: Evaluator, known: list[IntArray], bound: float, effort: _Effort
-) -> tuple[list[IntArray], float]:
-    """The bound of single devices' choices, and placements put together from these."""
-    units = evaluator.units
-    parts = Decomposition(units)
-    if not parts.is_affordable or not len(units.producer):
-        return [], bound
-    ascent = Ascent(parts)
-    for device in known:
-        ascent.add(device)
-    best = min((units.relaxed_seconds(device) for device in known), default=np.inf)
-    made: list[IntArray] = []
-    for _ in range(_ASCENT_ROUNDS if effort.nodes is None else _ASCENT_ROUNDS_WITHOUT_LIMIT):
-        goes_on = ascent.climb(best, _ASCENT_STEPS, effort.until)
-        seconds = effort.of(_ASSEMBLE_SECONDS)["time_limit"]
-        found = ascent.assemble(seconds, _ASSEMBLE_NODES)
-        if found is not None:
-            made.append(found)
-            ascent.add(found)
-            best = min(best, units.relaxed_seconds(found))
-        if not goes_on or effort.is_over or ascent.bound >= best * (1 - _CLOSE_ENOUGH):
-            break
-    return made, max(bound, evaluator.bound(ascent.bound))
-
-
-def _bound_apart(units: UnitGraph, target: float) -> float:
-    """A lower bound of the relaxed objective from single devices' choices."""
-    if len(units) > _MOST_UNITS or not len(units.producer):
-        return 0.0
-    ascent = Ascent(Decomposition(units))
-    ascent.climb(target, _STEPS_WITHOUT_LIMITS)
-    return ascent.bound
 
 
 def _without_exchanges(units: UnitGraph, taken: UnitGraph, pools: list[list[int]]) -> BoolArray:

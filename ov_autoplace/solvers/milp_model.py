@@ -194,6 +194,7 @@ def solve_model(
     node_limit: int | None = None,
     enough: float | None = None,
     shrinking: tuple[int, ...] = (),
+    is_fractional: bool = False,
 ) -> Solved:
     """Minimise the relaxed objective over the placements that are allowed and fit into memory.
 
@@ -206,6 +207,8 @@ def solve_model(
         enough: Relative gap at which to stop; a hundredth of a percent when not given.
         shrinking: Devices whose limits do not hold: instead of seconds, the most bytes that one of them
             holds is minimised. The bound then says nothing.
+        is_fractional: Units may be on several devices in parts, which takes a hundredth of the time and less;
+            the assignment is where most of each is.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
@@ -227,7 +230,7 @@ def solve_model(
         options["node_limit"] = node_limit
     result = milp(
         price * scale,
-        integrality=np.arange(len(price)) < model.binaries,
+        integrality=np.zeros(len(price)) if is_fractional else np.arange(len(price)) < model.binaries,
         bounds=Bounds(0.0, 1.0),
         constraints=LinearConstraint(matrix, rows.low, rows.high),
         options=options,
@@ -239,6 +242,6 @@ def solve_model(
         found = model.assignment(result.x)
         assignment = found if units.fits(found) else None
     # Without a root relaxation nothing is proven beyond what nobody can avoid.
-    dual = result.mip_dual_bound
+    dual = result.fun if is_fractional and result.status == 0 else result.mip_dual_bound
     bound = model.constant + (float(dual) / scale if dual is not None and np.isfinite(dual) else 0.0)
     return Solved(assignment, bound, is_optimal=result.status == 0)

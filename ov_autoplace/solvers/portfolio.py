@@ -18,20 +18,21 @@ from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import first_fit
-from ov_autoplace.solvers.milp import refine, with_program
+from ov_autoplace.solvers.milp import refine, with_relaxation
 from ov_autoplace.solvers.mincut import cut_proposals
 from ov_autoplace.solvers.pooling import without_copies
-from ov_autoplace.solvers.rounding import rounded_proposals
 from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["allowed_assignments", "enumerated", "solve_portfolio"]
 
 _ENUMERATED_PLACEMENTS = 4096
 _STARTS = 3
-# Up to so many devices, expansion moves are as good as the program and take a hundredth of its time.
+# Up to so many devices, expansion moves are as good as the program. On more of them its relaxation proves
+# much more than isolating cuts do, and local search takes longer to end.
 _FEW_DEVICES = 4
+_WORK_ON_MANY_DEVICES = 1_500_000  # nodes that the simulator visits in one search
 _STARTS_UP_TO = 200
-_WORK_WITH_LIMITS = 600_000  # nodes that the simulator visits in one search
+_WORK_WITH_LIMITS = 600_000
 
 
 def solve_portfolio(problem: Problem, options: SolverOptions) -> Placement:
@@ -65,20 +66,20 @@ def solve_portfolio(problem: Problem, options: SolverOptions) -> Placement:
     if units.has_memory_limits:
         return evaluator.answer(*_limited(evaluator, proposals, bound, options))
     starts = _starts(evaluator, proposals)
-    improved = [improve(evaluator, start, options, enough=bound) for start in starts]
+    is_many = table.num_devices > _FEW_DEVICES and options.deadline is None
+    work = _WORK_ON_MANY_DEVICES if is_many else None
+    improved = [improve(evaluator, start, options, bound, work) for start in starts]
     return evaluator.answer(evaluator.best(improved), bound)
 
 
 def _on_many_devices(evaluator: Evaluator, options: SolverOptions) -> tuple[list[IntArray], float]:
     """Proposals for more than two devices, and a bound of the latency."""
     units = evaluator.units
-    is_many = not units.has_memory_limits and evaluator.table.num_devices > _FEW_DEVICES
-    rounded = rounded_proposals(evaluator, options) if is_many else None
-    if rounded is not None:
-        return rounded
     proposals = expansion_proposals(evaluator, options)
     bound = evaluator.bound(isolating_bound(units))
-    return with_program(evaluator, proposals, bound) if is_many else (proposals, bound)
+    if units.has_memory_limits or evaluator.table.num_devices <= _FEW_DEVICES:
+        return proposals, bound
+    return with_relaxation(evaluator, proposals, bound, options)
 
 
 def _limited(

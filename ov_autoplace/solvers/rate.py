@@ -3,8 +3,7 @@
 A mixture of placements is never worse, so its bound is one here. The placements that it was searched with
 divide the work between the devices in many ways; they, pipelines and single devices are where local search
 begins, and the policy's answer is another start on all but large graphs. Then stretches of the best placement
-are drawn anew, rounded from the mixture (``rounding``) or at random, and searched around (iterated local
-search).
+are drawn anew, rounded from the mixture or at random, and searched around (iterated local search).
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ from ov_autoplace.solvers.mixture import searched_columns
 from ov_autoplace.solvers.pipelines import pipelines
 from ov_autoplace.solvers.policy import policy_proposals
 from ov_autoplace.solvers.portfolio import enumerated
-from ov_autoplace.solvers.rounding import rounded
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["solve_rate", "solve_rate_locally"]
+__all__ = ["rounded", "solve_rate", "solve_rate_locally"]
 
 _ENUMERATED_PLACEMENTS = 4096
 _STARTS = 4
@@ -84,7 +82,7 @@ def _kicked(
     changed: IntArray = device.copy()
     if shares is not None:
         stretch = _stretch(units, len(units) / 3, rng)
-        changed[stretch] = rounded(units, shares, 1, rng)[0][stretch]
+        changed[stretch] = rounded(units, shares, rng)[stretch]
         return changed
     may_run = np.isfinite(units.op_seconds)
     for _ in range(int(rng.integers(1, 4))):
@@ -92,6 +90,38 @@ def _kicked(
         stretch = _stretch(units, len(units) / 4, rng)
         changed[stretch[may_run[stretch, target]]] = target
     return changed
+
+
+def rounded(units: UnitGraph, shares: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw an assignment from a fractional one.
+
+    As Kleinberg and Tardos do ("Approximation Algorithms for Classification Problems with Pairwise
+    Relationships", 2002): a device and a threshold are drawn, and the device takes all units of which it has
+    a larger share, so that neighbours mostly stay together.
+
+    Args:
+        units: The units.
+        shares: Share of each unit that each device has, ``float64[U, D]``; need not add up to 1.
+        rng: Where the draws come from.
+
+    Returns:
+        ``int32[U]``.
+    """
+    allowed = np.isfinite(units.op_seconds)
+    shares = np.where(allowed, shares, 0.0)
+    most = shares.max(axis=1, keepdims=True)
+    # Every unit has a device that takes it at any threshold; one that nobody chose has its fastest.
+    fastest = units.op_seconds == units.op_seconds.min(axis=1, keepdims=True)
+    shares = np.where(most > 0, shares / np.maximum(most, 1e-300), fastest)
+    devices = np.array(units.usable_devices, dtype=np.int32)
+    drawn = np.full(len(units), -1, dtype=np.int32)
+    left = np.arange(len(units))
+    while len(left):
+        device = rng.choice(devices)
+        takes = shares[left, device] >= 1.0 - rng.random()
+        drawn[left[takes]] = device
+        left = left[~takes]
+    return drawn
 
 
 def _stretch(units: UnitGraph, most: float, rng: np.random.Generator) -> IntArray:

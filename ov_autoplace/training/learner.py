@@ -161,7 +161,7 @@ class Learner:
     def _descend(self, loss: Tensor) -> float:
         """One step along a gradient; returns its norm before clipping."""
         self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         for parameter in self.network.parameters():
             if parameter.grad is None:  # it decays nevertheless
                 parameter.grad = torch.zeros_like(parameter)

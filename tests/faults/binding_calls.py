@@ -72,35 +72,6 @@ def peak_bytes(wild: list[object], nodes: int, devices: int, data: st.DataObject
     attempt(_core.peak_bytes, *arguments)
 
 
-@given(st.lists(arrays(), min_size=5, max_size=5), st.integers(0, 6), st.data())
-def subset_sweep(wild: list[object], nodes: int, data: st.DataObject) -> None:
-    most = data.draw(numbers)
-    attempt(_core.SubsetSweep, most, *wild[:3], data.draw(oddities))
-    arguments: list[object] = [nodes, *data.draw(csr(nodes)), data.draw(st.sampled_from([100, most]))]
-    if data.draw(st.booleans()):
-        arguments[data.draw(st.integers(0, 4))] = wild[0]
-    sweep = attempt(_core.SubsetSweep, *arguments)
-
-    def some(count: int) -> np.ndarray:
-        return np.array(data.draw(st.lists(reals, min_size=count, max_size=count)), "f8")
-
-    if isinstance(sweep, _core.SubsetSweep) and attempt(lambda: sweep.is_narrow):
-        attempt(sweep.cheapest, *wild[:2], data.draw(reals), *wild[2:4], most)
-        stars = len(np.atleast_1d(np.asarray(arguments[1])))
-        prices = some(nodes), np.abs(some(nodes))
-        attempt(sweep.cheapest, *prices, data.draw(reals), some(stars), some(stars), most)
-        attempt(sweep.__init__, *arguments)  # once is enough
-    attempt(lambda: _core.SubsetSweep.__new__(_core.SubsetSweep).is_narrow)
-    pieces = attempt(_core.PieceSweep, *arguments)
-    attempt(_core.PieceSweep, most, *wild[:3], data.draw(oddities))
-    if isinstance(pieces, _core.PieceSweep) and attempt(lambda: pieces.is_narrow):
-        devices, stars = data.draw(st.integers(0, 3)), len(np.atleast_1d(np.asarray(arguments[1])))
-        attempt(pieces.cheapest, *wild[:5])
-        rows = [some(count * devices).reshape(count, devices) for count in (nodes, stars, stars, stars)]
-        attempt(pieces.cheapest, rows[0], *map(np.abs, rows[1:]), np.abs(some(devices)))
-    attempt(lambda: _core.PieceSweep.__new__(_core.PieceSweep).is_narrow)
-
-
 @given(st.lists(arrays(), min_size=4, max_size=4), st.integers(0, 8), st.data())
 def partition(wild: list[object], nodes: int, data: st.DataObject) -> None:
     attempt(_core.PartitionGraph, *wild)
@@ -292,14 +263,12 @@ TOPICS = {
     "partition": partition,
     "schedule": schedule,
     "overlap": overlap,
-    "subset_sweep": subset_sweep,
     "race": race,
     "executable": executable,
 }
 
 
 CLASSES = {
-    "subset_sweep": ("SubsetSweep", "PieceSweep"),
     "partition": ("PartitionGraph",),
     "schedule": ("Simulator",),
     "overlap": ("OverlapSimulator",),

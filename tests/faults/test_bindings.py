@@ -22,7 +22,6 @@ TOPICS = (
     "partition",
     "schedule",
     "overlap",
-    "subset_sweep",
     "race",
     "executable",
 )

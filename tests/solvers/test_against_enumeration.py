@@ -11,7 +11,7 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.solvers import SOLVERS, solve
 from ov_autoplace.solvers import portfolio as portfolio_module
-from random_tables import legal_assignments, random_table
+from random_tables import legal_assignments, make_table, random_table
 
 TOLERANCE = 1 + 1e-9
 SOLVERS_BY_DEVICES = {
@@ -61,7 +61,7 @@ def test_answers_are_legal_and_bounds_hold_in_plain_python(seed: int, devices: i
 
 @pytest.mark.parametrize(
     ("devices", "groups", "seeds", "equal_at_least", "worst"),
-    [(2, 10, 30, 0.95, 1.1), (3, 7, 20, 0.95, 1.2)],
+    [(2, 10, 30, 0.95, 1.1), (3, 7, 20, 0.95, 1.2), (5, 5, 10, 0.9, 1.001)],
 )
 def test_portfolio_without_enumeration_is_nearly_always_optimal(
     monkeypatch: pytest.MonkeyPatch,
@@ -108,12 +108,35 @@ def test_two_devices_without_launches_or_cycles_are_solved_to_proven_optimality(
         assert placement.lower_bound_seconds == pytest.approx(placement.latency_seconds, rel=1e-6)
 
 
-def chain(rng: np.random.Generator, groups: int) -> CostTable:
-    from random_tables import make_table
+def test_many_different_devices_are_bounded_closely() -> None:
+    """A chain, and residual blocks on devices that are launched: the bound counts no launches."""
+    rng = np.random.default_rng(3)
+    seconds = rng.lognormal(0, 1, (60, 1)) * rng.lognormal(0, 0.7, (60, 12))
+    tensors = [(g, float(rng.lognormal(-2, 1)), [g + 1]) for g in range(59)]
+    answer = solve(make_table(seconds, tensors))
+    assert answer.latency_seconds <= answer.lower_bound_seconds * 1.02
+    tensors = [(g, float(rng.lognormal(-1, 1)), [g + 1] + ([g + 4] if g % 4 == 0 else [])) for g in range(56)]
+    answer = solve(make_table(seconds, tensors, launch_seconds=np.full(12, 0.2)))
+    assert answer.latency_seconds <= answer.lower_bound_seconds * 1.1
 
-    op_seconds = rng.lognormal(0, 1, (groups, 2))
+
+@pytest.mark.parametrize("devices", [5, 12])
+def test_many_devices_come_near_the_optimum_of_a_chain(devices: int) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        table = chain(rng, groups=80, devices=devices)
+        placement = solve(table)
+        optimum = chain_optimum(table)
+        assert optimum <= placement.latency_seconds * TOLERANCE
+        assert placement.latency_seconds <= 1.01 * optimum
+        assert placement.lower_bound_seconds <= optimum * TOLERANCE
+
+
+def chain(rng: np.random.Generator, groups: int, devices: int = 2) -> CostTable:
+    op_seconds = rng.lognormal(0, 1, (groups, devices))
     tensors = [(g, float(rng.lognormal(0, 1)), [g + 1]) for g in range(groups - 1)]
-    return make_table(op_seconds, tensors, transfer_latency=np.array([[0, 0.3], [0.1, 0]]))
+    latency = rng.uniform(0.1, 0.3, (devices, devices)) * (1 - np.eye(devices))
+    return make_table(op_seconds, tensors, transfer_latency=latency)
 
 
 def chain_optimum(table: CostTable) -> float:

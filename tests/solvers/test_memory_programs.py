@@ -190,3 +190,17 @@ def test_without_a_time_limit_the_clock_ends_the_programs_too(monkeypatch: pytes
     assert len(limits) - searched < searched
     assert (legal(table) == hurried.assignment).all(axis=1).any()
     assert hurried.lower_bound_seconds <= answer.latency_seconds * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_relaxation_bounds_the_program_and_its_rounding_is_allowed(seed: int) -> None:
+    table = random_table(seed, 6, 3)
+    table = replace(table, memory_capacity=np.full(3, np.inf))
+    every = legal(table)
+    if not len(every):
+        return
+    units = Problem.of(table).units
+    relaxed = solve_model(units, np.isfinite(units.op_seconds), is_fractional=True)
+    optimum = min(relaxed_seconds(table, a) for a in every)
+    assert 0 < relaxed.bound <= optimum * (1 + 1e-6)
+    assert (every == relaxed.assignment[units.unit_of]).all(axis=1).any()

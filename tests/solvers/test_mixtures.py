@@ -12,6 +12,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError, PlacementError
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import mixture as mixture_module
 from ov_autoplace.solvers import rate as rate_module
 from ov_autoplace.solvers import solve, solve_mixture
@@ -226,3 +227,15 @@ def test_bad_requests_are_refused() -> None:
         solve(table, "milp", objective="rate")
     with pytest.raises(PlacementError, match="bytes"):
         solve_mixture(table, memory_limits=dict.fromkeys(table.devices, 1.0))
+
+
+def test_rounding_keeps_whole_shares_and_draws_the_others_as_often_as_they_weigh() -> None:
+    rng = np.random.default_rng(0)
+    units = Problem.of(make_table([[1, 1, 1], [1, 1, 1], [1, np.inf, 2], [3, 1, 2]])).units
+    shares = np.array([[0, 1.0, 0], [0.5, 0, 0.5], [0, 1.0, 0], [0, 0, 0]])
+    drawn = np.array([rate_module.rounded(units, shares, rng) for _ in range(2_000)])
+    assert (drawn[:, 0] == 1).all()
+    assert set(drawn[:, 1].tolist()) == {0, 2}
+    assert abs((drawn[:, 1] == 0).mean() - 0.5) < 0.05
+    assert (drawn[:, 2] == 0).all()  # it may not run where its share is, and is fastest there
+    assert (drawn[:, 3] == 1).all()

@@ -193,11 +193,10 @@ def test_the_default_solver_begins_at_the_policys_answer_where_nothing_is_exact(
     asked = []
     scores = PolicyRunner.scores
     monkeypatch.setattr(PolicyRunner, "scores", lambda self, graph: asked.append(1) or scores(self, graph))
-    for seed in range(2):
-        table = random_table(seed + 92_000, groups=20, devices=3, constrained=False)
-        policy = solve(table, "policy", objective=objective, policy=fastest)
-        answer = solve(table, objective=objective, policy=fastest)
-        assert answer.latency_seconds <= policy.latency_seconds * (1 + 1e-9)
+    table = random_table(92_000, groups=20, devices=3, constrained=False)
+    policy = solve(table, "policy", objective=objective, policy=fastest)
+    answer = solve(table, objective=objective, policy=fastest)
+    assert answer.latency_seconds <= policy.latency_seconds * (1 + 1e-9)
     assert asked
     asked.clear()
     solve(table, objective=objective, policy="none")

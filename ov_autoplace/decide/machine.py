@@ -159,14 +159,29 @@ class Machine:
             device: One of the devices.
             here: On this machine, also in ``ZERO_SHOT``, where a target's CPU need not be here.
         """
-        from ov_autoplace.devices.names import device_settings, single_device_config
+        from ov_autoplace.devices.names import single_device_config
         from ov_autoplace.devices.widths import chooses_threads, widths_here, widths_of
 
-        settings = single_device_config(device, self.options.properties)
         if self.target is not None and self.options.mode == "ZERO_SHOT" and not here:
+            settings = single_device_config(device, self.options.properties)
             return () if chooses_threads(settings) else widths_of(self.target.device(device).threads)
-        settings = {**device_settings(self.core, (device,))[device], **settings}
-        return () if chooses_threads(settings) else widths_here(self.core, device)
+        return () if self._chooses_threads(device) else widths_here(self.core, device)
+
+    def confining_width(self, device: str) -> Width | None:
+        """What keeps a CPU to a mask that became narrower; ``None`` where the user chose the threads."""
+        from ov_autoplace.devices.widths import confining_width, is_cpu
+
+        if not is_cpu(self.core, device) or self._chooses_threads(device):
+            return None
+        return confining_width()
+
+    def _chooses_threads(self, device: str) -> bool:
+        """Whether the user said on how many threads a device shall run, for the request or on the Core."""
+        from ov_autoplace.devices.names import device_settings, single_device_config
+        from ov_autoplace.devices.widths import chooses_threads
+
+        asked = single_device_config(device, self.options.properties)
+        return chooses_threads({**device_settings(self.core, (device,))[device], **asked})
 
     @property
     def quota(self) -> Quota | None:

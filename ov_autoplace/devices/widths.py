@@ -21,7 +21,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import openvino as ov
@@ -34,6 +34,7 @@ __all__ = [
     "Lanes",
     "Width",
     "chooses_threads",
+    "confining_width",
     "is_cpu",
     "powers_below",
     "widths_here",
@@ -112,6 +113,17 @@ class Width:
         return {**properties, "NUM_STREAMS": "1", "ENABLE_CPU_PINNING": "NO"}
 
 
+def _processors() -> frozenset[int]:
+    """Those that the current thread may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+# When the package was imported: `plugin/device.py` imports this module for it.
+_AT_IMPORT = _processors()
+
+
 @dataclass(frozen=True)
 class Cores:
     """The physical cores that this process may use, by what the operating system says.
@@ -126,10 +138,8 @@ class Cores:
 
     @classmethod
     def of_this_process(cls) -> Cores:
-        """Those of the machine that this process runs on."""
-        if hasattr(os, "sched_getaffinity"):
-            return cls(frozenset(os.sched_getaffinity(0)))
-        return cls(frozenset(range(os.cpu_count() or 1)))
+        """Those of the machine that this process runs on, by its affinity mask now."""
+        return cls(_processors())
 
     @cached_property
     def all(self) -> int:
@@ -238,6 +248,27 @@ def chooses_threads(settings: Mapping[str, object]) -> bool:
     hint = settings.get(_HINT, "LATENCY")
     text = str(getattr(hint, "name", hint)).upper()
     return bool(_CHOOSES_THREADS & set(settings)) or text not in _LATENCY
+
+
+def confining_width() -> Width | None:
+    """All cores of the process's affinity mask, where OpenVINO would take more; ``None`` where it does not.
+
+    OpenVINO reads the mask when its CPU plugin is loaded, and later binds threads to the cores of that time.
+    """
+    cores = Cores.of_this_process()
+    if cores.processors >= _AT_IMPORT or cores.all >= _threads_of_openvino():
+        return None
+    return Width(cores.all, in_caller=cores.all == 1)
+
+
+@cache
+def _threads_of_openvino() -> int:
+    """Threads of a model on a CPU of which nothing is said; the same for as long as a process lives."""
+    from openvino import opset13 as ops
+
+    value = ops.parameter([1], ov.Type.f32)
+    compiled = ov.Core().compile_model(ov.Model([ops.relu(value)], [value]), "CPU")
+    return int(compiled.get_property("INFERENCE_NUM_THREADS"))
 
 
 def widths_of(threads: int) -> tuple[Width, ...]:

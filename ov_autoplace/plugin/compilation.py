@@ -206,7 +206,8 @@ def _compile_on(
 def _thread_properties(machine: Machine, model: ov.Model, device: str, width: Width | None) -> dict[str, str]:
     """The properties of a width, such that no exception is lost; none where the user chose the threads."""
     if width is None:
-        return {}
+        width = machine.confining_width(device)
+        return {} if width is None else width.properties
     from ov_autoplace.graph.failing import can_fail
 
     if replace(width, in_caller=False) not in machine.widths(device, here=True):

@@ -17,6 +17,7 @@ from typing import Any
 
 import openvino as ov
 
+import ov_autoplace.devices.widths  # noqa: F401 (remembers the process's affinity mask)
 from ov_autoplace.devices.extension import remember_extension
 from ov_autoplace.devices.extra_devices import are_wanted, register_extra_devices
 from ov_autoplace.devices.names import core_with, remember_properties

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -331,3 +332,34 @@ for width in (Width(1), Width(1, in_caller=True)):
     if not Path("/proc/self/task").exists():
         pytest.skip("the system does not list threads")
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+NARROWED = """
+import os, sys
+sys.path[:0] = sys.argv[1:]
+import openvino as ov
+import ov_autoplace, zoo
+core, model = ov.Core(), zoo.build("mobilenet_v2", "small")
+core.compile_model(model, "CPU")
+everywhere = os.sched_getaffinity(0)
+own = {max(everywhere)}
+os.sched_setaffinity(0, own)
+before = set(os.listdir("/proc/self/task"))
+print(core.compile_model(model, "CPU").get_property("INFERENCE_NUM_THREADS") > 1)
+for settings in ({}, {"INFERENCE_NUM_THREADS": 2}):
+    compiled = core.compile_model(model, "AUTOPLACE:CPU", settings)
+    print(compiled.get_property("INFERENCE_NUM_THREADS"))
+    if not settings:
+        compiled.create_infer_request().infer()
+        print(os.sched_getaffinity(0) == own)
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core")
+def test_a_mask_that_became_narrower_is_kept_to_unless_the_user_chose():
+    """OpenVINO itself takes all cores of the mask that it was loaded with; where that fails, it is mended."""
+    tools = str(Path(zoo.__file__).parent)
+    told = subprocess.run(
+        [sys.executable, "-c", NARROWED, tools], capture_output=True, text=True, timeout=120
+    )
+    assert told.stdout.split() == ["True", "1", "True", "2"], told.stderr

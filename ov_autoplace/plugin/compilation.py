@@ -98,7 +98,8 @@ def compile_placed(
                 compiled.create_infer_request()  # where HETERO finds out that submodels do not fit
                 return compiled
             except RuntimeError as cause:
-                cache.drop(f"its placement cannot be run: {openvino_reason(cause)}")
+                # What OpenVINO said; a sentence for the caller follows if the device refuses the model again.
+                cache.drop(f"its placement cannot be run: {openvino_reason(cause.__cause__ or cause)}")
         placement = _found(machine, model, search)
         cache.store(placement)
         return _compile_answer(machine, model, placement, compile_native)

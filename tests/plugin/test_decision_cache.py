@@ -234,6 +234,7 @@ OTHER_VALUES = {
     "executor": "HETERO",
     "lanes": "2x1",
     "arrivals": "STEADY",
+    "output_tolerance": 1e-3,
     "properties": {"PERFORMANCE_HINT": "LATENCY"},
 }
 """Of every option, one that is not its default."""

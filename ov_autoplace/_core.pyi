@@ -450,8 +450,10 @@ class Executable:
     def run_bytes(self, runs: int, warmup: int, asynchronous: bool, inferences: int) -> bytes:
         """What `run` gives, as the bytes of its doubles."""
 
-    def save_outputs(self, path: str) -> None:
-        """Runs it once and keeps what it computes in a file."""
+    def save_outputs(self, path: str, anew: bool = False) -> None:
+        """
+        Keeps what its last inference computed in a file, or what a new one does where there was none.
+        """
 
     def node_times(self) -> list[NodeTime]:
         """NodeTime of every node; all zero unless compiled with PERF_COUNT."""

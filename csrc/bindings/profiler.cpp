@@ -194,7 +194,8 @@ void bind_executable(nb::module_& m) {
             "runs"_a, "warmup"_a, "asynchronous"_a, "inferences"_a,
             "What `run` gives, as the bytes of its doubles.")
         .def("save_outputs", &Executable::save_outputs, nb::call_guard<nb::gil_scoped_release>(), "path"_a,
-             "Runs it once and keeps what it computes in a file.")
+             "anew"_a = false,
+             "Keeps what its last inference computed in a file, or what a new one does where there was none.")
         .def("node_times", &Executable::node_times, nb::call_guard<nb::gil_scoped_release>(),
              "NodeTime of every node; all zero unless compiled with PERF_COUNT.")
         .def("lane_profile", &Executable::lane_profile, nb::call_guard<nb::gil_scoped_release>(),

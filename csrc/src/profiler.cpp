@@ -123,6 +123,7 @@ double Executable::sample(std::size_t inferences, bool asynchronous) {
     const auto locked = lock();
     return guarded([&] {
         Request own = request(0);
+        m_has_run = false;
         const auto start = Clock::now();
         for (std::size_t i = 0; i < inferences; ++i) {
             if (asynchronous) {
@@ -132,7 +133,9 @@ double Executable::sample(std::size_t inferences, bool asynchronous) {
                 own.infer();
             }
         }
-        return seconds_since(start) / static_cast<double>(inferences);
+        const double seconds = seconds_since(start);
+        m_has_run = true;
+        return seconds / static_cast<double>(inferences);
     });
 }
 
@@ -172,11 +175,13 @@ std::vector<double> Executable::run(std::size_t samples, std::size_t warmup, boo
     return result;
 }
 
-void Executable::save_outputs(const std::string& path) {
+void Executable::save_outputs(const std::string& path, bool anew) {
+    if (anew || !m_has_run) {
+        sample(1, false);
+    }
     const auto locked = lock();
     guarded([&] {
         Request own = request(0);
-        own.infer();
         std::vector<ov::Tensor> outputs;
         for (std::size_t i = 0; i < m_compiled.outputs().size(); ++i) {
             outputs.push_back(own.request().get_output_tensor(i));
@@ -209,7 +214,8 @@ RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, con
             *current = static_cast<std::int64_t>(candidate);
         }
         if (inferences[candidate] == 0) {
-            const std::vector<double> trials = executable.run(kTrials, 1, false, 1, {});
+            const std::vector<double> trials =
+                executable.run(kTrials, executable.has_run() ? 0 : 1, false, 1, {});
             const double shortest = *std::min_element(trials.begin(), trials.end());
             inferences[candidate] =
                 static_cast<std::size_t>(std::clamp(std::ceil(least / shortest), 1.0, kMostInferences));

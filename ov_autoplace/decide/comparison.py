@@ -126,12 +126,13 @@ def _recipes(
     virtual = {v: partial(session.compile_device, f"{v}:{listed}") for v in ("AUTO", "HETERO")}
     answer: Callable[[], Executable]
     lanes: dict[str, Callable[[], Executable]] = {}
+    ours = session.untied() or session
     if decision.scheduled is not None:
-        answer = partial(session.compile_schedule, decision.scheduled.plan)
+        answer = partial(ours.compile_schedule, decision.scheduled.plan)
     elif placement.width is not None:
-        answer = partial(session.compile_width, placement.devices[0], placement.width)
+        answer = partial(ours.compile_width, placement.devices[0], placement.width)
     else:
-        answer = partial(session.compile_placement, device_of)
+        answer = partial(ours.compile_placement, device_of)
     if decision.scheduled is None:
         schedules = [c for c in decision.candidates if c.scheduled is not None]
         best = min(schedules, key=lambda c: (c.seconds, c.promised_seconds), default=None)

@@ -43,7 +43,7 @@ from ov_autoplace.decide.widths import estimated, is_worth_measuring, raced
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
-from ov_autoplace.measure.counting import count_devices
+from ov_autoplace.measure.counting import CountedDevices, count_devices
 from ov_autoplace.measure.model_file import UnreadableModelError
 from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.session import ProfilingSession
@@ -85,6 +85,7 @@ class Placer:
         self._costs = CostSource(machine, self._budget)
         self._seconds: dict[str, float] = {}
         self._outputs: OutputCheck | None = None
+        self._as_given: dict[str, str] = {}  # names of devices that were wrong and are mended, by device
 
     def place(self, model: ov.Model) -> Placement:
         """See :func:`place`."""
@@ -133,7 +134,8 @@ class Placer:
                         candidates = propose(problem, self._affordable(source))
                         verdict = out_of_time(candidates, self._budget.seconds)
                 else:
-                    known = Measured(session, counted)
+                    with self._phase("measure"):
+                        known = Measured(self._mended(session, counted), counted)
                     problem, verdict = self._measure(known, source)
                     with self._phase("measure"):
                         verdict = raced(machine, known, prepared, problem, verdict, self._budget)
@@ -273,16 +275,36 @@ class Placer:
     def _compared_seconds(self) -> float:
         return 0.0 if self._outputs is None else self._outputs.seconds
 
+    def _mended(self, session: ProfilingSession, counted: CountedDevices) -> ProfilingSession:
+        """The session to go on with, where devices compute wrong for a reason that our compiling mends.
+
+        Args:
+            session: The model as it was given.
+            counted: What the devices took.
+        """
+        outputs, devices = session.outputs, tuple(counted.samples)
+        if outputs is None or not any(map(outputs.is_wrong, devices)) or (other := session.untied()) is None:
+            return session
+        self._as_given = {device: f"{device} (model as given)" for device in devices}
+        outputs.rename(self._as_given)
+        for device in devices:
+            outputs.note(device, other.compile_device(device), other.make_of(device))
+        return other
+
     def _with_outputs(self, verdict: Verdict) -> Verdict:
         """The verdict with what is known of everybody's outputs."""
         outputs = self._outputs
         if outputs is None:
             return verdict
-        outputs.mark(verdict.candidates)
+        given = [Candidate(name, None, 1) for name in self._as_given.values()]
+        candidates = [*verdict.candidates, *given]
+        outputs.mark(candidates)
         remark = outputs.remark(verdict.winner.name)
-        if any(candidate.is_wrong for candidate in verdict.candidates):
-            _log.warning("%s%s", verdict.winner.name, remark)
-        return replace(verdict, reason=verdict.reason + remark)
+        if given:
+            remark += "; weights that are read transposed and as they are get a transposed copy"
+        if any(candidate.is_wrong for candidate in candidates):
+            _log.warning("%s", remark.removeprefix("; "))
+        return replace(verdict, candidates=candidates, reason=verdict.reason + remark)
 
     def _affordable(self, source: ProposalSource) -> ProposalSource:
         """Without the policy where there is no time to compile it and nobody asked for it."""

@@ -345,7 +345,7 @@ class Race:
         self, field: list[Candidate], singles: list[Candidate], reference: Candidate | None
     ) -> list[Candidate]:
         """The best single device, the mixes that promise most, and single devices close to the best."""
-        promised = min((c.promised_seconds for c in singles), default=np.inf)
+        promised = min((c.promised_seconds for c in singles if not c.is_wrong), default=np.inf)
         mixes = sorted((c for c in field if c not in singles), key=lambda c: c.promised_seconds)
         mixes = [c for c in mixes if c.promised_seconds <= _HOPELESS * promised][:_FINALISTS]
         if reference is None:

@@ -129,6 +129,7 @@ class _Decider:
             return _Decider(self._asked.estimating(cause)).place(model)
         with opened as session:
             self._outputs = session.outputs
+            session = session.untied() or session
             devices = able_devices(machine, session)
             self._enter(session, hinted(devices, prepared))
             settled = self._settled(prepared, devices)

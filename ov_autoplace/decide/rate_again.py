@@ -55,7 +55,8 @@ def run_again(
     answers = [Entrant("AUTOPLACE (queue)" if plan.dealt else "AUTOPLACE", (plan.base,))]
     if plan.dealt:
         answers.append(Entrant("AUTOPLACE (waiting threads)", plan.dealt, plan.order))
-    with bare.open(prepared, Budget(seconds)) as session:
+    with bare.open(prepared, Budget(seconds)) as opened:
+        session = opened.untied() or opened
         entrants = _compiled(session, hinted(able_devices(bare, session), prepared))
         for entrant in answers:
             compile_entrant(session, entrant)

@@ -17,7 +17,11 @@ __all__ = ["fold_static_shapes"]
 _LARGEST_BYTES = 4096
 
 # FakeQuantize and FakeConvert are instructions to the devices' low-precision transformations.
-_NEVER_FOLDED = frozenset({"Parameter", "ReadValue", "Assign", "Result", "FakeQuantize", "FakeConvert"})
+# Random numbers are drawn anew in each inference.
+_NEVER_FOLDED = frozenset({
+    "Parameter", "ReadValue", "Assign", "Result", "FakeQuantize", "FakeConvert",
+    "RandomUniform", "Multinomial",
+})  # fmt: skip
 # Types that the bindings hand out as NumPy has them.
 _READABLE = frozenset({"boolean", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"})
 _FULL_BITS = 32

@@ -30,7 +30,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -178,6 +178,11 @@ class OutputCheck:
         finally:
             self.seconds += time.perf_counter() - start
 
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Call candidates otherwise, so that others of their former names can be compared."""
+        for answer in self._answers:
+            answer.names = {names.get(name, name): found for name, found in answer.names.items()}
+
     def difference(self, name: str) -> float | None:
         """How far a candidate's outputs are from the right ones: the reference's, unless these are wrong.
 
@@ -260,7 +265,7 @@ class OutputCheck:
         else:
             if self._answers:
                 again = _Answer(self._new_file())
-                executable.save_outputs(str(again.path))
+                executable.save_outputs(str(again.path), anew=True)
                 if not self._agree(self._differences(own, again)):
                     self._incomparable = (
                         f"the outputs of {name} change from run to run, so they are not compared"

@@ -29,6 +29,7 @@ from ov_autoplace.graph.prepare import normalize
 from ov_autoplace.graph.refusal import refusal_reason, refused_op
 from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.measure.isolation.executable import was_lost
+from ov_autoplace.graph.tied_weights import untie_weights
 from ov_autoplace.measure.model_file import (
     cannot_save,
     check_readable,
@@ -115,6 +116,7 @@ class ProfilingSession:
         self._input_high = input_ranges(self.model)
         self._compiled: dict[str, Executable] = {}
         self._refused: dict[str, str] = {}  # why, by device
+        self._untied: Mapping[str, str] = {}
         self._resources = ExitStack()
         if isinstance(self.profiler, IsolatedProfiler):
             self._resources.callback(self.profiler.close)
@@ -226,6 +228,25 @@ class ProfilingSession:
         if isinstance(self.profiler, IsolatedProfiler) and (profiler := self.profiler.another()) is not None:
             other.profiler = profiler
             other._resources.callback(profiler.close)
+        return other
+
+    def untied(self) -> ProfilingSession | None:
+        """The model as AUTOPLACE compiles it where weights are read in two ways: ``graph/tied_weights.py``.
+
+        Returns:
+            A session that shares all else with this one, to be used before this one is closed; ``None`` where
+            there are no such weights.
+        """
+        model = self.model.clone()
+        untied = untie_weights(model)
+        if not untied:
+            return None
+        other = copy.copy(self)
+        other.model, other._untied = model, untied
+        other._compiled, other._resources = {}, ExitStack()
+        folder = self._ir.parent / "untied"
+        folder.mkdir(exist_ok=True)
+        other._ir = save_ir(model, folder)
         return other
 
     def compilation_failure(self, device: str) -> str:
@@ -441,6 +462,8 @@ class ProfilingSession:
         properties: Mapping[str, str] | None = None,
     ) -> Executable:
         counting = {"PERF_COUNT": "YES"} if count_nodes else {}
+        if device_of is not None:
+            device_of = {**device_of, **{weight: device_of[op] for weight, op in self._untied.items()}}
         with failing_on(device):
             return self.profiler.compile(
                 str(self._ir),

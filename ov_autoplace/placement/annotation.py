@@ -19,6 +19,7 @@ from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import DeviceError, PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique, unique_names
+from ov_autoplace.graph.tied_weights import untie_weights
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.fitting import FittedPlacement, check_complete, fit, remember_folded
 from ov_autoplace.placement.placement import Placement
@@ -71,7 +72,9 @@ def annotate_fitted(model: ov.Model, placement: Placement, fitted: FittedPlaceme
     device_of: Mapping[str, str] = fitted.device_of
     if len(fitted.graph.bounded_edges):
         device_of = open_bounded_crossings(model, device_of)
-    summarize(model, placement, set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY)))
+    devices = set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY))
+    untie_weights(model)
+    summarize(model, placement, devices)
 
 
 def summarize(model: ov.Model, placement: Placement, devices: Sequence[str] | None = None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from urllib.parse import quote, unquote
@@ -21,6 +22,7 @@ from ov_autoplace.devices.extension import extension_path
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.prepare import normalize
+from ov_autoplace.graph.tied_weights import untie_weights
 from ov_autoplace.placement.cutting import CutModel, cut
 from ov_autoplace.placement.lane_plan import Lane, LanePlan
 from ov_autoplace.placement.schedulable import (
@@ -94,6 +96,9 @@ def scheduled_model(model: ov.Model, plan: LanePlan, weights: WeightsFile | None
     inner, outer = model.clone(), model.clone()
     normalize(inner)
     normalize(outer)
+    if untie_weights(inner):
+        left = {op.get_friendly_name() for op in inner.get_ops()}
+        plan = replace(plan, submodel_of={name: s for name, s in plan.submodel_of.items() if name in left})
     ops = ops_of(inner)
     reason = refusal(ops)
     if reason is not None:

@@ -18,6 +18,7 @@ from ov_autoplace.errors import AutoplaceError, PlacementError
 from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.support import supported_ops
+from ov_autoplace.graph.tied_weights import untie_weights
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.lane_plan import LanePlan
@@ -161,6 +162,7 @@ def _compile_for(
         return _compile_on(machine, model, used[0], compile_native, width)
     try:
         set_affinities(model, open_bounded_crossings(model, device_of))
+        untie_weights(model)
     except PlacementError as cause:
         device = _able_device(machine, model, device_of)
         if device is None:
@@ -194,6 +196,7 @@ def _compile_on(
     machine: Machine, model: ov.Model, device: str, compile_native: Native, width: Width | None = None
 ) -> ov.CompiledModel:
     """Compile for one device, on as many threads as OpenVINO takes or as a width says."""
+    untie_weights(model)
     config = single_device_config(device, machine.options.properties)
     threads = _thread_properties(machine, model, device, width)
     with writing_blobs(machine.core, config) as native:

@@ -12,6 +12,7 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import single_device_config
 from ov_autoplace.errors import AutoplaceError, PlacementError
+from ov_autoplace.graph.tied_weights import untie_weights
 from ov_autoplace.placement.annotation import set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.placement import Placement
@@ -101,10 +102,12 @@ def _compile_member(
     machine: Machine, model: ov.Model, member: RateMember, compile_native: Native, config: Mapping[str, Any]
 ) -> ov.CompiledModel:
     if not member.device_of:
+        untie_weights(model := model.clone())
         own = config if ":" in member.device else single_device_config(member.device, config)
         return compile_native(model, member.device, {**own, **member.properties})
     placed = model.clone()
     set_affinities(placed, open_bounded_crossings(placed, dict(member.device_of)))
+    untie_weights(placed)
     devices = member.device.partition(":")[2].split(",")
     tell_blobs_apart(machine.core, placed, devices, config, member.properties)
     flat = {key: value for key, value in config.items() if key != "DEVICE_PROPERTIES"}

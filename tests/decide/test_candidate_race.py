@@ -114,6 +114,41 @@ def test_a_mix_has_to_win_again_when_both_are_compiled_anew():
     assert lucky.races == [["D1", "D0+D1"], ["D0+D1", "D1"]]
 
 
+class _Wrong:
+    """Plays a comparison of outputs that finds some candidates wrong."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def note(self, name: str, executable: object, way: object) -> None:
+        pass
+
+    def mark(self, candidates: Sequence[Candidate]) -> None:
+        for candidate in candidates:
+            candidate.is_wrong = candidate.name in self.names
+            candidate.dropped = "wrong" if candidate.is_wrong else candidate.dropped
+
+
+@pytest.mark.parametrize(
+    ("wrong", "winner"),
+    [
+        ((), "portfolio"),
+        (("portfolio",), "D1"),
+        (("D1",), "portfolio"),
+        (("D1", "portfolio"), "D1"),  # nobody is right
+    ],
+)
+def test_who_computes_wrong_is_not_taken_while_somebody_is_right(wrong, winner, monkeypatch):
+    fast = {"D0": 2.0, "D1": 1.0, "D0+D1": 0.5}
+    monkeypatch.setattr(_Session, "outputs", _Wrong(*wrong))
+    monkeypatch.setattr(_Session, "make_of", lambda self, device: device, raising=False)
+    slow = 2.0 if "D1" in wrong else 0.8  # too slow to be raced with a device that is right
+    verdict = _raced(_Session(fast, fast, fast), predicted_seconds=slow)
+    assert verdict.winner.name == winner
+    for candidate in verdict.candidates:
+        assert candidate.is_wrong is (candidate.name in wrong)
+
+
 def test_what_was_measured_before_does_not_count_for_whom_is_not_run_anew(monkeypatch):
     """It chose the mix; what cannot be compiled a second time has proven nothing."""
     session = _Session({"D1": 1.0, "D0+D1": 0.5}, {"D1": 1.0})

@@ -37,25 +37,55 @@ def error_of(compiled: ov.CompiledModel, weights: np.ndarray) -> float:
     return float(np.abs(compiled(x)[0] - right).max() / np.abs(right).max())
 
 
-def test_a_wrong_reference_is_told(unequal_pair: ov.Core, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wrong_reference_is_told_and_what_is_compiled_is_right(
+    unequal_pair: ov.Core, caplog: pytest.LogCaptureFixture
+) -> None:
     model, weights = tied_weights()
     assert error_of(unequal_pair.compile_model(model, "CPU"), weights) > 0.5  # else OpenVINO was mended
 
     decision = ov_autoplace.place(model, "CPU,XCPU", core=unequal_pair).decision
 
     assert decision is not None
-    assert decision.output_difference["CPU"] > 0.5
-    assert decision.candidate("CPU").is_wrong
-    assert "op by op" in decision.reason
-    assert any("op by op" in record.getMessage() for record in caplog.records)
+    given = decision.candidate("CPU (model as given)")
+    assert given.is_wrong
+    assert decision.output_difference[given.name] == given.output_difference > 0.5
+    assert decision.output_difference[decision.chosen] < 1e-5
+    assert not decision.candidate(decision.chosen).is_wrong
+    assert given.name in decision.reason
+    assert any(given.name in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("devices", "properties"),
+    [
+        ("CPU", {}),
+        ("CPU", {"INFERENCE_NUM_THREADS": 1}),
+        ("CPU,XCPU", {}),
+        ("CPU,XCPU", {"AUTOPLACE_MODE": "ZERO_SHOT"}),
+        ("CPU,XCPU", {"AUTOPLACE_OUTPUT_TOLERANCE": "OFF"}),
+        ("CPU", {"PERFORMANCE_HINT": "THROUGHPUT"}),
+        ("CPU", {"AUTOPLACE_EXECUTOR": "OVERLAP", "AUTOPLACE_LANES": "2x1"}),
+    ],
+)
+def test_whatever_is_compiled_is_right(
+    unequal_pair: ov.Core, devices: str, properties: dict[str, object]
+) -> None:
+    model, weights = tied_weights()
+    assert error_of(unequal_pair.compile_model(model, f"AUTOPLACE:{devices}", properties), weights) < 1e-5
 
 
 def test_commands_tell_how_far_outputs_differ(cli: Command, tmp_path: Path) -> None:
     path = tmp_path / "tied.xml"
-    ov.save_model(tied_weights()[0], path, compress_to_fp16=False)
+    model, weights = tied_weights()
+    ov.save_model(model, path, compress_to_fp16=False)
     told = cli("annotate", path, "-d", "XCPU,CPU", "--json").json()
-    assert told["output_difference"]["XCPU"] > 0.5
+    assert told["output_difference"]["XCPU (model as given)"] > 0.5
+    assert told["output_difference"][told["chosen"]] < 1e-5
+    exact = {"INFERENCE_PRECISION_HINT": "f32"}
+    # The file is right in programs that know nothing of the package, too.
+    assert error_of(ov.Core().compile_model(told["annotated_model"], "CPU", exact), weights) < 1e-5
     rows = cli("bench", path, "-d", "XCPU,CPU", "--seconds", "0.5", "--json").json()["rows"]
-    assert next(row["output_difference"] for row in rows if row["name"] == "CPU") > 0.5
+    differences = {row["name"]: row["output_difference"] for row in rows}
+    assert differences["CPU"] > 0.5 > 1e-5 > differences["AUTOPLACE"]
     told = cli("annotate", path, "-d", "XCPU,CPU", "--output-tolerance", "off", "--json").json()
     assert told["output_difference"] == {}

@@ -115,3 +115,12 @@ def test_a_weight_that_is_quantized_in_the_graph_is_left_to_the_device():
     weight = ops.fake_quantize(ops.constant(np.ones((4, 4), np.float32)), *limits, 256)
     model = ov.Model([ops.result(ops.matmul(x, weight, False, True))], [x])
     assert fold_static_shapes(model) == 0
+
+
+def test_random_numbers_are_not_drawn_once_and_for_all():
+    x = ops.parameter([4, 4], np.float32, name="x")
+    bounds = (ops.constant(np.float32(0)), ops.constant(np.float32(1)))
+    noise = ops.random_uniform(ops.constant(np.int64([4, 4])), *bounds, "f32")
+    model = ov.Model([ops.result(ops.add(x, noise))], [x])
+    fold_static_shapes(model)
+    assert "RandomUniform" in {op.get_type_name() for op in model.get_ops()}

@@ -85,8 +85,11 @@ public:
     // that threads have gone to sleep and caches are cold, as they are where requests arrive now and then.
     double sample_after_pauses(std::size_t inferences, double pause_seconds);
 
-    // Runs it once and keeps what it computes in a file; see outputs.hpp.
-    void save_outputs(const std::string& path);
+    // Keeps what the last inference of run() computed in a file, see outputs.hpp; of a new one where there was
+    // none, or where it is to be made anew.
+    void save_outputs(const std::string& path, bool anew);
+    // Whether run() has run it, so that it is warm.
+    bool has_run() const { return m_has_run; }
 
     // Per-node times; all zero unless compiled with PERF_COUNT.
     std::vector<NodeTime> node_times();
@@ -119,6 +122,7 @@ private:
     std::vector<ov::InferRequest> m_more_requests;
     std::unique_ptr<std::mutex> m_mutex = std::make_unique<std::mutex>();
     bool m_has_state = false;
+    bool m_has_run = false;
     double m_compile_seconds;
     std::size_t m_subgraphs = 1;
     std::size_t m_optimal_requests = 1;

@@ -81,13 +81,13 @@ class IsolatedExecutable:
         self.slowest = max(self.slowest, float(samples.max(initial=0.0)))
         return samples
 
-    def save_outputs(self, path: str) -> None:
-        """Run it once and keep what it computes; see ``_core.Executable.save_outputs``.
+    def save_outputs(self, path: str, anew: bool = False) -> None:
+        """Keep what it computes; see ``_core.Executable.save_outputs``.
 
         Raises:
             ProfilerError: It fails, or the child dies or hangs.
         """
-        self._use(self._child.silence + PATIENCE * self.slowest, call="save_outputs", path=path)
+        self._use(self._child.silence + PATIENCE * self.slowest, call="save_outputs", path=path, anew=anew)
 
     def node_times(self) -> list[IsolatedNodeTime]:
         """What each node took; see ``_core.Executable.node_times``.

@@ -86,9 +86,9 @@ class Worker:
         """Run a model."""
         return {}, self.executables[number].run_bytes(**how)
 
-    def do_save_outputs(self, number: int, path: str) -> Answer:
+    def do_save_outputs(self, number: int, path: str, anew: bool) -> Answer:
         """Keep what a model computes."""
-        self.executables[number].save_outputs(path)
+        self.executables[number].save_outputs(path, anew)
         return {}, b""
 
     def do_save_op_by_op(self, **how: Any) -> Answer:

@@ -1,0 +1,78 @@
+"""Square weights that are read both ways: whoever reads one transposed gets a copy, and nobody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+from ov_autoplace.graph.tied_weights import untie_weights
+
+SIZE = 32
+WEIGHT = np.random.default_rng(0).standard_normal((SIZE, SIZE)).astype(np.float16).astype(np.float32)
+EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
+
+
+def made(kind: str) -> ov.Model:
+    """``relu(x W) W'`` in a number of ways."""
+    x = ops.parameter([4, SIZE], np.float32, name="x")
+    given = WEIGHT.astype(np.float16) if "Convert" in kind else WEIGHT
+    first = second = ops.constant(given, name="W")
+    if "equal Constants" in kind:
+        second = ops.constant(given, name="V")
+    if "Convert" in kind:
+        first = ops.convert(first, "f32")
+        second = ops.convert(second, "f32") if "two Converts" in kind else first
+    if "Transpose" in kind:
+        second = ops.transpose(second, ops.constant(np.int64([1, 0])))
+    hidden = ops.relu(ops.matmul(x, first, False, False))
+    last = ops.matmul(hidden, second, False, "Transpose" not in kind, name="last")
+    last.output(0).set_names({"answer"})
+    return ov.Model([ops.result(last)], [x])
+
+
+@pytest.mark.parametrize(
+    "kind", ["Constant", "Convert", "two Converts", "Transpose", "Convert, Transpose", "equal Constants"]
+)
+def test_a_weight_that_is_read_both_ways_is_multiplied_right(kind: str, tmp_path: Path) -> None:
+    model = made(kind)
+    ov.save_model(model, tmp_path / "given.xml", compress_to_fp16=False)
+    x = np.random.default_rng(1).uniform(-1, 1, (4, SIZE)).astype(np.float32)
+    right = np.maximum(x @ WEIGHT, 0) @ WEIGHT.T
+
+    def error_of(path: Path) -> float:
+        found = ov.Core().compile_model(path, "CPU", EXACT)(x)[0]
+        return float(np.abs(found - right).max() / np.abs(right).max())
+
+    assert error_of(tmp_path / "given.xml") > 0.5  # else OpenVINO was mended
+
+    assert untie_weights(model) == {"last/weight": "last"}
+
+    ov.save_model(model, tmp_path / "untied.xml", compress_to_fp16=False)
+    assert error_of(tmp_path / "untied.xml") < 1e-5
+    assert model.output("answer").get_node().input_value(0).get_node().get_friendly_name() == "last"
+    assert untie_weights(model) == {}
+
+
+def test_what_is_said_of_an_op_is_said_of_what_takes_its_place() -> None:
+    model = made("Constant")
+    for op in model.get_ops():
+        op.get_rt_info()["affinity"] = "XCPU" if op.get_friendly_name() == "last" else "CPU"
+    untie_weights(model)
+    said = {op.get_friendly_name(): op.get_rt_info()["affinity"].value for op in model.get_ops()}
+    assert said["last"] == said["last/weight"] == "XCPU"
+
+
+def test_weights_that_are_read_one_way_stay() -> None:
+    x = ops.parameter([4, SIZE], np.float32)
+    shared, other = ops.constant(WEIGHT), ops.constant(WEIGHT + 1)
+    node: ov.Node = ops.relu(ops.matmul(ops.matmul(x, shared, False, True), shared, False, True))
+    node = ops.matmul(ops.matmul(node, other, False, False), ops.constant(WEIGHT[:, :8]), False, False)
+    node = ops.matmul(node, ops.constant(WEIGHT[:, :8]), False, True)
+    model = ov.Model([ops.result(node)], [x])
+    before = [op.get_friendly_name() for op in model.get_ordered_ops()]
+    assert untie_weights(model) == {}
+    assert [op.get_friendly_name() for op in model.get_ordered_ops()] == before

@@ -87,7 +87,8 @@ def confirm(
     options, used = machine.options, set(device_of.values())
     needs_proof = width is not None or plan is not None or len(used) > 1
     prepared = prepare(model, options.shapes)
-    with machine.open(prepared, Budget(_SECONDS)) as session:
+    with machine.open(prepared, Budget(_SECONDS)) as opened:
+        session = opened.untied() or opened
         answer = Candidate("the answer", None, 1, width=width)
         rivals = _devices(machine, used if not needs_proof else ())
         if not needs_proof:

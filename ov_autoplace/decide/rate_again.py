@@ -77,7 +77,8 @@ def confirm_rate(machine: Machine, prepared: PreparedModel, plan: RatePlan) -> b
         ``None`` where that cannot be told, because the machine is busy still.
     """
     bare = without_hint(machine)
-    with bare.open(prepared, Budget(_SECONDS)) as session:
+    with bare.open(prepared, Budget(_SECONDS)) as opened:
+        session = opened.untied() or opened
         devices = able_devices(bare, session)
         hints = _compiled(session, hinted(devices, prepared))
         base = next((hint for hint in hints if hint.members == (plan.base,)), Entrant("base", (plan.base,)))

@@ -28,8 +28,8 @@ from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.prepare import normalize
 from ov_autoplace.graph.refusal import refusal_reason, refused_op
 from ov_autoplace.graph.shapes import with_static_shapes
-from ov_autoplace.measure.isolation.executable import was_lost
 from ov_autoplace.graph.tied_weights import untie_weights
+from ov_autoplace.measure.isolation.executable import was_lost
 from ov_autoplace.measure.model_file import (
     cannot_save,
     check_readable,

@@ -72,6 +72,9 @@ class ScriptedOutputs:
 class ScriptedSession:
     """Compiles everything; the answer takes what it is told of a device's time, back to back and paused."""
 
+    def untied(self) -> None:
+        return None
+
     def __init__(self, steady: float, paused: float = 1.0, rounds: int = len(NOISE)) -> None:
         self.ratio = {False: steady, True: paused}
         self.rounds = rounds

@@ -115,6 +115,7 @@ class _Decider:
         self._outputs: OutputCheck | None = None
         self._singles: dict[str, float] = {}  # requests per second of each device, by a cost table
         self._disturbed = False
+        self._unprofiled = ""  # why there are no costs of the model
 
     def place(self, model: ov.Model) -> Placement:
         machine, options = self._machine, self._options
@@ -198,6 +199,7 @@ class _Decider:
             mixture, whole = self._solved(table)
         except (ProfilingError, PlacementError) as cause:
             _log.info("pipelines and mixtures are left out: %s", cause)
+            self._unprofiled = str(cause)
             return []
         finally:
             taken = time.perf_counter() - start
@@ -238,16 +240,14 @@ class _Decider:
             self._budget.seconds = max(self._budget.seconds, self._budget.spent + 2 * once)
         if all(e.dropped for e in self._entrants):
             refusals = map(session.compilation_failure, able_devices(self._machine, session))
-            reason = next(filter(None, refusals), "")
-            if not reason and self._budget.left <= 0:
+            why = next(filter(None, refusals), "") or self._unprofiled
+            if not why and self._budget.left <= 0:
                 return self._estimated(prepared)
-            if not reason:
-                reason = self._entrants[0].dropped if self._entrants else "no device may run all of it"
-            raise ProfilingError(f"the model cannot be run for a rate of requests: {reason}")
+            raise self._not_run(why)
         measure(session, self._entrants, _LEAST_FIRST * self._budget.left, self._options.seed)
         winner, reference = chosen(self._entrants), best_hint(self._entrants)
         if winner is None:
-            raise ProfilingError("the model cannot be run for a rate of requests: nobody could be measured")
+            raise self._not_run()
         rows = rows_of(self._entrants)
         if reference is None:
             reason = f"{_name(winner)} has the highest rate; no device can run the model under its own hint"
@@ -256,6 +256,12 @@ class _Decider:
             winner, reason = self._confirmed(session, reference)
         self._seconds["measure"] = time.perf_counter() - start
         return self._answer(prepared, winner, reason, rows)
+
+    def _not_run(self, why: str = "") -> ProfilingError:
+        """What to raise where nobody could be run, because of ``why`` or of what is known of them."""
+        known = (why, *(entrant.dropped for entrant in self._entrants))
+        reason = next(filter(None, known), "no device may run all of it")
+        return ProfilingError(f"the model cannot be run for a rate of requests: {reason}")
 
     def _confirmed(self, session: ProfilingSession, reference: Pair) -> tuple[Pair, str]:
         """The best of the finalists, if it beats OpenVINO's best compiled anew; else that. And why."""

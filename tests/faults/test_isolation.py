@@ -249,6 +249,9 @@ def test_a_pin_to_a_device_that_crashes_is_told_with_the_crash(
         place(model, unequal_pair, pins={"first": "XCPU"})
     assert told.value.device == "XCPU"
     assert place(model, unequal_pair, pins={"first": "CPU"}).decision.chosen == "CPU"
+    both = {"first": "XCPU", "second": "CPU"}
+    with pytest.raises(ProfilingError, match="died of SIGSEGV"):
+        place(model, unequal_pair, pins=both, properties={"PERFORMANCE_HINT": "THROUGHPUT"})
 
 
 def test_a_process_that_somebody_else_ends_is_started_anew(unequal_pair: ov.Core, model: ov.Model) -> None:

@@ -137,6 +137,8 @@ class Placer:
                     with self._phase("measure"):
                         known = Measured(self._mended(session, counted), counted)
                     problem, verdict = self._measure(known, source)
+                    disturbed = verdict.disturbed or counted.was_disturbed
+                    verdict = replace(verdict, disturbed=disturbed)
                     with self._phase("measure"):
                         verdict = raced(machine, known, prepared, problem, verdict, self._budget)
                         verdict = scheduled(machine, known, prepared, problem, verdict, self._budget)
@@ -243,9 +245,7 @@ class Placer:
             candidates = propose(problem, self._affordable(source))
         with self._phase("measure"):
             race = Race(known.session, problem, profile.samples, source, options, budget)
-            verdict = race.run(candidates)
-        disturbed = verdict.disturbed or known.counted.was_disturbed
-        return problem, replace(verdict, disturbed=disturbed)
+            return problem, race.run(candidates)
 
     def _proven(
         self, known: Measured, assumed: TransferFit, shown: TransferFit | None = None

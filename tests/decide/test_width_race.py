@@ -26,6 +26,7 @@ from ov_autoplace.decide.widths import is_worth_measuring, width_candidate, widt
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import prepare
+from ov_autoplace.measure.counting import CountedDevices
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.problem.problem import Problem
@@ -223,6 +224,11 @@ def test_a_large_model_is_not_compiled_to_be_measured(two_cores, monkeypatch):
     monkeypatch.setattr(ProfilingSession, "__init__", lambda *_, **__: pytest.fail("it was measured"))
     compiled = ov.Core().compile_model(large(), "AUTOPLACE:CPU")
     assert compiled.get_property("EXECUTION_DEVICES") == ["CPU"]
+
+
+def test_an_answer_from_a_disturbed_profile_is_marked_whatever_came_of_it(two_cores, monkeypatch):
+    monkeypatch.setattr(CountedDevices, "was_disturbed", True)
+    assert ov_autoplace.place(small(), "CPU", executor="HETERO").decision.disturbed
 
 
 def test_a_model_that_takes_long_on_all_threads_is_not_compiled_for_fewer(two_cores, monkeypatch):

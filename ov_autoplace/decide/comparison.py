@@ -92,6 +92,7 @@ def comparison(machine: Machine, model: ov.Model, placement: Placement) -> Itera
         placement: Covers its ops; was decided.
     """
     options, fitted = machine.options, fit(model, placement)
+    limits, target = options.memory_limits, machine.target
     with ProfilingSession(
         core=machine.core,
         model=fitted.model,
@@ -100,7 +101,7 @@ def comparison(machine: Machine, model: ov.Model, placement: Placement) -> Itera
         shapes=options.shapes,
         seed=options.seed,
         isolation=options.isolation,
-        room=room_of(machine.core, fitted.model, machine.devices, options.shapes, options.memory_limits),
+        room=room_of(machine.core, fitted.model, machine.devices, options.shapes, limits, target),
     ) as session:
         yield Comparison(machine, placement, session, fitted.device_of)
 

@@ -56,6 +56,7 @@ def room_of(
     devices: Sequence[str],
     shapes: Mapping[str, Sequence[int]] | None = None,
     limits: Mapping[str, float] | None = None,
+    target: Target | None = None,
 ) -> Room:
     """What devices that are taken to support everything can hold of a model.
 
@@ -65,10 +66,11 @@ def room_of(
         devices: Device names.
         shapes: For dynamic inputs.
         limits: The user's, by device; see :func:`memory_capacity`.
+        target: A profile that says how much memory the devices have; else they are asked.
     """
     graph = extract(model, shapes)
     supported = np.ones((len(graph), len(devices)), dtype=np.bool_)
-    return Room(tuple(devices), graph, supported, memory_capacity(core, devices, limits or {}))
+    return Room(tuple(devices), graph, supported, memory_capacity(core, devices, limits or {}, target))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.target_json import save_target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide import confirmation
-from ov_autoplace.decide.comparison import Comparison
+from ov_autoplace.decide.comparison import Comparison, comparison
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.names import device_properties
@@ -245,6 +245,11 @@ def test_the_memory_that_a_target_tells_of_holds_like_a_limit(
     )
     assert 0 < most_on("XCPU", compilations) <= memory["XCPU"]
     assert placement.devices in (("CPU",), PAIR)
+    machine = Machine(unequal_pair, PAIR, PlacerOptions(target=path))
+    with comparison(machine, layers(), placement) as compared:
+        rows = {row["name"]: row for row in compared.rows(0.1, lambda *_: None)}
+    assert "XCPU may hold" in rows["XCPU"]["note"]
+    assert most_on("XCPU", compilations) <= memory["XCPU"]
 
 
 def test_the_last_compilation_does_not_fall_back_to_a_device_that_is_too_small(

@@ -68,7 +68,7 @@ def test_counting_nodes_of_what_fails_is_one_sentence(unequal_pair) -> None:
 @pytest.mark.parametrize(("command", "code"), [("annotate", 0), ("explain", 1), ("bench", 0)])
 def test_commands_say_it_in_a_sentence(cli: Command, tmp_path: Path, command: str, code: int) -> None:
     ov.save_model(failing_model(), tmp_path / "m.xml", compress_to_fp16=False)
-    outcome = cli(command, tmp_path / "m.xml", "-d", "XCPU,CPU")
+    outcome = cli(command, tmp_path / "m.xml", "-d", "XCPU,CPU", "--time-budget-ms", 500)
     assert outcome.code == code
     assert "fails when it is run" in " ".join(outcome.err.split())
     assert "ProfilerError" not in outcome.err

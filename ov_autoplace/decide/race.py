@@ -149,35 +149,36 @@ class Race:
 
     def _challenged_under(self, quota: Quota, verdict: Verdict, challengers: Sequence[Candidate]) -> Verdict:
         """:meth:`challenge` where a quota of processor time stops the threads of whoever uses it up."""
-        field = [*verdict.candidates, *challengers]
+        reference, field = verdict.winner, [*verdict.candidates, *challengers]
         if np.isfinite(self._problem.table.memory_capacity).any():
-            self._bench.keep_only([verdict.winner, *challengers])
+            self._bench.keep_only([reference, *challengers])
 
         def is_affordable(candidate: Candidate, entered: list[Candidate]) -> bool:
             compilation = 0 if self._bench.is_compiled(candidate) else self._bench.compile_seconds(candidate)
             return self._budget.left > compilation + race_seconds(quota, 1 + len(entered), turns=1)
 
-        entered = self._bench.enter([verdict.winner, *challengers], is_affordable)
-        if verdict.winner not in entered or len(entered) < 2:
+        entered = self._bench.enter([reference, *challengers], is_affordable)
+        if reference.is_wrong and entered:
+            why = f"{entered[0].name} computes the right outputs"
+            return Verdict(entered[0], why, field, verdict.disturbed)
+        if reference not in entered or len(entered) < 2:
             return replace(verdict, candidates=field)
         executables = [self._bench.executable(candidate) for candidate in entered]
+        outcomes = run_over_periods(executables, quota, self._budget.left)
         turns: dict[Candidate, Sequence[Turn]] = {}
-        for candidate, outcome in zip(
-            entered, run_over_periods(executables, quota, self._budget.left), strict=True
-        ):
+        for candidate, outcome in zip(entered, outcomes, strict=True):
             if isinstance(outcome, ProfilingError):
                 candidate.dropped = str(outcome)
             else:
                 turns[candidate] = outcome
-        if verdict.winner not in turns:
+        if reference not in turns:
             return replace(verdict, candidates=field)
         found = sustained(field, verdict, turns)
         champion = found.winner
-        if champion is verdict.winner or not must_win_after_pauses(
-            self._options, has_lanes=champion.scheduled is not None
-        ):
+        has_lanes = champion.scheduled is not None
+        if champion is reference or not must_win_after_pauses(self._options, has_lanes=has_lanes):
             return found
-        after_pauses, holds = self._after_pauses(champion, verdict.winner)
+        after_pauses, holds = self._after_pauses(champion, reference)
         if holds:
             return replace(found, reason=f"{found.reason}; {after_pauses}")
         reason = f"{verdict.reason}; {champion.name} was better back to back only: {after_pauses}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -82,14 +82,27 @@ class Model:
 
 
 @dataclass
+class Outputs:
+    """A comparison of outputs that finds somebody's wrong."""
+
+    wrong: str
+
+    def note(self, *_: object) -> None:
+        """Runs nothing."""
+
+    def mark(self, candidates: Sequence[Candidate]) -> None:
+        for candidate in candidates:
+            candidate.is_wrong = candidate.name == self.wrong
+
+
+@dataclass
 class TwoCores:
     """A session on two cores with a model that takes so long on one and on both."""
 
     quota: Quota
     wide: float
     narrow: float
-    compiled: list[str] = field(default_factory=list)
-    outputs: None = None  # nobody compares them
+    outputs: Outputs | None = None
 
     def __post_init__(self) -> None:
         self.clock = Clock(self.quota)
@@ -104,6 +117,9 @@ class TwoCores:
 
     def has_compiled(self, device: str) -> bool:
         return False
+
+    def make_of(self, device: str) -> str:
+        return device
 
 
 def challenged(session: TwoCores, monkeypatch: pytest.MonkeyPatch, seconds: float = 1e6) -> Verdict:
@@ -170,6 +186,14 @@ def test_nobody_who_cannot_be_run_decides(monkeypatch):
     verdict = challenged(TwoCores(ONE_CORE, 0.002, 0.003), monkeypatch, seconds=0.0)
     assert verdict.winner.width is None
     assert not len(verdict.candidates[1].samples)
+
+
+def test_nobody_who_computes_wrong_outputs_wins(monkeypatch):
+    device = challenged(TwoCores(ONE_CORE, 0.002, 0.003), monkeypatch).candidates[0].name
+    slower = TwoCores(Quota(1.99, 0.1), 0.002, 0.004, Outputs(device))
+    assert challenged(slower, monkeypatch).winner.width == NARROW
+    better = TwoCores(ONE_CORE, 0.002, 0.003, Outputs("narrow"))
+    assert challenged(better, monkeypatch).winner.width is None
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ class Race:
             ran = self._race_anew(contenders, compilations)
             best = self._fastest([c for c in singles if c in ran]) or self._fastest(singles)
             if is_mix and best is not None:
-                verdict = _proven_anew(field, best, verdict.winner, ran, why)
+                verdict = _proven_anew(field, best, verdict.winner, ran)
             else:
                 verdict = measured(field, best, best or verdict.winner, why)
         disturbed = were_disturbed(c.samples for c in contenders)
@@ -136,12 +136,13 @@ class Race:
             verdict: What was decided without them.
             challengers: Widths of single devices, or schedules on lanes.
         """
-        quota = Cores.of_this_process().quota
-        if quota is not None:
-            return self._challenged_under(quota, verdict, challengers)
-        reference = verdict.winner
+        quota, reference = Cores.of_this_process().quota, verdict.winner
         proof = reference.samples, reference.dropped
-        found = self._challenged(verdict, challengers)
+        if quota is not None:
+            found = self._challenged_under(quota, verdict, challengers)
+            proof = reference.samples, proof[1]  # over whole periods, if those were run
+        else:
+            found = self._challenged(verdict, challengers)
         if found.winner is reference and len(proof[0]):
             # The answer stands by what proved it, whatever became of those who challenged it.
             reference.samples, reference.dropped = proof
@@ -492,16 +493,12 @@ def must_win_after_pauses(options: PlacerOptions, *, has_lanes: bool) -> bool:
 
 
 def _proven_anew(
-    field: Sequence[Candidate],
-    reference: Candidate,
-    champion: Candidate,
-    ran: Sequence[Candidate],
-    why_no_single: str = "",
+    field: Sequence[Candidate], reference: Candidate, champion: Candidate, ran: Sequence[Candidate]
 ) -> Verdict:
     """What a race of two that were compiled anew says; those that did not run in it prove nothing."""
     failed = [c for c in (champion, reference) if c not in ran]
     if not failed:
-        return measured(field, reference, champion, why_no_single)
+        return measured(field, reference, champion)
     because = next((f"{c.name} {c.dropped}" for c in failed if c.dropped), "")
     return unconfirmed(field, reference, champion, because=because)
 

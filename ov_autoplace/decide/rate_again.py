@@ -23,6 +23,7 @@ from ov_autoplace.decide.rate_race import (
     drop_wrong,
     holds,
     measure,
+    race_seconds,
     rows_of,
 )
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
@@ -91,7 +92,7 @@ def confirm_rate(machine: Machine, prepared: PreparedModel, plan: RatePlan) -> b
             return True  # there is nothing to compare with
         _compiled(session, entrants[len(hints) :])
         drop_wrong(session, entrants)
-        seconds, seed = _SECONDS, machine.options.seed
+        seconds, seed = max(_SECONDS, race_seconds(len(entrants))), machine.options.seed
         measure(session, entrants, seconds, seed, keep_all=True)
         rounds = [len(own) for e in entrants if not e.dropped for own in (e.synchronous, e.asynchronous)]
         if 0 < min(rounds, default=0) < CONVINCING_ROUNDS:

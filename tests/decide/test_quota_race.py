@@ -127,7 +127,8 @@ def challenged(session: TwoCores, monkeypatch: pytest.MonkeyPatch, seconds: floa
     monkeypatch.setattr(Cores, "quota", session.quota)
     table = replace(random_table(np.random.default_rng(1), 5, 2), wiring=None)
     everywhere = np.zeros(len(table), dtype=np.int32)
-    alone = Candidate(table.devices[0], session.wide, 1, assignment=everywhere)
+    samples = np.full(9, session.wide)
+    alone = Candidate(table.devices[0], session.wide, 1, samples, assignment=everywhere)
     narrow = Candidate("narrow", session.narrow, 1, assignment=everywhere, width=NARROW)
     race = Race(session, Problem.of(table), {}, ProposalSource(()), PlacerOptions(), Budget(seconds))
     return race.challenge(Verdict(alone, "it is the only device", [alone]), [narrow])
@@ -194,6 +195,21 @@ def test_nobody_who_computes_wrong_outputs_wins(monkeypatch):
     assert challenged(slower, monkeypatch).winner.width == NARROW
     better = TwoCores(ONE_CORE, 0.002, 0.003, Outputs("narrow"))
     assert challenged(better, monkeypatch).winner.width is None
+
+
+def test_an_answer_that_cannot_be_run_over_periods_keeps_what_proved_it(monkeypatch):
+    session = TwoCores(ONE_CORE, 0.002, 0.003)
+
+    def fails(*_: object, **__: object) -> np.ndarray:
+        raise ProfilingError("the process was ended by SIGKILL")
+
+    monkeypatch.setattr(
+        session, "compile_placement", lambda _: SimpleNamespace(run=fails, compile_seconds=0.0, subgraphs=1)
+    )
+    winner = challenged(session, monkeypatch).winner
+    assert winner.width is None
+    assert winner.samples.tolist() == [0.002] * 9
+    assert winner.dropped == ""
 
 
 @pytest.mark.parametrize(

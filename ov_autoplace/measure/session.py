@@ -20,6 +20,7 @@ import openvino as ov
 from ov_autoplace._base.files import os_reason, temporary_folder
 from ov_autoplace.devices.extension import extension_path, extensions_of
 from ov_autoplace.devices.extra_devices import own_core
+from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import emulation, full_device_name, precision_of
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
@@ -245,8 +246,11 @@ class ProfilingSession:
         other.model, other._untied = model, untied
         other._compiled, other._resources = {}, ExitStack()
         folder = self._ir.parent / "untied"
-        folder.mkdir(exist_ok=True)
-        other._ir = save_ir(model, folder)
+        try:
+            folder.mkdir(exist_ok=True)
+            other._ir = self._weights.save(model, folder)
+        except (OSError, RuntimeError) as cause:
+            raise cannot_save(folder, openvino_reason(cause)) from cause
         return other
 
     def compilation_failure(self, device: str) -> str:
@@ -391,8 +395,7 @@ class ProfilingSession:
         try:
             made = TemporaryDirectory(prefix="schedule-", dir=own, ignore_cleanup_errors=True)
             folder = Path(stack.enter_context(made))
-            (folder / _WEIGHTS).write_text(self._weights.text())
-            (folder / _WEIGHTS).with_suffix(".bin").symlink_to(self._ir.with_suffix(".bin"))
+            self._weights.save_constant(folder / _WEIGHTS)
         except OSError as cause:
             raise cannot_save(own, os_reason(cause)) from cause
         return folder

@@ -47,7 +47,7 @@ class WeightsFile:
 
     Args:
         file: Its descriptor, to be read and written.
-        model: The text of a model whose weights it has already.
+        model: The text of a model whose weights it has already, beside which it lies.
     """
 
     def __init__(self, file: int, model: Path | None = None) -> None:
@@ -77,13 +77,34 @@ class WeightsFile:
     def constant(self) -> ov.Node:
         """A Constant whose bytes are those of the file so far; it maps them."""
         with _file("weights.xml") as xml:
-            os.pwrite(xml, self.text().encode(), 0)
+            os.pwrite(xml, self._constant_text().encode(), 0)
             read = core_with().read_model(_path(xml), _path(self._file))
         node: ov.Node = read.get_results()[0].input_value(0).get_node()
         return node
 
-    def text(self) -> str:
-        """Of a model that holds nothing but that Constant."""
+    def save(self, model: ov.Model, folder: Path) -> Path:
+        """Write a text of a model whose weights are in the file, and a link to it as OpenVINO looks for one.
+
+        Raises:
+            OSError, RuntimeError: There is no room.
+        """
+        path = folder / "model.xml"
+        path.write_bytes(_text(model, self, path))
+        self._link(path)
+        return path
+
+    def save_constant(self, path: Path) -> None:
+        """The same of a model that holds nothing but :meth:`constant`."""
+        path.write_text(self._constant_text())
+        self._link(path)
+
+    def _link(self, path: Path) -> None:
+        assert self._model is not None
+        link = path.with_suffix(".bin")
+        link.unlink(missing_ok=True)
+        link.symlink_to(self._model.with_suffix(".bin"))
+
+    def _constant_text(self) -> str:
         if not self._end:  # a Constant has at least one byte
             self._end = os.pwrite(self._file, b"\0", 0)
         return _CONSTANT.format(size=self._end)

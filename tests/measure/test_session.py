@@ -14,6 +14,7 @@ import pytest
 from openvino import opset13 as ops
 
 from lane_models import by_name, towers, typed
+from ov_autoplace import _core
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.lane_plan import Lane, LanePlan
@@ -87,3 +88,28 @@ def test_a_schedule_without_weights_is_timed(isolation: bool) -> None:
     model = typed(ov.Type.f32)
     with ProfilingSession(None, model, ["CPU"], isolation=isolation) as session:
         assert len(session.compile_schedule(by_name(model, (0, 1))).run(2)) == 2
+
+
+def test_transposed_copies_of_weights_are_added_to_the_file(tmp_path: Path, monkeypatch) -> None:
+    """A model with such copies, and its schedules, read the same file and compute what the model does."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    width = 128
+    weight = np.random.default_rng(3).standard_normal((width, width)).astype(np.float32) / width
+    x, y = (ops.parameter([1, width], np.float32, name=name) for name in "xy")
+    left = ops.matmul(x, ops.constant(weight), False, False, name="0/left")
+    right = ops.matmul(y, ops.constant(weight), False, True, name="1/right")
+    model = ov.Model([ops.add(left, right, name="2/sum")], [x, y], "tied")
+    properties = {"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}
+    with ProfilingSession(None, model, ["CPU"], properties) as session:
+        untied = session.untied()
+        assert untied is not None
+        size = bytes_on_disk(tmp_path, (os.getpid(),))
+        assert 2 * weight.nbytes <= size < 2.5 * weight.nbytes
+        whole, schedule = (
+            untied.compile_device("CPU"),
+            untied.compile_schedule(by_name(untied.model, (0, 1, 0))),
+        )
+        for name, executable in (("whole", whole), ("schedule", schedule)):
+            executable.save_outputs(str(tmp_path / name))
+        (difference,) = _core.output_differences(str(tmp_path / "whole"), str(tmp_path / "schedule"), 1e-6)
+        assert difference < 1e-4

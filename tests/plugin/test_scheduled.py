@@ -168,15 +168,18 @@ for own in sorted(everywhere):
 """
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core")
-def test_a_worker_keeps_off_the_core_of_the_one_that_calls_it() -> None:
+def check_on_each_core(script: str) -> None:
+    """Run a script that prints a line for each core, which begins with whether all was well."""
     tests = str(Path(__file__).resolve().parent.parent)
-    told = subprocess.run(
-        [sys.executable, "-c", OFF_THE_CALLERS_CORE, tests], capture_output=True, text=True, timeout=120
-    )
+    told = subprocess.run([sys.executable, "-c", script, tests], capture_output=True, text=True, timeout=120)
     lines = told.stdout.splitlines()
     assert len(lines) == len(os.sched_getaffinity(0)), told.stderr
     assert all(line.startswith("True ") for line in lines), lines
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core")
+def test_a_worker_keeps_off_the_core_of_the_one_that_calls_it() -> None:
+    check_on_each_core(OFF_THE_CALLERS_CORE)
 
 
 NARROWED_MASK = """
@@ -199,13 +202,7 @@ for own in sorted(everywhere):
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core")
 def test_threads_keep_to_the_mask_that_the_process_has_when_they_are_compiled_for() -> None:
-    tests = str(Path(__file__).resolve().parent.parent)
-    told = subprocess.run(
-        [sys.executable, "-c", NARROWED_MASK, tests], capture_output=True, text=True, timeout=120
-    )
-    lines = told.stdout.splitlines()
-    assert len(lines) == len(os.sched_getaffinity(0)), told.stderr
-    assert all(line.startswith("True ") for line in lines), lines
+    check_on_each_core(NARROWED_MASK)
 
 
 def test_a_submodel_that_cannot_be_compiled_is_named(core) -> None:

@@ -1,9 +1,9 @@
 """Square weights that are read as they are and transposed: OpenVINO 2026.4.1's CPU multiplies them wrongly.
 
 It packs a weight once for all that read the same memory, and does not tell the two ways apart: ``x W W'`` is
-off by as much as its own magnitude, also through a Convert or a Transpose, and where two equal Constants
-share their bytes in a saved model. A transposed copy is other memory. Weights of less than 16 bits with
-scales are multiplied wrongly, too, and stay as they are: what candidates compute is compared, and tells.
+off by as much as its own magnitude, also through a Convert, scales or a Transpose, and where two equal
+Constants share their bytes in a saved model. A transposed copy is other memory. Weights of less than eight
+bits, and those that are scaled in groups, stay as they are: what candidates compute is compared, and tells.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from openvino import opset13 as ops
 
 __all__ = ["untie_weights"]
 
-_READABLE = ("f16", "f32", "f64")
+_READABLE = ("f16", "f32", "f64", "i8", "u8")
+# What is between a weight and its reader, which reads the weight as the first input.
+_SCALING = {"Multiply": ops.multiply, "Subtract": ops.subtract, "Divide": ops.divide}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +42,12 @@ def untie_weights(model: ov.Model) -> dict[str, str]:
     its weight gets that device, too, and a name that no op has.
 
     Returns:
-        The name of each MatMul that was made anew, by that of its weight.
+        The names of the new ops that make a weight, each with that of the MatMul that reads it.
     """
     readers = [reader for op in model.get_ops() if (reader := _reader(op)) is not None]
     tied = [reader for alike in _read_both_ways(readers, _kind) for reader in _of_equal_weights(alike)]
     taken = {op.get_friendly_name() for op in model.get_ops()} if tied else set()
-    return dict(_made_anew(reader, taken) for reader in tied)
+    return {name: reader.matmul.get_friendly_name() for reader in tied for name in _make_anew(reader, taken)}
 
 
 def _of_equal_weights(readers: Sequence[_Reader]) -> list[_Reader]:
@@ -77,16 +79,48 @@ def _reader(op: ov.Node) -> _Reader | None:
         return None
     is_transposed = bool(op.get_attributes()["transpose_b"])
     node = op.input_value(1).get_node()
-    while (kind := node.get_type_name()) in ("Convert", "Transpose"):
+    while (kind := node.get_type_name()) in ("Convert", "Transpose", *_SCALING):
         is_transposed ^= kind == "Transpose"
         node = node.input_value(0).get_node()
-    if kind != "Constant" or node.get_output_element_type(0).to_string() not in _READABLE:
+    shape = list(node.get_output_shape(0)) if kind == "Constant" else []
+    if len(shape) != 2 or shape[0] != shape[1]:
         return None
-    shape = list(node.get_output_shape(0))
-    return _Reader(op, node.data, is_transposed) if len(shape) == 2 and shape[0] == shape[1] else None
+    if node.get_output_element_type(0).to_string() not in _READABLE:
+        return None
+    return _Reader(op, node.data, is_transposed)
 
 
-def _made_anew(reader: _Reader, taken: set[str]) -> tuple[str, str]:
+def _copied(output: ov.Output, transposed: bool) -> list[ov.Node] | None:
+    """A chain of ops on constants, made anew without a Transpose.
+
+    Args:
+        output: Where the chain ends.
+        transposed: Make the transpose of that.
+
+    Returns:
+        The new ops, the last one at the end; ``None`` where something is in the chain that is not known.
+    """
+    node = output.get_node()
+    kind, element = node.get_type_name(), output.get_element_type().to_string()
+    if kind == "Constant":
+        if element not in _READABLE or len(output.get_shape()) > 2:
+            return None
+        data = node.data[None] if len(output.get_shape()) == 1 else node.data  # a vector is a row
+        return [ops.constant(np.ascontiguousarray(data.T if transposed else data))]
+    if kind == "Transpose":
+        return _copied(node.input_value(0), not transposed)
+    if kind not in ("Convert", *_SCALING):
+        return None
+    inputs = [_copied(value, transposed) for value in node.input_values()]
+    if any(made is None for made in inputs):
+        return None
+    chains = [made for made in inputs if made is not None]
+    ends = [made[-1] for made in chains]
+    last = ops.convert(ends[0], element) if kind == "Convert" else _SCALING[kind](*ends)
+    return [*(op for made in chains for op in made), last]
+
+
+def _make_anew(reader: _Reader, taken: set[str]) -> list[str]:
     """Put a MatMul with a transposed copy of its weight in the place of one that transposes it.
 
     Args:
@@ -94,22 +128,28 @@ def _made_anew(reader: _Reader, taken: set[str]) -> tuple[str, str]:
         taken: Names of ops, to which new ones are added.
 
     Returns:
-        The names of the weight and of the MatMul.
+        The names of the ops that make the weight.
     """
-    old = reader.matmul
-    kind = old.get_input_element_type(1).to_dtype()
-    weight = ops.constant(np.ascontiguousarray(reader.weight.T, dtype=kind))
-    name = f"{old.get_friendly_name()}/weight"
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    weight.set_friendly_name(name)
-    new = ops.matmul(old.input_value(0), weight, bool(old.get_attributes()["transpose_a"]), False)
-    new.set_friendly_name(old.get_friendly_name())
+    old, name = reader.matmul, reader.matmul.get_friendly_name()
+    attributes = old.get_attributes()
+    made = _copied(old.input_value(1), bool(attributes["transpose_b"])) or []
+    if not made:
+        return []
+    names = []
+    for op in made:
+        own, number = f"{name}/weight", 1
+        while own in taken:
+            own, number = f"{name}/weight {number + 1}", number + 1
+        taken.add(own)
+        names.append(own)
+        op.set_friendly_name(own)
+    new = ops.matmul(old.input_value(0), made[-1], bool(attributes["transpose_a"]), False)
+    new.set_friendly_name(name)
     new.output(0).set_names(old.output(0).get_names())
     for key, noted in old.get_rt_info().items():
         if isinstance(noted.value, str):
-            new.get_rt_info()[key] = weight.get_rt_info()[key] = noted.value
+            for op in (*made, new):
+                op.get_rt_info()[key] = noted.value
     for target in old.output(0).get_target_inputs():
         target.replace_source_output(new.output(0))
-    return name, old.get_friendly_name()
+    return names

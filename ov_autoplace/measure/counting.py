@@ -280,7 +280,7 @@ def _ignore(executable: Executable) -> None:
 def _note_outputs(session: ProfilingSession, device: str, executable: Executable) -> None:
     """Compare what the whole model on one device computes with others."""
     if session.outputs is not None:
-        session.outputs.note(device, executable, session.make_of(device))
+        session.outputs.note(device, executable, session.make_of(device), is_warm=True)
 
 
 def _counted_once(

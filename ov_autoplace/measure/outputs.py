@@ -159,24 +159,29 @@ class OutputCheck:
         self._tolerance = tolerance_of(model, precisions) if isinstance(tolerance, str) else tolerance
         self._allowed = [self._tolerance] * len(model.outputs)
 
-    def note(self, name: str, executable: Executable, way: Hashable) -> None:
-        """Run a candidate once and compare what it computes; a second time does nothing.
+    def note(self, name: str, executable: Executable, way: Hashable, *, is_warm: bool = False) -> None:
+        """Compare what a candidate computes; a second time does nothing.
 
         Args:
             name: Whose it is.
             executable: The compiled candidate.
             way: Equal for candidates that must be expected to be wrong together.
+            is_warm: It has run. Otherwise it does so once, which spares a race to warm it up.
         """
         if self._is_off or self._incomparable or any(name in answer.names for answer in self._answers):
             return
-        start = time.perf_counter()
+        start = None
         try:
+            if not is_warm:
+                executable.run(0, 1)
+            start = time.perf_counter()
             self._compare(name, executable, way)
         except (_core.ProfilerError, ProfilingError) as cause:
             # Whoever cannot be run is found out by those who time it.
             _log.info("the outputs of %s are not compared: %s", name, cause)
         finally:
-            self.seconds += time.perf_counter() - start
+            if start is not None:
+                self.seconds += time.perf_counter() - start
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Call candidates otherwise, so that others of their former names can be compared."""

@@ -12,7 +12,7 @@ from typing import Any
 import openvino as ov
 
 from ov_autoplace._version import __version__
-from ov_autoplace.devices.names import device_settings, fingerprint
+from ov_autoplace.devices.names import CACHE_PROPERTIES, device_settings, fingerprint
 
 __all__ = ["cpu_information", "measuring_conditions", "processor_name"]
 
@@ -32,7 +32,7 @@ def measuring_conditions(
         f"ov-autoplace {__version__}",
         *fingerprint(core, devices).split("; "),
         *(
-            f"{device}: {json.dumps({k: v for k, v in own.items() if k != 'CACHE_DIR'}, sort_keys=True)}"
+            f"{device}: {json.dumps({k: own[k] for k in sorted(own.keys() - set(CACHE_PROPERTIES))})}"
             for device, own in settings.items()
         ),
         f"{processor_name()}, {len(os.sched_getaffinity(0))} of {os.cpu_count()} processors",

@@ -15,6 +15,7 @@ from ov_autoplace._base.text import no_such_device
 from ov_autoplace.errors import DeviceError
 
 __all__ = [
+    "CACHE_PROPERTIES",
     "EMULATED",
     "EXTRA_DEVICES",
     "VIRTUAL_DEVICES",
@@ -42,6 +43,9 @@ EXTRA_DEVICES = "_autoplace_extra_devices"
 EMULATED = "outputs undefined"
 """Stands in the full name of a device whose times are made up and which computes nothing, such as the virtual
 GPU of ``tools/virtual_gpu`` when its kernels are paced."""
+
+CACHE_PROPERTIES = ("CACHE_DIR", "CACHE_ENCRYPTION_CALLBACKS")
+"""Say where OpenVINO keeps what it compiled, and how; what is compiled and measured depends on none."""
 
 VIRTUAL_DEVICES = ("AUTO", "AUTOPLACE", "BATCH", "HETERO", "MULTI")
 

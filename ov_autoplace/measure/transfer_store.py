@@ -26,7 +26,7 @@ from ov_autoplace._base.json_fields import Record
 from ov_autoplace._base.user_cache import user_cache_folder
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.devices.conditions import measuring_conditions
-from ov_autoplace.devices.names import device_settings
+from ov_autoplace.devices.names import CACHE_PROPERTIES, device_settings
 from ov_autoplace.errors import AutoplaceError, TargetError
 from ov_autoplace.measure.transfers import DEFAULT_SIZES, fit_transfers
 
@@ -120,7 +120,7 @@ class TransferStore:
         self._memory = memory
         self._devices = tuple(devices)
         self._settings = {
-            device: {key: value for key, value in own.items() if key != "CACHE_DIR"}
+            device: {key: value for key, value in own.items() if key not in CACHE_PROPERTIES}
             for device, own in device_settings(core, devices, properties).items()
         }
         self._conditions = measuring_conditions(core, devices, properties)

@@ -13,7 +13,7 @@ from typing import Any
 import openvino as ov
 
 from ov_autoplace._base.locks import locked
-from ov_autoplace.devices.names import device_settings, property_text, single_device_config
+from ov_autoplace.devices.names import CACHE_PROPERTIES, device_settings, property_text, single_device_config
 from ov_autoplace.plugin.decision_cache import cache_folder
 
 __all__ = ["cache_lock", "tell_blobs_apart", "writing_blobs"]
@@ -68,7 +68,8 @@ def tell_blobs_apart(
         for key in _PRECISION:
             with suppress(RuntimeError):  # this plugin does not know it
                 properties.setdefault(key, property_text(core.get_property(device, key)))
-        properties.pop("CACHE_DIR", None)
+        for key in CACHE_PROPERTIES:
+            properties.pop(key, None)
     text = json.dumps([settings, dict(more or {})], sort_keys=True)
     model.set_rt_info(hashlib.sha256(text.encode()).hexdigest(), ["ov_autoplace", "device_properties"])
 

@@ -18,7 +18,7 @@ from ov_autoplace._base.files import os_reason, possible, read_json, write_text_
 from ov_autoplace._base.locks import remove_unless_locked
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.conditions import measuring_conditions
-from ov_autoplace.devices.names import device_properties, property_text
+from ov_autoplace.devices.names import CACHE_PROPERTIES, device_properties, property_text
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import AutoplaceError, OptionError, OutputError
 from ov_autoplace.placement.lane_plan import LanePlan
@@ -94,7 +94,7 @@ class DecisionCache:
             if f.name not in ("properties", "progress")
         }
         asked["policy"] = checkpoint_key(options.policy)
-        properties = {key: value for key, value in options.properties.items() if key != "CACHE_DIR"}
+        properties = {k: v for k, v in options.properties.items() if k not in CACHE_PROPERTIES}
         settings = json.dumps([asked, properties], sort_keys=True, default=property_text)
         conditions = measuring_conditions(core, devices, device_properties(core, devices, properties))
         key = hashlib.sha256()

@@ -283,6 +283,16 @@ def test_a_folder_named_like_a_profile_of_the_catalogue_is_none(unequal_pair, tm
     assert path_of(unequal_pair, tmp_path, target=name) == before
 
 
+def test_how_blobs_are_encrypted_decides_nothing(unequal_pair, tmp_path):
+    """Callbacks are others in every process, and a decision is to be found by the next one."""
+    callbacks = [lambda text: text, lambda text: text[::-1]]
+    paths = {
+        path_of(unequal_pair, tmp_path, properties={"CACHE_ENCRYPTION_CALLBACKS": [one, one]})
+        for one in callbacks
+    }
+    assert paths == {path_of(unequal_pair, tmp_path)}
+
+
 def test_blobs_of_a_mix_are_for_what_its_devices_are_told(unequal_pair, tmp_path):
     """On the Core as in the call, whatever property it is; where the blobs lie is no such thing."""
 

@@ -11,7 +11,7 @@ import openvino as ov
 
 from ov_autoplace import _core
 from ov_autoplace.devices.extra_devices import own_core
-from ov_autoplace.devices.names import device_settings, libraries_of
+from ov_autoplace.devices.names import CACHE_PROPERTIES, device_settings, libraries_of
 from ov_autoplace.measure.isolation.child import Child
 from ov_autoplace.measure.isolation.executable import IsolatedExecutable, IsolatedNodeTime
 from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError
@@ -26,8 +26,6 @@ RaceResult: TypeAlias = "_core.RaceResult"  # the child's has the same attribute
 
 
 _log = logging.getLogger("ov_autoplace")
-
-_CACHE_PROPERTIES = ("CACHE_DIR", "CACHE_ENCRYPTION_CALLBACKS")
 
 
 def profiler_for(
@@ -61,7 +59,7 @@ def measured_settings(
 ) -> dict[str, dict[str, str]]:
     """What is set of each device when it is measured: what the Core and the caller say, but for caches."""
     return {
-        device: {key: value for key, value in own.items() if key not in _CACHE_PROPERTIES}
+        device: {key: value for key, value in own.items() if key not in CACHE_PROPERTIES}
         for device, own in device_settings(core, devices, properties).items()
     }
 

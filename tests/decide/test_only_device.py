@@ -27,9 +27,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     sessions: list[tuple[str, ...]] = []
     open_it = Machine.open
 
-    def noting(self: Machine, prepared: object) -> object:
+    def noting(self: Machine, *how: object) -> object:
         sessions.append(self.devices)
-        return open_it(self, prepared)  # type: ignore[arg-type]
+        return open_it(self, *how)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Machine, "open", noting)
     return sessions

@@ -73,7 +73,7 @@ def refused_op(model: ov.Model, reason: str, compile_alone: Callable[[ov.Model],
     def is_refused(part: ov.Model) -> bool:
         try:
             compile_alone(part)
-        except RuntimeError as cause:
+        except (RuntimeError, OSError, AutoplaceError) as cause:
             return refusal_reason(cause) == reason
         return False
 

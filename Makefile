@@ -26,8 +26,8 @@ environment = test -x $(VENV)/$(1)/bin/python || \
 install = $(call environment,$(1)) && \
 	$(call pip,$(1)) install $$(echo $(VENV)/wheel/*.whl)$(2) && \
 	$(call pip,$(1)) install --force-reinstall --no-deps $(VENV)/wheel/*.whl
-# $(call pytest,NAME): the program, not `python -m pytest`, before which the sources would hide the installed package.
-pytest = $(VENV)/$(1)/bin/pytest
+# $(call pytest,NAME): tests/conftest.py takes the sources from the path, which would hide the installed package.
+pytest = $(VENV)/$(1)/bin/python -m pytest
 
 .PHONY: help demo trial test test-optional test-all test-fleet test-native test-integrations test-sanitize lint docs
 .PHONY: format stub nightly clean
@@ -78,11 +78,11 @@ test-all: test test-optional
 test-fleet: $(VENV)/all/stamp
 	$(call pytest,all) tests/fleet --require fleet --require torch --require bokeh $(PYTEST_ARGS)
 
-test-native: $(VENV)/all/stamp
-	$(call pytest,all) tests/native --ignore tests/native/sanitizers $(PYTEST_ARGS)
+test-native: $(VENV)/programs/stamp
+	$(call pytest,programs) tests/native --ignore tests/native/sanitizers $(PYTEST_ARGS)
 
-test-integrations: $(VENV)/all/stamp
-	$(call pytest,all) tests/integrations $(PYTEST_ARGS)
+test-integrations: $(VENV)/programs/stamp
+	$(call pytest,programs) tests/integrations $(PYTEST_ARGS)
 
 test-sanitize: $(VENV)/all/stamp
 	$(call pytest,all) tests/native/sanitizers $(PYTEST_ARGS)
@@ -144,6 +144,14 @@ $(VENV)/test/stamp: $(VENV)/wheel/stamp
 $(VENV)/all/stamp: $(VENV)/wheel/stamp
 	$(call install,all,[dgl$(comma)report$(comma)fleet$(comma)oracle] --group all)
 	touch $@
+
+# A layer over `all` that holds other libraries, and other releases of what these share with it.
+$(VENV)/programs/stamp: $(VENV)/all/stamp
+	$(call environment,programs)
+	$(call packages,all) >"$$($(call packages,programs))/all.pth"
+	$(call pip,programs) install --group programs
+	touch $@
+packages = $(VENV)/$(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 
 include tools/wheels/wheels.mk
 include tools/virtual_gpu/virtual_gpu.mk

@@ -21,8 +21,8 @@ refused by the formula alone. Where answers differ by more, the model is run op 
 reference implementation or compiled alone, and again with every result disturbed by random errors as large
 as the tolerance (Monte Carlo arithmetic: Parker, *Monte Carlo Arithmetic*, UCLA, 1997). Four times what this
 changes is tolerated, too. The same run, which no fusion and no sharing of constants can have spoiled, says
-which of the answers is the right one; where it cannot be made or agrees with none, most of three or more
-answers of different making do, and where there are only two, nobody is refused, and the decision says so.
+which of the answers is the right one. Where it cannot be made or agrees with none, most of three or more
+answers do, then a device alone against mixes; devices that differ are not refused, and the decision says so.
 """
 
 from __future__ import annotations
@@ -105,12 +105,12 @@ class _Answer:
     Attributes:
         path: Outputs of the first of them.
         names: How far each is from those; of none where it is nobody's but the model's run op by op.
-        ways: Of how different making they are.
+        makes: What they are: devices, or the mixes themselves.
     """
 
     path: Path
     names: dict[str, float] = field(default_factory=dict)
-    ways: set[Hashable] = field(default_factory=set)
+    makes: set[Hashable] = field(default_factory=set)
 
 
 class OutputCheck:
@@ -120,6 +120,7 @@ class OutputCheck:
         model: The one that all of them run.
         given: What the caller gave; folding constants may have drawn its random numbers once and for all.
         precisions: Those with which its devices compute, as OpenVINO names them.
+        devices: What its devices are.
         folder: For files, which go with it.
         op_by_op: Runs the model op by op: :meth:`ProfilingSession.save_op_by_op`.
         tolerance: ``"AUTO"`` is what the head of this file says, a number is tolerated as it is, and
@@ -136,6 +137,7 @@ class OutputCheck:
         model: ov.Model,
         given: ov.Model,
         precisions: Sequence[str],
+        devices: Iterable[Hashable],
         folder: Path,
         op_by_op: Callable[..., list[float]],
         *,
@@ -145,11 +147,12 @@ class OutputCheck:
     ) -> None:
         self.seconds = 0.0
         self._model, self._folder, self._op_by_op = model, folder, op_by_op
-        self._budget, self._is_firm = budget, is_firm
+        self._budget, self._is_firm, self._devices = budget, is_firm, set(devices)
         self._is_off = tolerance == "OFF"
         self._incomparable = ""
         self._answers: list[_Answer] = []
         self._right: _Answer | None = None  # None where all answer alike, or nobody knows
+        self._is_voted = False  # who that is was decided by votes, of which there may be more
         self._referees: dict[bool, _Answer | None] = {}
         self._files = 0
         if not self._is_off and is_random(given):
@@ -159,13 +162,13 @@ class OutputCheck:
         self._tolerance = tolerance_of(model, precisions) if isinstance(tolerance, str) else tolerance
         self._allowed = [self._tolerance] * len(model.outputs)
 
-    def note(self, name: str, executable: Executable, way: Hashable, *, is_warm: bool = False) -> None:
+    def note(self, name: str, executable: Executable, make: Hashable, *, is_warm: bool = False) -> None:
         """Compare what a candidate computes; a second time does nothing.
 
         Args:
             name: Whose it is.
             executable: The compiled candidate.
-            way: Equal for candidates that must be expected to be wrong together.
+            make: One of ``devices`` for a device alone, and nobody else's for anything else.
             is_warm: It has run. Otherwise it does so once, which spares a race to warm it up.
         """
         if self._is_off or self._incomparable or any(name in answer.names for answer in self._answers):
@@ -175,7 +178,7 @@ class OutputCheck:
             if not is_warm:
                 executable.run(0, 1)
             start = time.perf_counter()
-            self._compare(name, executable, way)
+            self._compare(name, executable, make)
         except (_core.ProfilerError, ProfilingError) as cause:
             # Whoever cannot be run is found out by those who time it.
             _log.info("the outputs of %s are not compared: %s", name, cause)
@@ -208,10 +211,10 @@ class OutputCheck:
     def mark(self, candidates: Iterable[Candidate]) -> None:
         """Write into candidates what is known of their outputs."""
         for candidate in candidates:
+            was_wrong, candidate.is_wrong = candidate.is_wrong, self.is_wrong(candidate.name)
             candidate.output_difference = self.difference(candidate.name)
-            candidate.is_wrong = self.is_wrong(candidate.name)
-            if candidate.is_wrong:
-                candidate.dropped = self.refusal(candidate.name)
+            if candidate.is_wrong or was_wrong:
+                candidate.dropped = self.refusal(candidate.name) if candidate.is_wrong else ""
 
     def refusal(self, name: str) -> str:
         """Why a candidate is not taken whose outputs are wrong."""
@@ -257,14 +260,14 @@ class OutputCheck:
             f", which are those of {op_by_op}" if any(self._referees.values()) else ""
         )
 
-    def _compare(self, name: str, executable: Executable, way: Hashable) -> None:
-        own = _Answer(self._new_file(), {name: 0.0}, {way})
+    def _compare(self, name: str, executable: Executable, make: Hashable) -> None:
+        own = _Answer(self._new_file(), {name: 0.0}, {make})
         executable.save_outputs(str(own.path))
         for answer in self._answers:
             found = self._differences(own, answer)
             if self._agree(found):
                 answer.names[name] = max(found, default=0.0)
-                answer.ways.add(way)
+                answer.makes.add(make)
                 own.path.unlink()
                 break
         else:
@@ -281,12 +284,8 @@ class OutputCheck:
                 return
             self._decide()
             return
-        if self._is_undecided:
+        if self._is_voted:
             self._vote()
-
-    @property
-    def _is_undecided(self) -> bool:
-        return self._right is None and len(self._answers) > 1
 
     def _is_suspicious(self, answer: _Answer) -> bool:
         """Whether the only answer is not that of the reference implementations, where these take no time."""
@@ -297,7 +296,7 @@ class OutputCheck:
 
     def _decide(self) -> None:
         """Find out who is right, where answers differ."""
-        self._right = None
+        self._right, self._is_voted = None, False
         referees = []
         for evaluate in (True, False):
             referee = self._referee(evaluate)
@@ -315,10 +314,14 @@ class OutputCheck:
             self._vote()
 
     def _vote(self) -> None:
-        """The answer of most of three or more ways to make one is the right one."""
-        ways = sorted((len(answer.ways), i) for i, answer in enumerate(self._answers))
-        if len(ways) > 1 and ways[-1][0] > max(1, ways[-2][0]):
-            self._right = self._answers[ways[-1][1]]
+        """The answer of most is the right one, or else that of a device alone against those of mixes."""
+        self._right, self._is_voted = None, True
+        votes = sorted((len(answer.names), i) for i, answer in enumerate(self._answers))
+        alone = [answer for answer in self._answers if answer.makes & self._devices]
+        if len(votes) > 1 and votes[-1][0] > max(1, votes[-2][0]):
+            self._right = self._answers[votes[-1][1]]
+        elif len(votes) > 1 and len(alone) == 1:
+            self._right = alone[0]
 
     def _merge(self) -> None:
         """Put answers together that differ by no more than is tolerated now."""
@@ -330,7 +333,7 @@ class OutputCheck:
             else:
                 further = self._distance(answer, same)
                 same.names |= {name: max(value, further) for name, value in answer.names.items()}
-                same.ways |= answer.ways
+                same.makes |= answer.makes
         self._answers = kept
 
     def _referee(self, evaluate: bool) -> _Answer | None:

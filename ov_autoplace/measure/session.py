@@ -176,6 +176,7 @@ class ProfilingSession:
             self.model,
             given or self.model,
             self._precisions,
+            self._makes.values(),
             self._ir.parent,
             self.save_op_by_op,
             tolerance="OFF" if self.emulation else tolerance,

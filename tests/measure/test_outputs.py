@@ -177,28 +177,38 @@ def failing(*_: object, **__: object) -> list[float]:
     raise ProfilingError("it takes too long")
 
 
-def check_without_referee(bench: Bench) -> OutputCheck:
-    session, budget = bench.session, Budget(60)
-    folder = session._ir.parent
-    return OutputCheck(
-        session.model, session.model, ["f32"], folder, failing, tolerance="AUTO", budget=budget, is_firm=False
+@pytest.mark.parametrize(
+    ("answers", "wrong"),
+    [
+        # by making: of a device alone (CPU, GPU) or of a mix; weights with another seed are another answer
+        ([("CPU", 0), ("mix", 0), ("other mix", 1)], {"other mix"}),
+        ([("CPU", 1), ("mix", 0), ("other mix", 0)], {"CPU"}),
+        ([("CPU", 0), ("mix", 1)], {"mix"}),
+        ([("mix", 1), ("CPU", 0)], {"mix"}),
+        ([("CPU", 0), ("GPU", 1)], set()),
+        ([("mix", 0), ("other mix", 1)], set()),
+        ([("CPU", 0), ("GPU", 1), ("mix", 0)], {"GPU"}),
+    ],
+)
+def test_without_it_most_are_right_and_devices_before_mixes(
+    bench: Bench, answers: list[tuple[str, int]], wrong: set[str]
+) -> None:
+    session, folder = bench.session, bench.session._ir.parent
+    outputs = OutputCheck(
+        session.model,
+        session.model,
+        ["f32"],
+        ["CPU", "GPU"],
+        folder,
+        failing,
+        tolerance="AUTO",
+        budget=Budget(60),
+        is_firm=False,
     )
-
-
-def test_without_it_most_of_three_differently_made_answers_are_right(bench: Bench) -> None:
-    outputs = check_without_referee(bench)
-    outputs.note("odd", bench.compiled(layer(seed=1)), "one")
-    outputs.note("odd, too", bench.compiled(layer(seed=1)), "one")
-    outputs.note("second", bench.compiled(layer()), "two")
-
-    assert not any(map(outputs.is_wrong, ("odd", "odd, too", "second")))
-    assert "odd" in outputs.remark("odd")
-    assert "second" in outputs.remark("odd")
-
-    outputs.note("third", bench.compiled(layer()), "three")
-
-    wrong = [name for name in ("odd", "odd, too", "second", "third") if outputs.is_wrong(name)]
-    assert wrong == ["odd", "odd, too"]
+    for name, seed in answers:
+        outputs.note(name, bench.compiled(layer(seed=seed)), name)
+    assert {name for name, _ in answers if outputs.is_wrong(name)} == wrong
+    assert all(name in outputs.remark("CPU") for name in wrong or {answers[1][0]})
 
 
 # ---- what is explained ------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ class OutputCheck:
         precisions: Those with which its devices compute, as OpenVINO names them.
         devices: What its devices are.
         folder: For files, which go with it.
-        op_by_op: Runs the model op by op: :meth:`ProfilingSession.save_op_by_op`.
+        op_by_op: Runs the model op by op: :meth:`.ProfilingSession.save_op_by_op`.
         tolerance: ``"AUTO"`` is what the head of this file says, a number is tolerated as it is, and
             ``"OFF"`` compares nothing.
         budget: Of the decision; grows by what runs op by op take, unless it is firm.

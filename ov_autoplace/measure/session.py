@@ -165,7 +165,7 @@ class ProfilingSession:
         """Have what candidates compute compared from now on, unless a device is emulated.
 
         Args:
-            tolerance: See :class:`OutputCheck`, like the others.
+            tolerance: See :class:`~ov_autoplace.measure.outputs.OutputCheck`, like the others.
             budget: Of the decision.
             is_firm: The user gave it.
             given: What the caller gave, if that is another model.

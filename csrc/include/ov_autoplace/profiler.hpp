@@ -85,8 +85,8 @@ public:
     // that threads have gone to sleep and caches are cold, as they are where requests arrive now and then.
     double sample_after_pauses(std::size_t inferences, double pause_seconds);
 
-    // Keeps what the last inference of run() computed in a file, see outputs.hpp; of a new one where there was
-    // none, or where it is to be made anew.
+    // Keeps what the last inference of run() computed in a file, see outputs.hpp; of a new one where there
+    // was none, or where it is to be made anew.
     void save_outputs(const std::string& path, bool anew);
     // Whether run() has run it, so that it is warm.
     bool has_run() const { return m_has_run; }

@@ -270,7 +270,7 @@ class Machine:
         )
         if budget is not None:
             is_firm = options.time_budget_ms is not None
-            session.compare_outputs(options.output_tolerance, budget, is_firm=is_firm, given=prepared.given)
+            session.compare_outputs(options.output_tolerance, budget, is_firm=is_firm)
         return session
 
     def problem(self, table: CostTable, objective: str = "hetero") -> Problem:

@@ -118,7 +118,6 @@ class OutputCheck:
 
     Args:
         model: The one that all of them run.
-        given: What the caller gave; folding constants may have drawn its random numbers once and for all.
         precisions: Those with which its devices compute, as OpenVINO names them.
         devices: What its devices are.
         folder: For files, which go with it.
@@ -135,7 +134,6 @@ class OutputCheck:
     def __init__(
         self,
         model: ov.Model,
-        given: ov.Model,
         precisions: Sequence[str],
         devices: Iterable[Hashable],
         folder: Path,
@@ -155,7 +153,7 @@ class OutputCheck:
         self._is_voted = False  # who that is was decided by votes, of which there may be more
         self._referees: dict[bool, _Answer | None] = {}
         self._files = 0
-        if not self._is_off and is_random(given):
+        if not self._is_off and is_random(model):
             self._incomparable = "the model draws random numbers, so its outputs are not compared"
         self._smallest = max(_SMALLEST.get(name, _SMALLEST_NORMAL) for name in precisions)
         self._is_given = not isinstance(tolerance, str)

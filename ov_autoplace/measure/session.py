@@ -160,7 +160,6 @@ class ProfilingSession:
         budget: Budget,
         *,
         is_firm: bool = False,
-        given: ov.Model | None = None,
     ) -> OutputCheck:
         """Have what candidates compute compared from now on, unless a device is emulated.
 
@@ -168,13 +167,11 @@ class ProfilingSession:
             tolerance: See :class:`~ov_autoplace.measure.outputs.OutputCheck`, like the others.
             budget: Of the decision.
             is_firm: The user gave it.
-            given: What the caller gave, if that is another model.
         """
         from ov_autoplace.measure.outputs import OutputCheck
 
         self.outputs = OutputCheck(
             self.model,
-            given or self.model,
             self._precisions,
             self._makes.values(),
             self._ir.parent,

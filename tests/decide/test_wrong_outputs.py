@@ -74,6 +74,18 @@ def test_whatever_is_compiled_is_right(
     assert error_of(unequal_pair.compile_model(model, f"AUTOPLACE:{devices}", properties), weights) < 1e-5
 
 
+def test_ways_to_serve_many_requests_are_compared(unequal_pair: ov.Core) -> None:
+    many = {"PERFORMANCE_HINT": "THROUGHPUT"}
+    decision = ov_autoplace.place(
+        tied_weights()[0], "CPU,XCPU", core=unequal_pair, properties=many, time_budget_ms=1000
+    ).decision
+    assert decision is not None
+    compared = [row for row in decision.rates if row.output_difference is not None]
+    assert {"CPU THROUGHPUT", "XCPU THROUGHPUT"} <= {row.name for row in compared}
+    assert decision.output_difference == {row.name: row.output_difference for row in compared}
+    assert max(decision.output_difference.values()) < 1e-5
+
+
 def test_commands_tell_how_far_outputs_differ(cli: Command, tmp_path: Path) -> None:
     path = tmp_path / "tied.xml"
     model, weights = tied_weights()

@@ -154,7 +154,7 @@ class Cores:
 
     @property
     def usable(self) -> int:
-        """How many can be busy all the time, which are those that a quota pays for in full, and always one."""
+        """How many can be busy all the time, which a quota has to pay for in full, and always one."""
         return self.all if self.quota is None else max(1, int(self.quota.cores))
 
     @cached_property

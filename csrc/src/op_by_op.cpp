@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <openvino/op/constant.hpp>
@@ -28,12 +29,20 @@ ov::Tensor empty_like(const ov::Output<ov::Node>& output) {
     return {output.get_element_type(), shape.is_static() ? shape.to_shape() : ov::Shape{0}};
 }
 
+// Rounds each element to so few bits that the relative error is up to `noise`, up or down by chance. What has
+// no more bits, like small integers, is exact as it is in any precision.
 template <typename T>
 void disturb_as(ov::Tensor& tensor, double noise, std::mt19937_64& generator) {
-    std::uniform_real_distribution<float> error(-static_cast<float>(noise), static_cast<float>(noise));
+    std::uniform_real_distribution<float> chance(0.0F, 1.0F);
+    const int bits = static_cast<int>(std::ceil(std::log2(noise)));
     T* const data = tensor.data<T>();
     for (std::size_t i = 0; i < tensor.get_size(); ++i) {
-        data[i] = static_cast<T>(static_cast<float>(data[i]) * (1 + error(generator)));
+        const float value = static_cast<float>(data[i]);
+        if (value == 0 || !std::isfinite(value)) {
+            continue;
+        }
+        const int step = std::ilogb(value) + bits;
+        data[i] = static_cast<T>(std::ldexp(std::floor(std::ldexp(value, -step) + chance(generator)), step));
     }
 }
 

@@ -18,8 +18,8 @@ difference was 0.35 sqrt(ops) u.
 **What the model explains.** A model may be more sensitive than that, and jump: an index of the largest
 element, a box that is kept, an expert that is chosen flip where two numbers are almost equal. So nobody is
 refused by the formula alone. Where answers differ by more, the model is run op by op, each op by OpenVINO's
-reference implementation or compiled alone, and again with every result disturbed by random errors as large
-as the tolerance (Monte Carlo arithmetic: Parker, *Monte Carlo Arithmetic*, UCLA, 1997). Four times what this
+reference implementation or compiled alone, and again with every result rounded at random by as much as the
+tolerance assumes (Monte Carlo arithmetic: Parker, *Monte Carlo Arithmetic*, UCLA, 1997). Four times what this
 changes is tolerated, too. The same run, which no fusion and no sharing of constants can have spoiled, says
 which of the answers is the right one. Where it cannot be made or agrees with none, most of three or more
 answers do, then a device alone against mixes; devices that differ are not refused, and the decision says so.

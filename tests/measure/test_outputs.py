@@ -286,6 +286,23 @@ def test_what_rounding_flips_is_no_mistake(core: ov.Core, tmp_path: Path, kind: 
         assert not outputs.is_wrong("CPU")
 
 
+def test_random_rounding_moves_what_rounding_moves(core: ov.Core, tmp_path: Path) -> None:
+    """A mask is made of small integers, which are exact in any precision; a penalty stays where it was."""
+    mask = ops.parameter([1, WIDTH], np.int64, name="mask")
+    x = ops.parameter([1, WIDTH], np.float32, name="x")
+    left = ops.subtract(ops.constant(np.float32(1)), ops.convert(mask, "f32"))
+    penalty = ops.multiply(left, ops.constant(np.float32(-(2.0**127))))
+    halved = ops.multiply(ops.exp(x), ops.constant(np.float32(0.5)))
+    model = ov.Model([ops.result(penalty), ops.result(halved)], [mask, x])
+    bench = Bench(core, model, tmp_path, ("CPU",))
+    with bench.session:
+        masked, rounded = bench.session.save_op_by_op(
+            tmp_path / "outputs", 1e-30, limit_seconds=60.0, disturbed=3, noise=1 / 64
+        )
+    assert masked == 0
+    assert 1 / 256 < rounded < 3 / 64  # two roundings of at most a 64th each
+
+
 # ---- what cannot be compared ------------------------------------------------------------------------------
 
 

@@ -29,8 +29,8 @@ struct OpByOp {
     bool evaluate = true;
     bool compile = true;  // otherwise a model with an op that cannot be evaluated is refused
     double seconds = 30;  // it is given up after so long
-    // Besides the run itself, so many in which every op's results are disturbed by random relative errors of
-    // up to `noise`, as rounding does: Monte Carlo arithmetic (Parker, 1997).
+    // Besides the run itself, so many in which every op's results are rounded at random, with relative errors
+    // of up to `noise`: Monte Carlo arithmetic (Parker, 1997).
     std::size_t disturbed = 0;
     double noise = 0;
 };

@@ -97,14 +97,27 @@ std::uint64_t read_number(std::ifstream& file) {
     return number;
 }
 
+// A number of things that follow, of which a file holds no more than it has bytes.
+std::uint64_t read_count(std::ifstream& file) {
+    const std::uint64_t count = read_number(file);
+    const auto here = file.tellg();
+    file.seekg(0, std::ios::end);
+    const auto end = file.tellg();
+    file.seekg(here);
+    if (!file || count > static_cast<std::uint64_t>(end)) {
+        throw ProfilerError("a file of outputs is damaged");
+    }
+    return count;
+}
+
 Values read_values(std::ifstream& file) {
     Values values;
     values.element_bytes = read_number(file);
-    values.shape.resize(read_number(file));
+    values.shape.resize(read_count(file));
     for (auto& size : values.shape) {
         size = read_number(file);
     }
-    values.owned.resize(read_number(file));
+    values.owned.resize(read_count(file));
     file.read(values.owned.data(), static_cast<std::streamsize>(values.owned.size()));
     values.data = values.owned.data();
     values.bytes = values.owned.size();
@@ -170,7 +183,7 @@ void save_outputs(const std::vector<ov::Tensor>& outputs, const std::string& pat
 
 std::vector<double> output_differences(const std::string& path, const std::string& other, double smallest) {
     std::ifstream one(path, std::ios::binary), two(other, std::ios::binary);
-    const std::uint64_t count = read_number(one), others = read_number(two);
+    const std::uint64_t count = read_count(one), others = read_count(two);
     std::vector<double> result(std::max(count, others), kUnrelated);
     for (std::size_t i = 0; i < std::min(count, others); ++i) {
         result[i] = difference(read_values(one), read_values(two), smallest);

@@ -206,6 +206,23 @@ def race(samplers: list[object], budget: object, options: dict[str, object], sig
         assert all(np.isfinite(entry.samples).all() for entry in entries)
 
 
+@given(
+    st.lists(st.binary(max_size=200), min_size=2, max_size=2), st.lists(st.integers(0, 9), max_size=9), reals
+)
+def outputs(contents: list[bytes], words: list[int], smallest: object) -> None:
+    import tempfile
+
+    # Some begin as files of outputs do: with numbers of 8 bytes.
+    contents[1] = np.array(words, "u8").tobytes() + contents[1]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / name for name in ("one", "other")]
+        for path, content in zip(paths, contents, strict=True):
+            path.write_bytes(content)
+        for one, other in ((0, 1), (1, 0), (1, 1)):
+            attempt(_core.output_differences, str(paths[one]), str(paths[other]), smallest)
+        attempt(_core.output_differences, folder, str(paths[0] / "nowhere"), smallest)
+
+
 def executable() -> None:
     """One compiled model, run in every odd way, from several threads, and after its Profiler is gone."""
     import tempfile
@@ -222,6 +239,12 @@ def executable() -> None:
         for path, device in ((xml, "NOWHERE"), ("", ""), (folder, "CPU"), (xml, "HETERO:"), (xml, "CPU.77")):
             attempt(profiler.compile, path, device)
             attempt(profiler.compile, path, device, {"NO_SUCH": "1"}, {"x": "CPU"}, {"x": -1}, 2**64 - 1)
+            attempt(profiler.save_op_by_op, path, str(Path(folder) / "outputs"), 1e-9, disturbed=1, noise=0.1)
+        attempt(
+            profiler.save_op_by_op, xml, folder, -1.0, limit_seconds=-1.0, disturbed=2**31, noise=float("nan")
+        )
+        attempt(model.save_outputs, folder)
+        attempt(model.save_outputs, str(Path(folder) / "outputs"), True)
         del profiler
         gc.collect()
 
@@ -265,6 +288,7 @@ TOPICS = {
     "overlap": overlap,
     "race": race,
     "executable": executable,
+    "outputs": outputs,
 }
 
 

@@ -24,6 +24,7 @@ TOPICS = (
     "overlap",
     "race",
     "executable",
+    "outputs",
 )
 
 

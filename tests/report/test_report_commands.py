@@ -61,6 +61,7 @@ def test_a_benchmark_leaves_a_report_and_a_trace_of_the_measured_run(
 RATE = ("--config", '{"PERFORMANCE_HINT": "THROUGHPUT"}', "--mode", "zero-shot")
 
 
+@pytest.mark.bokeh
 @pytest.mark.parametrize("command", ["annotate", "explain"])
 def test_an_answer_for_many_requests_shows_their_rates(
     cli: Command, small_ir: Path, tmp_path: Path, command: str

@@ -6,9 +6,9 @@ VENV ?= .venv
 PYTEST_ARGS ?=
 # The environment of `make test`: `test` has little in it, `all` has what every other target needs.
 TEST_ENV ?= test
-# How the tests that measure nothing run: on so many processes, each of which begins with files of its own.
+# How tests run that need no more than one core: in so many processes, each of which begins with files of its own.
 WORKERS ?= 2
-shared = -m 'not measures' -n $(WORKERS) --dist worksteal
+shared = -m 'not alone' -n $(WORKERS) --dist worksteal
 
 native_sources := $(shell find csrc -type f)
 checkpoint := $(wildcard models/autoplace-base/*)
@@ -62,15 +62,15 @@ trial: $(VENV)/clean/stamp
 	rm -rf build/trial && mkdir -p build/trial
 	cd build/trial && PATH=$(CURDIR)/build/trial $(abspath $(VENV))/clean/bin/python -I $(CURDIR)/tools/wheels/try_wheel.py
 
-# What measures has the machine for itself; the rest shares it.
+# What measures, or needs several cores, has the machine for itself; the rest shares it.
 test: $(VENV)/$(TEST_ENV)/stamp
 	$(call pytest,$(TEST_ENV)) $(shared) $(PYTEST_ARGS)
-	$(call pytest,$(TEST_ENV)) -m measures $(PYTEST_ARGS)
+	$(call pytest,$(TEST_ENV)) -m alone $(PYTEST_ARGS)
 
 # What `make test` leaves out for want of a package.
 test-optional: $(VENV)/all/stamp
 	$(call pytest,all) --only-optional $(required) $(shared) tests tests/bench $(PYTEST_ARGS)
-	$(call pytest,all) --only-optional $(required) -m measures tests tests/bench $(PYTEST_ARGS)
+	$(call pytest,all) --only-optional $(required) -m alone tests tests/bench $(PYTEST_ARGS)
 required := $(addprefix --require ,torch bokeh oracle metis)
 
 test-all: test test-optional

@@ -63,6 +63,7 @@ def test_a_property_may_have_a_value_for_each_device(
     }
 
 
+@pytest.mark.alone
 def test_threads_that_are_set_for_a_device_are_not_chosen_for_it(cli: Command, small_ir: Path) -> None:
     def rows(config: dict[str, Any]) -> set[str]:
         asked = cli(*BENCH, small_ir, "-d", "CPU", "--config", json.dumps(config)).json()

@@ -26,7 +26,7 @@ from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.placement.scheduled import scheduled_model
 from ov_autoplace.placement.simulator import simulate
 
-pytestmark = pytest.mark.measures
+pytestmark = pytest.mark.alone
 
 CPU = ("-d", "CPU")
 LANES = "CPU (2 lanes of 1 thread)"

@@ -20,7 +20,7 @@ from ov_autoplace.devices.widths import Cores
 from ov_autoplace.explain.what_if import WhatIf
 from ov_autoplace.measure import calibrate
 
-pytestmark = pytest.mark.measures
+pytestmark = pytest.mark.alone
 
 DEVICES = ("-d", "XCPU,CPU")
 QUICK = (*DEVICES, "--time-budget-ms", "50")

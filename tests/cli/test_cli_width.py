@@ -19,7 +19,7 @@ from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.fitting import FittedPlacement
 from ov_autoplace.placement.placement import Placement
 
-pytestmark = pytest.mark.measures
+pytestmark = pytest.mark.alone
 
 CPU = ("-d", "CPU")
 

@@ -164,6 +164,7 @@ def test_a_hint_holds_unless_something_else_is_better() -> None:
     assert holds(Pair(hint, hint), [hint, entrant("one way only", 0.1, 1.1)]) is True
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("disturb", [1.0, 90.0])
 def test_a_rate_that_was_measured_on_a_busy_machine_says_so(disturb, monkeypatch) -> None:
     def measured(session, entrants, *_: object, **__: object) -> None:
@@ -283,7 +284,7 @@ def test_mixtures_and_pipelines_become_compiled_models() -> None:
         assert shares == pytest.approx(mixture.fractions, abs=0.15)
 
 
-@pytest.mark.measures
+@pytest.mark.alone
 def test_an_answer_on_this_machine() -> None:
     placement = ov_autoplace.place(small(), "CPU", properties=HINT)
     decision, plan = placement.decision, placement.rate
@@ -308,7 +309,7 @@ def test_a_large_model_is_settled_by_its_size(monkeypatch) -> None:
     assert "takes too long" in placement.decision.reason
 
 
-@pytest.mark.measures
+@pytest.mark.alone
 def test_two_devices_are_profiled_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
@@ -368,6 +369,7 @@ def test_the_answer_of_an_estimate_is_the_best_that_was_found(
     assert pins.items() <= placement.to_dict().items()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "settings", [{"AUTOPLACE_MODE": "ZERO_SHOT"}, {"AUTOPLACE_TIME_BUDGET_MS": 1}, {}], ids=str
 )
@@ -407,7 +409,7 @@ def test_a_model_that_no_device_compiles_is_an_error(monkeypatch) -> None:
         ov_autoplace.place(small(), "CPU", properties=HINT)
 
 
-@pytest.mark.measures
+@pytest.mark.alone
 def test_the_answer_is_run_again_for_bench() -> None:
     machine = Machine(ov.Core(), ("CPU",), PlacerOptions(properties=HINT))
     caller = RateMember("CPU", {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"})
@@ -420,7 +422,7 @@ def test_the_answer_is_run_again_for_bench() -> None:
     assert all(row.synchronous > 0 and row.asynchronous > 0 for row in rows)
 
 
-@pytest.mark.measures
+@pytest.mark.alone
 def test_commands_show_rates(cli: Command, tmp_path) -> None:
     path = tmp_path / "small.xml"
     ov.save_model(small(), path)

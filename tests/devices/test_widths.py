@@ -79,6 +79,7 @@ def test_the_time_that_a_container_may_use_is_a_width(tmp_path, quota, usable, w
     assert texts(found) == widths
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core")
 def test_a_mask_that_changes_while_the_process_runs_is_read_when_it_is_needed() -> None:
     before = os.sched_getaffinity(0)

@@ -19,11 +19,11 @@ from ov_autoplace.policy.card import load_card
 SCENARIOS = [
     pytest.param("annotate", 2),  # the first write and the last
     pytest.param("cache", 2),
-    pytest.param("profile", 1),
     pytest.param("tuned_checkpoint", 2, marks=pytest.mark.torch),
 ]
 if EVERYTHING:  # these take minutes
     SCENARIOS += [
+        pytest.param("profile", 1),
         pytest.param("calibrate", 1),
         pytest.param("pretrain", 2, marks=pytest.mark.torch),
     ]

@@ -82,6 +82,7 @@ def _recurrent() -> ov.Node:
 BUILDERS = [value for name, value in list(globals().items()) if name.startswith("_") and callable(value)]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)
 def test_what_openvino_raises_is_foreseen(build):
     result = build()

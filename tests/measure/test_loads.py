@@ -12,7 +12,7 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.loads import Load, race_loads
 from ov_autoplace.measure.session import ProfilingSession
 
-pytestmark = pytest.mark.measures
+pytestmark = pytest.mark.alone
 
 CALLER = {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"}
 

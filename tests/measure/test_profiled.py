@@ -24,7 +24,7 @@ from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import mood_of
 from ov_autoplace.placement.simulator import simulate
 
-pytestmark = pytest.mark.measures
+pytestmark = pytest.mark.alone
 
 PAIR = ("XCPU", "CPU")
 

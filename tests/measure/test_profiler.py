@@ -21,7 +21,7 @@ from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.session import ProfilingSession
 
-pytestmark = pytest.mark.measures
+pytestmark = pytest.mark.alone
 
 PAIR = ("XCPU", "CPU")
 DTYPES = [

@@ -181,6 +181,7 @@ def test_times_from_pieces_are_those_of_the_whole(unequal_pair: ov.Core) -> None
         }
 
 
+@pytest.mark.alone
 def test_what_no_piece_measured_is_as_much_slower_as_the_rest(
     unequal_pair: ov.Core, inject: Inject, compilations: Compilations
 ) -> None:

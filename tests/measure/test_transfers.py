@@ -11,7 +11,7 @@ from ov_autoplace.errors import ProfilingError, TargetError
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.transfers import DEFAULT_SIZES, fit_transfers, measure_transfers
 
-pytestmark = pytest.mark.measures
+pytestmark = pytest.mark.alone
 
 DEVICES = ("A", "B")
 LAUNCH = {"A": 5e-6, "B": 9e-6}

@@ -60,6 +60,7 @@ def test_hints_are_taken(run, hint, plain):
         assert requests[1] == told(output, "OPTIMAL_NUMBER_OF_INFER_REQUESTS")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("device", "plain"), [("AUTOPLACE", False), ("AUTOPLACE:CPU", True)])
 def test_streams_and_threads_are_taken(run, device, plain):
     alone = {"MULTI_DEVICE_PRIORITIES": "CPU"} if device == "AUTOPLACE" else {}
@@ -70,6 +71,7 @@ def test_streams_and_threads_are_taken(run, device, plain):
     assert told(output, "INFERENCE_NUM_THREADS") == "1"
 
 
+@pytest.mark.alone
 def test_streams_of_single_devices_are_taken(run):
     pins = {"first": "XCPU", "second": "CPU"}
     streams = "XCPU:1,CPU:2"

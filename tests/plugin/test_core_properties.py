@@ -173,6 +173,7 @@ def test_a_rate_is_reached_with_as_many_requests_as_on_the_device(model):
             assert ours.get_property(key) == plain.get_property(key), (config, key)
 
 
+@pytest.mark.alone
 def test_options_are_taken_as_the_functions_of_openvino_wrap_them(unequal_pair, model):
     config = {"AUTOPLACE_MODE": ov.OVAny("ZERO_SHOT"), "NUM_STREAMS": ov.OVAny(2)}
     assert unequal_pair.compile_model(model, "AUTOPLACE:CPU", config).get_property("NUM_STREAMS") == 2
@@ -267,6 +268,7 @@ def test_a_plugin_can_be_unloaded_and_used_again(core, device, model):
 # What was compiled.
 
 
+@pytest.mark.alone
 def test_a_mix_tells_what_its_devices_agree_about(unequal_pair, model):
     compiled = unequal_pair.compile_model(model, PAIR, {**MIXED, "NUM_STREAMS": 1})
     supported = compiled.get_property("SUPPORTED_PROPERTIES")

@@ -136,6 +136,7 @@ def test_ops_of_this_process_alone_are_placed_by_estimates(unequal_pair, caplog,
     np.testing.assert_allclose(compiled([x])[0], np.maximum(np.tanh(x) / 2, 0), rtol=1e-2, atol=1e-3)
 
 
+@pytest.mark.alone
 def test_a_library_loaded_before_the_import_is_not_known_and_costs_are_estimated(library, path):
     code = (
         "import sys, openvino as ov; core = ov.Core(); core.add_extension(sys.argv[1]);"

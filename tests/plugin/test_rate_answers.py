@@ -24,7 +24,7 @@ from ov_autoplace.plugin import rate
 from ov_autoplace.plugin.dealing import DealingModel
 from ov_autoplace.plugin.rate import compile_for_rate
 
-pytestmark = pytest.mark.measures
+pytestmark = pytest.mark.alone
 
 CALLER = {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"}
 THROUGHPUT = {"PERFORMANCE_HINT": "THROUGHPUT"}

@@ -248,6 +248,7 @@ def test_the_profile_has_the_nodes_of_submodels_that_count() -> None:
     assert profile("op") == {}
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "outer", [{}, {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"}, OUTER, {"NUM_STREAMS": "2"}]
 )

@@ -177,6 +177,7 @@ def check_on_each_core(script: str) -> None:
     assert all(line.startswith("True ") for line in lines), lines
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core")
 def test_a_worker_keeps_off_the_core_of_the_one_that_calls_it() -> None:
     check_on_each_core(OFF_THE_CALLERS_CORE)
@@ -200,6 +201,7 @@ for own in sorted(everywhere):
 """
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core")
 def test_threads_keep_to_the_mask_that_the_process_has_when_they_are_compiled_for() -> None:
     check_on_each_core(NARROWED_MASK)

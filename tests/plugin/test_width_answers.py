@@ -28,7 +28,7 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.compilation import compile_placed
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
 
-pytestmark = pytest.mark.measures
+pytestmark = pytest.mark.alone
 
 ONE, CALLER = Width(1), Width(1, in_caller=True)
 

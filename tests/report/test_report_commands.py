@@ -150,6 +150,7 @@ def test_explain_says_what_would_change_the_answer_under_the_same_pins(cli: Comm
     assert report["what_if"][0]["moved_ops"] == 0
 
 
+@pytest.mark.alone
 def test_explain_names_what_is_left_on_a_slower_device(cli: Command, small_ir: Path, tmp_path: Path) -> None:
     listed = set()
     for device, other in (("XCPU", "CPU"), ("CPU", "XCPU")):

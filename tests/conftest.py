@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 # One of several processes that share the machine keeps to one core, as their threads would only wait for each
-# other; OpenVINO and BLAS count the cores when they are imported. What needs several of them is marked `alone`.
+# other; OpenVINO and BLAS count the cores when they are imported. What needs several is marked `alone`.
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})

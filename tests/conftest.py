@@ -100,3 +100,14 @@ def unequal_pair() -> ov.Core:
     for device, properties in UNEQUAL_PAIR.items():
         core.set_property(device, properties)
     return core
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process on two cores without a quota, whatever machine this is."""
+    from ov_autoplace.devices.widths import Cores
+
+    monkeypatch.setattr(Cores, "all", 2)
+    monkeypatch.setattr(Cores, "of_kind", {})
+    monkeypatch.setattr(Cores, "usable", 2)
+    monkeypatch.setattr(Cores, "quota", None)

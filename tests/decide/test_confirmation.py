@@ -243,15 +243,6 @@ def test_an_answer_that_cannot_be_run_does_not_hold(monkeypatch):
     assert told(monkeypatch, session, width=Width(1)) is False
 
 
-@pytest.fixture
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process on two cores, whatever machine this is."""
-    monkeypatch.setattr(Cores, "all", 2)
-    monkeypatch.setattr(Cores, "of_kind", {})
-    monkeypatch.setattr(Cores, "usable", 2)
-    monkeypatch.setattr(Cores, "quota", None)
-
-
 @pytest.mark.parametrize("kind", ["width", "plan"])
 def test_a_race_its_confirmation_and_bench_time_alike(monkeypatch, two_cores, kind):
     """With the loads that the race chose by: the samples' length, and the idle gaps."""

@@ -36,14 +36,6 @@ from random_tables import random_table
 NOISE = np.random.default_rng(11).lognormal(sigma=0.05, size=60)
 
 
-@pytest.fixture
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process on two cores, whatever machine this is."""
-    monkeypatch.setattr(Cores, "all", 2)
-    monkeypatch.setattr(Cores, "of_kind", {})
-    monkeypatch.setattr(Cores, "usable", 2)
-
-
 def stack(x: ov.Node, layers: int, width: int, random: np.random.Generator) -> ov.Node:
     for _ in range(layers):
         weights = random.standard_normal((width, width), np.float32) / np.float32(width**0.5)

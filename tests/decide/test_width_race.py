@@ -23,7 +23,7 @@ from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict, predicted
 from ov_autoplace.decide.widths import is_worth_measuring, width_candidate, widths_for
-from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import CountedDevices
@@ -187,14 +187,6 @@ def test_an_answer_from_a_busy_machine_stays_one_when_it_is_challenged():
     assert challenged(confirmed, disturbed=True).disturbed
     session.noise = np.where(np.arange(len(NOISE)) == 0, 100.0, NOISE)
     assert challenged(session).disturbed
-
-
-@pytest.fixture
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process on two cores, whatever machine this is."""
-    monkeypatch.setattr(Cores, "all", 2)
-    monkeypatch.setattr(Cores, "of_kind", {})
-    monkeypatch.setattr(Cores, "usable", 2)
 
 
 def small() -> ov.Model:

@@ -28,17 +28,9 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.compilation import compile_placed
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("two_cores")]
 
 ONE, CALLER = Width(1), Width(1, in_caller=True)
-
-
-@pytest.fixture(autouse=True)
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process on two cores, whatever machine this is."""
-    monkeypatch.setattr(Cores, "all", 2)
-    monkeypatch.setattr(Cores, "of_kind", {})
-    monkeypatch.setattr(Cores, "usable", 2)
 
 
 def annotated(model: ov.Model, width: Width) -> ov.Model:

@@ -11,7 +11,6 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
-from conftest import CPU_PLUGIN
 from ov_autoplace import _core
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.devices.names import device_properties
@@ -19,6 +18,7 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.outputs import OutputCheck, is_random, tolerance_of
 from ov_autoplace.measure.session import ProfilingSession
+from places import CPU_PLUGIN
 
 WIDTH = 32
 

@@ -243,6 +243,7 @@ def two_towers() -> ov.Model:
     return ov.Model([ops.concat(ends, 1, name="joint")], inputs, "towers")
 
 
+@pytest.mark.alone
 def test_a_real_cpu_is_profiled_by_lane_and_runs_a_schedule():
     machine = Machine(
         ov.Core(), ("CPU",), PlacerOptions(executor="OVERLAP", lanes=((2, 1),), isolation=False)

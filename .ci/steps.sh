@@ -3,7 +3,9 @@
 set -euo pipefail
 
 readonly passed=.ci/passed # folders and their git objects when the whole of what tests them last passed
+keep_going=0 # whether the steps after one that fails are run, too
 times=()
+failed=0
 
 # Chromium is for the tests of the HTML report, iproute2 for those of several hosts, openssl for a certificate.
 install_missing() {
@@ -17,13 +19,17 @@ install_missing() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Runs make with some targets, and says for how long.
+# Runs make with some targets, and says how it ended and after how long.
 step() {
-    local start=$SECONDS
+    local start=$SECONDS how=passed
     printf '\n== make %s\n' "$*"
-    make "$@"
-    times+=("$(printf '%5d s  make %s' "$((SECONDS - start))" "$*")")
-    printf '== make %s: passed in %d s\n' "$*" "$((SECONDS - start))"
+    make "$@" || how=FAILED
+    times+=("$(printf '%5d s  %s  make %s' "$((SECONDS - start))" "$how" "$*")")
+    printf '== make %s: %s in %d s\n' "$*" "$how" "$((SECONDS - start))"
+    if [ "$how" = FAILED ]; then
+        failed=1
+        ((keep_going)) || summary
+    fi
 }
 
 # Whether one of some folders is not as it was when `make nightly` passed.
@@ -35,7 +41,9 @@ changed() {
     return 1
 }
 
+# Ends the run where a step failed.
 summary() {
-    printf '\n== all steps passed in %d s\n' "$SECONDS"
+    printf '\n== %s after %d s\n' "$( ((failed)) && echo 'a step FAILED' || echo 'all steps passed')" "$SECONDS"
     printf '%s\n' "${times[@]}"
+    ((failed == 0)) || exit 1
 }

@@ -56,7 +56,7 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.registry import solve_problem
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["not_estimated", "scheduled"]
+__all__ = ["not_estimated", "reserve", "scheduled"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -67,6 +67,8 @@ _TRIALS = 4
 # Racing a schedule with the answer so far, back to back and with pauses, besides compiling it; and counting
 # on a lane's threads and searching, for each way to divide a CPU.
 _RACE_SECONDS, _SEARCH_SECONDS = 1.5, 0.8
+# What that time is reserved for, and the most of what is left of a budget; TUNE has use for all of that.
+_PURPOSE, _MOST_RESERVED = "lanes", 0.4
 
 
 def scheduled(
@@ -98,13 +100,15 @@ def scheduled(
         reason = "no schedule on its lanes can be run"
     race = Race(known.session, problem, known.counted.samples, ProposalSource(()), options, budget)
     if search.widths:
+        search.reserve(len(search.schedules))
         search.allow(_RACE_SECONDS, 2)
         verdict = race.challenge(verdict, search.widths)
+    budget.release(_PURPOSE)
     if not search.schedules:
         if is_demanded:
             return replace(verdict, reason=f"{verdict.reason}; the executor cannot run the model: {reason}")
         return verdict
-    search.allow(_RACE_SECONDS, 3 * len(search.schedules) + 2)
+    search.allow(*_race(len(search.schedules)))
     schedules = search.schedules
     if options.mode == "TUNE":
         found = race.tune_schedules(schedules, search.more)
@@ -113,6 +117,37 @@ def scheduled(
     if is_demanded:
         return race.demand(verdict, schedules)
     return race.challenge(verdict, schedules)
+
+
+def reserve(
+    machine: Machine,
+    known: Measured,
+    prepared: PreparedModel,
+    problem: Problem,
+    verdict: Verdict,
+    budget: Budget,
+) -> None:
+    """Keep time for :func:`scheduled`, so that races before it do not use up all of the budget.
+
+    Args:
+        machine: The devices.
+        known: What was measured of the model on each of them.
+        prepared: The model.
+        problem: Its costs, or less.
+        verdict: The fastest of the devices, with all of them.
+        budget: The time that is divided.
+    """
+    budget.release(_PURPOSE)
+    executor = machine.options.executor
+    if executor != "HETERO" and _obstacle(machine, known, prepared) is None:
+        search = _Search(machine, known, problem, verdict, budget)
+        hopeful = search.hopeful(prepared.model, executor == "OVERLAP")
+        search.reserve(len(hopeful[:_RACED]), len(hopeful))
+
+
+def _race(schedules: int) -> tuple[float, int]:
+    """Seconds of racing so many schedules with the answer so far, and how many compilations that takes."""
+    return _RACE_SECONDS, 3 * schedules + 2
 
 
 def not_estimated(machine: Machine, verdict: Verdict) -> Verdict:
@@ -161,15 +196,36 @@ class _Search:
     def allow(self, seconds: float, compilations: int) -> None:
         """Let the decision take longer by this, unless the user gave the budget."""
         if self._machine.options.time_budget_ms is None:
-            once = self._known.counted.compile_seconds / len(self._machine.devices)
-            self._budget.seconds += seconds + compilations * once
+            self._budget.seconds += seconds + compilations * self._compile_seconds
+
+    def reserve(self, schedules: int, searched: int = 0) -> None:
+        """Keep time for racing so many schedules, and for finding some in so many divisions.
+
+        Args:
+            schedules: How many; with none, what was kept is free again.
+            searched: How many divisions.
+        """
+        self._budget.release(_PURPOSE)
+        options = self._machine.options
+        if not schedules or (options.time_budget_ms is None and options.mode != "TUNE"):
+            return
+        seconds, compilations = _race(schedules)
+        seconds += searched * _SEARCH_SECONDS + (compilations + searched) * self._compile_seconds
+        most = _MOST_RESERVED * self._budget.free
+        self._budget.reserve(_PURPOSE, most if options.mode == "TUNE" else min(seconds, most))
+
+    @property
+    def _compile_seconds(self) -> float:
+        return self._known.counted.compile_seconds / len(self._machine.devices)
+
+    def hopeful(self, model: ov.Model, is_demanded: bool) -> list[Division]:
+        """The divisions that are worth a search: those that may win, or all where schedules are demanded."""
+        return [d for d in divisions(self._machine, model) if is_demanded or self._may_win(d)]
 
     def run(self, model: ov.Model, is_demanded: bool) -> None:
         """Find schedules that are predicted to win, or the best ones where some are demanded."""
         devices = self._machine.devices
-        for division in divisions(self._machine, model):
-            if not is_demanded and not self._may_win(division):
-                continue
+        for division in self.hopeful(model, is_demanded):
             self.allow(_SEARCH_SECONDS, 1)
             try:
                 candidate = self._candidate(division)

@@ -24,22 +24,22 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.decide import lanes, widths
 from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.decide.costs import CostSource, Measured
 from ov_autoplace.decide.divisions import is_worth_dividing
-from ov_autoplace.decide.lanes import not_estimated, scheduled
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import Verdict, out_of_time, predicted, proven
-from ov_autoplace.decide.widths import estimated, is_worth_measuring, raced
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
@@ -106,8 +106,8 @@ class Placer:
                 table = self._costs.estimate(prepared)
             with self._phase("solve"):
                 problem = machine.problem(table)
-                verdict = estimated(machine, table, prepared, predicted(propose(problem, source)))
-                verdict = not_estimated(machine, verdict)
+                verdict = widths.estimated(machine, table, prepared, predicted(propose(problem, source)))
+                verdict = lanes.not_estimated(machine, verdict)
             return self._answer(prepared, problem, verdict, source)
         if self._is_settled(prepared):
             return self._only(prepared), None
@@ -136,12 +136,14 @@ class Placer:
                 else:
                     with self._phase("measure"):
                         known = Measured(self._mended(session, counted), counted)
+                    with self._phase("solve"):
+                        self._reserve(known, prepared)
                     problem, verdict = self._measure(known, source)
                     disturbed = verdict.disturbed or counted.was_disturbed
                     verdict = replace(verdict, disturbed=disturbed)
                     with self._phase("measure"):
-                        verdict = raced(machine, known, prepared, problem, verdict, self._budget)
-                        verdict = scheduled(machine, known, prepared, problem, verdict, self._budget)
+                        verdict = widths.raced(machine, known, prepared, problem, verdict, self._budget)
+                        verdict = lanes.scheduled(machine, known, prepared, problem, verdict, self._budget)
                     verdict = self._with_outputs(verdict)
             except ProfilingError as cause:
                 if cause.device is None or len(machine.devices) == 1:
@@ -158,7 +160,7 @@ class Placer:
         machine, devices = self._machine, self._machine.devices
         if len(devices) > 1 or self._left_out or self._options.executor == "OVERLAP":
             return False
-        if is_worth_measuring(machine, devices[0], prepared.model):
+        if widths.is_worth_measuring(machine, devices[0], prepared.model):
             return False
         return self._options.executor == "HETERO" or not is_worth_dividing(
             machine, devices[0], prepared.model
@@ -246,6 +248,27 @@ class Placer:
         with self._phase("measure"):
             race = Race(known.session, problem, profile.samples, source, options, budget)
             return problem, race.run(candidates)
+
+    def _reserve(self, known: Measured, prepared: PreparedModel) -> None:
+        """Keep some of the budget for widths and lanes, which race when devices and mixes have.
+
+        Args:
+            known: What was measured.
+            prepared: The model.
+        """
+        machine, samples = self._machine, known.counted.samples
+        if self._options.time_budget_ms is None and self._options.mode != "TUNE":
+            return  # it grows by what these take
+        problem = machine.problem(self._costs.counted(known, free_transfers(machine.devices)).table)
+        alone = [
+            Candidate(name, None, 1, samples[name], assignment=problem.units.to_groups(everywhere))
+            for d, everywhere in problem.evaluator.singles().items()
+            if (name := machine.devices[d]) in samples
+        ]
+        fastest = min(alone, key=attrgetter("seconds"), default=Candidate("nobody", None, 1))
+        verdict = Verdict(fastest, "", alone)
+        widths.reserve(machine, known, prepared, verdict, self._budget)
+        lanes.reserve(machine, known, prepared, problem, verdict, self._budget)
 
     def _proven(
         self, known: Measured, assumed: TransferFit, shown: TransferFit | None = None

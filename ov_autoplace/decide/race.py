@@ -59,6 +59,7 @@ _TRIALS = 8
 _CLOSE = 1.25
 # Short models compile quickly, so their last contenders do it again several times; see `Workbench.forget`.
 _SHORT, _COMPILATIONS = 5e-3, 3
+_NO_TIME = "the time budget ended before"
 
 
 class Race:
@@ -70,7 +71,7 @@ class Race:
         samples: Latencies of the whole model on each device while it was profiled, ``float64[n]`` in seconds.
         source: Who proposes more for ``TUNE``.
         options: The caller's.
-        budget: Wall-clock time.
+        budget: Wall-clock time; what is reserved of it is left alone.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Race:
         self._source = source
         self._options = options
         self._budget = budget
-        self._seconds = budget.left  # when the races began
+        self._seconds = budget.free  # when the races began
 
     def run(self, candidates: Sequence[Candidate]) -> Verdict:
         """Race the best of ``candidates``; ``TUNE`` goes on with corrected costs until its budget ends."""
@@ -156,7 +157,7 @@ class Race:
 
         def is_affordable(candidate: Candidate, entered: list[Candidate]) -> bool:
             compilation = 0 if self._bench.is_compiled(candidate) else self._bench.compile_seconds(candidate)
-            return self._budget.left > compilation + race_seconds(quota, 1 + len(entered), turns=1)
+            return self._budget.free > compilation + race_seconds(quota, 1 + len(entered), turns=1)
 
         entered = self._bench.enter([reference, *challengers], is_affordable)
         if reference.is_wrong and entered:
@@ -165,7 +166,7 @@ class Race:
         if reference not in entered or len(entered) < 2:
             return replace(verdict, candidates=field)
         executables = [self._bench.executable(candidate) for candidate in entered]
-        outcomes = run_over_periods(executables, quota, self._budget.left)
+        outcomes = run_over_periods(executables, quota, self._budget.free)
         turns: dict[Candidate, Sequence[Turn]] = {}
         for candidate, outcome in zip(entered, outcomes, strict=True):
             if isinstance(outcome, ProfilingError):
@@ -193,9 +194,12 @@ class Race:
         if reference.is_wrong and champion is not None:
             return Verdict(champion, f"{champion.name} computes the right outputs", field, disturbed)
         if champion is None or champion is reference:
-            raced = champion is reference and any(len(c.samples) for c in challengers)
             how = "on fewer threads" if challengers[0].scheduled is None else "on lanes that work at once"
-            reason = verdict.reason + (f"; {how} it was not measured faster" if raced else "")
+            reason = verdict.reason
+            if champion is reference and any(len(c.samples) for c in challengers):
+                reason += f"; {how} it was not measured faster"
+            elif not any(len(c.samples) or c.dropped for c in challengers):
+                reason += f"; {_NO_TIME} it could be run {how}"
             return replace(verdict, candidates=field, reason=reason, disturbed=disturbed)
         after_pauses = ""
         if must_win_after_pauses(self._options, has_lanes=champion.scheduled is not None):
@@ -231,7 +235,7 @@ class Race:
         champion = self._race(field, _TUNING_RACE)
         if champion is None:
             return field
-        fastest = self._race_on(field, [champion], more, self._budget.left, _SCHEDULE_PROOF)
+        fastest = self._race_on(field, [champion], more, self._budget.free, _SCHEDULE_PROOF)
         return sorted(field, key=lambda candidate: candidate is not fastest)
 
     def demand(self, verdict: Verdict, schedules: Sequence[Candidate]) -> Verdict:
@@ -247,7 +251,9 @@ class Race:
         ran = [c for c in schedules if len(c.samples)]
         if not ran:
             rival.samples, rival.dropped = proof
-            return replace(verdict, candidates=field, reason=f"{verdict.reason}; no schedule could be run")
+            why = next((f"{c.name} {c.dropped}" for c in schedules if c.dropped), _NO_TIME)
+            reason = f"{verdict.reason}; no schedule could be run: {why}"
+            return replace(verdict, candidates=field, reason=reason)
         if champion is None or champion.scheduled is None:
             champion = min(ran, key=lambda c: c.seconds)
         reason = f"{champion.name}: the executor was asked for"
@@ -255,11 +261,14 @@ class Race:
         if len(rival.samples) and rival.samples is not proof[0]:
             ratio = paired_ratio(champion.samples, rival.samples).median
             reason += f"; it was measured at {ratio:.3f} of the time of {rival.name}"
+            rounds = min(len(champion.samples), len(rival.samples))
+            if rounds < CONVINCING_ROUNDS:
+                reason += f" in {counted(rounds, 'paired run')}, for which the time budget was enough"
         return Verdict(champion, reason, field, verdict.disturbed or were_disturbed([champion.samples]))
 
     def _after_pauses(self, champion: Candidate, reference: Candidate) -> tuple[str, bool]:
         """What two candidates take when inferences follow idle gaps, and whether the first is faster."""
-        seconds = min(PAUSED_SECONDS, self._budget.left)
+        seconds = min(PAUSED_SECONDS, self._budget.free)
         what = f"after idle gaps of {1e3 * PAUSE_SECONDS:.0f} ms"
         try:
             result = self._bench.race(
@@ -293,7 +302,7 @@ class Race:
         once = sum(self._bench.compile_seconds(c) for c in contenders)
         # Each compilation is followed by a race that is as long as it must be to prove something.
         once += CONVINCING_ROUNDS * sum(c.seconds for c in contenders)
-        affordable = int(self._budget.left / max(once, 1e-9))
+        affordable = int(self._budget.free / max(once, 1e-9))
         if min(c.seconds for c in contenders) >= _SHORT:
             affordable = min(affordable, 0 if contenders[0].is_default else 1)
         return min(affordable, _COMPILATIONS)
@@ -387,14 +396,14 @@ class Race:
             kept: Share of these that is left in the end, to prove the best of all.
         """
         reference, champion = standing[:-1], standing[-1] if standing else None
-        while self._budget.left > kept * seconds:
+        while self._budget.free > kept * seconds:
             fresh = more(field)
             if not fresh:
                 break
             field += fresh
             others = list(dict.fromkeys(c for c in (*reference, champion) if c is not None))
             self._bench.keep_only(others)
-            share = min(1.0, _TUNING_RACE * seconds / max(self._budget.left, 1e-9))
+            share = min(1.0, _TUNING_RACE * seconds / max(self._budget.free, 1e-9))
             champion = self._race([*others, *fresh], share) or champion
         return champion
 
@@ -431,14 +440,14 @@ class Race:
                 left out, beginning with the last.
             share: Of the budget that is left, compilations included.
         """
-        end = self._budget.left * (1 - share)
+        end = self._budget.free * (1 - share)
         if np.isfinite(self._problem.table.memory_capacity).any():
             self._bench.keep_only(candidates)  # devices cannot hold everything at once
 
         def is_affordable(candidate: Candidate, entered: list[Candidate]) -> bool:
             if self._bench.is_compiled(candidate):
                 return True
-            left = self._budget.left - end
+            left = self._budget.free - end
             if len(entered) < 2:
                 return left > 0
             # What must be run to prove something comes after the compilations.
@@ -453,7 +462,7 @@ class Race:
         try:
             result = self._bench.race(
                 entered,
-                max(0.0, self._budget.left - end),
+                max(0.0, self._budget.free - end),
                 min_rounds=CONVINCING_ROUNDS,  # also of those that are dropped as hopeless
                 **sampling(divided=any(c.scheduled or c.width for c in entered)),
             )

@@ -49,6 +49,7 @@ __all__ = [
     "is_worth_measuring",
     "narrow_seconds",
     "raced",
+    "reserve",
     "width_candidate",
     "width_name",
     "widths_for",
@@ -62,6 +63,8 @@ _FASTER_THAN_ASSUMED = 2.0
 _USUALLY_SAVED = 0.6
 # Racing a model with itself on fewer threads, besides compiling it.
 _RACE_SECONDS = 0.6
+# What that time is reserved for, and the most of what is left of a budget.
+_PURPOSE, _MOST_RESERVED = "widths", 0.2
 # Under a quota: how many widths are raced, and the longest inference on all threads for which it is done. One
 # that takes so many periods is stopped in all of them on any number of threads.
 _RACED_WIDTHS, _LONGEST_SECONDS = 3, 0.5
@@ -139,16 +142,13 @@ def raced(
         verdict: The answer so far.
         budget: Grows by what this takes, unless the user gave it.
     """
+    budget.release(_PURPOSE)
     found = _challengers(machine, known, prepared, verdict)
     if not found:
         return verdict
     options, quota = machine.options, machine.quota
     if options.time_budget_ms is None:
-        # Everybody is compiled once, and who wins a second time, with its rival.
-        compilations = (1 + len(found)) + 2
-        compile_seconds = known.counted.compile_seconds / len(machine.devices)
-        seconds = _RACE_SECONDS if quota is None else race_seconds(quota, 1 + len(found))
-        budget.seconds += seconds + compilations * compile_seconds
+        budget.seconds += _seconds(machine, known, len(found))
     race = Race(known.session, problem, known.counted.samples, ProposalSource(()), options, budget)
     answer = race.challenge(verdict, found)
     is_same_device = np.array_equal(found[0].assignment, verdict.winner.assignment)
@@ -161,6 +161,35 @@ def raced(
         return answer
     # Its setting lets OpenVINO compile a model otherwise than for all threads, which may be why it failed.
     return race.challenge(replace(answer, reason=verdict.reason), [_in_caller(c) for c in failed])
+
+
+def reserve(
+    machine: Machine, known: Measured, prepared: PreparedModel, verdict: Verdict, budget: Budget
+) -> None:
+    """Keep time for :func:`raced`, which does not let a budget grow that the user gave.
+
+    Args:
+        machine: The devices.
+        known: What was measured of the model on all threads.
+        prepared: The model.
+        verdict: The fastest of the devices, with all of them.
+        budget: The time that is divided.
+    """
+    budget.release(_PURPOSE)
+    if machine.options.time_budget_ms is None:
+        return
+    found = _challengers(machine, known, prepared, verdict)
+    if found:
+        budget.reserve(_PURPOSE, min(_seconds(machine, known, len(found)), _MOST_RESERVED * budget.free))
+
+
+def _seconds(machine: Machine, known: Measured, challengers: int) -> float:
+    """What it takes to race so many widths with a device."""
+    # Everybody is compiled once, and who wins a second time, with its rival.
+    compilations = (1 + challengers) + 2
+    compile_seconds = known.counted.compile_seconds / len(machine.devices)
+    seconds = _RACE_SECONDS if machine.quota is None else race_seconds(machine.quota, 1 + challengers)
+    return seconds + compilations * compile_seconds
 
 
 def _challengers(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import openvino as ov
@@ -10,8 +11,10 @@ import pytest
 from openvino import opset13 as opset
 
 import ov_autoplace
+from conftest import CPU_PLUGIN
+from lane_models import towers
 from ov_autoplace._base.budget import Budget
-from ov_autoplace.decide import costs, placer
+from ov_autoplace.decide import costs, placer, widths
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.placer import Placer
@@ -65,13 +68,18 @@ def steps(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> list[str]:
 
 
 def place(
-    core: ov.Core, clock: Clock, seconds: float | None, default: float = 2.0, **options: object
+    core: ov.Core,
+    clock: Clock,
+    seconds: float | None,
+    default: float = 2.0,
+    model: ov.Model | None = None,
+    **options: object,
 ) -> ov_autoplace.Placement:
     """A placement within a budget in seconds of the test's clock; ``None`` is a default that may grow."""
     given = None if seconds is None else 1e3 * seconds
     asked = PlacerOptions.from_arguments({"policy": "none", "time_budget_ms": given, **options})
     budget = Budget(default if seconds is None else seconds, clock=clock.perf_counter)
-    return Placer(Machine(core, PAIR, asked), budget=budget).place(matmuls())
+    return Placer(Machine(core, PAIR, asked), budget=budget).place(model or matmuls())
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.5])
@@ -137,3 +145,47 @@ def test_measurements_that_other_work_disturbed_prove_nothing_and_are_marked(
     with caplog.at_level(logging.INFO, "ov_autoplace"):
         assert place(unequal_pair, clock, None).decision.disturbed
     assert not asked
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """Nothing is ever told apart: each race takes all the time that it is given, each compilation 0.1 s."""
+    race, compile_it = ProfilingSession.race, ProfilingSession._compile
+
+    def racing(session: ProfilingSession, executables: list[object], seconds: float, **how: object) -> object:
+        clock.now += seconds
+        return race(session, executables, 0.0, **how)
+
+    def compiling(*arguments: object, **how: object) -> object:
+        clock.now += 0.1
+        return compile_it(*arguments, **how)
+
+    monkeypatch.setattr(NodeCount, "disturbance", 1.0)
+    monkeypatch.setattr(ProfilingSession, "race", racing)
+    monkeypatch.setattr(ProfilingSession, "_compile", compiling)
+    monkeypatch.setattr(costs, "measure_transfers", lambda *_, **__: SimpleNamespace(samples=[]))
+    monkeypatch.setattr(placer, "unbeatable_device", lambda *_: None)
+    monkeypatch.setattr(widths, "_could_win", lambda *_: True)
+
+
+@pytest.fixture
+def pair() -> ov.Core:
+    core = ov.Core()
+    core.register_plugin(str(CPU_PLUGIN), "XCPU")
+    return core
+
+
+@pytest.mark.parametrize("mode", ["PROFILE", "TUNE"])
+def test_races_that_tell_nothing_apart_leave_time_for_those_that_come_later(
+    pair, two_cores, clock, endless, mode
+):
+    decision = place(pair, clock, 25.0, model=towers(6, 512), mode=mode, executor="OVERLAP").decision
+    ran = [candidate for candidate in decision.candidates if len(candidate.samples)]
+    assert any(candidate.width for candidate in ran)
+    assert decision.candidate(decision.chosen).scheduled, decision.reason
+
+
+def test_what_was_demanded_and_had_no_time_is_told(pair, two_cores, clock, endless):
+    decision = place(pair, clock, 0.25, model=towers(6, 512), executor="OVERLAP").decision
+    assert decision.candidate(decision.chosen).scheduled is None
+    assert "no schedule could be run: the time budget ended" in decision.reason

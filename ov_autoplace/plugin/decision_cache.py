@@ -23,10 +23,10 @@ from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import AutoplaceError, OptionError, OutputError
 from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.plugin.model_hash import model_hash
+from ov_autoplace.plugin.model_hash import model_hash, weights_hash
 from ov_autoplace.policy.card import checkpoint_key
 
-__all__ = ["DecisionCache", "StoredDecision", "cache_folder", "model_hash"]
+__all__ = ["DecisionCache", "StoredDecision", "cache_folder"]
 
 _log = logging.getLogger("ov_autoplace")
 _SCHEMA = 4
@@ -103,6 +103,8 @@ class DecisionCache:
         for part in (*conditions, usable, model_hash(model), ",".join(devices), settings):
             key.update(part.encode("utf-8", "surrogatepass") + b"\0")
         key.update(_content(options.target))
+        if options.output_tolerance != "OFF":
+            key.update(weights_hash(model).encode())  # who computes wrong was refused
         return cls(Path(folder) / f"autoplace-{key.hexdigest()[:32]}.json", tuple(devices))
 
     @property

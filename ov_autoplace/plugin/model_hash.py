@@ -2,8 +2,11 @@
 
 It holds what a plugin sees: each op's type, version, name, attributes, inputs and outputs, and the bodies of
 If, Loop and TensorIterator. Of constants it holds the values that decide something: those of up to 4 KiB,
-which are shapes, axes, indices, scales; larger ones are weights, whose values change results but not times,
-and reading them all would take longer than a compile from the cache. Of them type and shape count.
+which are shapes, axes, indices, scales; larger ones are weights, whose values change results but not times.
+Of them type and shape count.
+
+Whether the results of a device are right depends on weights, too. They have a hash of their own, of some bytes
+of each, because reading them all would take longer than a compile from the cache.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import openvino as ov
 
-__all__ = ["model_hash"]
+__all__ = ["model_hash", "weights_hash"]
 
 _VALUE_BYTES = 4096
+_SAMPLED_BYTES = 256  # in the middle of each weight: one page of the file that it is mapped from, 2 at most
 _LOOPS = ("Loop", "TensorIterator")
 
 
@@ -25,6 +30,26 @@ def model_hash(model: ov.Model) -> str:
     digest = hashlib.sha256()
     _add(digest, model)
     return digest.hexdigest()
+
+
+def weights_hash(model: ov.Model) -> str:
+    """Hexadecimal digest of some bytes of every weight: training changes them, other edits need not."""
+    digest = hashlib.sha256()
+    for op in _constants(model):
+        if op.get_byte_size() > _VALUE_BYTES and op.get_element_type() != ov.Type.string:
+            values = op.data.reshape(-1).view(np.uint8)
+            start = (len(values) - _SAMPLED_BYTES) // 2
+            digest.update(values[start : start + _SAMPLED_BYTES].tobytes())
+    return digest.hexdigest()
+
+
+def _constants(model: ov.Model) -> Iterator[Any]:
+    for op in model.get_ordered_ops():
+        kind = op.get_type_name()
+        if kind == "Constant":
+            yield op
+        for body in _bodies(op, kind):
+            yield from _constants(body)
 
 
 def _add(digest: Any, model: ov.Model) -> None:

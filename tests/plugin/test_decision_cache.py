@@ -28,7 +28,7 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.blob_lock import tell_blobs_apart
 from ov_autoplace.plugin.compilation import compile_placed
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
-from ov_autoplace.plugin.model_hash import model_hash
+from ov_autoplace.plugin.model_hash import model_hash, weights_hash
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIR = ["XCPU", "CPU"]
@@ -106,8 +106,46 @@ def test_models_that_a_plugin_sees_differently_have_different_hashes(models):
     assert model_hash(models[0]) != model_hash(models[1])
 
 
-def test_other_weights_of_the_same_model_have_the_same_hash():
+def test_weights_have_a_hash_of_their_own():
     assert model_hash(matmuls(1.0)) == model_hash(matmuls(2.0))
+    assert weights_hash(matmuls(1.0)) == weights_hash(matmuls(1.0).clone())
+    assert weights_hash(matmuls(1.0)) != weights_hash(matmuls(2.0))
+
+
+@pytest.mark.parametrize("kind", ["bf16", "i4", "u1", "nf4", "f8e4m3", "boolean", "string"])
+@pytest.mark.parametrize("shape", [[70_001], [3, 35_001]])
+def test_weights_of_any_type_have_a_hash(kind, shape):
+    def model(value: int) -> ov.Model:
+        if kind == "string":
+            constant = ov.op.Constant(ov.Tensor(np.full(shape, str(value))))
+        else:
+            constant = ov.op.Constant(getattr(ov.Type, kind), ov.Shape(shape), [value] * int(np.prod(shape)))
+        return ov.Model([opset.result(constant, name="y")], [], "weight")
+
+    assert weights_hash(model(1)) == weights_hash(model(1))
+    assert (weights_hash(model(1)) == weights_hash(model(0))) is (kind == "string")
+
+
+def test_weights_within_bodies_count():
+    def model(value: float) -> ov.Model:
+        found = branches("tanh")
+        body = next(op for op in found.get_ops() if op.get_type_name() == "If").get_function(0)
+        (parameter,) = body.get_parameters()
+        weight = opset.constant(np.full((1025, 4), value, np.float32), name="weight")
+        user = next(iter(parameter.output(0).get_target_inputs()))
+        user.replace_source_output(opset.matmul(weight, parameter, False, False).output(0))
+        return found
+
+    assert weights_hash(model(1.0)) == weights_hash(model(1.0)) != weights_hash(model(2.0))
+
+
+@pytest.mark.parametrize(("tolerance", "is_shared"), [("AUTO", False), (1e-2, False), ("OFF", True)])
+def test_decisions_are_for_one_training_where_outputs_were_compared(tmp_path, tolerance, is_shared):
+    asked = PlacerOptions.from_arguments(
+        {"output_tolerance": tolerance, "properties": {"CACHE_DIR": str(tmp_path)}}
+    )
+    paths = {DecisionCache.of(ov.Core(), matmuls(scale), ["CPU"], asked).path for scale in (1.0, 2.0)}
+    assert len(paths) == (1 if is_shared else 2)
 
 
 def test_models_with_loops_and_strings_have_a_hash_that_another_build_repeats():

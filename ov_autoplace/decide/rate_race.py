@@ -8,7 +8,6 @@ better in the mean.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -159,9 +158,7 @@ def rows_of(entrants: Sequence[Entrant]) -> tuple[RateRow, ...]:
 def sample_seconds() -> float:
     """How long a load runs in each round: for whole periods of a quota, which stops all of it within each."""
     quota = Cores.of_this_process().quota
-    if quota is None:
-        return _SAMPLE_SECONDS
-    return quota.period_seconds * math.ceil(_SAMPLE_SECONDS / quota.period_seconds)
+    return _SAMPLE_SECONDS if quota is None else quota.whole_periods(_SAMPLE_SECONDS)
 
 
 def race_seconds(entrants: int) -> float:

@@ -40,6 +40,10 @@ class Quota:
         """For sentences, like ``a quota of 1.5 cores``."""
         return f"a quota of {self.cores:.3g} core{'' if self.cores == 1 else 's'}"
 
+    def whole_periods(self, seconds: float) -> float:
+        """The shortest time of whole periods that is at least so long."""
+        return self.period_seconds * math.ceil(seconds / self.period_seconds)
+
     def stretched(self, seconds: float, threads: int) -> tuple[float, float]:
         """Mean and 99th percentile of what inferences take that follow each other without a gap.
 

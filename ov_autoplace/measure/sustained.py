@@ -8,7 +8,6 @@ before may have left no time.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,8 +83,8 @@ def run_over_periods(
 
 
 def turn_seconds(quota: Quota) -> float:
-    """How long a turn is: whole periods."""
-    return quota.period_seconds * math.ceil(_LEAST_SECONDS / quota.period_seconds)
+    """How long a turn is."""
+    return quota.whole_periods(_LEAST_SECONDS)
 
 
 def _run_for(executable: Executable, seconds: float) -> Turn:

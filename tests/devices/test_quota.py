@@ -194,3 +194,11 @@ def test_real_groups_are_read() -> None:
             assert told(inner.folder) == "(0.5, 0.05)"
     except NoGroupError as cause:
         pytest.skip(str(cause))
+
+
+@pytest.mark.parametrize(
+    ("period", "seconds", "expected"),
+    [(0.1, 0.015, 0.1), (0.1, 0.2, 0.2), (0.1, 0.21, 0.3), (0.03, 0.2, 0.21), (1.0, 0.2, 1.0)],
+)
+def test_times_are_rounded_up_to_whole_periods(period: float, seconds: float, expected: float) -> None:
+    assert Quota(1.5, period).whole_periods(seconds) == pytest.approx(expected)

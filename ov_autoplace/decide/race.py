@@ -176,15 +176,10 @@ class Race:
         if reference not in turns:
             return replace(verdict, candidates=field)
         found = sustained(field, verdict, turns)
-        champion = found.winner
-        has_lanes = champion.scheduled is not None
-        if champion is reference or not must_win_after_pauses(self._options, has_lanes=has_lanes):
-            return found
-        after_pauses, holds = self._after_pauses(champion, reference)
-        if holds:
-            return replace(found, reason=f"{found.reason}; {after_pauses}")
-        reason = f"{verdict.reason}; {champion.name} was better back to back only: {after_pauses}"
-        return replace(verdict, candidates=field, reason=reason)
+        after_pauses, holds = self._after_pauses(found.winner, reference)
+        if not holds:
+            return _back_to_back_only(verdict, field, found.winner, after_pauses)
+        return replace(found, reason="; ".join(filter(None, (found.reason, after_pauses))))
 
     def _challenged(self, verdict: Verdict, challengers: Sequence[Candidate]) -> Verdict:
         """:meth:`challenge`, after which the winner may have the samples of a race that decided nothing."""
@@ -201,13 +196,9 @@ class Race:
             elif not any(len(c.samples) or c.dropped for c in challengers):
                 reason += f"; {_NO_TIME} it could be run {how}"
             return replace(verdict, candidates=field, reason=reason, disturbed=disturbed)
-        after_pauses = ""
-        if must_win_after_pauses(self._options, has_lanes=champion.scheduled is not None):
-            after_pauses, holds = self._after_pauses(champion, reference)
-            if not holds:
-                disturbed |= were_disturbed(c.paused_samples for c in (champion, reference))
-                reason = f"{verdict.reason}; {champion.name} was faster back to back only: {after_pauses}"
-                return replace(verdict, candidates=field, reason=reason, disturbed=disturbed)
+        after_pauses, holds = self._after_pauses(champion, reference)
+        if not holds:
+            return _back_to_back_only(replace(verdict, disturbed=disturbed), field, champion, after_pauses)
         contenders = [champion, reference]
         compilations = self._compilations(contenders)
         if compilations:
@@ -218,8 +209,8 @@ class Race:
             found = unconfirmed(field, reference, champion)
         if found.winner is not champion:
             found = replace(found, reason=f"{verdict.reason}; {found.reason}")
-        elif after_pauses:
-            found = replace(found, reason=f"{found.reason}; {after_pauses}")
+        else:
+            found = replace(found, reason="; ".join(filter(None, (found.reason, after_pauses))))
         return replace(found, disturbed=disturbed)
 
     def tune_schedules(
@@ -267,7 +258,14 @@ class Race:
         return Verdict(champion, reason, field, verdict.disturbed or were_disturbed([champion.samples]))
 
     def _after_pauses(self, champion: Candidate, reference: Candidate) -> tuple[str, bool]:
-        """What two candidates take when inferences follow idle gaps, and whether the first is faster."""
+        """What two candidates take when inferences follow idle gaps, and whether the first may be the answer.
+
+        Returns:
+            Nothing is measured and said where it need not be faster then.
+        """
+        has_lanes = champion.scheduled is not None
+        if champion is reference or not must_win_after_pauses(self._options, has_lanes=has_lanes):
+            return "", True
         seconds = min(PAUSED_SECONDS, self._budget.free)
         what = f"after idle gaps of {1e3 * PAUSE_SECONDS:.0f} ms"
         try:
@@ -499,6 +497,15 @@ def must_win_after_pauses(options: PlacerOptions, *, has_lanes: bool) -> bool:
         has_lanes: Waking a lane takes longer than many an op.
     """
     return has_lanes and options.arrivals != "STEADY"
+
+
+def _back_to_back_only(
+    verdict: Verdict, field: Sequence[Candidate], champion: Candidate, after_pauses: str
+) -> Verdict:
+    """The verdict that stands when a challenger was better, but not after pauses."""
+    reason = f"{verdict.reason}; {champion.name} was better back to back only: {after_pauses}"
+    disturbed = verdict.disturbed or were_disturbed(c.paused_samples for c in (champion, verdict.winner))
+    return replace(verdict, candidates=field, reason=reason, disturbed=disturbed)
 
 
 def _proven_anew(

@@ -158,7 +158,7 @@ def test_lanes_that_win_back_to_back_and_after_pauses_win():
 def test_lanes_that_lose_after_pauses_lose():
     verdict = decided(ScriptedSession({"device": 1.0, "lanes": 0.6}, {"device": 1.0, "lanes": 1.1}))
     assert verdict.winner.name == "device"
-    assert "faster back to back only" in verdict.reason
+    assert "better back to back only" in verdict.reason
     assert verdict.candidates[-1].paused_samples.size
 
 

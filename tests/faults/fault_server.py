@@ -7,6 +7,7 @@ answer.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -21,6 +22,15 @@ for folder in (Path(__file__).parents[1], Path(__file__).parents[2] / "tools"):
     sys.path.insert(0, str(folder))
 
 _LONGEST_SECONDS, _POLL_SECONDS = 120, 0.02
+# What the commands import when they need it.
+_IMPORTS = (
+    "ov_autoplace.cli.app",
+    "ov_autoplace.cli.annotate",
+    "ov_autoplace.plugin.annotated_files",
+    "ov_autoplace.plugin.decision_cache",
+    "ov_autoplace.solvers",
+    "scipy.optimize",
+)
 # What scenarios that need torch import: it takes seconds, and the rest of them a fraction of one.
 _SLOW_IMPORTS = (
     "torch._dynamo",  # 800 modules that an optimizer imports when it is made
@@ -35,9 +45,8 @@ def serve(given: Path, root: Path, log: Path) -> None:
     """Answer requests until the input ends."""
     from faults.scenarios import SCENARIOS, prepare
 
-    if find_spec("torch"):
-        for name in _SLOW_IMPORTS:
-            import_module(name)
+    for name in (*_IMPORTS, *(_SLOW_IMPORTS if find_spec("torch") else ())):
+        import_module(name)
 
     shim = ctypes.CDLL(os.environ["LD_PRELOAD"])
     shim.write_faults_arm.argtypes = [ctypes.c_long, ctypes.c_char]
@@ -48,6 +57,7 @@ def serve(given: Path, root: Path, log: Path) -> None:
         prepare(given)
         os._exit(0)
     os.waitpid(child, 0)
+    gc.freeze()  # what is there is left where it is, or each process would copy it all when it ends
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()

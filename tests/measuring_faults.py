@@ -29,7 +29,7 @@ def _told_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def inject(_told_worker: None, monkeypatch: pytest.MonkeyPatch) -> Inject:
     """Has every measuring process from now on break as told."""
-    monkeypatch.setenv(HANG_VARIABLE, "4")
+    monkeypatch.setenv(HANG_VARIABLE, "2")
     return lambda faults: monkeypatch.setenv("FAULTS", faults)
 
 

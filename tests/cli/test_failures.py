@@ -124,7 +124,7 @@ def test_who_reads_the_first_line_only_is_left_in_peace(small_ir: Path, as_json:
 
 
 def test_closed_streams_are_no_reason_to_fail(small_ir: Path) -> None:
-    for closed in (">&-", "2>&-", "<&-", ">&- 2>&- <&-"):
+    for closed in (">&-", ">&- 2>&- <&-"):
         done = shell(f'$RUN annotate "$1" -d XCPU,CPU --mode zero-shot {closed}', small_ir)
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
@@ -140,11 +140,11 @@ def test_a_locale_without_unicode_gets_what_it_can_show(small_ir: Path) -> None:
     done.stdout.encode("ascii")
 
 
-def test_json_of_a_locale_without_unicode_is_the_same_object(small_ir: Path) -> None:
+def test_json_of_a_locale_without_unicode_is_the_same_object(cli: Command, small_ir: Path) -> None:
     command = '$RUN explain "$1" -d XCPU,CPU --mode zero-shot --json'
-    plain, narrow = (shell(command, small_ir, **v) for v in ({}, {"PYTHONIOENCODING": "ascii"}))
+    narrow = shell(command, small_ir, PYTHONIOENCODING="ascii")
 
-    assert json.loads(plain.stdout) == json.loads(narrow.stdout)
+    assert json.loads(narrow.stdout) == cli("explain", small_ir, *FAST, "--json").json()
 
 
 def test_nothing_is_coloured_where_nobody_wants_it(cli: Command, small_ir: Path) -> None:

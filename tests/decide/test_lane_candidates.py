@@ -253,7 +253,7 @@ def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs
     division = Division(device.devices[0], lanes)
     table = with_lanes(device, device.devices[0], 2)
     costs = LaneCosts(table, tuple([Lane.of(device.devices[0], {})] * 2), {})
-    asked, problem = machine(mode="TUNE"), Problem.of(device)
+    asked, problem = machine(mode="TUNE", policy="none"), Problem.of(device)
     alone = Candidate("CPU", 1.0, 1, NOISE, assignment=np.zeros(len(device), dtype=np.int32))
     search = _Search(asked, SimpleNamespace(), problem, Verdict(alone, "", [alone]), Budget(1e6))
     search._divided.append((division, costs))
@@ -274,19 +274,7 @@ def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs
 # ---- from end to end --------------------------------------------------------------------------------------
 
 
-def test_a_demanded_schedule_computes_what_the_device_computes(two_cores):
-    model = towers(2)
-    placement = ov_autoplace.place(model, "CPU", executor="OVERLAP")
-    assert placement.plan is not None
-    assert len(set(placement.plan.lane_of)) == 2
-    assert set(placement.to_dict().values()) == {"CPU"}
-    compiled = ov.Core().compile_model(model, "AUTOPLACE:CPU", {"AUTOPLACE_EXECUTOR": "OVERLAP"})
-    inputs = [np.random.default_rng(n).standard_normal((4, 512), np.float32) for n in range(2)]
-    expected = ov.Core().compile_model(model, "CPU")(inputs)[0]
-    np.testing.assert_allclose(compiled(inputs)[0], expected, rtol=1e-4, atol=1e-5)
-
-
-def test_schedules_begin_at_the_policy_that_the_user_names(two_cores, monkeypatch):
+def test_a_demanded_schedule_computes_what_the_device_computes(two_cores, monkeypatch):
     asked = []
 
     def noted(problem, solver, options):
@@ -294,8 +282,13 @@ def test_schedules_begin_at_the_policy_that_the_user_names(two_cores, monkeypatc
         return solve_problem(problem, solver, options)
 
     monkeypatch.setattr(lanes, "solve_problem", noted)
-    ov_autoplace.place(towers(2), "CPU", executor="OVERLAP", policy="none")
-    assert set(asked) == {"none"}
+    model = towers(2)
+    config = {"AUTOPLACE_EXECUTOR": "OVERLAP", "AUTOPLACE_POLICY": "none"}
+    compiled = ov.Core().compile_model(model, "AUTOPLACE:CPU", config)
+    assert set(asked) == {"none"}  # schedules begin at the policy that the user names
+    inputs = [np.random.default_rng(n).standard_normal((4, 512), np.float32) for n in range(2)]
+    expected = ov.Core().compile_model(model, "CPU")(inputs)[0]
+    np.testing.assert_allclose(compiled(inputs)[0], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_policy_that_cannot_place_on_lanes_is_done_without(two_cores, monkeypatch, caplog):
@@ -305,7 +298,10 @@ def test_a_policy_that_cannot_place_on_lanes_is_done_without(two_cores, monkeypa
         return solve_problem(problem, solver, options)
 
     monkeypatch.setattr(lanes, "solve_problem", refused)
-    assert ov_autoplace.place(towers(2), "CPU", executor="OVERLAP", policy="base").plan is not None
+    placement = ov_autoplace.place(towers(2), "CPU", executor="OVERLAP", policy="base")
+    assert placement.plan is not None
+    assert len(set(placement.plan.lane_of)) == 2
+    assert set(placement.to_dict().values()) == {"CPU"}
     assert "the policy proposes no schedule: the policy was trained for exactly 3 devices" in caplog.text
 
 

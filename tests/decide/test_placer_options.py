@@ -176,7 +176,7 @@ def test_tuning_asks_the_first_solver_again_and_nobody_where_there_is_none(
             ["XCPU", "CPU"],
             "TUNE",
             unequal_pair,
-            time_budget_ms=3000,
+            time_budget_ms=1000,
             policy="none",
             solvers=solvers,
         )

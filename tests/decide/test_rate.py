@@ -286,7 +286,7 @@ def test_mixtures_and_pipelines_become_compiled_models() -> None:
 
 @pytest.mark.alone
 def test_an_answer_on_this_machine() -> None:
-    placement = ov_autoplace.place(small(), "CPU", properties=HINT)
+    placement = ov_autoplace.place(small(), "CPU", properties=HINT, time_budget_ms=1500)
     decision, plan = placement.decision, placement.rate
     assert plan is not None
     assert decision.chosen == plan.name
@@ -325,6 +325,7 @@ def test_two_devices_are_profiled_and_run(monkeypatch: pytest.MonkeyPatch) -> No
         core=core,
         properties={"PERFORMANCE_HINT": "CUMULATIVE_THROUGHPUT"},
         policy="none",
+        time_budget_ms=2500,
     )
     assert set(asked) == {"none"}
     rows = {row.name: row for row in placement.decision.rates}
@@ -371,7 +372,9 @@ def test_the_answer_of_an_estimate_is_the_best_that_was_found(
 
 @pytest.mark.alone
 @pytest.mark.parametrize(
-    "settings", [{"AUTOPLACE_MODE": "ZERO_SHOT"}, {"AUTOPLACE_TIME_BUDGET_MS": 1}, {}], ids=str
+    "settings",
+    [{"AUTOPLACE_MODE": "ZERO_SHOT"}, *({"AUTOPLACE_TIME_BUDGET_MS": budget} for budget in (1, 1500))],
+    ids=str,
 )
 def test_pins_to_both_devices_are_obeyed_and_run(settings: dict[str, object]) -> None:
     model = small(4, 16)
@@ -427,8 +430,9 @@ def test_commands_show_rates(cli: Command, tmp_path) -> None:
     path = tmp_path / "small.xml"
     ov.save_model(small(), path)
     request = (str(path), "-d", "CPU", "--config", json.dumps(HINT))
-    assert cli("explain", *request, "--json").json()["rates"][0]["name"] == "CPU THROUGHPUT"
-    quick = ("--time-budget-ms", "300", "--seconds", "0.2")
+    quick = ("--time-budget-ms", "300")
+    assert cli("explain", *request, *quick, "--json").json()["rates"][0]["name"] == "CPU THROUGHPUT"
+    quick = (*quick, "--seconds", "0.2")
     shown = cli("bench", *request, *quick)
     assert shown.code == 0, shown.err
     assert "CPU THROUGHPUT" in shown.out

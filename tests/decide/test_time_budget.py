@@ -143,7 +143,7 @@ def test_measurements_that_other_work_disturbed_prove_nothing_and_are_marked(
     monkeypatch.setattr(CountedDevices, "was_disturbed", True)
     monkeypatch.setattr(placer, "unbeatable_device", lambda *_: asked.append(1))
     with caplog.at_level(logging.INFO, "ov_autoplace"):
-        assert place(unequal_pair, clock, None).decision.disturbed
+        assert place(unequal_pair, clock, None, default=0.3).decision.disturbed
     assert not asked
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import openvino as ov
 import pytest
 
 import ov_autoplace
 from command_line import two_layers
+from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.devices.device_config import config_for
 from ov_autoplace.errors import OptionError
 from ov_autoplace.measure.calibrate import calibrate
@@ -99,7 +101,10 @@ def test_place_takes_properties_as_compile_does(unlike):
 def test_profiling_and_calibrating_take_properties_as_compile_does(unlike):
     model = two_layers([1, 3, 16, 16])
     known = {"DEVICE_PROPERTIES": "{CPU:{INFERENCE_NUM_THREADS:1}}"}
-    assert ov_autoplace.profile(model, ["XCPU", "CPU"], unlike, properties=known).devices == ("XCPU", "CPU")
+    pair = ("XCPU", "CPU")
+    transfers = TransferFit(pair, np.full((2, 2), 5e-6), np.full((2, 2), 1e-10), np.full(2, 1e-6))
+    table = ov_autoplace.profile(model, pair, unlike, properties=known, transfers=transfers)
+    assert table.devices == pair
     for asks in (
         lambda properties: ov_autoplace.profile(model, ["CPU"], unlike, properties=properties),
         lambda properties: calibrate(unlike, ["CPU"], properties=properties),

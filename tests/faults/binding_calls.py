@@ -25,7 +25,13 @@ from ov_autoplace import _core
 
 ORDINARY = (TypeError, ValueError, RuntimeError, OverflowError, MemoryError)
 MEMORY = 6 << 30
-EXAMPLES = {"peak_bytes": 60}  # a number of moments that memory just holds takes seconds
+EXAMPLES = {
+    "peak_bytes": 15,  # a number of moments that memory just holds takes seconds
+    # Few examples make an object of their classes.
+    "partition": 120,
+    "schedule": 120,
+    "overlap": 120,
+}
 
 _made: set[object] = set()
 
@@ -305,7 +311,7 @@ def main() -> None:
     calls = TOPICS[topic]
     if topic != "executable":
         thorough = settings(
-            max_examples=EXAMPLES.get(topic, 120),
+            max_examples=EXAMPLES.get(topic, 30),
             deadline=None,
             suppress_health_check=list(HealthCheck),
             database=None,

@@ -37,8 +37,9 @@ def survives(*arguments: str) -> None:
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_no_argument_ends_the_process(topic: str) -> None:
-    survives(str(CALLS), topic, "1")
+@pytest.mark.seeds(1, 5, cost=30)
+def test_no_argument_ends_the_process(topic: str, seed: int) -> None:
+    survives(str(CALLS), topic, str(seed))
 
 
 def test_every_binding_is_called() -> None:
@@ -100,12 +101,10 @@ def test_a_candidate_whose_samples_are_no_times_leaves_the_race() -> None:
     assert [bool(entry.dropped) for entry in result.entries] == [True, False, True]
 
 
-@pytest.mark.parametrize(("losses", "wins"), [(10**9, 10**9), (10**12, 0), (0, 10**12)])
-def test_evidence_of_many_rounds_is_found_at_once(losses: int, wins: int) -> None:
-    survives(
-        "-c",
-        f"from ov_autoplace import _core\n_core.log_evidence_slower({losses}, {wins})\nprint('survived')",
-    )
+def test_evidence_of_many_rounds_is_found_at_once() -> None:
+    rounds = [(10**9, 10**9), (10**12, 0), (0, 10**12)]
+    calls = "\n".join(f"_core.log_evidence_slower({losses}, {wins})" for losses, wins in rounds)
+    survives("-c", f"from ov_autoplace import _core\n{calls}\nprint('survived')")
     with pytest.raises(ValueError, match="at most 1000000000000"):
         _core.log_evidence_slower(10**12 + 1, 0)
 

@@ -359,7 +359,7 @@ def test_measuring_writes_nothing_into_the_users_model_cache(
     folder.mkdir()
     unequal_pair.set_property({"CACHE_DIR": str(folder)})
     cached = {"CACHE_DIR": str(folder), "DEVICE_PROPERTIES": {"XCPU": {"CACHE_DIR": str(folder)}}}
-    place(model, unequal_pair, properties=cached)
+    ov_autoplace.place(model, PAIR, core=unequal_pair, policy="none", time_budget_ms=300, properties=cached)
     assert list(folder.iterdir()) == []
     compiled = unequal_pair.compile_model(model, "CPU")
     assert compiled is not None
@@ -372,6 +372,6 @@ def test_the_command_line_takes_the_option(cli: Command, small_ir: Path, inject:
     report = cli("annotate", small_ir, *short).json()
     assert "XCPU is left out" in report["decision"]
     assert "SIGSEGV" in report["decision"]
-    config = '{"AUTOPLACE_ISOLATION": "NO"}'
-    report = cli("annotate", small_ir, *short, "--config", config).json()
+    here = ("--config", '{"AUTOPLACE_ISOLATION": "NO"}', "--time-budget-ms", 300)
+    report = cli("annotate", small_ir, *short, *here).json()
     assert "left out" not in report["decision"]

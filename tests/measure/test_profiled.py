@@ -104,9 +104,9 @@ def test_columns_add_up_to_the_latency_of_each_device(unequal_pair: ov.Core, nam
 
 
 def test_the_heavy_matmul_is_the_heavy_group(unequal_pair: ov.Core) -> None:
-    data = opset.parameter([512, 64], np.float32, name="data")
+    data = opset.parameter([128, 64], np.float32, name="data")
     node = data
-    for i, width in enumerate((64, 4096, 64)):
+    for i, width in enumerate((64, 2048, 64)):
         rows = node.get_output_shape(0)[1]
         weights = np.random.default_rng(i).standard_normal((rows, width), dtype=np.float32)
         node = opset.matmul(node, opset.constant(weights), False, False, name=f"matmul{i}")
@@ -222,7 +222,7 @@ def test_an_op_whose_times_differ_by_more_than_a_share_of_a_transfer_is_a_group_
     unequal_pair,
 ) -> None:
     """Element-wise ops follow a neighbour only where that can cost little."""
-    data = opset.parameter([1, 64, 64, 64], np.float32, name="data")
+    data = opset.parameter([1, 16, 64, 64], np.float32, name="data")
     value = data
     for i in range(3):
         value = opset.cum_sum(opset.sin(value, name=f"sin{i}"), np.int64(2), name=f"cumsum{i}")

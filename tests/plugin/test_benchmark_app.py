@@ -50,14 +50,20 @@ def told(output: str, key: str) -> str:
 @pytest.mark.parametrize(
     ("hint", "plain"), [("throughput", False), ("cumulative_throughput", True), ("latency", False)]
 )
-def test_hints_are_taken(run, hint, plain):
-    output = run("-hint", hint, plain=plain)
+def test_hints_are_taken(run, hint, plain, tmp_path):
+    dump = tmp_path / "dump.json"
+    output = run("-hint", hint, "-dump_config", str(dump), plain=plain)
     assert told(output, "PERFORMANCE_HINT").endswith(hint.upper())
     requests = re.search(r"(\d+) inference requests", output)
     if hint == "latency":
         assert requests is None  # it runs synchronously then
     else:
         assert requests[1] == told(output, "OPTIMAL_NUMBER_OF_INFER_REQUESTS")
+    if hint == "throughput":  # what it dumps it loads
+        dumped = json.loads(dump.read_text())
+        assert set(dumped) == {"AUTOPLACE"}
+        again = {key: value for key, value in dumped["AUTOPLACE"].items() if key != "PERF_COUNT"}
+        assert told(run(config=again), "PERFORMANCE_HINT") == "THROUGHPUT"
 
 
 @pytest.mark.alone
@@ -94,12 +100,3 @@ def test_synchronous_inference_and_profiles_run(run):
     output = run("-hint", "none", "-api", "sync", "-pc")
     assert "Start inference synchronously" in output
     assert "EXECUTED" in output
-
-
-def test_what_it_dumps_it_loads(run, tmp_path):
-    dump = tmp_path / "dump.json"
-    run("-hint", "throughput", "-dump_config", str(dump))
-    dumped = json.loads(dump.read_text())
-    assert set(dumped) == {"AUTOPLACE"}
-    again = run(config={key: value for key, value in dumped["AUTOPLACE"].items() if key != "PERF_COUNT"})
-    assert told(again, "PERFORMANCE_HINT") == "THROUGHPUT"

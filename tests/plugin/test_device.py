@@ -288,7 +288,9 @@ def test_openvinos_benchmark_app_runs_on_autoplace(model, tmp_path):
     path = tmp_path / "model.xml"
     ov.save_model(model, path)
     command = [sys.executable, "-m", "ov_autoplace.plugin.benchmark_app", "-m", str(path), "-d", "AUTOPLACE"]
-    out = subprocess.run([*command, "-t", "1", "-hint", "none"], capture_output=True, text=True, check=False)
+    out = subprocess.run(
+        [*command, "-niter", "4", "-hint", "none"], capture_output=True, text=True, check=False
+    )
     assert out.returncode == 0, out.stdout + out.stderr
     assert "Throughput" in out.stdout
 

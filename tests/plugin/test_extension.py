@@ -69,7 +69,7 @@ def faults(outcomes: Counter[str]) -> list[str]:
     return [text for text in outcomes if text.split(":")[0] in extension_checks.OUTCOMES[-3:]]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.seeds(tuple(MODELS), argument="name", cost=10)
 def test_mixes_of_known_networks_run_as_annotated(both, name: str, tmp_path: Path) -> None:
     outcomes = extension_checks.check_mix(both, MODELS[name](name), {}, 0, 901, tmp_path)
     assert not faults(outcomes)
@@ -78,15 +78,15 @@ def test_mixes_of_known_networks_run_as_annotated(both, name: str, tmp_path: Pat
 
 def test_mixes_of_random_dynamic_models_run_as_annotated(both, tmp_path: Path) -> None:
     outcomes: Counter[str] = Counter()
-    for seed in range(6100, 6108):
+    for seed in range(6100, 6104):
         model, shapes = random_dynamic_model(seed)
         outcomes += extension_checks.check_mix(both, model, shapes, seed % 3, seed, tmp_path)
     assert not faults(outcomes)
-    assert outcomes["as intended"] > 15
+    assert outcomes["as intended"] > 7
 
 
 def test_foreign_models_are_read_as_without_it(both, tmp_path: Path) -> None:
-    for name, path in foreign_checks.foreign_models(8, 88, tmp_path):
+    for name, path in foreign_checks.foreign_models(4, 88, tmp_path):
         assert not foreign_checks.check_foreign(both, path, 88), name
 
 
@@ -189,7 +189,7 @@ def test_an_annotated_model_is_saved_with_its_annotation(both, chain, tmp_path: 
 
 
 def test_threads_may_read_and_compile_at_once(both, tmp_path: Path) -> None:
-    model = zoo.build("two_tower")
+    model = zoo.build("mobilenet_v2")
     path = save(
         model,
         {op.get_friendly_name(): DEVICES[i % 40 < 20] for i, op in enumerate(model.get_ordered_ops())},

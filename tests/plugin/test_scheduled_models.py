@@ -23,13 +23,13 @@ def core() -> ov.Core:
     return ov.Core()
 
 
-@pytest.mark.parametrize("name", zoo.NAMES)
+@pytest.mark.seeds(zoo.NAMES, argument="name", cost=3)
 def test_known_networks(core, name: str) -> None:
     outcomes = dict(lane_checks.check_model(core, zoo.build(name), {}, 1, 8_300))
     assert outcomes == {8_300: "same"}
 
 
-@pytest.mark.seeds(8_400, 8_408)
+@pytest.mark.seeds(8_400, 8_408, cost=6)
 def test_random_static_networks(core, seed: int) -> None:
     model = random_model(seed, size=5 + 6 * (seed % 8), shared_constants=seed % 4, locality=2 + seed % 9)
     outcomes = dict(lane_checks.check_model(core, model, {}, 3, seed))
@@ -38,14 +38,14 @@ def test_random_static_networks(core, seed: int) -> None:
 
 def test_random_dynamic_networks(core) -> None:
     outcomes: Counter[str] = Counter()
-    for seed in range(8_500, 8_512):
+    for seed in range(8_500, 8_506):
         model, shapes = random_dynamic_model(seed)
         for number, outcome in lane_checks.check_model(core, model, shapes, 2, seed):
             kind = outcome.partition(":")[0]
             assert kind not in lane_checks.FAULTS, f"model {seed}, plan {number}: {outcome}"
             assert (kind == "refused") == (reason_not_schedulable(model) is not None) or kind == "no plan"
             outcomes[kind] += 1
-    assert outcomes["same"] > 12
+    assert outcomes["same"] > 5
 
 
 @pytest.mark.seeds(3)

@@ -5,8 +5,8 @@ If, Loop and TensorIterator. Of constants it holds the values that decide someth
 which are shapes, axes, indices, scales; larger ones are weights, whose values change results but not times.
 Of them type and shape count.
 
-Whether the results of a device are right depends on weights, too. They have a hash of their own, of some bytes
-of each, because reading them all would take longer than a compile from the cache.
+Whether the results of a device are right depends on weights, too. They have a hash of their own, of a few
+bytes of each, because reading them all would take longer than a compile from the cache.
 """
 
 from __future__ import annotations

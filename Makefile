@@ -78,7 +78,7 @@ required := $(addprefix --require ,torch bokeh oracle metis)
 test-all: test test-optional
 
 test-fleet: $(VENV)/all/stamp
-	$(call pytest,all) tests/fleet --require fleet --require torch --require bokeh $(PYTEST_ARGS)
+	$(call pytest,all) tests/fleet --require fleet $(PYTEST_ARGS)
 
 test-native: $(VENV)/programs/stamp
 	$(call pytest,programs) tests/native --ignore tests/native/sanitizers $(PYTEST_ARGS)

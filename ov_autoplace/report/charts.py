@@ -148,6 +148,7 @@ def rows_chart(
     chart = figure(
         name=name,
         y_range=Range1d(-len(labels) + 0.4, 0.6),
+        tags=[height],  # names that are broken into lines make rows higher
         height=120 + height * len(labels),
         sizing_mode="stretch_width",
         tools=tools,

@@ -115,6 +115,7 @@ def placement_contents(
             *answered,
             *placement_facts(explanation),
             *_bound(changes, decision),
+            *_disturbance(decision),
         ),
         latencies=latencies,
         threads=_threads(decision),
@@ -164,6 +165,7 @@ def bench_contents(
             *answer_facts(latencies, explanation.schedule.latency_seconds),
             *placement_facts(explanation),
             *_bound(changes, decision),
+            *_disturbance(decision),
         ),
         latencies=latencies,
         threads=_threads(decision),
@@ -211,6 +213,11 @@ def _bound(changes: Sequence[WhatIf], decision: Decision) -> tuple[tuple[str, st
     """
     seconds = changes[0].bound_seconds if changes and decision.width is None else None
     return () if seconds is None else (("no placement predicted below", f"{milliseconds(seconds)} ms"),)
+
+
+def _disturbance(decision: Decision) -> tuple[tuple[str, str], ...]:
+    """What makes the measurements worth less."""
+    return (("other work", "disturbed the measurements"),) if decision.disturbed else ()
 
 
 def _threads(decision: Decision) -> str:

@@ -5,7 +5,7 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const NARROW = 640, LETTER = 6.4;  // pixels
   const FEW = 3;  // columns
-  const LINE = 16, LINES = 3;  // letters, lines of a row's name
+  const LINE = 16, LINES = 3, LEADING = 15;  // letters, lines, and pixels of a line of a row's name
 
   function style() {
     const page = getComputedStyle(document.documentElement);
@@ -34,7 +34,7 @@
   }
 
   // On a narrow page legends stand in a column, and long names of rows are broken or cut.
-  const rowNames = new Map();
+  const rowNames = new Map(), heights = new Map();
   function fitWidth() {
     const isNarrow = innerWidth < NARROW;
     for (const {target} of data.charts) {
@@ -47,6 +47,10 @@
       if (!rowNames.has(target)) rowNames.set(target, new Map(axis.major_label_overrides));
       const broken = [...rowNames.get(target)].map(([row, name]) => [row, isNarrow ? lines(name) : name]);
       axis.setv({major_label_overrides: new Map(broken)});
+      if (!heights.has(target)) heights.set(target, chart.height);
+      const most = Math.max(...broken.map(([, name]) => name.split("\n").length));
+      const missing = isNarrow ? Math.max(0, (most + 0.5) * LEADING - chart.tags[0]) : 0;
+      chart.setv({height: heights.get(target) + broken.length * missing});
     }
     fitTables(isNarrow);
   }

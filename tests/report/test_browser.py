@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -257,3 +258,23 @@ def test_large_graphs_open_and_are_no_elements_of_the_page(
     opened.page.wait_for_timeout(300)
     assert f"op{groups - 1}" in opened.page.inner_text("#details")
     assert opened.complaints == []
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_names_of_rows_that_are_broken_into_lines_have_room(
+    chromium: Any, tmp_path: Path, width: int
+) -> None:
+    page = placement_page(8, 2)
+    longer = tuple(
+        replace(row, name=f"XCPU + CPU ({i} lanes of 1 thread)") for i, row in enumerate(page.latencies)
+    )
+    write_report(replace(page, latencies=longer), tmp_path / "long.html")
+    opened = OpenedPage(chromium, tmp_path / "long.html", width=width)
+    row, lines = opened.page.evaluate("""() => {
+      const chart = Bokeh.documents.map((d) => d.get_model_by_name("latency")).find((m) => m !== null);
+      const names = [...chart.left[0].major_label_overrides.values()];
+      return [chart.inner_height / names.length, Math.max(...names.map((name) => name.split("\\n").length))];
+    }""")
+
+    assert lines == (3 if width == 400 else 1)
+    assert row > 11 * 1.2 * lines  # names are 11 pixels high

@@ -216,3 +216,11 @@ def test_a_graph_of_many_groups_becomes_stretches_of_its_subgraphs(subgraphs: in
         own = set(explanation.schedule.subgraph_of[members].tolist())
         assert own == {int(drawn.subgraph[node])} or (drawn.subgraph[node] == -1 and len(own) > 1)
     assert drawn.seconds.sum() == pytest.approx(table.op_seconds[np.arange(12_000), devices].sum())
+
+
+@pytest.mark.parametrize("disturbed", [False, True])
+def test_measurements_that_other_work_disturbed_are_marked(disturbed: bool) -> None:
+    explanation = Explanation(diamond(), np.zeros(len(diamond()), np.int32))
+    decision = Decision("CPU", "", "PROFILE", (Candidate("CPU", None, 1),), {}, None, disturbed=disturbed)
+    facts = dict(placement_contents("model", decision, explanation).facts)
+    assert ("other work" in facts) is disturbed

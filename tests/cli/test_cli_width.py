@@ -53,7 +53,7 @@ def test_what_is_decided_under_a_quota_says_so(
     monkeypatch.setattr(Cores, "quota", Quota(1.5, 0.1))
     ov.save_model(zoo.build("lstm_lm", "small"), tmp_path / "model.xml")
     for command in ("annotate", "explain"):
-        outcome = cli(command, tmp_path / "model.xml", *CPU, "--time-budget-ms", "1500", "--json").json()
+        outcome = cli(command, tmp_path / "model.xml", *CPU, "--json").json()
         assert outcome["quota"].keys() == {"cores", "period_ms", "p99_ms"}
         assert (outcome["quota"]["cores"], outcome["quota"]["period_ms"]) == (1.5, 100.0)
         assert outcome["quota"]["p99_ms"].keys() == {"CPU", "CPU (1 thread)"}

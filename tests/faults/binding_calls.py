@@ -1,6 +1,6 @@
 """Calls everything that the C++ core offers with whatever hypothesis makes up.
 
-    python binding_calls.py TOPIC SEED
+    python binding_calls.py SEED [TOPIC ...]
 
 A process of its own, because what it looks for ends the process. Any answer and any ordinary Python error is
 fine; a signal, a hang and an untranslated C++ exception are not.
@@ -306,9 +306,15 @@ CLASSES = {
 
 
 def main() -> None:
-    topic, number = sys.argv[1], int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    for topic in sys.argv[2:] or TOPICS:
+        call(topic, int(sys.argv[1]))
+    print("survived")
+
+
+def call(topic: str, number: int) -> None:
     calls = TOPICS[topic]
+    _made.clear()
     if topic != "executable":
         thorough = settings(
             max_examples=EXAMPLES.get(topic, 30),
@@ -322,7 +328,6 @@ def main() -> None:
     missing = {name for name in CLASSES.get(topic, ()) if getattr(_core, name) not in _made}
     if missing:
         sys.exit(f"never made: {', '.join(sorted(missing))}")
-    print("survived")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure.calibrate import calibrate, reported_precisions
 from ov_autoplace.measure.microbenchmarks import benchmarks
 
-pytestmark = pytest.mark.alone
-
 DEVICES = ("XCPU", "CPU")
 
 

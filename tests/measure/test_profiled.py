@@ -24,8 +24,6 @@ from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import mood_of
 from ov_autoplace.placement.simulator import simulate
 
-pytestmark = pytest.mark.alone
-
 PAIR = ("XCPU", "CPU")
 
 

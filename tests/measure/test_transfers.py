@@ -11,8 +11,6 @@ from ov_autoplace.errors import ProfilingError, TargetError
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.transfers import DEFAULT_SIZES, fit_transfers, measure_transfers
 
-pytestmark = pytest.mark.alone
-
 DEVICES = ("A", "B")
 LAUNCH = {"A": 5e-6, "B": 9e-6}
 LATENCY = {"AA": 1e-6, "AB": 2e-6, "BA": 4e-6, "BB": 3e-6}

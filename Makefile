@@ -16,6 +16,9 @@ package_sources := $(shell find ov_autoplace ov_autoplace_command -type f -not -
 wheel_inputs := pyproject.toml CMakeLists.txt $(native_sources) $(checkpoint) $(package_sources)
 cpp_sources := $(shell find csrc tools/cpp tools/virtual_gpu tests/native -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
+# What the many processes of the tests import, rewritten tests above all, is compiled once, whatever the caller's habit.
+unexport PYTHONDONTWRITEBYTECODE
+
 comma := ,
 pip = $(VENV)/$(1)/bin/python -m pip --quiet --disable-pip-version-check
 # $(call environment,NAME): makes it where it is not there yet.

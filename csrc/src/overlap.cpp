@@ -283,7 +283,7 @@ void OverlapSimulator::simulate_batch(const std::int32_t* assignments, std::size
                                       std::int32_t threads, double* latencies, double limit) const {
     const auto size = static_cast<std::size_t>(groups());
     for (std::size_t i = 0; i < count; ++i) check(assignments + i * size);
-    in_slices(count, threads, [&](const auto& take) {
+    in_slices(count, size, threads, [&](const auto& take) {
         std::unique_ptr<Workspace> workspace = take_workspace();
         for (std::size_t begin, end; take(begin, end);) {
             for (std::size_t i = begin; i < end; ++i) {

@@ -28,11 +28,9 @@ void peak_bytes(const ResultsView& results, const std::int32_t* assignments, std
     check(results.holders, results.offsets[results.results], nodes, "holder");
     check(assignments, count * nodes, devices, "device");
     const auto columns = static_cast<std::size_t>(devices);
-    // Starting a thread takes about as long as this many additions.
-    constexpr std::size_t worth_a_thread = 200'000;
+    constexpr std::size_t additions_of_a_node = 100;  // in the time that a simulator takes for one
     const std::size_t cells = (static_cast<std::size_t>(results.moments) + 1) * columns;
-    const std::int32_t threads = count * (cells + results.results) < worth_a_thread ? 1 : 0;
-    in_slices(count, threads, [&](const auto& take) {
+    in_slices(count, (cells + results.results) / additions_of_a_node, 0, [&](const auto& take) {
         std::vector<double> change(cells), held(columns);
         std::vector<std::size_t> last_result(columns);
         for (std::size_t begin, end; take(begin, end);) {

@@ -288,7 +288,7 @@ void Simulator::simulate_batch(const std::int32_t* assignments, std::size_t coun
                                double* latencies, double limit) const {
     const auto groups = static_cast<std::size_t>(m_costs.groups);
     for (std::size_t i = 0; i < count; ++i) check(assignments + i * groups);
-    in_slices(count, threads, [&](const auto& take) {
+    in_slices(count, groups, threads, [&](const auto& take) {
         std::unique_ptr<Workspace> workspace = take_workspace();
         for (std::size_t begin, end; take(begin, end);) {
             for (std::size_t i = begin; i < end; ++i) {

@@ -119,17 +119,14 @@ class Request:
         if table is None and options.mode == "ZERO_SHOT":
             table = decision_of(self.search(devices, options)).table
         if table is None:
-            from ov_autoplace.measure.profiled import profile
+            from ov_autoplace.decide.machine import Machine
+            from ov_autoplace.graph.prepare import prepare
+            from ov_autoplace.measure.profiled import profile_session
 
-            table = profile(
-                self.model,
-                resolve_devices(self.core, devices),
-                self.core,
-                shapes=options.shapes,
-                properties=options.properties,
-                pins=options.pins,
-                isolation=options.isolation,
-            )
+            machine = Machine.of(self.core, devices, options)
+            transfers = None if machine.target is None else machine.target.transfers
+            with machine.open(prepare(self.model, options.shapes)) as session:
+                table = profile_session(session, options.pins, transfers).table
         return table
 
     def explanation(

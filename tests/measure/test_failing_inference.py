@@ -12,8 +12,11 @@ import pytest
 
 from command_line import Command
 from measuring_faults import Inject
+from ov_autoplace.cost.generic_target import generic_target
+from ov_autoplace.cost.target_json import save_target
 from ov_autoplace.decide.place import place
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure import profiled
 from ov_autoplace.measure.node_counts import count_nodes
 from ov_autoplace.measure.session import ProfilingSession
 
@@ -65,10 +68,17 @@ def test_counting_nodes_of_what_fails_is_one_sentence(unequal_pair) -> None:
         count_nodes(session.compile_device("CPU", count_nodes=True), 0.01, 2, 3)
 
 
-@pytest.mark.parametrize(("command", "code"), [("annotate", 0), ("explain", 1), ("bench", 0)])
-def test_commands_say_it_in_a_sentence(cli: Command, tmp_path: Path, command: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("command", "code"), [(("annotate",), 0), (("explain",), 1), (("bench", "--seconds", 0.5), 0)]
+)
+def test_commands_say_it_in_a_sentence(
+    unequal_pair, cli: Command, monkeypatch, tmp_path: Path, command: tuple[object, ...], code: int
+) -> None:
+    monkeypatch.setattr(profiled, "measure_transfers", pytest.fail)  # the target tells what they cost
     ov.save_model(failing_model(), tmp_path / "m.xml", compress_to_fp16=False)
-    outcome = cli(command, tmp_path / "m.xml", "-d", "XCPU,CPU", "--time-budget-ms", 500)
+    save_target(generic_target(unequal_pair, ("XCPU", "CPU")), tmp_path / "pair.json")
+    given = "-d", "XCPU,CPU", "--time-budget-ms", 500, "--target", tmp_path / "pair.json"
+    outcome = cli(*command, tmp_path / "m.xml", *given)
     assert outcome.code == code
     assert "fails when it is run" in " ".join(outcome.err.split())
     assert "ProfilerError" not in outcome.err

@@ -40,7 +40,7 @@ def small_table(seed: int) -> CostTable:
     return replace(table, corun_factor=float(random.choice([1.0, 1.05])))
 
 
-@pytest.mark.seeds(300, cost=2)
+@pytest.mark.seeds(300, cost=4)
 def test_bound_optimum_and_answers_stand_in_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     table = small_table(seed)
     searches = seed % 6 < 2
@@ -91,7 +91,7 @@ def test_portfolio_without_enumeration_is_nearly_always_optimal(monkeypatch: pyt
     monkeypatch.setattr(overlap, "is_tiny", lambda problem: False)
     ratios = []
     for seed in range(10):
-        table = random_table(seed + 700_000, 10, 2, constrained=False)
+        table = random_table(seed + 700_000, 8, 2, constrained=False)
         optimum = simulate_batch(table, legal_assignments(table), objective="overlap").min()
         ratios.append(solve(table, objective="overlap").latency_seconds / optimum)
     print(f"{np.isclose(ratios, 1.0).mean():.3f} optimal, worst {max(ratios):.4f}")
@@ -204,13 +204,13 @@ def test_tasks_hold_every_piece_once_and_wait_for_none_behind_them(seed: int) ->
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_same_call_gives_the_same_placement(solver: str) -> None:
-    table = towers(2, 4) if solver == "exact" else random_table(5, 60, 3, constrained=False)
+    table = towers(2, 4) if solver == "exact" else random_table(5, 30, 3, constrained=False)
     first, second = (solve(table, solver, objective="overlap", seed=7) for _ in range(2))
     assert first.assignment.tolist() == second.assignment.tolist()
     assert (first.latency_seconds, first.solver) == (second.latency_seconds, solver)
 
 
-@pytest.mark.seeds(8, cost=10)
+@pytest.mark.seeds(8, cost=15)
 def test_portfolio_is_never_slower_than_other_solvers_on_larger_graphs(seed: int) -> None:
     table = random_table(seed, 150, 3, constrained=False)
     portfolio = solve(table, objective="overlap")
@@ -275,7 +275,7 @@ def test_a_graph_too_large_for_the_exact_solver_is_refused(monkeypatch: pytest.M
 
 def test_a_time_limit_is_used_and_never_makes_the_answer_worse() -> None:
     table = random_table(4, 80, 3, constrained=False)
-    short, long = (solve(table, objective="overlap", time_limit=t).latency_seconds for t in (0.05, 2.0))
+    short, long = (solve(table, objective="overlap", time_limit=t).latency_seconds for t in (0.05, 0.5))
     assert long <= short * TOLERANCE
     assert long <= solve(table, "chains", objective="overlap").latency_seconds * TOLERANCE
 
@@ -310,7 +310,7 @@ def test_where_the_time_is_up_one_list_schedule_is_enough(
 
 def test_the_default_solver_is_no_slower_than_the_policy() -> None:
     for seed in range(2):
-        table = random_table(seed + 77_000, groups=40, devices=3, constrained=False)
+        table = random_table(seed + 77_000, groups=20, devices=3, constrained=False)
         policy = solve(table, "policy", objective="overlap")
         portfolio = solve(table, objective="overlap")
         assert portfolio.latency_seconds <= policy.latency_seconds * TOLERANCE

@@ -85,7 +85,7 @@ def test_the_simulator_counts_what_keeps_each_device_busy(seed: int, devices: in
 
 
 @pytest.mark.parametrize("all_at_once", [True, False])
-@pytest.mark.seeds(40, cost=4)
+@pytest.mark.seeds(40, cost=6)
 def test_two_devices_against_all_placements(seed: int, all_at_once: bool, monkeypatch) -> None:
     if not all_at_once:
         monkeypatch.setattr(mixture_module, "_ENUMERATED_PLACEMENTS", 1)
@@ -129,7 +129,7 @@ def test_chains_on_two_devices_are_solved_to_the_bound(seed: int, monkeypatch) -
     assert mixture.device_prices.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.seeds(60, cost=5)
+@pytest.mark.seeds(60, cost=10)
 def test_a_mixture_is_never_below_its_special_cases(seed: int) -> None:
     devices = 2 + seed % 3
     table = random_table(seed + 70_000, 14, devices, constrained=False)
@@ -212,7 +212,7 @@ def test_pins_hold_in_every_placement() -> None:
 
 
 def test_answers_are_repeatable() -> None:
-    table = random_table(77, 20, 3, constrained=False)
+    table = random_table(77, 12, 3, constrained=False)
     first, second = (solve_mixture(table, seed=3) for _ in range(2))
     assert first.rate_per_second == second.rate_per_second
     for one, other in zip(first.placements, second.placements, strict=True):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 
 import examples
 from ov_autoplace.errors import TrainingError
+from ov_autoplace.training import teaching
+from ov_autoplace.training.labelled import load_labelled, shard_bytes
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
 from ov_autoplace.training.stored import StoredExamples
 from ov_autoplace.training.teaching import Teaching, teach_folder
@@ -54,20 +57,19 @@ def test_a_batch_has_one_number_of_devices_and_ends_at_its_sizes(folder):
         assert {stored[i].graph.num_devices for i in batch} == {3}
 
 
-def test_a_killed_run_goes_on_with_the_same_examples(folder, tmp_path):
-    whole = (folder / "train" / "00000.npz").read_bytes()
-    examples.write_examples(tmp_path, folder / "workloads", 64, seed=5)
-    assert (tmp_path / "00000.npz").read_bytes() == whole
-    (tmp_path / "00000.npz").write_bytes(b"kept")
-    examples.write_examples(tmp_path, folder / "workloads", 64, seed=5)
-    assert (tmp_path / "00000.npz").read_bytes() == b"kept"
+@pytest.fixture
+def short(monkeypatch):
+    """Shards of few examples, which are made in this process, as another would not know of that."""
+    monkeypatch.setattr(teaching, "SHARD", 12)
+    monkeypatch.setattr(examples, "SHARD", 12)
+    monkeypatch.setattr(examples, "ProcessPoolExecutor", lambda workers, _: ThreadPoolExecutor(workers))
 
 
-def test_pretraining_makes_the_same_examples_as_the_tool_and_keeps_what_is_there(folder, tmp_path):
-    whole = (folder / "train" / "00000.npz").read_bytes()
+def test_pretraining_makes_the_same_examples_as_the_tool_and_keeps_what_is_there(folder, tmp_path, short):
+    whole = load_labelled(folder / "train" / "00000.npz")
     (tmp_path / "00001.npz").write_bytes(b"kept")
-    teach_folder(tmp_path, 128, Teaching.of(folder / "workloads", 5))
-    assert (tmp_path / "00000.npz").read_bytes() == whole
+    teach_folder(tmp_path, 24, Teaching.of(folder / "workloads", 5))
+    assert (tmp_path / "00000.npz").read_bytes() == shard_bytes(whole[:12])
     assert (tmp_path / "00001.npz").read_bytes() == b"kept"
 
 
@@ -76,10 +78,10 @@ def test_an_empty_folder_is_refused(tmp_path):
         StoredExamples.load(tmp_path)
 
 
-def test_examples_of_one_kind_are_added_to_those_that_are_there(folder, tmp_path):
+def test_examples_of_one_kind_are_added_to_those_that_are_there(folder, tmp_path, short):
     (tmp_path / "00000.npz").write_bytes((folder / "train" / "00000.npz").read_bytes())
-    examples.write_examples(tmp_path, folder / "workloads", 128, seed=6, kind=("hetero", 3))
+    examples.write_examples(tmp_path, folder / "workloads", 24, seed=6, kind=("hetero", 3))
     assert (tmp_path / "00000.npz").read_bytes() == (folder / "train" / "00000.npz").read_bytes()
     added = StoredExamples.load(tmp_path)[64:]
-    assert len(added) == 64
+    assert len(added) == 12
     assert {(example.objective, example.graph.num_devices) for example in added} == {("hetero", 3)}

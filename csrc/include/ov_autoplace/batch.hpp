@@ -1,6 +1,8 @@
 // One call for many assignments, on all cores.
 #pragma once
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -16,10 +18,20 @@
 
 namespace ov_autoplace {
 
+// Cores that this process may use.
+inline std::size_t usable_cores() {
+    cpu_set_t set;
+    const bool is_known = sched_getaffinity(0, sizeof(set), &set) == 0;  // not beyond 1,024 processors
+    return is_known ? CPU_COUNT(&set) : std::max(1U, std::thread::hardware_concurrency());
+}
+
 // Calls work(take), where take(begin, end) hands out slices of 0..count-1 until none is left, on `threads`
-// threads at once; 0 takes one per core, which is also the most. Rethrows what `work` throws.
+// threads at once; 0 takes one per core, which is also the most, and no more than are worth starting where
+// an item visits so many `nodes`. Rethrows what `work` throws.
 template <typename Work>
-void in_slices(std::size_t count, std::int32_t threads, const Work& work) {
+void in_slices(std::size_t count, std::size_t nodes, std::int32_t threads, const Work& work) {
+    // Starting a thread takes about as long as some hundred of them.
+    constexpr std::size_t worth_a_thread = 2'000;
     // Enough at a time to make the shared counter free.
     constexpr std::size_t slice = 16;
     if (threads < 0) throw std::invalid_argument("threads is negative: " + std::to_string(threads));
@@ -41,8 +53,8 @@ void in_slices(std::size_t count, std::int32_t threads, const Work& work) {
         }
     };
     // More threads than cores would only take memory.
-    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-    const std::size_t wanted = threads > 0 ? std::min<std::size_t>(threads, cores) : cores;
+    const std::size_t most = threads > 0 ? static_cast<std::size_t>(threads) : count * nodes / worth_a_thread;
+    const std::size_t wanted = most > 1 ? std::min(most, usable_cores()) : 1;
     const std::size_t helpers = std::min(wanted, (count + slice - 1) / slice);
     std::vector<std::thread> pool;
     pool.reserve(helpers);

@@ -23,7 +23,7 @@ def prints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Coun
     found = {}
     for split, (families, shapes) in workloads.SPLITS.items():
         folder: Path = tmp_path_factory.mktemp(split)
-        counts = 3 * len(families), 8 * len(shapes)
+        counts = 2 * len(families), 6 * len(shapes)
         read = workloads.write_workloads(folder, split, *counts, seed=77, smallest=10, largest=200)
         assert len(read) == len(load_folder(folder))
         found[split] = {

@@ -201,8 +201,8 @@ def simulate_batch(
     Args:
         table: Costs of G groups on D devices.
         assignments: Device index per group, ``int[B, G]``.
-        threads: Number of threads; 0 takes one per core, which is also the most, or fewer where there is little
-            to do.
+        threads: Number of threads; 0 takes one per core, which is also the most, or fewer where there is
+            little to do.
         limit_seconds: Placements that are slower than this are of no interest: their subgraphs are cut only
             until that is proven.
         objective: One of :data:`OBJECTIVES`.

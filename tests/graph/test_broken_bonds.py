@@ -202,7 +202,7 @@ def test_hetero_runs_random_models_where_the_simulator_says_so(seed: int, tmp_pa
 
 
 @pytest.mark.torch
-@pytest.mark.seeds(NETWORKS, argument="name", cost=15)
+@pytest.mark.seeds(NETWORKS, argument="name", cost=30)
 def test_hetero_runs_networks_where_the_simulator_says_so(name: str, tmp_path) -> None:
     import transformers_networks
 

@@ -51,22 +51,29 @@ def outputs_of_two_runs(compiled: ov.CompiledModel, inputs: list[NDArray]) -> li
     return [output.copy() for _ in range(2) for output in request.infer(inputs).values()]
 
 
-# Whole networks are placed by their fine groups only, whose cuts are those of their groups and more.
-@pytest.mark.parametrize(
-    ("name", "light_ops"),
-    [*((name, True) for name in STRUCTURES), *((name, False) for name in (*STRUCTURES, *zoo.NAMES))],
-)
+@pytest.mark.parametrize("light_ops", [True, False])
+@pytest.mark.parametrize("name", STRUCTURES)
 def test_random_placements_of_groups_run_and_change_no_output(
     name: str, light_ops: bool, core: ov.Core
 ) -> None:
-    model = STRUCTURES[name]() if name in STRUCTURES else zoo.build(name)
-    shapes = SHAPES.get(name)
+    check_random_placements(core, STRUCTURES[name](), SHAPES.get(name), light_ops, trials=3)
+
+
+# Their fine groups only, whose cuts are those of their groups and more.
+@pytest.mark.seeds(zoo.NAMES, argument="name", cost=8)
+def test_random_placements_of_whole_networks_run_and_change_no_output(name: str, core: ov.Core) -> None:
+    check_random_placements(core, zoo.build(name), None, light_ops=False, trials=1)
+
+
+def check_random_placements(
+    core: ov.Core, model: ov.Model, shapes: dict[str, list[int]] | None, light_ops: bool, trials: int
+) -> None:
     coarse = coarsen(extract(model, shapes), light_ops=light_ops)
     inputs = random_inputs(model, shapes)
     expected = outputs_of_two_runs(core.compile_model(model, "CPU"), inputs)
     seed = 7
     random = np.random.default_rng(seed)
-    for trial in range(3 if name in STRUCTURES else 1):
+    for trial in range(trials):
         placed = model.clone()
         on = random.integers(0, 2, len(coarse))[coarse.group_of].astype(np.int32)
         if broken_bonds(coarse.ops, on):

@@ -48,7 +48,7 @@ def random_placement(random: np.random.Generator, model: ov.Model, style: str) -
     return device_of
 
 
-@pytest.mark.seeds(12, cost=5)
+@pytest.mark.seeds(12, cost=10)
 def test_count_is_that_of_the_real_hetero(core: ov.Core, seed: int) -> None:
     random = np.random.default_rng(seed)
     model = random_model(seed, size=int(random.integers(4, 16)), shared_constants=seed % 4)

@@ -109,7 +109,7 @@ def table_with_copies(seed: int) -> CostTable:
     )
 
 
-@pytest.mark.seeds(8, cost=6)
+@pytest.mark.seeds(8, cost=15)
 def test_pools_of_copies_bound_the_optimum_from_below(seed: int) -> None:
     table = table_with_copies(seed)
     units = Problem.of(table).units
@@ -157,7 +157,7 @@ def test_results_that_are_freed_let_a_model_fit_that_would_not_fit_otherwise() -
         solve(short)
 
 
-@pytest.mark.seeds(6, cost=10)
+@pytest.mark.seeds(6, cost=30)
 def test_the_limits_that_a_refusal_names_are_enough_and_one_byte_less_is_not(seed: int) -> None:
     rng = np.random.default_rng(seed)
     table = make_table(np.ones((12, 2)), memory_bytes=rng.integers(5, 50, 12).astype(float))

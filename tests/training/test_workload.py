@@ -233,7 +233,7 @@ def test_held_out_files_hold_held_out_families(tmp_path: Path) -> None:
 
 def test_networks_have_about_the_groups_asked_for() -> None:
     for family in zoo.FAMILIES:
-        workload = workloads.network_workload(family, 200, seed=4)
-        assert 200 / 1.5 < len(workload) < 200 * 1.5
+        workload = workloads.network_workload(family, 100, seed=4)
+        assert 100 / 1.5 < len(workload) < 100 * 1.5
         # Groups are what devices fuse: a few ops each, and not the whole network in one.
         assert 2 < workload.num_ops / len(workload) < 20

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ov_autoplace
-import zoo
+from command_line import two_layers
 from ov_autoplace.cost.transfers import TransferSample
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.measure.transfer_store import SIZES, TransferStore, _of_this_process, stored_transfers
@@ -123,8 +123,8 @@ def test_a_second_process_places_without_measuring_transfers(unequal_pair, monke
 
     monkeypatch.setattr("ov_autoplace.decide.costs.measure_transfers", scripted)
     monkeypatch.setattr("ov_autoplace.decide.placer.unbeatable_device", lambda *_: None)
-    model = zoo.build("two_tower")
+    model = two_layers([1, 3, 16, 16])
     for _ in range(2):
         _of_this_process.clear()
-        ov_autoplace.place(model, PAIR, core=unequal_pair, policy="none", time_budget_ms=60_000)
+        ov_autoplace.place(model, PAIR, core=unequal_pair, policy="none", time_budget_ms=6_000)
     assert measured == list(SIZES)

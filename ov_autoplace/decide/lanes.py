@@ -142,7 +142,8 @@ def reserve(
     if executor != "HETERO" and _obstacle(machine, known, prepared) is None:
         search = _Search(machine, known, problem, verdict, budget)
         hopeful = search.hopeful(prepared.model, executor == "OVERLAP")
-        search.reserve(len(hopeful[:_RACED]), len(hopeful))
+        may_win = any(map(search.may_win, hopeful))
+        search.reserve(len(hopeful[:_RACED]), len(hopeful), goes_on=may_win)
 
 
 def _race(schedules: int) -> tuple[float, int]:
@@ -198,12 +199,13 @@ class _Search:
         if self._machine.options.time_budget_ms is None:
             self._budget.seconds += seconds + compilations * self._compile_seconds
 
-    def reserve(self, schedules: int, searched: int = 0) -> None:
+    def reserve(self, schedules: int, searched: int = 0, *, goes_on: bool = True) -> None:
         """Keep time for racing so many schedules, and for finding some in so many divisions.
 
         Args:
             schedules: How many; with none, what was kept is free again.
             searched: How many divisions.
+            goes_on: ``TUNE`` will go on from them.
         """
         self._budget.release(_PURPOSE)
         options = self._machine.options
@@ -212,7 +214,8 @@ class _Search:
         seconds, compilations = _race(schedules)
         seconds += searched * _SEARCH_SECONDS + (compilations + searched) * self._compile_seconds
         most = _MOST_RESERVED * self._budget.free
-        self._budget.reserve(_PURPOSE, most if options.mode == "TUNE" else min(seconds, most))
+        is_tuned = goes_on and options.mode == "TUNE"
+        self._budget.reserve(_PURPOSE, most if is_tuned else min(seconds, most))
 
     @property
     def _compile_seconds(self) -> float:
@@ -220,7 +223,7 @@ class _Search:
 
     def hopeful(self, model: ov.Model, is_demanded: bool) -> list[Division]:
         """The divisions that are worth a search: those that may win, or all where schedules are demanded."""
-        return [d for d in divisions(self._machine, model) if is_demanded or self._may_win(d)]
+        return [d for d in divisions(self._machine, model) if is_demanded or self.may_win(d)]
 
     def run(self, model: ov.Model, is_demanded: bool) -> None:
         """Find schedules that are predicted to win, or the best ones where some are demanded."""
@@ -239,7 +242,7 @@ class _Search:
         self.schedules.sort(key=lambda candidate: candidate.promised_seconds)
         del self.schedules[_RACED:]
 
-    def _may_win(self, division: Division) -> bool:
+    def may_win(self, division: Division) -> bool:
         """Whether a division could beat the best so far, by what is known without another measurement."""
         counted, table = self._known.counted, self._known_table
         if division.lanes is None or division.device is None:

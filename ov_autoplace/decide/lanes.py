@@ -68,7 +68,7 @@ _TRIALS = 4
 # on a lane's threads and searching, for each way to divide a CPU.
 _RACE_SECONDS, _SEARCH_SECONDS = 1.5, 0.8
 # What that time is reserved for, and the most of what is left of a budget; TUNE has use for all of that.
-_PURPOSE, _MOST_RESERVED = "lanes", 0.4
+_PURPOSE, _MOST_RESERVED = "lanes", 0.3
 
 
 def scheduled(

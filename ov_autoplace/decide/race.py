@@ -254,7 +254,9 @@ class Race:
             reason += f"; it was measured at {ratio:.3f} of the time of {rival.name}"
             rounds = min(len(champion.samples), len(rival.samples))
             if rounds < CONVINCING_ROUNDS:
-                reason += f" in {counted(rounds, 'paired run')}, for which the time budget was enough"
+                reason += (
+                    f" in {counted(rounds, 'paired run')}, and fewer than {CONVINCING_ROUNDS} prove nothing"
+                )
         return Verdict(champion, reason, field, verdict.disturbed or were_disturbed([champion.samples]))
 
     def _after_pauses(self, champion: Candidate, reference: Candidate) -> tuple[str, bool]:

@@ -64,7 +64,7 @@ _USUALLY_SAVED = 0.6
 # Racing a model with itself on fewer threads, besides compiling it.
 _RACE_SECONDS = 0.6
 # What that time is reserved for, and the most of what is left of a budget.
-_PURPOSE, _MOST_RESERVED = "widths", 0.2
+_PURPOSE, _MOST_RESERVED = "widths", 0.15
 # Under a quota: how many widths are raced, and the longest inference on all threads for which it is done. One
 # that takes so many periods is stopped in all of them on any number of threads.
 _RACED_WIDTHS, _LONGEST_SECONDS = 3, 0.5

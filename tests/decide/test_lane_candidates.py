@@ -183,6 +183,13 @@ def test_lanes_that_are_demanded_are_taken_and_the_decision_says_what_they_cost(
     assert "1.300 of the time of device" in verdict.reason
 
 
+def test_a_cost_of_demanded_lanes_that_a_few_runs_tell_is_said_to_prove_nothing(monkeypatch):
+    session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {})
+    monkeypatch.setitem(globals(), "NOISE", NOISE[:3])
+    verdict = decided(session, "demand", executor="OVERLAP")
+    assert "in 3 paired runs, and fewer than 6 prove nothing" in verdict.reason
+
+
 def test_demanded_lanes_that_cannot_be_compiled_leave_the_answer_and_say_so():
     verdict = decided(ScriptedSession({"device": 1.0}, {}), "demand", executor="OVERLAP")
     assert verdict.winner.name == "device"

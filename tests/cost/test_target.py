@@ -11,7 +11,7 @@ import pytest
 
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.target import OP_CLASSES, DeviceProfile, Rate, RateSample, Target
-from ov_autoplace.cost.target_json import catalogue, load_target, save_target
+from ov_autoplace.cost.target_json import catalogue, load_target, save_target, target_text
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.errors import DeviceError, OutputError, TargetError
 
@@ -105,6 +105,24 @@ def test_a_target_survives_its_file_bit_by_bit(tmp_path):
     assert_same(load_target(tmp_path / "target.json"), target)
 
 
+def test_a_file_is_laid_out_for_people():
+    """As deep as brackets are open, and what holds plain values alone on a line of its own."""
+    target = make_target("GPU", "CPU")
+    depth, whole = 0, 0
+    for line in target_text(target).splitlines():
+        text = line.strip()
+        value = text.rstrip(",")
+        depth -= value in ("]", "}")
+        assert len(line) - len(text) == depth, line
+        if value.startswith("{") and value != "{":
+            json.loads(value)
+            whole += 1
+        depth += value.endswith(("[", "{"))
+    assert depth == 0
+    rates = sum(len(device.rates) for device in target.devices)
+    assert whole == rates + len(target.transfers.samples) + len(target.samples)
+
+
 def test_devices_are_resolved_by_name():
     target = make_target("GPU", "CPU")
     assert target.resolve_devices() == ("GPU", "CPU")
@@ -125,6 +143,10 @@ def test_a_file_that_contradicts_itself_is_one_sentence_that_names_it(tmp_path):
         (lambda d: d["devices"][0].update(rates=[]), "lacks its f32 matmul rate"),
         (lambda d: d["transfers"].update(latency=[[0.0]]), "'latency' must hold 2 rows, not 1"),
         (lambda d: d["transfers"].update(launch_seconds=[0.0]), "'launch_seconds' must hold 2 numbers"),
+        (
+            lambda d: d["transfers"]["samples"][0].update(tensor_bytes=2**63 + 1),
+            "'tensor_bytes'.* 9223372036854775809",
+        ),
     ):
         document = json.loads(whole)
         change(document)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,13 @@ def alternating(monkeypatch: pytest.MonkeyPatch) -> str:
 
     monkeypatch.setitem(SOLVERS, "alternating", solve_alternating)
     return "alternating"
+
+
+def test_the_phases_of_a_decision_take_no_longer_than_all_of_it() -> None:
+    start = time.perf_counter()
+    decision = ov_autoplace.place(matmuls(), "GPU,CPU", policy="none", **TARGET).decision
+    assert decision.seconds.keys() == {"extract", "estimate", "solve"}
+    assert 0 < sum(decision.seconds.values()) <= time.perf_counter() - start
 
 
 def test_a_registered_solver_proposes_like_the_others(alternating: str) -> None:

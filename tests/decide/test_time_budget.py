@@ -15,10 +15,12 @@ from conftest import CPU_PLUGIN
 from lane_models import towers
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide import costs, placer, widths
+from ov_autoplace.decide.costs import CostSource
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.placer import Placer
 from ov_autoplace.decide.proposals import ProposalSource, propose
+from ov_autoplace.measure.counting import count_devices
 from ov_autoplace.measure.node_counts import NodeCount
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate
@@ -100,6 +102,23 @@ def test_without_a_budget_of_the_callers_every_device_is_profiled_however_long_o
     assert UNPROFILED not in decision.reason
 
 
+def test_a_default_budget_grows_with_what_compiling_and_running_take_at_most_to_twice(
+    unequal_pair, clock, steps, monkeypatch
+):
+    counted = []
+
+    def noting(*arguments: object, **options: object) -> object:
+        counted.append(count_devices(*arguments, **options))
+        return counted[0]
+
+    monkeypatch.setattr(placer, "count_devices", noting)
+    monkeypatch.setattr(placer, "unbeatable_device", lambda problem, *_: proposals_of(problem)[1])
+    budget = Budget(2.0, clock=clock.perf_counter)
+    Placer(Machine(unequal_pair, PAIR, PlacerOptions(executor="HETERO")), budget=budget).place(matmuls())
+    compiled = 2.0 + 3 * counted[0].compile_seconds
+    assert 2.0 < compiled < budget.seconds <= 2 * compiled
+
+
 def test_no_policy_is_compiled_for_estimates_when_the_budget_has_ended(unequal_pair, steps, monkeypatch):
     monkeypatch.setattr(runner, "_compiled", type(runner._compiled)())
     placement = ov_autoplace.place(matmuls(), PAIR, core=unequal_pair, time_budget_ms=0)
@@ -120,6 +139,24 @@ def test_a_device_that_is_proven_best_ends_the_measuring(unequal_pair, clock, st
     assert decision.chosen == "CPU"
     assert "no mix of devices is predicted to be faster" in decision.reason
     assert len(decision.candidate("CPU").samples) > 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "are_known", "proofs"), [("PROFILE", True, 2), ("PROFILE", False, 1), ("TUNE", True, 1)]
+)
+def test_what_crossings_cost_proves_something_where_it_is_known_and_not_to_be_corrected(
+    unequal_pair, clock, steps, monkeypatch, mode, are_known, proofs
+):
+    """Without it, crossings that cost nothing are all that a proof may assume."""
+    assumed: list[bool] = []
+
+    def unproven(problem: Problem, *_: object) -> None:
+        assumed.append(bool(problem.table.transfer_latency.any()))
+
+    monkeypatch.setattr(placer, "unbeatable_device", unproven)
+    monkeypatch.setattr(CostSource, "transfers", lambda costs, _: (costs.assumed_transfers(), are_known))
+    place(unequal_pair, clock, 6.0, mode=mode)
+    assert assumed == [False, True][:proofs]
 
 
 def proposals_of(problem: Problem) -> list[Candidate]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ov_autoplace.decide.verdict import measured, predicted
+from ov_autoplace.decide.verdict import measured, predicted, proven
 from ov_autoplace.placement.decision import Candidate
 
 NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
@@ -101,6 +101,14 @@ def test_how_far_the_policy_is_behind_is_told_in_percent_of_the_fastest():
     verdict = predicted([Candidate("portfolio", 2.0, 1, assignment=np.array([1, 0], dtype=np.int32)), policy])
     assert verdict.winner.name == "policy"
     assert "it is predicted 5.0 % slower than portfolio" in verdict.reason
+
+
+def test_a_device_that_is_proven_best_is_shown_with_what_was_measured_of_everybody():
+    best, other = _candidate("CPU", [1, 1], 1.0), _candidate("XCPU", [0, 0], 2.0, factor=2.0)
+    verdict = proven([other, best], {"CPU": NOISE}, "CPU")
+    assert verdict.winner is best
+    assert [len(best.samples), len(other.samples)] == [len(NOISE), 0]
+    assert not verdict.disturbed
 
 
 def test_a_champion_that_failed_when_it_was_compiled_anew_does_not_win():

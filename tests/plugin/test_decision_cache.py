@@ -379,6 +379,15 @@ def test_the_decisions_that_were_not_used_for_longest_go_first(tmp_path):
     assert foreign.exists()
 
 
+@pytest.mark.parametrize(("room", "stays"), [(4096, True), (0, False)])
+def test_a_folder_takes_64_mib_of_decisions(tmp_path, room, stays):
+    old = tmp_path / "autoplace-old.json"
+    old.touch()
+    os.truncate(old, 64 * 1024 * 1024 - room)
+    DecisionCache(tmp_path / "autoplace-new.json", ("CPU",)).write(StoredDecision({}, False), "CPU", "")
+    assert old.exists() is stays
+
+
 @pytest.fixture
 def disturbed(unequal_pair, config):
     """A stored decision with the mark, and how to read and compile it."""

@@ -16,7 +16,7 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 from measuring_faults import Compilations, Inject
-from ov_autoplace.errors import DeviceError, ModelError, OptionError
+from ov_autoplace.errors import DeviceError, ModelError, OptionError, PlacementError
 
 QUICK = {"AUTOPLACE_TIME_BUDGET_MS": 50}
 # Pinned to both devices, so that the answer is a mix whatever the measurements say.
@@ -78,6 +78,16 @@ def test_with_one_device_autoplace_is_that_device(unequal_pair, model, expected)
     assert compiled.get_property("EXECUTION_DEVICES") == ["XCPU"]
     assert compiled.get_property("INFERENCE_NUM_THREADS") == 1
     _check(compiled, expected)
+
+
+def test_what_the_only_device_may_not_hold_is_not_compiled_for_it(unequal_pair, model):
+    """The weights are 32 KiB."""
+    for device in ("XCPU", "CPU"):
+        limited = {**QUICK, "AUTOPLACE_MEMORY_LIMITS": {device: 10_000}}
+        with pytest.raises(PlacementError, match=f"10000 bytes that {device} may hold"):
+            unequal_pair.compile_model(model, f"AUTOPLACE:{device}", limited)
+        room = {**QUICK, "AUTOPLACE_MEMORY_LIMITS": {device: 10_000_000}}
+        assert unequal_pair.compile_model(model, f"AUTOPLACE:{device}", room)
 
 
 @pytest.mark.parametrize("kind", ["str", "Path", "keyword", "weights"])
@@ -267,11 +277,15 @@ def test_an_annotated_model_is_placed_without_searching(
     _check(compiled, expected)
 
 
-def test_an_annotation_for_other_devices_is_left_aside_with_a_warning(unequal_pair, model, expected, caplog):
+@pytest.mark.parametrize(("device", "named_by_caller"), [(PAIR, True), ("AUTOPLACE", False)])
+def test_an_annotation_for_other_devices_is_left_aside_with_a_warning(
+    unequal_pair, model, expected, caplog, device, named_by_caller
+):
     ov_autoplace.annotate(model, {op.get_friendly_name(): "GPU" for op in model.get_ops()})
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
-        _check(unequal_pair.compile_model(model, PAIR, QUICK), expected)
+        _check(unequal_pair.compile_model(model, device, QUICK), expected)
     assert "annotated for GPU" in caplog.text
+    assert ("devices of this machine" in caplog.text) is not named_by_caller
 
 
 def test_duplicate_names_do_not_confuse_the_placement(unequal_pair, model, expected):

@@ -37,7 +37,6 @@ napoleon_attr_annotations = False  # descriptions give types and shapes
 # A link that leads nowhere fails the build. What others document cannot be looked up without a network.
 nitpicky = True
 nitpick_ignore = [
-    ("py:class", "ov_autoplace._base.budget._Result"),  # a type variable
     # Constants without a description of their own.
     ("py:data", "MUST_RULES"),
     ("py:data", "ov_autoplace.graph.rules.MUST_RULES"),
@@ -45,6 +44,7 @@ nitpick_ignore = [
 nitpick_ignore_regex = [
     ("py:.*", r"(openvino|ov|numpy|np|torch|io|os|pathlib|collections|contextlib|typing)\..*"),
     ("py:class", r"Path|Source|FloatArray|IntArray"),  # the standard library's, and aliases of ours
+    ("py:class", r".*\b_(Result|T|T_co)"),  # type variables
     ("py:class", r"Profiler|Executable|RaceResult|ov_autoplace\._core\..*"),  # the C++ core
     ("py:class", r"ov_autoplace\.graph\.records\..*"),  # made of a model on the way to its graph
     ("py:meth", r"Executable\..*"),

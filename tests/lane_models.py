@@ -10,7 +10,8 @@ import openvino as ov
 from openvino import opset13 as ops
 
 from ov_autoplace.graph.prepare import normalize
-from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.lane import Lane
+from ov_autoplace.placement.plan import LanePlan
 from ov_autoplace.placement.schedulable import Role, ops_of
 from ov_autoplace.placement.scheduled import scheduled_model
 from ov_autoplace.plugin.scheduled import compile_scheduled

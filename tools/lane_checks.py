@@ -30,7 +30,8 @@ from ov_autoplace.errors import AutoplaceError, PlacementError  # noqa: E402
 from ov_autoplace.graph.coarsen import coarsen  # noqa: E402
 from ov_autoplace.graph.prepare import normalize, prepare  # noqa: E402
 from ov_autoplace.placement.cutting import cut  # noqa: E402
-from ov_autoplace.placement.lane_plan import Lane, LanePlan  # noqa: E402
+from ov_autoplace.placement.lane import Lane  # noqa: E402
+from ov_autoplace.placement.plan import LanePlan  # noqa: E402
 from ov_autoplace.placement.planning import lane_plan  # noqa: E402
 from ov_autoplace.placement.schedulable import Role, ops_of  # noqa: E402
 from ov_autoplace.placement.scheduled import scheduled_model  # noqa: E402

@@ -20,11 +20,10 @@ from ov_autoplace.errors import ProfilingError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ov_autoplace.decide.comparison import Comparison
     from ov_autoplace.explain.explanation import Explanation
     from ov_autoplace.measure.measured_run import MeasuredRun
-    from ov_autoplace.measure.session import ProfilingSession
-    from ov_autoplace.placement.decision import Candidate, Decision
-    from ov_autoplace.placement.placement import Placement
+    from ov_autoplace.placement.decision import Candidate
 
 __all__ = ["bench"]
 
@@ -52,14 +51,14 @@ def bench(
     machine = Machine.of(request.core, devices, options)
     names, options = machine.devices, machine.options
     placement = request.annotated(names) or request.search(names, options)
-    if placement.rate is not None:
+    if machine.wants_rate:
         bench_rate(request, machine, placement, seconds, report, trace, as_json)
         return
     with comparison(machine, request.model, placement) as compared:
         with progress_bar() as progress:
             rows = compared.rows(seconds, progress)
         wanted = report or trace
-        profiled = _profiled(compared.session, placement, compared.device_of) if wanted else None
+        profiled = _profiled(compared) if wanted else None
     decision = decision_of(placement)
     if not as_json:
         _print(model, names, rows)
@@ -70,7 +69,7 @@ def bench(
         if report:
             from ov_autoplace.report.contents import bench_contents
 
-            changes = changes_of(explanation, options, _tried(rows, explanation, decision))
+            changes = changes_of(explanation, options, _tried(rows, compared, explanation))
             contents = bench_contents(
                 str(model), decision, explanation, changes, rows, profiled, request.model
             )
@@ -101,34 +100,34 @@ def _measured_here(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _tried(
-    rows: Sequence[Mapping[str, Any]], explanation: Explanation, decision: Decision
+    rows: Sequence[Mapping[str, Any]], compared: Comparison, explanation: Explanation
 ) -> list[Candidate]:
     """What these rows say of the placements that a cost table can name: devices alone, and the answer."""
+    from ov_autoplace.cli.request import decision_of
     from ov_autoplace.placement.decision import Candidate
 
     tried = []
     for row in rows:
         if row["median_ms"] is None:
             continue
-        candidate = Candidate(row["name"], None, 1, np.array([row["median_ms"] / 1e3]))
+        samples = np.array([row["median_ms"] / 1e3])
+        candidate = Candidate(row["name"], compared.plans[row["name"]], samples=samples)
         if row["name"] == "AUTOPLACE":
-            candidate.assignment, candidate.scheduled = explanation.assignment, decision.scheduled
+            candidate.assignment = explanation.assignment
+            candidate.scheduled = decision_of(compared.placement).scheduled
         tried.append(candidate)
     return tried
 
 
-def _profiled(
-    session: ProfilingSession, placement: Placement, device_of: Mapping[str, str]
-) -> MeasuredRun | None:
+def _profiled(compared: Comparison) -> MeasuredRun | None:
     """The placement run once more with profiling on; a device that cannot do that is no reason to fail."""
     from ov_autoplace.cli.request import decision_of
-    from ov_autoplace.measure.measured_run import measure_run, measure_schedule
+    from ov_autoplace.measure.measured_run import measure_run
 
-    scheduled = decision_of(placement).scheduled
+    scheduled = decision_of(compared.placement).scheduled
     try:
-        if scheduled is not None:
-            return measure_schedule(session, scheduled.plan, scheduled.table.devices)
-        return measure_run(session, device_of, placement.width)
+        lanes = () if scheduled is None else scheduled.table.devices
+        return measure_run(compared.session, compared.plan, lanes)
     except ProfilingError as cause:
         note(f"the measured run is left out: {cause}")
         return None

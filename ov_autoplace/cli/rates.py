@@ -85,13 +85,15 @@ def bench_rate(
     from ov_autoplace.cli.request import decision_of
     from ov_autoplace.decide.rate_again import run_again
     from ov_autoplace.graph.prepare import prepare
+    from ov_autoplace.placement.plan import PoolPlan
 
-    assert placement.rate is not None
+    plan = placement.plan
+    assert isinstance(plan, PoolPlan)
     decision = decision_of(placement)
     with progress_bar() as progress:
         progress(0, 1, "measure rates")
         prepared = prepare(request.model, machine.options.shapes)
-        rows = run_again(machine, prepared, placement.rate, seconds)
+        rows = run_again(machine, prepared, plan, seconds)
     if not as_json:
         title = f"{request.path} on {', '.join(machine.devices)}, run in turns"
         print_rates(title, rows, decision.rate_bound)

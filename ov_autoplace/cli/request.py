@@ -145,7 +145,7 @@ class Request:
         from ov_autoplace.placement.fitting import fit
 
         fitted = fit(self.model, placement)
-        candidate = Candidate(chosen, None, fitted.submodels, np.empty(0), width=placement.width)
+        candidate = Candidate(chosen, fitted.plan, subgraphs=fitted.submodels)
         reason = f"{how}; nothing was searched or measured"
         decision = Decision(chosen, reason, chosen.upper(), (candidate,), {})
         return replace(placement, solver=chosen, decision=decision), fitted

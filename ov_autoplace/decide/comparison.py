@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import openvino as ov
@@ -17,20 +17,22 @@ from ov_autoplace._base.statistics import median_interval
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.race import PAUSE_SECONDS, sampling
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
-from ov_autoplace.decide.widths import width_name, widths_for
+from ov_autoplace.decide.widths import widths_for
 from ov_autoplace.devices.names import device_properties, is_emulated
-from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.measure.isolation.interface import Executable
+from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.room import room_of
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Decision
 from ov_autoplace.placement.fitting import fit
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import ModelPlan, WholePlan
 
 __all__ = ["Comparison", "comparison"]
 
 _MOST_SAMPLES = 1000
+_ANSWER = "AUTOPLACE"
 _PAUSED_SHARE = 0.5  # of the time to measure
 
 
@@ -42,13 +44,30 @@ class Comparison:
         machine: The devices.
         placement: What is compared.
         session: The model, in the form that the placement fits.
-        device_of: The placement of that form.
+        plan: How that form runs.
     """
 
     machine: Machine
     placement: Placement
     session: ProfilingSession
-    device_of: Mapping[str, str]
+    plan: ModelPlan
+
+    @cached_property
+    def plans(self) -> dict[str, ModelPlan]:
+        """What is compared, by row: the plan, its rivals, and of the losers the best one on lanes."""
+        devices, decision = self.machine.devices, _decision_of(self.placement)
+        alone = [WholePlan(device) for device in devices]
+        for device in devices:
+            widths = widths_for(self.machine, device, self.session.model)
+            alone += [WholePlan(device, width) for width in widths]
+        plans: dict[str, ModelPlan] = {plan.name: plan for plan in alone}
+        plans |= {virtual: WholePlan(f"{virtual}:{','.join(devices)}") for virtual in ("AUTO", "HETERO")}
+        if not self.plan.lane_count:
+            schedules = [c for c in decision.candidates if c.plan.lane_count]
+            best = min(schedules, key=lambda c: (c.seconds, c.promised_seconds), default=None)
+            if best is not None:
+                plans[best.name] = best.plan.one_model
+        return {**plans, _ANSWER: self.plan}
 
     def rows(self, seconds: float, progress: Progress) -> list[dict[str, Any]]:
         """Devices alone, a CPU's widths, AUTO, default HETERO and the placement, as JSON values.
@@ -57,28 +76,17 @@ class Comparison:
             seconds: How long to measure, all together.
             progress: Called as the work goes on.
         """
-        devices = self.machine.devices
-        widths = {
-            width_name(d, w): (d, w) for d in devices for w in widths_for(self.machine, d, self.session.model)
-        }
-        recipes = _recipes(self.session, devices, widths, self.placement, self.device_of)
+        plans = self.plans
         # What was chosen by longer samples is shown by them.
-        lanes = [c for c in _decision_of(self.placement).candidates if c.scheduled is not None]
-        divided = bool(widths or lanes) or self.placement.width is not None
+        divided = any(plan.is_divided for plan in plans.values())
         how = {"seed": self.machine.options.seed, **sampling(divided=divided, quota=self.machine.quota)}
         outputs = self.session.compare_outputs(self.machine.options.output_tolerance, Budget(seconds))
-        makes = {name: self.session.make_of(device) for name, (device, _) in widths.items()}
-        makes |= {device: self.session.make_of(device) for device in devices}
-
-        def note(name: str, executable: Executable) -> None:
-            outputs.note(name, executable, makes.get(name, name))
-
-        rows = _measure(self.session, recipes, self.placement, seconds, progress, how, note)
+        rows = _measure(self.session, plans, self.placement, seconds, progress, how, outputs)
         for row in rows:
             row["output_difference"] = outputs.difference(row["name"])
             if outputs.is_wrong(row["name"]):
                 row["note"] = "; ".join(filter(None, (row["note"], outputs.refusal(row["name"]))))
-        _mark_emulated(rows, self.machine, widths, self.placement)
+        _mark_emulated(rows, self.machine, plans)
         return rows
 
 
@@ -103,7 +111,7 @@ def comparison(machine: Machine, model: ov.Model, placement: Placement) -> Itera
         isolation=options.isolation,
         room=room_of(machine.core, fitted.model, machine.devices, options.shapes, limits, target),
     ) as session:
-        yield Comparison(machine, placement, session, fitted.device_of)
+        yield Comparison(machine, placement, session, fitted.plan.one_model)
 
 
 def _decision_of(placement: Placement) -> Decision:
@@ -112,75 +120,48 @@ def _decision_of(placement: Placement) -> Decision:
     return placement.decision
 
 
-def _recipes(
-    session: ProfilingSession,
-    devices: Sequence[str],
-    widths: Mapping[str, tuple[str, Width]],
-    placement: Placement,
-    device_of: Mapping[str, str],
-) -> dict[str, Callable[[], Executable]]:
-    """What is compared, and how it is compiled: among the losers, the best schedule that was not taken."""
-    decision = _decision_of(placement)
-    listed = ",".join(devices)
-    alone = {d: partial(session.compile_device, d) for d in devices}
-    narrow = {name: partial(session.compile_width, *of) for name, of in widths.items()}
-    virtual = {v: partial(session.compile_device, f"{v}:{listed}") for v in ("AUTO", "HETERO")}
-    answer: Callable[[], Executable]
-    lanes: dict[str, Callable[[], Executable]] = {}
-    ours = session.untied() or session
-    if decision.scheduled is not None:
-        answer = partial(ours.compile_schedule, decision.scheduled.plan)
-    elif placement.width is not None:
-        answer = partial(ours.compile_width, placement.devices[0], placement.width)
-    else:
-        answer = partial(ours.compile_placement, device_of)
-    if decision.scheduled is None:
-        schedules = [c for c in decision.candidates if c.scheduled is not None]
-        best = min(schedules, key=lambda c: (c.seconds, c.promised_seconds), default=None)
-        if best is not None and best.scheduled is not None:
-            lanes[best.name] = partial(session.compile_schedule, best.scheduled.plan)
-    return {**alone, **narrow, **virtual, **lanes, "AUTOPLACE": answer}
-
-
 def _measure(
     session: ProfilingSession,
-    recipes: Mapping[str, Callable[[], Executable]],
+    plans: Mapping[str, ModelPlan],
     placement: Placement,
     seconds: float,
     progress: Progress,
     how: Mapping[str, Any],
-    compiled: Callable[[str, Executable], None],
+    outputs: OutputCheck,
 ) -> list[dict[str, Any]]:
     """Rows of the result; a candidate that cannot be compiled has a note and no samples.
 
     Args:
         session: Compiles and runs them.
-        recipes: How each row is compiled.
+        plans: What each row runs.
         placement: Which one is the answer.
         seconds: How long to measure.
         progress: Called as the work goes on.
         how: Further arguments of the races.
-        compiled: Gets each of them that can be compiled.
+        outputs: Compares them.
     """
     decision = _decision_of(placement)
     predicted = _predicted(placement)
-    submodels = {c.name: c.subgraphs for c in decision.candidates if c.scheduled is not None}
-    if decision.scheduled is not None:
-        submodels["AUTOPLACE"] = submodels[decision.chosen]
+    submodels = {c.name: c.subgraphs for c in decision.candidates if c.plan.lane_count}
+    if decision.chosen in submodels:
+        submodels[_ANSWER] = submodels[decision.chosen]
+    ours = session.untied() or session
     rows: list[dict[str, Any]] = []
     executables: dict[str, Executable] = {}
-    for done, (name, compile_it) in enumerate(recipes.items()):
-        progress(done, len(recipes), f"compile {name}")
+    for done, (name, plan) in enumerate(plans.items()):
+        progress(done, len(plans), f"compile {name}")
         row: dict[str, Any] = {"name": name, "median_ms": None, "ci95_ms": None, "samples": 0}
         row |= {"paused_median_ms": None, "paused_ci95_ms": None, "paused_samples": 0}
         row |= {"predicted_ms": _to_ms(predicted.get(name)), "subgraphs": None, "note": ""}
         rows.append(row)
         try:
-            executables[name] = compile_it()
+            executables[name] = plan.compile(ours if name == _ANSWER else session)
         except (PlacementError, ProfilingError) as cause:
             row["note"] = str(cause)
         else:
-            compiled(name, executables[name])
+            outputs.note(
+                name, executables[name], name if name == _ANSWER else plan.computes_like(session.makes)
+            )
     by_name = {row["name"]: row for row in rows}
     parts = (("", 0.0, 1 - _PAUSED_SHARE), ("paused_", PAUSE_SECONDS, _PAUSED_SHARE))
     for prefix, pause_seconds, share in parts:
@@ -208,19 +189,11 @@ def _measure(
     return rows
 
 
-def _mark_emulated(
-    rows: list[dict[str, Any]],
-    machine: Machine,
-    widths: Mapping[str, tuple[str, Width]],
-    placement: Placement,
-) -> None:
+def _mark_emulated(rows: list[dict[str, Any]], machine: Machine, plans: Mapping[str, ModelPlan]) -> None:
     """Say of rows that may run on a device whose times are made up that they are emulated."""
     emulated = {device for device in machine.devices if is_emulated(machine.core, device)}
     for row in rows:
-        device, _ = widths.get(row["name"], (row["name"], None))
-        here = {device} if device in machine.devices else set(machine.devices)
-        here = set(placement.to_dict().values()) if device == "AUTOPLACE" else here
-        if here & emulated:
+        if emulated.intersection(plans[row["name"]].devices):
             row["note"] = "; ".join(filter(None, (row["note"], "emulated")))
 
 
@@ -228,7 +201,7 @@ def _predicted(placement: Placement) -> dict[str, float | None]:
     """Simulated latencies by row."""
     decision = _decision_of(placement)
     predicted = {c.name: c.predicted_seconds for c in decision.candidates}
-    predicted["AUTOPLACE"] = predicted.get(decision.chosen, placement.latency_seconds)
+    predicted[_ANSWER] = predicted.get(decision.chosen, placement.latency_seconds)
     return predicted
 
 

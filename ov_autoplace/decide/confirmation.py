@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +17,7 @@ from ov_autoplace._base.statistics import Interval
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.race import PAUSE_SECONDS, PAUSED_SECONDS, must_win_after_pauses, sampling
+from ov_autoplace.decide.rate_again import confirm_rate
 from ov_autoplace.decide.verdict import (
     CONVINCING_ROUNDS,
     Verdict,
@@ -25,18 +26,17 @@ from ov_autoplace.decide.verdict import (
     sustained,
     were_disturbed,
 )
-from ov_autoplace.decide.widths import is_worth_measuring, width_name, widths_for
+from ov_autoplace.decide.widths import is_worth_measuring, widths_for
 from ov_autoplace.devices.quota import Quota
-from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.isolation.interface import Executable
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.sustained import run_over_periods
 from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.lane_plan import LanePlan
+from ov_autoplace.placement.plan import ModelPlan, Plan, PoolPlan, WholePlan
 
-__all__ = ["Confirmation", "confirm"]
+__all__ = ["Confirmation", "confirm", "holds"]
 
 _log = logging.getLogger("ov_autoplace")
 _SECONDS, _SUSTAINED_SECONDS = 0.5, 4.0
@@ -62,14 +62,21 @@ class Confirmation:
     ratio: Interval | None = None
 
 
-def confirm(
-    machine: Machine,
-    model: ov.Model,
-    device_of: Mapping[str, str],
-    width: Width | None = None,
-    plan: LanePlan | None = None,
-) -> Confirmation:
-    """Run a placement beside the devices that can run the model alone, as the race did that chose it.
+def holds(machine: Machine, model: ov.Model, plan: Plan) -> bool | None:
+    """Whether a plan would be chosen again; ``None`` where that cannot be told, because the machine is busy.
+
+    Args:
+        machine: The devices that were asked for.
+        model: The model that the plan is of.
+        plan: The answer, for one request at a time or for many.
+    """
+    if isinstance(plan, PoolPlan):
+        return confirm_rate(machine, prepare(model, machine.options.shapes), plan)
+    return confirm(machine, model, plan.one_model).holds
+
+
+def confirm(machine: Machine, model: ov.Model, plan: ModelPlan) -> Confirmation:
+    """Run a plan beside the devices that can run the model alone, as the race did that chose it.
 
     A device as OpenVINO runs it by itself holds where no other one is faster by more than 2 %, and none of
     its widths wins. A mix, a width and lanes have to be faster than all devices, lanes after idle gaps too
@@ -79,80 +86,50 @@ def confirm(
 
     Args:
         machine: The devices that were asked for.
-        model: The model whose ops are placed.
-        device_of: The placement.
-        width: Of its one device.
-        plan: Of its lanes.
+        model: The model that the plan is of.
+        plan: The answer.
     """
-    options, used = machine.options, set(device_of.values())
-    needs_proof = width is not None or plan is not None or len(used) > 1
-    prepared = prepare(model, options.shapes)
+    prepared = prepare(model, machine.options.shapes)
     with machine.open(prepared, Budget(_SECONDS)) as opened:
         session = opened.untied() or opened
-        answer = Candidate("the answer", None, 1, width=width)
-        rivals = _devices(machine, used if not needs_proof else ())
-        if not needs_proof:
-            rivals += _widths(machine, prepared.model, *used)
+        answer = Candidate("the answer", plan)
+        rivals = [device for device in _devices(machine) if not (plan.is_default and device in plan.devices)]
+        plans: list[ModelPlan] = [WholePlan(device) for device in rivals]
+        if plan.is_default:
+            plans += _widths(machine, prepared.model, *plan.devices)
         try:
-            if plan is not None:
-                own, way = session.compile_schedule(plan), str(plan)
-            elif width is not None:
-                (device,) = used
-                own, way = session.compile_width(device, width), session.make_of(device)
-            else:
-                own = session.compile_placement(device_of)
-                way = str(device_of) if len(used) > 1 else session.make_of(*used)
-            compiled = {answer: own}
-            ways = {answer: way} | _add_compiled(session, compiled, rivals)
-            _drop_wrong(session, compiled, ways)
+            compiled = {answer: plan.compile(session)}
+            for rival in plans:
+                # Who cannot run or hold the model alone is no rival.
+                with suppress(ProfilingError):
+                    compiled[Candidate(rival.name, rival)] = rival.compile(session)
+            _drop_wrong(session, compiled)
             if answer not in compiled:
                 return Confirmation(holds=False)
-            return _compared(session, machine, compiled, needs_proof=needs_proof, has_lanes=plan is not None)
+            return _compared(session, machine, compiled)
         except (PlacementError, ProfilingError) as cause:
             _log.debug("an answer cannot be run: %s", cause)
             return Confirmation(holds=False)
 
 
-_Rival = tuple[str, Width | None]  # a device, and on which part of its threads
-
-
-def _devices(machine: Machine, answer: Collection[str]) -> list[_Rival]:
-    """The devices on which the whole model may be, pinned to no other, but for one that is the answer."""
+def _devices(machine: Machine) -> list[str]:
+    """The devices on which the whole model may be, pinned to no other."""
     pinned = set(machine.options.pins.values())
-    return [(device, None) for device in machine.devices if pinned <= {device} and device not in answer]
+    return [device for device in machine.devices if pinned <= {device}]
 
 
-def _widths(machine: Machine, model: ov.Model, device: str) -> list[_Rival]:
+def _widths(machine: Machine, model: ov.Model, device: str) -> list[WholePlan]:
     """The widths of a device that is the answer, where one of them could be faster."""
     able = widths_for(machine, device, model) if is_worth_measuring(machine, device, model) else ()
-    return [(device, width) for width in able]
+    return [WholePlan(device, width) for width in able]
 
 
-def _add_compiled(
-    session: ProfilingSession, compiled: dict[Candidate, Executable], rivals: Sequence[_Rival]
-) -> dict[Candidate, str]:
-    """Compile rivals beside the answer; returns what they are made of."""
-    ways = {}
-    for device, width in rivals:
-        # Who cannot run or hold the model alone is no rival.
-        with suppress(ProfilingError):
-            if width is None:
-                rival, executable = Candidate(device, None, 1), session.compile_device(device)
-            else:
-                rival = Candidate(width_name(device, width), None, 1, width=width)
-                executable = session.compile_width(device, width)
-            compiled[rival], ways[rival] = executable, session.make_of(device)
-    return ways
-
-
-def _drop_wrong(
-    session: ProfilingSession, compiled: dict[Candidate, Executable], ways: Mapping[Candidate, str]
-) -> None:
+def _drop_wrong(session: ProfilingSession, compiled: dict[Candidate, Executable]) -> None:
     """Leave those whose outputs are right, as the race does; all of them where nobody's are."""
     if session.outputs is None:
         return
     for candidate, executable in compiled.items():
-        session.outputs.note(candidate.name, executable, ways[candidate])
+        session.outputs.note(candidate.name, executable, candidate.plan.computes_like(session.makes))
     session.outputs.mark(compiled)
     if not all(candidate.is_wrong for candidate in compiled):
         for candidate in [candidate for candidate in compiled if candidate.is_wrong]:
@@ -160,12 +137,7 @@ def _drop_wrong(
 
 
 def _compared(
-    session: ProfilingSession,
-    machine: Machine,
-    compiled: Mapping[Candidate, Executable],
-    *,
-    needs_proof: bool,
-    has_lanes: bool,
+    session: ProfilingSession, machine: Machine, compiled: Mapping[Candidate, Executable]
 ) -> Confirmation:
     """What races of an answer say, which is the first one, with devices, and with widths of its own.
 
@@ -174,8 +146,9 @@ def _compared(
     """
     if len(compiled) == 1:
         return Confirmation(holds=True)
-    options, quota = machine.options, machine.quota
-    is_divided = has_lanes or any(candidate.width is not None for candidate in compiled)
+    options, quota, plan = machine.options, machine.quota, next(iter(compiled)).plan
+    needs_proof, has_lanes = not plan.is_default, plan.lane_count > 0
+    is_divided = any(candidate.plan.is_divided for candidate in compiled)
     if quota is not None and is_divided:
         found = _sustained(compiled, quota, needs_proof=needs_proof)
     else:
@@ -203,9 +176,9 @@ def _judged(samples: Mapping[Candidate, FloatArray], *, needs_proof: bool) -> Co
     own = samples[answer]
     if not len(own):
         return Confirmation(holds=False)
-    seconds = {c: float(np.median(samples[c])) for c in rivals if c.width is None and len(samples[c])}
+    seconds = {c: float(np.median(samples[c])) for c in rivals if c.plan.width is None and len(samples[c])}
     best = min(seconds, key=seconds.__getitem__, default=None)
-    narrow = [paired(samples[c], own) for c in rivals if c.width is not None]
+    narrow = [paired(samples[c], own) for c in rivals if c.plan.width is not None]
     holds: bool | None = not any(found is not None and is_faster(found) for found in narrow)
     disturbed = were_disturbed(samples.values())
     if best is None:
@@ -234,7 +207,7 @@ def _sustained(compiled: Mapping[Candidate, Executable], quota: Quota, *, needs_
     ran = [rival for rival in rivals if rival in turns]
     holds = all(wins(answer, c) for c in ran) if needs_proof else not any(wins(c, answer) for c in ran)
     seconds = {c: float(np.mean([turn.seconds for turn in turns[c]])) for c in (answer, *ran)}
-    best = min((c for c in ran if c.width is None), key=seconds.__getitem__, default=None)
+    best = min((c for c in ran if c.plan.width is None), key=seconds.__getitem__, default=None)
     if best is None:
         return Confirmation(holds, seconds[answer])
     return Confirmation(holds, seconds[answer], best.name, seconds[best])

@@ -12,9 +12,9 @@ from ov_autoplace.decide.divisions import Division
 from ov_autoplace.measure.counting import CountedDevices
 from ov_autoplace.measure.profiled import counted_profile
 from ov_autoplace.measure.room import Room
-from ov_autoplace.placement.decision import Scheduled
-from ov_autoplace.placement.lane_plan import Form, Lane
+from ov_autoplace.placement.lane import Form, Lane
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import LanePlan
 from ov_autoplace.placement.planning import lane_plan
 
 __all__ = ["LaneCosts", "executor_table", "lane_costs"]
@@ -34,8 +34,8 @@ class LaneCosts:
     lanes: tuple[Lane, ...]
     forms: Mapping[str, Form]
 
-    def scheduled(self, placement: Placement) -> Scheduled:
-        """A placement on the lanes with its plan.
+    def plan(self, placement: Placement) -> LanePlan:
+        """How a placement on the lanes is run.
 
         Args:
             placement: Of the table's groups.
@@ -43,8 +43,7 @@ class LaneCosts:
         Raises:
             PlacementError: It cannot run.
         """
-        plan = lane_plan(self.table, placement, self.lanes, self.forms)
-        return Scheduled(plan, self.table, placement.assignment)
+        return lane_plan(self.table, placement, self.lanes, self.forms)
 
 
 def executor_table(

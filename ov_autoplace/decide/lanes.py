@@ -40,15 +40,15 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict
-from ov_autoplace.decide.widths import width_candidate, width_name
+from ov_autoplace.decide.widths import width_candidate
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import CheckpointError, PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.corrections import perturbed_table
 from ov_autoplace.measure.counting import CountedDevices, count_width
-from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.lane_plan import LanePlan
+from ov_autoplace.placement.decision import Candidate, Scheduled
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import LanePlan, WholePlan
 from ov_autoplace.placement.scheduled import reason_not_schedulable
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.card import NO_POLICY
@@ -291,7 +291,7 @@ class _Search:
             for division, costs in self._divided
             if best.scheduled is not None and costs.table is best.scheduled.table
         )
-        known = {candidate.key for candidate in tried}
+        known = {candidate.plan.key for candidate in tried}
         found: list[Candidate] = []
         for _ in range(_TRIALS):
             if not self._budget.allows(self._budget.duration("schedule")):
@@ -302,8 +302,8 @@ class _Search:
                 candidate = self._scheduled(division, costs, answer)
             except PlacementError:
                 continue  # the executor cannot run it
-            if candidate.key not in known:
-                known.add(candidate.key)
+            if candidate.plan.key not in known:
+                known.add(candidate.plan.key)
                 found.append(candidate)
         found = sorted(found, key=lambda candidate: candidate.promised_seconds)[:_RACED]
         for number, candidate in enumerate(found, len(tried)):
@@ -334,16 +334,16 @@ class _Search:
         Raises:
             PlacementError: The executor cannot run it.
         """
-        schedule = costs.scheduled(answer)
-        plan = schedule.plan
+        plan = costs.plan(answer)
         simulated = simulate(costs.table, answer.assignment, objective="overlap")
         return Candidate(
             name=division.name(list(dict.fromkeys(lane.device for lane in plan.lanes))),
+            plan=plan,
             predicted_seconds=simulated.latency_seconds,
             subgraphs=len(plan.lane_of),
             assignment=_devices_of(plan, self._problem.table),
             lower_bound_seconds=bound,
-            scheduled=schedule,
+            scheduled=Scheduled(costs.table, answer.assignment),
         )
 
     def _counted(self, device: str, width: Width) -> CountedDevices:
@@ -355,14 +355,14 @@ class _Search:
             samples = raced.samples if len(raced.samples) else counted.samples[device]
             return replace(counted, samples={**counted.samples, device: samples})
         seconds = float(np.median(counted.samples[device]))
-        alone = next((c for c in self._verdict.candidates if c.is_default and c.name == device), None)
+        alone = next((c for c in self._verdict.candidates if c.plan.is_default and c.name == device), None)
         if alone is not None and seconds < (1 - MINIMAL_GAIN) * self._best:
             self.widths.append(width_candidate(alone, device, width, seconds))
         return counted
 
     def _raced(self, device: str, width: Width) -> Candidate | None:
         """The candidate of a width, where there was one."""
-        name = width_name(device, width)
+        name = WholePlan(device, width).name
         return next((c for c in self._verdict.candidates if c.name == name), None)
 
     def _table(self, counted: CountedDevices) -> CostTable:

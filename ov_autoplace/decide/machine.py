@@ -165,17 +165,17 @@ class Machine:
         if self.target is not None and self.options.mode == "ZERO_SHOT" and not here:
             settings = single_device_config(device, self.options.properties)
             return () if chooses_threads(settings) else widths_of(self.target.device(device).threads)
-        return () if self._chooses_threads(device) else widths_here(self.core, device)
+        return () if self.chooses_threads(device) else widths_here(self.core, device)
 
     def confining_width(self, device: str) -> Width | None:
         """What keeps a CPU to a mask that became narrower; ``None`` where the user chose the threads."""
         from ov_autoplace.devices.widths import confining_width, is_cpu
 
-        if not is_cpu(self.core, device) or self._chooses_threads(device):
+        if not is_cpu(self.core, device) or self.chooses_threads(device):
             return None
         return confining_width()
 
-    def _chooses_threads(self, device: str) -> bool:
+    def chooses_threads(self, device: str) -> bool:
         """Whether the user said on how many threads a device shall run, for the request or on the Core."""
         from ov_autoplace.devices.names import device_settings, single_device_config
         from ov_autoplace.devices.widths import chooses_threads

@@ -50,6 +50,7 @@ from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.fitting import FittedPlacement, fit
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.policy.runner import find_policy
 from ov_autoplace.problem.problem import Problem
 
@@ -173,7 +174,7 @@ class Placer:
             propose(self._machine.problem(self._costs.estimate(prepared)), ProposalSource(solvers=()))
         fewer = ", and fewer threads are not expected to be faster" if self._machine.widths(device) else ""
         reason = f"{device} is the only device{fewer}: there was nothing to decide"
-        return self._whole(prepared, Candidate(device, None, 1), reason)
+        return self._whole(prepared, Candidate(device, WholePlan(device)), reason)
 
     def _single(self, prepared: PreparedModel, session: ProfilingSession, cause: ProfilingError) -> Placement:
         """The fastest device that can be measured, else the first one that compiles, when all else fails.
@@ -261,11 +262,18 @@ class Placer:
             return  # it grows by what these take
         problem = machine.problem(self._costs.counted(known, free_transfers(machine.devices)).table)
         alone = [
-            Candidate(name, None, 1, samples[name], assignment=problem.units.to_groups(everywhere))
+            Candidate(
+                name,
+                WholePlan(name),
+                samples=samples[name],
+                assignment=problem.units.to_groups(everywhere),
+            )
             for d, everywhere in problem.evaluator.singles().items()
             if (name := machine.devices[d]) in samples
         ]
-        fastest = min(alone, key=attrgetter("seconds"), default=Candidate("nobody", None, 1))
+        fastest = min(alone, key=attrgetter("seconds"), default=None)
+        if fastest is None:
+            return
         verdict = Verdict(fastest, "", alone)
         widths.reserve(machine, known, prepared, verdict, self._budget)
         lanes.reserve(machine, known, prepared, problem, verdict, self._budget)
@@ -311,7 +319,7 @@ class Placer:
         self._as_given = {device: f"{device} (model as given)" for device in devices}
         outputs.rename(self._as_given)
         for device in devices:
-            outputs.note(device, other.compile_device(device), other.make_of(device))
+            outputs.note(device, other.compile_device(device), other.makes[device])
         return other
 
     def _with_outputs(self, verdict: Verdict) -> Verdict:
@@ -319,7 +327,7 @@ class Placer:
         outputs = self._outputs
         if outputs is None:
             return verdict
-        given = [Candidate(name, None, 1) for name in self._as_given.values()]
+        given = [Candidate(name, WholePlan(device)) for device, name in self._as_given.items()]
         candidates = [*verdict.candidates, *given]
         outputs.mark(candidates)
         remark = outputs.remark(verdict.winner.name)
@@ -354,8 +362,7 @@ class Placer:
         _log.info("%s", decision)
         placement = replace(
             Placement.of_groups(table, winner.assignment, solver=winner.name),
-            width=winner.width,
-            plan=None if winner.scheduled is None else winner.scheduled.plan,
+            own_plan=winner.plan if winner.plan.is_divided else None,
             latency_seconds=winner.predicted_seconds,
             lower_bound_seconds=winner.lower_bound_seconds,
             decision=decision,

@@ -12,6 +12,7 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.decide.options import DEFAULT_SOLVERS, POLICY_SOLVER
 from ov_autoplace.errors import CheckpointError, PlacementError
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.plan import plan_of_groups
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.merging import graph_within_reach
 from ov_autoplace.policy.readout import draw
@@ -63,6 +64,7 @@ def propose(problem: Problem, source: ProposalSource) -> list[Candidate]:
             schedule = simulate(table, assignment)
             found[key] = Candidate(
                 name,
+                plan_of_groups(table.devices, table.names, assignment, table.members),
                 schedule.latency_seconds,
                 schedule.subgraphs,
                 assignment=assignment,

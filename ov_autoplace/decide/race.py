@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -189,7 +189,7 @@ class Race:
         if reference.is_wrong and champion is not None:
             return Verdict(champion, f"{champion.name} computes the right outputs", field, disturbed)
         if champion is None or champion is reference:
-            how = "on fewer threads" if challengers[0].scheduled is None else "on lanes that work at once"
+            how = "on lanes that work at once" if challengers[0].plan.lane_count else "on fewer threads"
             reason = verdict.reason
             if champion is reference and any(len(c.samples) for c in challengers):
                 reason += f"; {how} it was not measured faster"
@@ -245,7 +245,7 @@ class Race:
             why = next((f"{c.name} {c.dropped}" for c in schedules if c.dropped), _NO_TIME)
             reason = f"{verdict.reason}; no schedule could be run: {why}"
             return replace(verdict, candidates=field, reason=reason)
-        if champion is None or champion.scheduled is None:
+        if champion is None or not champion.plan.lane_count:
             champion = min(ran, key=lambda c: c.seconds)
         reason = f"{champion.name}: the executor was asked for"
         # Samples of other races are no pairs.
@@ -265,7 +265,7 @@ class Race:
         Returns:
             Nothing is measured and said where it need not be faster then.
         """
-        has_lanes = champion.scheduled is not None
+        has_lanes = champion.plan.lane_count > 0
         if champion is reference or not must_win_after_pauses(self._options, has_lanes=has_lanes):
             return "", True
         seconds = min(PAUSED_SECONDS, self._budget.free)
@@ -304,7 +304,7 @@ class Race:
         once += CONVINCING_ROUNDS * sum(c.seconds for c in contenders)
         affordable = int(self._budget.free / max(once, 1e-9))
         if min(c.seconds for c in contenders) >= _SHORT:
-            affordable = min(affordable, 0 if contenders[0].is_default else 1)
+            affordable = min(affordable, 0 if contenders[0].plan.is_default else 1)
         return min(affordable, _COMPILATIONS)
 
     def _race_anew(self, contenders: list[Candidate], compilations: int) -> list[Candidate]:
@@ -343,7 +343,7 @@ class Race:
                 contender.samples = frozen_array(found, np.float64)
             else:
                 contender.samples = before[contender]
-        if contenders[0] in failed and not contenders[0].is_default:
+        if contenders[0] in failed and not contenders[0].plan.is_default:
             contenders[0].samples = np.empty(0)
         return ran
 
@@ -415,19 +415,19 @@ class Race:
         Solved for the corrected costs, and for costs that are wrong by as much as profiles usually are:
         each such table has its own exact optimum, and the true one is likely to be among them.
         """
-        known = {c.key for c in field if len(c.samples) or c.dropped}
-        found: dict[bytes, Candidate] = {}
+        known = {c.plan.key for c in field if len(c.samples) or c.dropped}
+        found: dict[Hashable, Candidate] = {}
         first = [name for name in self._source.solvers if name != POLICY_NAME][:1]
         source = replace(self._source, solvers=first, policy=None)
         for trial in range(_TRIALS):
             wrong = problem if trial == 0 else problem.at(perturbed_table(problem.table, random))
             for candidate in propose(wrong, source):
-                if not candidate.is_single and candidate.key not in known and candidate.key not in found:
+                if not candidate.is_single and candidate.plan.key not in {*known, *found}:
                     candidate.name = f"tuned {len(field) + len(found)}"
                     candidate.predicted_seconds = simulate(
                         problem.table, candidate.assignment
                     ).latency_seconds
-                    found[candidate.key] = candidate
+                    found[candidate.plan.key] = candidate
         return sorted(found.values(), key=lambda c: c.promised_seconds)[:_FINALISTS]
 
     def _race(self, candidates: list[Candidate], share: float) -> Candidate | None:
@@ -464,7 +464,7 @@ class Race:
                 entered,
                 max(0.0, self._budget.free - end),
                 min_rounds=CONVINCING_ROUNDS,  # also of those that are dropped as hopeless
-                **sampling(divided=any(c.scheduled or c.width for c in entered)),
+                **sampling(divided=any(c.plan.is_divided for c in entered)),
             )
         except ProfilingError as cause:
             for candidate in entered:

@@ -11,7 +11,7 @@
 
 Placements run on HETERO here, several requests of which overlap over the devices. Lanes inside a request are
 the executor's; a compiled model of it would be one more
-:class:`~ov_autoplace.placement.rate_plan.RateMember`.
+:data:`~ov_autoplace.placement.plan.Member`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Decision, RateRow
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.rate_plan import RatePlan
+from ov_autoplace.placement.plan import PoolPlan
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.mixture import mixture_of, searched_columns
@@ -91,8 +91,8 @@ def place_for_rate(machine: Machine, model: ov.Model) -> Placement:
         model: Any model.
 
     Returns:
-        A placement with :attr:`~ov_autoplace.placement.placement.Placement.rate`; its ops are where the base
-        has them.
+        A placement whose plan is a :class:`~ov_autoplace.placement.plan.PoolPlan`; its ops are where
+        the base has them.
 
     Raises:
         AutoplaceError: One of its kinds, when the request or the model cannot be met.
@@ -206,7 +206,7 @@ class _Decider:
             if self._options.time_budget_ms is None:
                 self._budget.seconds += taken
             self._seconds["profile"] = taken
-        self._predict(table.devices)
+        self._predict()
         return mixed(mixture, whole, session.properties)
 
     def _solved(self, table: CostTable) -> tuple[Mixture, Placement]:
@@ -224,14 +224,12 @@ class _Decider:
         }
         return mixture, whole
 
-    def _predict(self, devices: Sequence[str]) -> None:
+    def _predict(self) -> None:
         """What the table says of the entrants that are there already."""
         for entrant in self._entrants:
-            device = entrant.members[0].device
-            if device in self._singles:
-                entrant.predicted = self._singles[device]
-            elif device.startswith("AUTO:"):
-                entrant.predicted = sum(self._singles.get(d, 0.0) for d in devices)
+            known = [self._singles[d] for d in entrant.members[0].devices if d in self._singles]
+            if known:
+                entrant.predicted = sum(known)
 
     def _raced(self, session: ProfilingSession, prepared: PreparedModel) -> Placement:
         start = time.perf_counter()
@@ -293,13 +291,13 @@ class _Decider:
         own = device_properties(machine.core, table.devices, machine.options.properties)
         able = [d for d in table.devices if d in self._singles]
         self._entrants = hinted(able, prepared)
-        self._predict(table.devices)
+        self._predict()
         self._entrants += mixed(mixture, whole, own)
         for entrant in self._entrants:
             entrant.requests = entrant.fewest_requests
 
         bases = [e for e in self._entrants if e.is_base]
-        alone = _clearly_best([e for e in bases if e.members[0].device in able], None)
+        alone = _clearly_best([e for e in bases if len(e.members[0].devices) == 1], None)
         base = _clearly_best(bases, alone)
         if base is None:
             raise PlacementError(machine.problem(table).why_no_single)
@@ -317,12 +315,12 @@ class _Decider:
         name = _name(answer)
         if self._outputs is not None:
             reason += self._outputs.remark(base.name)
-        plan = RatePlan(name, base.members[0], members, dealt.requests, turns)
+        plan = PoolPlan(name, base.members[0], members, dealt.requests, turns)
         decision = Decision(
             chosen=name,
             reason=reason + self._machine.remarks({}),
             mode=self._options.mode,
-            candidates=(Candidate(name, None, 1),),
+            candidates=(Candidate(name, plan),),
             seconds=dict(self._seconds),
             table=self._table,
             disturbed=self._disturbed,
@@ -335,7 +333,7 @@ class _Decider:
         )
         _log.info("%s", decision)
         placement = self._placed(prepared, base)
-        return replace(placement, solver=name, rate=plan, decision=decision)
+        return replace(placement, solver=name, own_plan=plan, decision=decision)
 
     def _placed(self, prepared: PreparedModel, base: Entrant) -> Placement:
         """Where the base has the ops."""
@@ -343,7 +341,7 @@ class _Decider:
             return unfolded(prepared.given, replace(base.placement, given={}), shapes=prepared.shapes)
         model = prepared.given.clone()
         make_names_unique(model)
-        device = base.members[0].device.removeprefix("AUTO:").split(",")[0]
+        device = base.members[0].devices[0]
         return Placement.from_dict({op.get_friendly_name(): device for op in model.get_ordered_ops()})
 
 

@@ -31,7 +31,7 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import RateRow
-from ov_autoplace.placement.rate_plan import RatePlan
+from ov_autoplace.placement.plan import PoolPlan
 
 __all__ = ["confirm_rate", "run_again"]
 
@@ -39,7 +39,7 @@ _SECONDS = 1.5
 
 
 def run_again(
-    machine: Machine, prepared: PreparedModel, plan: RatePlan, seconds: float
+    machine: Machine, prepared: PreparedModel, plan: PoolPlan, seconds: float
 ) -> tuple[RateRow, ...]:
     """Run a plan and everything that OpenVINO offers in turns; the plan's rows come last.
 
@@ -53,9 +53,9 @@ def run_again(
         ProfilingError: The plan cannot be run.
     """
     bare = without_hint(machine)
-    answers = [Entrant("AUTOPLACE (queue)" if plan.dealt else "AUTOPLACE", (plan.base,))]
-    if plan.dealt:
-        answers.append(Entrant("AUTOPLACE (waiting threads)", plan.dealt, plan.order))
+    answers = [Entrant("AUTOPLACE (queue)" if plan.members else "AUTOPLACE", (plan.base,))]
+    if plan.members:
+        answers.append(Entrant("AUTOPLACE (waiting threads)", plan.members, plan.order))
     with bare.open(prepared, Budget(seconds)) as opened:
         session = opened.untied() or opened
         entrants = _compiled(session, hinted(able_devices(bare, session), prepared))
@@ -66,7 +66,7 @@ def run_again(
     return (*rows_of(entrants), *(replace(row, is_answer=True) for row in rows_of(answers)))
 
 
-def confirm_rate(machine: Machine, prepared: PreparedModel, plan: RatePlan) -> bool | None:
+def confirm_rate(machine: Machine, prepared: PreparedModel, plan: PoolPlan) -> bool | None:
     """Whether a plan would be chosen again beside what OpenVINO offers, and a hint beside copies as well.
 
     Args:
@@ -83,7 +83,7 @@ def confirm_rate(machine: Machine, prepared: PreparedModel, plan: RatePlan) -> b
         devices = able_devices(bare, session)
         hints = _compiled(session, hinted(devices, prepared))
         base = next((hint for hint in hints if hint.members == (plan.base,)), Entrant("base", (plan.base,)))
-        dealt = Entrant("dealt", plan.dealt, plan.order) if plan.dealt else base
+        dealt = Entrant("dealt", plan.members, plan.order) if plan.members else base
         entrants = list(dict.fromkeys([*hints, base, dealt]))
         if base is dealt and base.is_hint:
             room = room_for_copies(session, devices)

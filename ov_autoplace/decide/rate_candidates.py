@@ -17,15 +17,15 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.devices.names import property_text, single_device_config
-from ov_autoplace.devices.widths import Cores, Width, chooses_threads, is_cpu
+from ov_autoplace.devices.names import property_text
+from ov_autoplace.devices.widths import Cores, Width, is_cpu
 from ov_autoplace.graph.failing import can_fail
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.isolation.interface import Executable
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.rate_plan import HINT, RateMember
+from ov_autoplace.placement.plan import HINT, Member, SplitPlan, WholePlan
 
 __all__ = [
     "Entrant",
@@ -61,7 +61,7 @@ class Entrant:
     """
 
     name: str
-    members: tuple[RateMember, ...]
+    members: tuple[Member, ...]
     turns: tuple[int, ...] = (0,)
     is_hint: bool = False
     predicted: float | None = None
@@ -81,7 +81,7 @@ class Entrant:
     @property
     def fewest_requests(self) -> int:
         """How many in flight keep all of it busy; a request of a pipeline is on one device at a time."""
-        return max(1, len(set(self.members[0].device_of.values())) if self.is_base else len(self.turns))
+        return self.members[0].fewest_requests if self.is_base else len(self.turns)
 
 
 def without_hint(machine: Machine) -> Machine:
@@ -104,13 +104,11 @@ def hinted(devices: Sequence[str], prepared: PreparedModel) -> list[Entrant]:
         devices: Those that can run and hold the whole model.
         prepared: The model; AUTO refuses one with variables, whose requests cannot change devices.
     """
-    found = [
-        Entrant(f"{d} THROUGHPUT", (RateMember(d, {HINT: "THROUGHPUT"}),), is_hint=True) for d in devices
-    ]
+    found = [Entrant(f"{d} THROUGHPUT", (_hinted(d, "THROUGHPUT"),), is_hint=True) for d in devices]
     if len(devices) > 1 and not prepared.model.get_sinks():
         # AUTO would run on the CPU until the others are compiled.
         settings = {HINT: "CUMULATIVE_THROUGHPUT", "ENABLE_STARTUP_FALLBACK": "NO"}
-        member = RateMember("AUTO:" + ",".join(devices), settings)
+        member = WholePlan("AUTO:" + ",".join(devices), properties=settings)
         found.append(Entrant("AUTO CUMULATIVE_THROUGHPUT", (member,), is_hint=True))
     return found
 
@@ -127,9 +125,9 @@ def other_bases(machine: Machine, devices: Sequence[str], prepared: PreparedMode
     for device in devices:
         if not _may_choose(machine, device, prepared):
             continue
-        found.append(Entrant(f"{device} LATENCY", (RateMember(device, {HINT: "LATENCY"}),)))
-        caller = Width(1, in_caller=True).properties
-        found.append(Entrant(f"{device} in the calling thread", (RateMember(device, caller),)))
+        found.append(Entrant(f"{device} LATENCY", (_hinted(device, "LATENCY"),)))
+        caller = WholePlan(device, Width(1, in_caller=True))
+        found.append(Entrant(f"{device} in the calling thread", (caller,)))
     return found
 
 
@@ -155,9 +153,8 @@ def copies(
         for width in widths:
             count = min(cores // width.threads, _MOST_COPIES)
             if 2 <= count <= room[device]:
-                member = RateMember(device, width.properties)
-                name = f"{count} x {device} ({width.label})"
-                found.append(Entrant(name, (member,) * count, tuple(range(count))))
+                member = WholePlan(device, width)
+                found.append(Entrant(f"{count} x {member.name}", (member,) * count, tuple(range(count))))
     return found
 
 
@@ -190,7 +187,7 @@ def mixed(
         order = np.argsort(np.concatenate([(np.arange(c) + 0.5) / c for c in counts]), kind="stable")
         found.append(
             Entrant(
-                "mixture of " + ", ".join(member.device for member in members),
+                "mixture of " + ", ".join(" + ".join(member.devices) for member in members),
                 members,
                 tuple(turns[order].tolist()),
                 predicted=mixture.rate_per_second,
@@ -200,16 +197,21 @@ def mixed(
     return found
 
 
-def member_of(placement: Placement, properties: Mapping[str, Mapping[str, str]]) -> RateMember:
+def member_of(placement: Placement, properties: Mapping[str, Mapping[str, str]]) -> Member:
     """A placement, compiled so that HETERO gives its submodels no queue that all of them share."""
-    used = [placement.devices[d] for d in sorted(set(placement.assignment.tolist()))]
+    split = SplitPlan(placement.names, placement.assignment, placement.devices, placement.members)
+    used = split.devices
     if len(used) == 1:
-        return RateMember(used[0], {HINT: "THROUGHPUT"})
+        return _hinted(used[0], "THROUGHPUT")
     own = ",".join(
         f"{device}:{{{','.join(f'{key}:{value}' for key, value in _settings(properties[device]).items())}}}"
         for device in used
     )
-    return RateMember("HETERO:" + ",".join(used), {"DEVICE_PROPERTIES": f"{{{own}}}"}, placement.decided())
+    return replace(split, properties={"DEVICE_PROPERTIES": f"{{{own}}}"})
+
+
+def _hinted(device: str, hint: str) -> WholePlan:
+    return WholePlan(device, properties={HINT: hint})
 
 
 def _settings(properties: Mapping[str, str]) -> dict[str, str]:
@@ -218,7 +220,6 @@ def _settings(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _may_choose(machine: Machine, device: str, prepared: PreparedModel) -> bool:
     """Whether the threads of a CPU are ours to choose; what is best for one shape may not be for another."""
-    settings = {**machine.device_settings[device], **single_device_config(device, machine.options.properties)}
     is_dynamic = any(value.get_partial_shape().is_dynamic for value in prepared.model.inputs)
     known = not is_dynamic or bool(machine.options.shapes)
-    return known and is_cpu(machine.core, device) and not chooses_threads(settings)
+    return known and is_cpu(machine.core, device) and not machine.chooses_threads(device)

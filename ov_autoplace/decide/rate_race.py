@@ -90,19 +90,14 @@ def compile_entrant(session: ProfilingSession, entrant: Entrant) -> None:
     Raises:
         ProfilingError: One of them cannot be compiled.
     """
-    entrant.executables = tuple(
-        session.compile_with(member.device, member.properties, member.device_of or None)
-        for member in entrant.members
-    )
+    entrant.executables = tuple(member.compile(session) for member in entrant.members)
     wanted = sum(executable.optimal_requests for executable in entrant.executables)
     entrant.requests = max(wanted, entrant.fewest_requests)
     if session.outputs is not None:
         # Of copies one is enough.
-        distinct = {repr(m): (m, e) for m, e in zip(entrant.members, entrant.executables, strict=True)}
-        for name, (member, executable) in zip(_parts(entrant), distinct.values(), strict=False):
-            is_whole = not member.device_of and member.device in session.devices
-            way = session.make_of(member.device) if is_whole else repr(member)
-            session.outputs.note(name, executable, way)
+        distinct = dict(zip(entrant.members, entrant.executables, strict=True))
+        for name, (member, executable) in zip(_parts(entrant), distinct.items(), strict=False):
+            session.outputs.note(name, executable, member.computes_like(session.makes))
 
 
 def _parts(entrant: Entrant) -> list[str]:

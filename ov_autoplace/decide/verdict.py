@@ -179,7 +179,7 @@ def measured(
         why = dropped or "the time budget ended before"
         reason = f"{winner.name} is predicted to be fastest; no candidate could be run: {why}"
         return Verdict(winner, reason, candidates)
-    if champion.is_default:
+    if champion.plan.is_default:
         mixes = [c for c in candidates if not c.is_single and (len(c.samples) or c.dropped)]
         hope = min(candidates, key=attrgetter("promised_seconds"))
         gain = 1 - hope.promised_seconds / champion.promised_seconds

@@ -42,6 +42,7 @@ from ov_autoplace.graph.failing import can_fail
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.sustained import race_seconds
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.problem.problem import Problem
 
 __all__ = [
@@ -51,7 +52,6 @@ __all__ = [
     "raced",
     "reserve",
     "width_candidate",
-    "width_name",
     "widths_for",
 ]
 
@@ -68,11 +68,6 @@ _PURPOSE, _MOST_RESERVED = "widths", 0.15
 # Under a quota: how many widths are raced, and the longest inference on all threads for which it is done. One
 # that takes so many periods is stopped in all of them on any number of threads.
 _RACED_WIDTHS, _LONGEST_SECONDS = 3, 0.5
-
-
-def width_name(device: str, width: Width) -> str:
-    """The name of a candidate: ``CPU (1 thread)``."""
-    return f"{device} ({width.label})"
 
 
 def widths_for(machine: Machine, device: str, model: ov.Model) -> tuple[Width, ...]:
@@ -154,9 +149,9 @@ def raced(
     is_same_device = np.array_equal(found[0].assignment, verdict.winner.assignment)
     if quota is not None and is_same_device and not any(len(c.samples) or c.dropped for c in found):
         # Nothing was compiled, so the setting is the one that compiles nothing otherwise.
-        found = [_in_caller(c) if c.width == Width(1) else c for c in found]
+        found = [_in_caller(c) if c.plan.width == Width(1) else c for c in found]
         return _by_estimate(verdict, found, quota, "the time budget ended before they could be run")
-    failed = [c for c in found if c.dropped and c.width == Width(1)]
+    failed = [c for c in found if c.dropped and c.plan.width == Width(1)]
     if not failed or answer.winner is not verdict.winner:
         return answer
     # Its setting lets OpenVINO compile a model otherwise than for all threads, which may be why it failed.
@@ -204,12 +199,12 @@ def _challengers(
         verdict: The answer so far, and all others; a width is for a device that may run the whole model.
     """
     counted = known.counted
-    rivals = [c.seconds for c in verdict.candidates if c.is_default and len(c.samples)]
+    rivals = [c.seconds for c in verdict.candidates if c.plan.is_default and len(c.samples)]
     best = min([verdict.winner.seconds, *rivals])
     cores, quota = Cores.of_this_process().all, machine.quota
     found = []
     for column, device in zip(counted.columns, known.session.devices, strict=True):
-        alone = next((c for c in verdict.candidates if c.is_default and c.name == device), None)
+        alone = next((c for c in verdict.candidates if c.plan.is_default and c.name == device), None)
         if alone is None or device not in counted.samples:
             continue
         seconds = float(np.median(counted.samples[device]))
@@ -229,7 +224,8 @@ def _challengers(
 def _mean_and_tail(candidate: Candidate, quota: Quota | None) -> tuple[float, float]:
     """What inferences of a width, or of a CPU as a whole, are predicted to take one after another."""
     seconds = candidate.promised_seconds
-    threads = Cores.of_this_process().all if candidate.width is None else candidate.width.threads
+    width = candidate.plan.width
+    threads = Cores.of_this_process().all if width is None else width.threads
     return (seconds, seconds) if quota is None else quota.stretched(seconds, threads)
 
 
@@ -250,7 +246,7 @@ def estimated(machine: Machine, table: CostTable, prepared: PreparedModel, verdi
     quota = None
     found = []
     for d, device in enumerate(table.devices):
-        alone = next((c for c in verdict.candidates if c.is_default and c.name == device), None)
+        alone = next((c for c in verdict.candidates if c.plan.is_default and c.name == device), None)
         if alone is None:
             continue
         for width in _possible_widths(machine, device, prepared.model):
@@ -295,24 +291,21 @@ def _by_estimate(verdict: Verdict, found: Sequence[Candidate], quota: Quota | No
 
 def _in_caller(candidate: Candidate) -> Candidate:
     """The same on one thread which is the calling one."""
-    width = Width(1, in_caller=True)
-    name = candidate.name.partition(" (")[0]
-    return Candidate(
-        width_name(name, width), candidate.predicted_seconds, 1, assignment=candidate.assignment, width=width
-    )
+    (device,) = candidate.plan.devices
+    return width_candidate(candidate, device, Width(1, in_caller=True), candidate.promised_seconds)
 
 
 def width_candidate(alone: Candidate, device: str, width: Width, seconds: float) -> Candidate:
     """A device on a part of its threads, as far as it is known.
 
     Args:
-        alone: The device as OpenVINO runs it by itself.
+        alone: The device as OpenVINO runs it by itself, or on another part.
         device: Its name.
         width: The part.
         seconds: What it is predicted to take.
     """
-    name = width_name(device, width)
-    return Candidate(name, seconds, 1, assignment=alone.assignment, width=width)
+    plan = WholePlan(device, width)
+    return Candidate(plan.name, plan, seconds, assignment=alone.assignment)
 
 
 def _could_win(seconds: float, nodes: int, share: float, best: float) -> bool:

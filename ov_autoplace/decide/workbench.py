@@ -14,7 +14,6 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.placement import Placement
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable, RaceResult
@@ -49,19 +48,20 @@ class Workbench:
         self.budget = budget
         self._seed = seed
         self._races = 0
-        self._executables: dict[bytes, Executable] = {}
-        self._compile_seconds: dict[bytes, float] = {}
+        self._executables: dict[Hashable, Executable] = {}
+        self._compile_seconds: dict[Hashable, float] = {}
         self._recent = deque([compile_seconds], maxlen=_RECENT)
 
     def is_compiled(self, candidate: Candidate) -> bool:
         """Whether it can be run at once."""
-        if candidate.key in self._executables:
-            return True
-        return candidate.is_default and self.session.has_compiled(self._device_of(candidate))
+        plan = candidate.plan
+        return plan.key in self._executables or (
+            plan.is_default and self.session.has_compiled(plan.devices[0])
+        )
 
     def compile_seconds(self, candidate: Candidate) -> float:
         """What compiling a candidate took, or would take."""
-        return self._compile_seconds.get(candidate.key, self.longest_compilation)
+        return self._compile_seconds.get(candidate.plan.key, self.longest_compilation)
 
     @property
     def longest_compilation(self) -> float:
@@ -103,9 +103,7 @@ class Workbench:
         if outputs is None:
             return list(candidates)
         for candidate in candidates:
-            way: Hashable = candidate.key
-            if candidate.is_single and candidate.scheduled is None:
-                way = self.session.make_of(self._device_of(candidate))
+            way = candidate.plan.computes_like(self.session.makes)
             outputs.note(candidate.name, self.executable(candidate), way)
         outputs.mark(candidates)
         return [candidate for candidate in candidates if not candidate.is_wrong]
@@ -136,16 +134,11 @@ class Workbench:
         Raises:
             ProfilingError: It cannot be compiled.
         """
-        key = candidate.key
+        key = candidate.plan.key
         if key not in self._executables:
-            placement = Placement.of_groups(self.table, candidate.assignment)
             before = self.budget.spent
-            if candidate.scheduled is not None:
-                executable = self.session.compile_schedule(candidate.scheduled.plan)
-            elif candidate.width is not None:
-                executable = self.session.compile_width(self._device_of(candidate), candidate.width)
-            else:
-                executable = self.session.compile_placement(placement.to_dict())
+            executable = candidate.plan.one_model.compile(self.session)
+            if not candidate.plan.lane_count:
                 candidate.subgraphs = executable.subgraphs
             # A device that the session had compiled took no time now, but does when all is compiled anew.
             seconds = max(executable.compile_seconds, self.budget.spent - before)
@@ -156,7 +149,7 @@ class Workbench:
 
     def keep_only(self, candidates: Sequence[Candidate]) -> None:
         """Drop what was compiled for other candidates."""
-        kept = {candidate.key for candidate in candidates}
+        kept = {candidate.plan.key for candidate in candidates}
         self._executables = {key: value for key, value in self._executables.items() if key in kept}
 
     def forget(self) -> None:
@@ -174,6 +167,3 @@ class Workbench:
             return True
         held = sum(held_bytes(self.table, candidate.assignment) for candidate in candidates)
         return bool((held <= self.table.memory_capacity).all())
-
-    def _device_of(self, candidate: Candidate) -> str:
-        return self.table.devices[int(candidate.assignment[0])]

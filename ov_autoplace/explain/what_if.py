@@ -12,6 +12,7 @@ from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_ar
 from ov_autoplace._base.text import milliseconds
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.solvers import solve
 
@@ -123,7 +124,7 @@ def _measured(
     table: CostTable, assignment: IntArray, objective: str, tried: Sequence[Candidate]
 ) -> float | None:
     """The shortest measured latency of a placement, on however many threads; ``None`` = nobody ran it."""
-    alone = table.devices[int(assignment[0])] if len(np.unique(assignment)) == 1 else None
+    device = table.devices[int(assignment[0])] if len(np.unique(assignment)) == 1 else ""
     found = []
     for candidate in tried:
         placed = candidate.assignment
@@ -133,8 +134,12 @@ def _measured(
             placed = candidate.scheduled.assignment
         elif candidate.scheduled is not None:
             continue
-        # Without a cost table, only a device's name says what a candidate is.
-        same = np.array_equal(placed, assignment) if len(placed) else candidate.name == alone
+        # Without a cost table, only a plan for one device says where its groups are.
+        same = (
+            np.array_equal(placed, assignment)
+            if len(placed)
+            else candidate.plan == WholePlan(device, candidate.plan.width)
+        )
         if same and candidate.measured_seconds is not None:
             found.append(candidate.measured_seconds)
     return min(found, default=None)

@@ -12,11 +12,10 @@ from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace.cost.table_json import table_of_text, table_text
 from ov_autoplace.devices.quota import Quota
-from ov_autoplace.devices.widths import Width
-from ov_autoplace.errors import FleetError
+from ov_autoplace.errors import FleetError, PlacementError
 from ov_autoplace.placement.decision import Candidate, Decision, Scheduled
-from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import Plan, read_plan
 
 __all__ = ["placement_of", "placement_values"]
 
@@ -36,8 +35,7 @@ def placement_values(placement: Placement) -> dict[str, Any]:
         "solver": placement.solver,
         "latency_seconds": _finite(placement.latency_seconds),
         "lower_bound_seconds": _finite(placement.lower_bound_seconds),
-        "width": None if placement.width is None else str(placement.width),
-        "plan": None if placement.plan is None else placement.plan.to_dict(),
+        "own_plan": None if placement.own_plan is None else placement.own_plan.to_json(),
         "chosen": decision.chosen,
         "reason": decision.reason,
         "mode": decision.mode,
@@ -73,13 +71,11 @@ def placement_of(data: object, where: str) -> Placement:
     given = None
     if "given" in top:
         given = {name: top.record("given").text(name) for name in top.record("given").fields}
-    plan = LanePlan.from_dict(top.fields["plan"]) if "plan" in top else None
     scheduled = None
-    if "scheduled" in top and plan is not None:
+    if "scheduled" in top:
         own = top.record("scheduled")
         table = table_of_text(own.text("table"), costs)
         scheduled = Scheduled(
-            plan,
             table,
             frozen_array(own.integers("assignment", 0, len(table.devices) - 1), np.int32),
         )
@@ -111,14 +107,14 @@ def placement_of(data: object, where: str) -> Placement:
         solver=top.text("solver"),
         decision=decision,
         given=given,
-        width=Width.parse(top.text("width")) if "width" in top else None,
-        plan=plan,
+        own_plan=_plan(top, "own_plan") if "own_plan" in top else None,
     )
 
 
 def _candidate_values(candidate: Candidate) -> dict[str, Any]:
     return {
         "name": candidate.name,
+        "plan": candidate.plan.to_json(),
         "predicted_seconds": _finite(candidate.predicted_seconds),
         "subgraphs": candidate.subgraphs,
         "samples": candidate.samples.tolist(),
@@ -129,26 +125,32 @@ def _candidate_values(candidate: Candidate) -> dict[str, Any]:
         "is_wrong": candidate.is_wrong,
         "also": list(candidate.also),
         "assignment": candidate.assignment.tolist(),
-        "width": None if candidate.width is None else str(candidate.width),
     }
 
 
 def _candidate(record: Record, scheduled: Scheduled | None) -> Candidate:
     return Candidate(
         record.text("name"),
+        _plan(record, "plan"),
         record.number("predicted_seconds") if "predicted_seconds" in record else None,
         record.integer("subgraphs", 0, 2**31 - 1),
         frozen_array(record.numbers("samples"), np.float64),
         record.text("dropped"),
         record.texts("also"),
         frozen_array(record.integers("assignment", 0, 2**31 - 1), np.int32),
-        width=Width.parse(record.text("width")) if "width" in record else None,
         scheduled=scheduled,
         paused_samples=frozen_array(record.numbers("paused_samples"), np.float64),
         tail_seconds=record.number("tail_seconds") if "tail_seconds" in record else None,
         output_difference=record.number("output_difference") if "output_difference" in record else None,
         is_wrong=record.flag("is_wrong", False),
     )
+
+
+def _plan(record: Record, key: str) -> Plan:
+    try:
+        return read_plan(record.fields.get(key), f"{record.where}: {key!r}")
+    except PlacementError as cause:
+        raise FleetError(str(cause)) from cause
 
 
 def _finite(value: float | None) -> float | None:

@@ -21,7 +21,8 @@ from ov_autoplace.measure.attribution import Attribution, attribute
 from ov_autoplace.measure.node_counts import NodeCount, count_nodes
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import FEWEST_RUNS, MOST_RUNS, SECONDS
-from ov_autoplace.placement.lane_plan import Form
+from ov_autoplace.placement.lane import Form
+from ov_autoplace.placement.plan import WholePlan, plan_of_groups
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable
@@ -188,7 +189,7 @@ def count_width(
     graph, d = session.room.graph, session.devices.index(device)
     everything = np.ones(len(graph), dtype=np.bool_)
     piece = _count_piece(
-        lambda: session.compile_width(device, width, count_nodes=True),
+        partial(WholePlan(device, width).compile, session.counting),
         everything,
         f"{device} on {width.label}",
         budget,
@@ -224,11 +225,9 @@ def _count_pieces(
     for assignment in assignments:
         if pieces and budget is not None and not budget.allows(pieces[-1].compile_seconds + SECONDS):
             break
-        device_of = {
-            name: session.devices[c] for name, c in zip(graph.names, assignment.tolist(), strict=True)
-        }
+        plan = plan_of_groups(session.devices, graph.names, assignment)
         try:
-            compile_it = partial(session.compile_placement, device_of, count_nodes=True)
+            compile_it = partial(plan.compile, session.counting)
             here = assignment == d
             note = partial(_note_outputs, session, device) if here.all() else _ignore
             pieces.append(_count_piece(compile_it, here, device, budget, note))
@@ -280,7 +279,7 @@ def _ignore(executable: Executable) -> None:
 def _note_outputs(session: ProfilingSession, device: str, executable: Executable) -> None:
     """Compare what the whole model on one device computes with others."""
     if session.outputs is not None:
-        session.outputs.note(device, executable, session.make_of(device), is_warm=True)
+        session.outputs.note(device, executable, session.makes[device], is_warm=True)
 
 
 def _counted_once(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,11 @@ from ov_autoplace.measure.model_file import reported_failure
 from ov_autoplace.measure.node_counts import count_nodes
 
 if TYPE_CHECKING:
-    from ov_autoplace.devices.widths import Width
+    from ov_autoplace.measure.isolation.interface import Executable
     from ov_autoplace.measure.session import ProfilingSession
-    from ov_autoplace.placement.lane_plan import LanePlan
+    from ov_autoplace.placement.plan import LanePlan, ModelPlan, SplitPlan, WholePlan
 
-__all__ = ["MeasuredNode", "MeasuredRun", "MeasuredStage", "measure_run", "measure_schedule"]
+__all__ = ["MeasuredNode", "MeasuredRun", "MeasuredStage", "measure_run"]
 
 _FEWEST, _MOST, _SECONDS = 3, 200, 1.0
 _WARMUP = 3
@@ -82,23 +82,62 @@ class MeasuredRun:
     runs: int
 
 
-def measure_run(
-    session: ProfilingSession, device_of: Mapping[str, str], width: Width | None = None
-) -> MeasuredRun:
-    """Run a placement with profiling on, which slows every node a little.
+def measure_run(session: ProfilingSession, plan: ModelPlan, lanes: Sequence[str] = ()) -> MeasuredRun:
+    """Run a plan with profiling on, which slows every node a little.
 
     Args:
         session: The model on its devices.
-        device_of: Device of every op by friendly name.
-        width: On how many threads of the one device; ``None`` = as OpenVINO does by itself.
+        plan: What runs where.
+        lanes: What the plan's lanes are called, where it has some.
+
+    Returns:
+        On lanes, it is the run that took the median time: subgraphs have the plan's numbers, and the lane
+        that ran them, which is another one of equal ones where that was free first. The executor's times
+        begin with the first submodel.
 
     Raises:
-        ProfilingError: HETERO or a device refuses the placement.
+        PlacementError: The executor cannot run the model so.
+        ProfilingError: The model cannot be run so.
     """
-    if width is None:
-        executable = session.compile_placement(device_of, count_nodes=True)
-    else:
-        executable = session.compile_width(next(iter(device_of.values())), width, count_nodes=True)
+    return plan.compile(_Runner(session, lanes))
+
+
+class _Runner:
+    """Runs what it compiles."""
+
+    def __init__(self, session: ProfilingSession, lanes: Sequence[str]) -> None:
+        self._session, self._lanes = session, lanes
+
+    def compile_whole(self, plan: WholePlan) -> MeasuredRun:
+        executable = self._session.counting.compile_whole(plan)
+        return _in_turns(executable, lambda _: plan.device)
+
+    def compile_split(self, plan: SplitPlan) -> MeasuredRun:
+        device_of = plan.device_of
+
+        def device(nodes: Sequence[MeasuredNode]) -> str:
+            """Of a submodel, told by the ops that its nodes list."""
+            known = (device_of[op] for node in nodes for op in node.ops if op in device_of)
+            return next(known, plan.devices[0])
+
+        return _in_turns(self._session.counting.compile_split(plan), device)
+
+    def compile_lanes(self, plan: LanePlan) -> MeasuredRun:
+        executable, numbers = self._session.compile_counted_lanes(plan)
+        with reported_failure("the model fails when it is run"):
+            once = float(executable.run(_WARMUP).min())
+            count = int(np.clip(_SECONDS / once, _FEWEST, _MOST))
+            runs = [(float(executable.run(1, warmup=0)[0]), executable.lane_profile()) for _ in range(count)]
+        seconds, profile = sorted(runs)[len(runs) // 2]
+        stages = [
+            _stage(entry, number, self._lanes)
+            for entry, number in zip(json.loads(profile)["submodels"], numbers, strict=True)
+        ]
+        return MeasuredRun(tuple(sorted(stages, key=lambda s: (s.start, s.finish))), seconds, len(runs))
+
+
+def _in_turns(executable: Executable, device: Callable[[Sequence[MeasuredNode]], str]) -> MeasuredRun:
+    """A run whose submodels work one after another; ``device`` tells theirs by their nodes."""
     count = count_nodes(executable, _SECONDS, _FEWEST, _MOST)
     found: dict[int, list[MeasuredNode]] = {}
     for node, spent in zip(count.nodes, count.seconds.tolist(), strict=True):
@@ -107,39 +146,9 @@ def measure_run(
                 MeasuredNode(node.name, node.type, node.exec_type, tuple(node.original_names), spent)
             )
     stages = tuple(
-        MeasuredStage(subgraph, _device(found[subgraph], device_of), tuple(found[subgraph]))
-        for subgraph in sorted(found)
+        MeasuredStage(subgraph, device(found[subgraph]), tuple(found[subgraph])) for subgraph in sorted(found)
     )
     return MeasuredRun(stages, float(np.median(count.latencies)), len(count.latencies))
-
-
-def measure_schedule(session: ProfilingSession, plan: LanePlan, names: Sequence[str]) -> MeasuredRun:
-    """Run a plan for lanes with profiling on, and keep the run that took the median time.
-
-    Args:
-        session: The model on its devices.
-        plan: What runs where.
-        names: What the lanes are called.
-
-    Returns:
-        Subgraphs have the plan's numbers, and the lane that ran them, which is another one of equal ones
-        where that was free first. The executor's times begin with the first submodel.
-
-    Raises:
-        PlacementError: The executor cannot run the model so.
-        ProfilingError: The model cannot be run so.
-    """
-    executable, numbers = session.compile_counted_schedule(plan)
-    with reported_failure("the model fails when it is run"):
-        once = float(executable.run(_WARMUP).min())
-        count = int(np.clip(_SECONDS / once, _FEWEST, _MOST))
-        runs = [(float(executable.run(1, warmup=0)[0]), executable.lane_profile()) for _ in range(count)]
-    seconds, profile = sorted(runs)[len(runs) // 2]
-    stages = [
-        _stage(entry, number, names)
-        for entry, number in zip(json.loads(profile)["submodels"], numbers, strict=True)
-    ]
-    return MeasuredRun(tuple(sorted(stages, key=lambda s: (s.start, s.finish))), seconds, len(runs))
 
 
 def _stage(entry: Mapping[str, Any], number: int, names: Sequence[str]) -> MeasuredStage:
@@ -150,9 +159,3 @@ def _stage(entry: Mapping[str, Any], number: int, names: Sequence[str]) -> Measu
     )
     start, finish = entry["start_us"] * 1e-6, entry["finish_us"] * 1e-6
     return MeasuredStage(number, names[entry["lane"]], nodes, start, finish)
-
-
-def _device(nodes: Sequence[MeasuredNode], device_of: Mapping[str, str]) -> str:
-    """The device of a submodel, told by the ops that its nodes list."""
-    known = (device_of[op] for node in nodes for op in node.ops if op in device_of)
-    return next(known, next(iter(device_of.values())))

@@ -29,6 +29,7 @@ from ov_autoplace.measure.room import Room
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import mood_of, time_in_turns
 from ov_autoplace.measure.transfers import measure_transfers
+from ov_autoplace.placement.plan import plan_of_groups
 
 __all__ = ["Profile", "counted_profile", "profile", "profile_session"]
 
@@ -150,7 +151,8 @@ def profile_session(
         for i, assignment in enumerate(probe_assignments(raw, seed=session.seed) if probe else ()):
             apart = processes.enter_context(session.apart())
             try:
-                executable = apart.compile_placement(_device_of(coarse, assignment, devices))
+                plan = plan_of_groups(devices, coarse.ops.names, assignment[coarse.group_of])
+                executable = plan.compile(apart)
             except ProfilingError as cause:
                 _log.info("a placement that was to show the cost of crossings is left out: %s", cause)
             else:
@@ -265,12 +267,6 @@ def _group_seconds(coarse: CoarseGraph, supported: BoolArray, op_seconds: Sequen
         result[:, d] = np.bincount(coarse.group_of, weights=seconds, minlength=len(coarse))
         result[coarse.group_of[~supported[:, d]], d] = np.inf
     return frozen_array(result, np.float64)
-
-
-def _device_of(coarse: CoarseGraph, assignment: IntArray, devices: Sequence[str]) -> dict[str, str]:
-    """Device of every op by friendly name."""
-    chosen = assignment[coarse.group_of].tolist()
-    return {name: devices[d] for name, d in zip(coarse.ops.names, chosen, strict=True)}
 
 
 def _dispatched(column: Column, subgraph_seconds: float) -> FloatArray:

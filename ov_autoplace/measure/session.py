@@ -22,7 +22,6 @@ from ov_autoplace.devices.extension import extension_path, extensions_of
 from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import emulation, full_device_name, precision_of
-from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
@@ -40,7 +39,8 @@ from ov_autoplace.measure.model_file import (
 )
 from ov_autoplace.measure.room import Room
 from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.lane import Lane
+from ov_autoplace.placement.plan import Compiler, LanePlan, SplitPlan, WholePlan
 from ov_autoplace.placement.scheduled import (
     SCHEDULE_DEVICE,
     SCHEDULE_PROPERTIES,
@@ -77,6 +77,7 @@ class ProfilingSession:
             that cannot hold it. ``None`` = every device supports and holds everything.
 
     Attributes:
+        makes: What each device is, which is the same for aliases of one.
         outputs: Compares what candidates compute; ``None`` = nobody does.
 
     Raises:
@@ -104,7 +105,7 @@ class ProfilingSession:
         self.devices = tuple(devices)
         self._settings = measured_settings(core, devices, properties)
         self._precisions = [precision_of(core, device, self._settings[device]) for device in devices]
-        self._makes = {device: full_device_name(core, device) for device in devices}
+        self.makes = {device: full_device_name(core, device) for device in devices}
         self.emulation = emulation(core, self.devices)
         self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
         self.model, _ = with_static_shapes(model, shapes)
@@ -173,7 +174,7 @@ class ProfilingSession:
         self.outputs = OutputCheck(
             self.model,
             self._precisions,
-            self._makes.values(),
+            self.makes.values(),
             self._ir.parent,
             self.save_op_by_op,
             tolerance="OFF" if self.emulation else tolerance,
@@ -181,10 +182,6 @@ class ProfilingSession:
             is_firm=is_firm,
         )
         return self.outputs
-
-    def make_of(self, device: str) -> str:
-        """What a device is, which is the same for aliases of one."""
-        return self._makes[device]
 
     def save_op_by_op(self, path: Path, smallest: float, **how: Any) -> list[float]:
         """Run the model op by op and keep its outputs; see ``_core.Profiler.save_op_by_op``.
@@ -264,9 +261,10 @@ class ProfilingSession:
         try:
             executable = self.compile_device(device)
             with failing_on(device):
-                return Candidate(device, None, executable.subgraphs, executable.run(_ALONE_RUNS))
+                samples = executable.run(_ALONE_RUNS)
+                return Candidate(device, WholePlan(device), subgraphs=executable.subgraphs, samples=samples)
         except ProfilingError as cause:
-            return Candidate(device, None, 1, dropped=f"failed: {cause}")
+            return Candidate(device, WholePlan(device), dropped=f"failed: {cause}")
 
     def has_compiled(self, device: str) -> bool:
         """Whether the whole model is compiled for ``device``."""
@@ -319,22 +317,37 @@ class ProfilingSession:
             path = str(save_ir(part, Path(folder)))
             return self.profiler.compile(path, device, extensions=self._extensions)
 
-    def compile_width(self, device: str, width: Width, *, count_nodes: bool = False) -> Executable:
-        """The whole model on a part of a CPU's threads; each call compiles.
+    @property
+    def counting(self) -> Compiler[Executable]:
+        """Compiles anew with each call, with :meth:`Executable.node_times`, which slows nodes a little."""
+        return _Counting(self)
+
+    def compile_whole(self, plan: WholePlan, *, count_nodes: bool = False) -> Executable:
+        """The whole model on one device, also a virtual one; each call compiles, but for the device itself.
 
         Args:
-            device: One of :attr:`devices`.
-            width: The part.
+            plan: Its properties win over those of the session.
             count_nodes: See :meth:`compile_device`.
 
         Raises:
             ProfilingError: The model cannot be timed so.
         """
-        if self._room is not None and (reason := self._room.refusal(device)):
+        if plan.is_default:
+            return self.compile_device(plan.device, count_nodes=count_nodes)
+        if self._room is not None and (reason := self._room.refusal(plan.device)):
             raise ProfilingError(reason)
-        return self._compile(device, None, count_nodes, width.properties)
+        return self._compile(plan.device, None, count_nodes, plan.all_properties)
 
-    def compile_schedule(self, plan: LanePlan) -> Executable:
+    def compile_split(self, plan: SplitPlan, *, count_nodes: bool = False) -> Executable:
+        """The model as HETERO runs it with the device of every op given; each call compiles.
+
+        Raises:
+            ProfilingError: HETERO or a device refuses the placement.
+        """
+        order = [device for device in self.devices if device in plan.devices]
+        return self._compile("HETERO:" + ",".join(order), plan.device_of, count_nodes, plan.properties)
+
+    def compile_lanes(self, plan: LanePlan) -> Executable:
         """The model on lanes and devices that work at once; each call compiles.
 
         Args:
@@ -345,20 +358,20 @@ class ProfilingSession:
             PlacementError: The executor cannot run the model so.
             ProfilingError: The model cannot be timed so.
         """
-        return self._compile_schedule(plan, {})[0]
+        return self._compile_lanes(plan, {})[0]
 
-    def compile_counted_schedule(self, plan: LanePlan) -> tuple[Executable, tuple[int, ...]]:
+    def compile_counted_lanes(self, plan: LanePlan) -> tuple[Executable, tuple[int, ...]]:
         """The same, with :meth:`Executable.lane_profile` listing nodes, which slows every node a little.
 
         Returns:
             The model, and the plan's number of each submodel that the profile lists.
         """
-        executable, model = self._compile_schedule(plan, {"PERF_COUNT": "YES"})
+        executable, model = self._compile_lanes(plan, {"PERF_COUNT": "YES"})
         listed = plan_of(model)
         assert listed is not None
         return executable, tuple(plan.submodel_of[ops[0]] for ops in listed.ops)
 
-    def _compile_schedule(self, plan: LanePlan, counting: Mapping[str, str]) -> tuple[Executable, ov.Model]:
+    def _compile_lanes(self, plan: LanePlan, counting: Mapping[str, str]) -> tuple[Executable, ov.Model]:
         lanes = tuple(
             Lane.of(lane.device, {**self._settings.get(lane.device, {}), **dict(lane.properties), **counting})
             for lane in plan.lanes
@@ -397,35 +410,6 @@ class ProfilingSession:
         except OSError as cause:
             raise cannot_save(own, os_reason(cause)) from cause
         return folder
-
-    def compile_with(
-        self, device: str, properties: Mapping[str, str], device_of: Mapping[str, str] | None = None
-    ) -> Executable:
-        """The whole model on a device, also a virtual one, with more properties; each call compiles.
-
-        Args:
-            device: Like ``CPU``, ``AUTO:GPU,CPU``, or ``HETERO:GPU,CPU``.
-            properties: They win over those of the session.
-            device_of: The device of every op, for HETERO.
-
-        Raises:
-            ProfilingError: The model cannot be timed so.
-        """
-        if device_of is None and self._room is not None and (reason := self._room.refusal(device)):
-            raise ProfilingError(reason)
-        return self._compile(device, device_of, False, properties)
-
-    def compile_placement(self, device_of: Mapping[str, str], *, count_nodes: bool = False) -> Executable:
-        """The model as HETERO runs it with the device of every op given, or a plain device when it is one.
-
-        Raises:
-            ProfilingError: HETERO or a device refuses the placement.
-        """
-        used = set(device_of.values())
-        if len(used) == 1:
-            return self.compile_device(used.pop(), count_nodes=count_nodes)
-        order = [device for device in self.devices if device in used]
-        return self._compile("HETERO:" + ",".join(order), device_of, count_nodes)
 
     def race(
         self,
@@ -475,3 +459,17 @@ class ProfilingSession:
                 self.seed,
                 self._extensions,
             )
+
+
+class _Counting:
+    def __init__(self, session: ProfilingSession) -> None:
+        self._session = session
+
+    def compile_whole(self, plan: WholePlan) -> Executable:
+        return self._session.compile_whole(plan, count_nodes=True)
+
+    def compile_split(self, plan: SplitPlan) -> Executable:
+        return self._session.compile_split(plan, count_nodes=True)
+
+    def compile_lanes(self, plan: LanePlan) -> Executable:
+        return self._session.compile_counted_lanes(plan)[0]

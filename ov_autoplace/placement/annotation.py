@@ -23,6 +23,7 @@ from ov_autoplace.graph.tied_weights import untie_weights
 from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.fitting import FittedPlacement, check_complete, fit, remember_folded
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import WholePlan
 
 __all__ = [
     "AFFINITY_KEY",
@@ -96,8 +97,8 @@ def summarize(model: ov.Model, placement: Placement, devices: Sequence[str] | No
     if placement.decision is not None:
         summary["chosen"] = placement.decision.chosen
         summary["decision"] = placement.decision.reason
-    if placement.width is not None:
-        summary["width"] = str(placement.width)
+    if placement.plan.width is not None:
+        summary["width"] = str(placement.plan.width)
         summary["width_for"] = _compiler()
     for key, value in summary.items():
         model.set_rt_info(value, [_SUMMARY_KEY, key])
@@ -149,7 +150,10 @@ def annotated_placement(model: ov.Model) -> Placement | None:
         return None
     placement = Placement.from_dict(completed(model, device_of))
     is_as_written = all(op.get_friendly_name() in device_of for op in ops)
-    return replace(placement, width=_annotated_width(model, placement, is_as_written))
+    width = _annotated_width(model, placement, is_as_written)
+    if width is None:
+        return placement
+    return replace(placement, own_plan=WholePlan(placement.devices[0], width))
 
 
 def _annotated_width(model: ov.Model, placement: Placement, is_as_written: bool) -> Width | None:

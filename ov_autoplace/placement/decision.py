@@ -11,36 +11,35 @@ import numpy as np
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Width
+from ov_autoplace.placement.plan import Plan
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
-    from ov_autoplace.placement.lane_plan import LanePlan
 
 __all__ = ["Candidate", "Decision", "RateRow", "Scheduled"]
 
 
 @dataclass(frozen=True, eq=False)
 class Scheduled:
-    """A placement on lanes and devices that work at once.
+    """What the prediction of lanes and devices that work at once rests on.
 
     Attributes:
-        plan: What the executor runs.
-        table: Costs of its G groups on the lanes, which are finer than those of other candidates.
+        table: Costs of G groups on the lanes, which are finer than those of other candidates.
         assignment: Lane of each group, ``int32[G]``.
     """
 
-    plan: LanePlan
     table: CostTable = field(repr=False)
     assignment: IntArray = field(repr=False)
 
 
 @dataclass(eq=False)
 class Candidate:
-    """One placement that is considered; it fills up on its way from the proposal to the race.
+    """One plan that is considered; it fills up on its way from the proposal to the race.
 
     Attributes:
         name: A device's name for a single device, also with a width (``CPU (1 thread)``), ``HETERO``, the
             solver's name, ``policy`` for the policy's greedy answer, or ``policy sample 3``.
+        plan: How the model is to be run.
         predicted_seconds: Simulated latency; ``None`` when no cost table was made.
         subgraphs: Number of subgraphs of HETERO.
         samples: Measured latencies in seconds, ``float64[n]``, empty when it was not run.
@@ -48,9 +47,8 @@ class Candidate:
         also: Names of the other sources that proposed the same placement.
         assignment: Device of each group of the cost table, ``int32[G]``; empty without a table.
         lower_bound_seconds: Proven bound below the latency of all placements, when its source proved one.
-        width: On how many threads of its one device, a CPU, it runs; ``None`` = as OpenVINO does by itself.
-        scheduled: How its lanes work at once; ``None`` = one device, or HETERO's turns. ``assignment`` then
-            has the device that runs most of each group, and ``subgraphs`` counts submodels.
+        scheduled: What its prediction rests on where its lanes work at once. ``assignment`` then has the
+            device that runs most of each group, and ``subgraphs`` counts submodels.
         paused_samples: Measured like ``samples``, each after an idle gap; empty where only that was not run.
         tail_seconds: Where it was raced under a quota, the 99th percentile of its latencies; ``samples`` are
             then their means over whole periods of the quota.
@@ -61,14 +59,14 @@ class Candidate:
     """
 
     name: str
-    predicted_seconds: float | None
-    subgraphs: int
+    plan: Plan
+    predicted_seconds: float | None = None
+    subgraphs: int = 1
     samples: FloatArray = field(default_factory=lambda: np.empty(0))
     dropped: str = ""
     also: tuple[str, ...] = ()
     assignment: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int32), repr=False)
     lower_bound_seconds: float | None = None
-    width: Width | None = None
     scheduled: Scheduled | None = None
     paused_samples: FloatArray = field(default_factory=lambda: np.empty(0))
     tail_seconds: float | None = None
@@ -92,21 +90,9 @@ class Candidate:
         return float("inf") if self.predicted_seconds is None else self.predicted_seconds
 
     @property
-    def key(self) -> bytes:
-        """Equal for equal placements of one table on equally many threads, or by equal plans."""
-        if self.scheduled is not None:
-            return repr(self.scheduled.plan.to_dict()).encode()
-        return self.assignment.tobytes() + str(self.width or "").encode()
-
-    @property
     def is_single(self) -> bool:
-        """Whether all groups are on one device."""
-        return len(self.assignment) == 0 or bool((self.assignment == self.assignment[0]).all())
-
-    @property
-    def is_default(self) -> bool:
-        """Whether it is one device as OpenVINO runs it by itself, which an answer must be faster than."""
-        return self.is_single and self.width is None and self.scheduled is None
+        """Whether one device runs all of it."""
+        return len(self.plan.devices) == 1
 
 
 @dataclass(frozen=True)
@@ -168,14 +154,19 @@ class Decision:
         return self.reason
 
     @property
+    def winner(self) -> Candidate:
+        """The candidate that was taken."""
+        return self.candidate(self.chosen)
+
+    @property
     def width(self) -> Width | None:
         """On how many threads of its one device the answer runs; ``None`` = as OpenVINO does by itself."""
-        return next((c.width for c in self.candidates if c.name == self.chosen), None)
+        return self.winner.plan.width
 
     @property
     def scheduled(self) -> Scheduled | None:
-        """How the lanes of the answer work at once; ``None`` = one device, or HETERO's turns."""
-        return next((c.scheduled for c in self.candidates if c.name == self.chosen), None)
+        """What the prediction of an answer on lanes rests on; ``None`` for any other one."""
+        return self.winner.scheduled
 
     @property
     def output_difference(self) -> dict[str, float]:

@@ -25,6 +25,7 @@ from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.partition import count_graph_subgraphs, graph_subgraphs, number_devices
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import Plan, SplitPlan, plan_of_groups
 
 __all__ = ["FittedPlacement", "check_complete", "count_subgraphs", "fit", "remember_folded"]
 
@@ -43,6 +44,7 @@ class FittedPlacement:
         graph: Its N ops, whose sizes may mean nothing.
         as_given: The ops of the given model: ``graph`` itself unless that is folded.
         device_of: Device of each op, in topological order.
+        own_plan: Of the placement.
         folded: Placed ops of the given model that ``model`` lacks, because it is a folded clone; ``None``
             when ``model`` is the given one.
         cut: The ops that HETERO cuts, with a number per op that tells devices apart: those of ``graph``,
@@ -53,8 +55,17 @@ class FittedPlacement:
     graph: ComputationGraph
     as_given: ComputationGraph
     device_of: dict[str, str]
+    own_plan: Plan | None
     folded: tuple[str, ...] | None
     cut: tuple[ComputationGraph, IntArray]
+
+    @property
+    def plan(self) -> Plan:
+        """How :attr:`model` runs."""
+        if self.own_plan is not None:
+            return self.own_plan
+        split = SplitPlan.of(self.device_of)
+        return plan_of_groups(split.listed, split.names, split.assignment)
 
     @property
     def submodels(self) -> int:
@@ -105,7 +116,7 @@ def fit(
             still = _reasons(folded_graph, device_of)
             if still is not None and not still:
                 gone = tuple(sorted(set(device_of) - set(folded_graph.names)))
-                return _fitted(clone, folded_graph, graph, device_of, gone)
+                return _fitted(clone, folded_graph, graph, device_of, placement.own_plan, gone)
             graph, reasons = (folded_graph, still) if reasons is None else (graph, reasons)
         elif reasons is None:
             reasons = _reasons(graph, device_of)
@@ -117,7 +128,7 @@ def fit(
             f"HETERO cannot run this placement: {reasons[0]}{more}; "
             "place them, and what lies between them, on one device"
         )
-    return _fitted(model, graph, graph, device_of, None)
+    return _fitted(model, graph, graph, device_of, placement.own_plan, None)
 
 
 def _folded(model: ov.Model, prepared: PreparedModel | None) -> tuple[ov.Model, ComputationGraph] | None:
@@ -133,6 +144,7 @@ def _fitted(
     graph: ComputationGraph,
     as_given: ComputationGraph,
     device_of: Mapping[str, str],
+    own_plan: Plan | None,
     folded: tuple[str, ...] | None,
 ) -> FittedPlacement:
     device_of = {name: device_of[name] for name in graph.names}
@@ -146,7 +158,7 @@ def _fitted(
             opened = open_bounded_crossings(clone, device_of)
             opened_graph = extract_structure(clone)
             cut = (opened_graph, number_devices(opened_graph.names, opened))
-    return FittedPlacement(model, graph, as_given, device_of, folded, cut)
+    return FittedPlacement(model, graph, as_given, device_of, own_plan, folded, cut)
 
 
 def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str] | None:

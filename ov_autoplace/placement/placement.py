@@ -14,14 +14,12 @@ from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace._base.files import read_json, write_text_atomically
 from ov_autoplace._base.json_fields import naming, shown
 from ov_autoplace._base.text import is_unicode
-from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError
+from ov_autoplace.placement.plan import Plan, devices_of_ops, plan_of_groups
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
     from ov_autoplace.placement.decision import Decision
-    from ov_autoplace.placement.lane_plan import LanePlan
-    from ov_autoplace.placement.rate_plan import RatePlan
 
 __all__ = ["Placement", "Schedule"]
 
@@ -43,11 +41,8 @@ class Placement:
             has in the model as it was given: the device of every op of that one, in a placement that HETERO
             can run there. ``annotate`` and ``count_subgraphs`` fold the model and take the names;
             :meth:`to_dict` and :meth:`save` speak of the model as it was given.
-        width: On how many threads of a CPU it runs, where that is its one device; ``None`` = as OpenVINO
-            does by itself.
-        plan: How its ops run on lanes and devices that work at once, which needs the package's executor;
-            ``None`` = on one device, or in HETERO's turns. Devices are then those that HETERO would use.
-        rate: How it is compiled for many requests in flight, where a rate was asked for.
+        own_plan: How it runs, where that is not each op on its device in turns: on a part of a CPU's threads,
+            on lanes, or for many requests. Devices are then those that HETERO would use.
     """
 
     devices: tuple[str, ...]
@@ -59,9 +54,12 @@ class Placement:
     solver: str = "given"
     decision: Decision | None = field(default=None, repr=False)
     given: Mapping[str, str] | None = field(default=None, repr=False)
-    width: Width | None = None
-    plan: LanePlan | None = None
-    rate: RatePlan | None = None
+    own_plan: Plan | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """How it runs."""
+        return self.own_plan or plan_of_groups(self.devices, self.names, self.assignment, self.members)
 
     def to_dict(self) -> dict[str, str]:
         """Device of every op by friendly name."""
@@ -69,10 +67,7 @@ class Placement:
 
     def decided(self) -> dict[str, str]:
         """Device of every op that was placed, without regard to :attr:`given`."""
-        chosen = [self.devices[d] for d in self.assignment.tolist()]
-        if self.members is None:
-            return dict(zip(self.names, chosen, strict=True))
-        return {op: device for ops, device in zip(self.members, chosen, strict=True) for op in ops}
+        return devices_of_ops(self.devices, self.names, self.assignment, self.members)
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, str]) -> Placement:

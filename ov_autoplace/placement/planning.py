@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.lane_plan import Form, Lane, LanePlan
+from ov_autoplace.placement.lane import Form, Lane
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import LanePlan
 from ov_autoplace.placement.simulator import simulate
 
 __all__ = ["lane_plan"]
@@ -28,7 +29,7 @@ def lane_plan(
         table: Costs of G groups on L lanes.
         placement: As for :func:`~ov_autoplace.placement.simulator.simulate`.
         lanes: What each column of the table stands for, L.
-        forms: See :class:`~ov_autoplace.placement.lane_plan.LanePlan`.
+        forms: See :class:`~ov_autoplace.placement.plan.LanePlan`.
 
     Returns:
         Submodels are ranked by their start; a lane may have none.

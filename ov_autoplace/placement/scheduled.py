@@ -24,7 +24,8 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.prepare import normalize
 from ov_autoplace.graph.tied_weights import untie_weights
 from ov_autoplace.placement.cutting import CutModel, cut
-from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.lane import Lane
+from ov_autoplace.placement.plan import LanePlan, read_plan
 from ov_autoplace.placement.schedulable import (
     SCHEDULE,
     ModelOps,
@@ -114,7 +115,7 @@ def scheduled_model(model: ov.Model, plan: LanePlan, weights: WeightsFile | None
     ):
         for op, original in zip(own, given, strict=True):
             op.set_friendly_name(original.get_friendly_name())
-    outer.set_rt_info(json.dumps(_as_cut(plan, parts).to_dict(), ensure_ascii=False), _PLAN_KEY)
+    outer.set_rt_info(json.dumps(_as_cut(plan, parts).to_json(), ensure_ascii=False), _PLAN_KEY)
     return outer
 
 
@@ -132,7 +133,10 @@ def plan_of(model: ov.Model) -> LanePlan | None:
         data = parse_json(text)
     except (ValueError, RecursionError) as cause:
         raise PlacementError(f"the model's plan for lanes is damaged: {cause}") from cause
-    return LanePlan.from_dict(data, "the model's plan for lanes")
+    plan = read_plan(data, "the model's plan for lanes")
+    if not isinstance(plan, LanePlan):
+        raise PlacementError(f"the model's plan for lanes is damaged: it is of the kind {plan.kind}")
+    return plan
 
 
 def with_properties(op: ov.Node, settings: Mapping[str, Mapping[str, str]]) -> ov.Node:

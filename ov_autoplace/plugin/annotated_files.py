@@ -18,6 +18,7 @@ from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotate_fitted, summarize
 from ov_autoplace.placement.fitting import FittedPlacement, fit
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import LanePlan
 from ov_autoplace.placement.scheduled import scheduled_model
 
 __all__ = ["AnnotatedFiles", "save_annotated", "save_annotated_as"]
@@ -100,7 +101,7 @@ def save_annotated_as(
         fitted = fitted or fit(model, placement)
         if placement.given is None or set(placement.given) != set(fitted.as_given.names):
             placement = unfolded(model, placement, fitted=fitted)
-        if placement.plan is not None:
+        if isinstance(placement.plan, LanePlan):
             annotated = scheduled_model(model, placement.plan)
             summarize(annotated, placement)
         else:

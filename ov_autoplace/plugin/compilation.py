@@ -21,12 +21,12 @@ from ov_autoplace.graph.support import supported_ops
 from ov_autoplace.graph.tied_weights import untie_weights
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
 from ov_autoplace.placement.bounded import open_bounded_crossings
-from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import HINT, LanePlan, Member, Plan, PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.blob_lock import cache_lock, tell_blobs_apart, writing_blobs
-from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
+from ov_autoplace.plugin.dealing import DealingModel
+from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.plugin.placed_model import PlacedModel
-from ov_autoplace.plugin.rate import compile_for_rate
 
 __all__ = ["compile_placed"]
 
@@ -38,15 +38,15 @@ Native = Callable[[ov.Model, str, Mapping[str, Any]], ov.CompiledModel]
 
 
 def _search(machine: Machine, model: ov.Model) -> Placement:
-    from ov_autoplace.decide.placer import Placer
+    from ov_autoplace.decide.place import place_fitted
 
-    return Placer(machine).place(model)
+    return place_fitted(machine, model)[0]
 
 
-def _confirm(machine: Machine, model: ov.Model, stored: StoredDecision) -> bool | None:
-    from ov_autoplace.decide.confirmation import confirm
+def _confirm(machine: Machine, model: ov.Model, plan: Plan) -> bool | None:
+    from ov_autoplace.decide.confirmation import holds
 
-    return confirm(machine, model, stored.device_of, stored.width, stored.plan).holds
+    return holds(machine, model, plan)
 
 
 def compile_placed(
@@ -55,7 +55,7 @@ def compile_placed(
     compile_native: Native,
     explicit: bool = True,
     search: Callable[[Machine, ov.Model], Placement] = _search,
-    confirm: Callable[[Machine, ov.Model, StoredDecision], bool | None] = _confirm,
+    confirm: Callable[[Machine, ov.Model, Plan], bool | None] = _confirm,
 ) -> ov.CompiledModel:
     """Place ``model`` on the devices of a machine and compile it.
 
@@ -65,7 +65,7 @@ def compile_placed(
         compile_native: Compiles.
         explicit: The caller named the devices; an annotation that uses others is then not applied.
         search: Finds a placement where none is known.
-        confirm: Checks one that was found on a busy machine; ``None`` where that is not possible.
+        confirm: Checks a plan that was found on a busy machine; ``None`` where that is not possible.
     """
     core, devices, options = machine.core, machine.devices, machine.options
     if len(devices) == 1:
@@ -76,34 +76,34 @@ def compile_placed(
                 "raise the limit or add a device"
             )
         if not machine.widths(devices[0]) and not machine.wants_rate:
-            return _compile_on(machine, model, devices[0], compile_native)
+            return WholePlan(devices[0]).compile(_Compiler(machine, model, compile_native))
     make_names_unique(model)
     annotated = _annotation(model, devices, explicit)
     if annotated is not None:
-        return _compile_for(machine, model, annotated.to_dict(), compile_native, annotated.width)
-    fold_static_shapes(model)
+        return annotated.plan.compile(_Compiler(machine, model, compile_native))
     if machine.wants_rate:
-        return compile_for_rate(machine, model, compile_native)
+        machine.check_rate()
+    fold_static_shapes(model)
+    compiler = _Compiler(machine, model, compile_native)
+    # The hint is among the properties, which are part of the key: an entry for a rate is none for latency.
     cache = DecisionCache.of(core, model, devices, options)
     if cache is None:
         # What is compiled here has its shapes folded, so it takes the decision as it was made.
-        return _compile_answer(machine, model, _found(machine, model, search), compile_native)
+        return _found(machine, model, search).plan.compile(compiler)
+    # Who waited for another process to decide finds its decision.
     with cache_lock(cache.lock):
-        # Who waited for another process to decide finds its decision here.
-        stored = _stored(cache, machine, model, confirm)
-        if stored is not None:
+        plan = _stored(cache, machine, model, confirm)
+        if plan is not None:
             try:
-                compiled = _compile_for(
-                    machine, model, stored.device_of, compile_native, stored.width, stored.plan
-                )
+                compiled = plan.compile(compiler)
                 compiled.create_infer_request()  # where HETERO finds out that submodels do not fit
                 return compiled
             except RuntimeError as cause:
                 # What OpenVINO said; a sentence for the caller follows if the device refuses the model again.
-                cache.drop(f"its placement cannot be run: {openvino_reason(cause.__cause__ or cause)}")
+                cache.drop(f"its plan cannot be run: {openvino_reason(cause.__cause__ or cause)}")
         placement = _found(machine, model, search)
         cache.store(placement)
-        return _compile_answer(machine, model, placement, compile_native)
+        return placement.plan.compile(compiler)
 
 
 def _may_gain(machine: Machine, model: ov.Model) -> bool:
@@ -123,7 +123,7 @@ def _may_gain(machine: Machine, model: ov.Model) -> bool:
 
 def _found(machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Model], Placement]) -> Placement:
     """The answer of a search; the device itself where it is the only one and there is nothing to gain."""
-    if len(machine.devices) > 1:
+    if len(machine.devices) > 1 or machine.wants_rate:
         return search(machine, model)
     try:
         if _may_gain(machine, model):
@@ -134,44 +134,74 @@ def _found(machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Mode
     return Placement.from_dict(dict.fromkeys(names, machine.devices[0]))
 
 
-def _compile_answer(
-    machine: Machine, model: ov.Model, placement: Placement, compile_native: Native
-) -> ov.CompiledModel:
-    """Compile for what was decided about this very model."""
-    return _compile_for(machine, model, placement.decided(), compile_native, placement.width, placement.plan)
+class _Compiler:
+    """Compiles a model by plans in the caller's Core.
 
+    Args:
+        machine: The Core, the devices and the properties that the caller gives.
+        model: Gets affinities.
+        compile_native: Compiles.
+    """
 
-def _compile_for(
-    machine: Machine,
-    model: ov.Model,
-    device_of: Mapping[str, str],
-    compile_native: Native,
-    width: Width | None = None,
-    plan: LanePlan | None = None,
-) -> ov.CompiledModel:
-    """Compile with the device of every op, and the width of the only one; or by a plan of lanes."""
-    core, config = machine.core, machine.options.properties
-    if plan is not None:
+    def __init__(self, machine: Machine, model: ov.Model, compile_native: Native) -> None:
+        self._machine, self._model, self._compile_native = machine, model, compile_native
+
+    def compile_whole(self, plan: WholePlan) -> ov.CompiledModel:
+        """On as many threads as OpenVINO takes or as a width says."""
+        machine, model, asked = self._machine, self._model, self._machine.options.properties
+        untie_weights(model)
+        config = single_device_config(plan.device, asked) if ":" not in plan.device else dict(asked)
+        threads = {} if plan.properties else _thread_properties(machine, model, plan)
+        with writing_blobs(machine.core, config) as native:
+            compiled = self._compile_native(model, plan.device, {**native, **threads, **plan.properties})
+        if threads.get("NUM_STREAMS") != "0":
+            return compiled
+        # In the calling thread, a CPU says of itself that it has none.
+        return PlacedModel(compiled, {"INFERENCE_NUM_THREADS": int(threads["INFERENCE_NUM_THREADS"])})
+
+    def compile_split(self, plan: SplitPlan) -> ov.CompiledModel:
+        """For HETERO; on one device where bounded dimensions keep the model from being cut so."""
+        machine, model = self._machine, self._model
+        core, config = machine.core, machine.options.properties
+        used = [d for d in dict.fromkeys([*machine.devices, *plan.devices]) if d in plan.devices]
+        try:
+            set_affinities(model, open_bounded_crossings(model, plan.device_of))
+            untie_weights(model)
+        except PlacementError as cause:
+            device = _able_device(machine, model, plan.device_of)
+            if device is None:
+                raise PlacementError(f"{cause}; no device of it can run and hold the whole model") from cause
+            _log.warning("the whole model runs on %s: %s", device, cause)
+            return self.compile_whole(WholePlan(device))
+        tell_blobs_apart(core, model, used, config, plan.properties)
+        own = {**hetero_config(core, used, config), **plan.properties}
+        with writing_blobs(core, own) as native:
+            return self._compile_native(model, f"HETERO:{','.join(used)}", native)
+
+    def compile_lanes(self, plan: LanePlan) -> ov.CompiledModel:
+        """For the package's executor."""
         from ov_autoplace.placement.scheduled import scheduled_model
         from ov_autoplace.plugin.scheduled import compile_scheduled
 
-        return compile_scheduled(core, scheduled_model(model, plan), config, compile_native)
-    used = [d for d in dict.fromkeys([*machine.devices, *device_of.values()]) if d in set(device_of.values())]
-    if len(used) == 1:
-        # Through HETERO it would be the same kernels behind one more layer.
-        return _compile_on(machine, model, used[0], compile_native, width)
-    try:
-        set_affinities(model, open_bounded_crossings(model, device_of))
-        untie_weights(model)
-    except PlacementError as cause:
-        device = _able_device(machine, model, device_of)
-        if device is None:
-            raise PlacementError(f"{cause}; no device of it can run and hold the whole model") from cause
-        _log.warning("the whole model runs on %s: %s", device, cause)
-        return _compile_on(machine, model, device, compile_native)
-    tell_blobs_apart(core, model, used, config)
-    with writing_blobs(core, hetero_config(core, used, config)) as native:
-        return compile_native(model, f"HETERO:{','.join(used)}", native)
+        model, properties = scheduled_model(self._model, plan), self._machine.options.properties
+        return compile_scheduled(self._machine.core, model, properties, self._compile_native)
+
+    def compile_pool(self, plan: PoolPlan) -> ov.CompiledModel:
+        """Each member with the hint that is its own, and not the one that asked for a rate."""
+        options = self._machine.options
+        own = {key: value for key, value in options.properties.items() if key != HINT}
+        machine = replace(self._machine, options=replace(options, properties=own))
+
+        def compiled(member: Member) -> ov.CompiledModel:
+            return member.compile(_Compiler(machine, self._model.clone(), self._compile_native))
+
+        base = compiled(plan.base)
+        if not plan.members:
+            return base
+        # The first copy can be the base itself.
+        first = next((i for i, member in enumerate(plan.members) if member == plan.base), None)
+        members = [base if i == first else compiled(member) for i, member in enumerate(plan.members)]
+        return DealingModel(base, members, plan.order, plan.requests)
 
 
 def _able_device(machine: Machine, model: ov.Model, device_of: Mapping[str, str]) -> str | None:
@@ -192,29 +222,16 @@ def _holders(machine: Machine, model: ov.Model, devices: Sequence[str]) -> list[
     return [device for device in devices if room.holds_all(device)]
 
 
-def _compile_on(
-    machine: Machine, model: ov.Model, device: str, compile_native: Native, width: Width | None = None
-) -> ov.CompiledModel:
-    """Compile for one device, on as many threads as OpenVINO takes or as a width says."""
-    untie_weights(model)
-    config = single_device_config(device, machine.options.properties)
-    threads = _thread_properties(machine, model, device, width)
-    with writing_blobs(machine.core, config) as native:
-        compiled = compile_native(model, device, {**native, **threads})
-    if threads.get("NUM_STREAMS") != "0":
-        return compiled
-    # In the calling thread, a CPU says of itself that it has none.
-    return PlacedModel(compiled, {"INFERENCE_NUM_THREADS": int(threads["INFERENCE_NUM_THREADS"])})
-
-
-def _thread_properties(machine: Machine, model: ov.Model, device: str, width: Width | None) -> dict[str, str]:
+def _thread_properties(machine: Machine, model: ov.Model, plan: WholePlan) -> dict[str, str]:
     """The properties of a width, such that no exception is lost; none where the user chose the threads."""
+    device, width = plan.device, plan.width
     if width is None:
         width = machine.confining_width(device)
         return {} if width is None else width.properties
     from ov_autoplace.graph.failing import can_fail
 
-    if replace(width, in_caller=False) not in machine.widths(device, here=True):
+    able = (*machine.widths(device, here=True), *([] if machine.chooses_threads(device) else [Width(1)]))
+    if replace(width, in_caller=False) not in able:
         _log.info("%s runs on all threads that it is given: %s cannot be chosen", device, width.label)
         return {}
     if width.threads == 1 and not width.in_caller and can_fail(model):
@@ -253,15 +270,8 @@ def _stored(
     cache: DecisionCache,
     machine: Machine,
     model: ov.Model,
-    confirm: Callable[[Machine, ov.Model, StoredDecision], bool | None],
-) -> StoredDecision | None:
-    """The decision in the cache; one that was found on a busy machine has to win a short race first."""
+    confirm: Callable[[Machine, ov.Model, Plan], bool | None],
+) -> Plan | None:
+    """The plan in the cache; one that was found on a busy machine has to win a short race first."""
     stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
-    if stored is None:
-        return None
-    return cache.checked(
-        stored,
-        stored.disturbed,
-        lambda answer: confirm(machine, model, answer),
-        lambda reason: cache.write(replace(stored, disturbed=False), None, reason),
-    )
+    return None if stored is None else cache.checked(stored, lambda plan: confirm(machine, model, plan))

@@ -10,28 +10,28 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import openvino as ov
 
 from ov_autoplace._base.files import os_reason, possible, read_json, write_text_atomically
+from ov_autoplace._base.json_fields import Record
 from ov_autoplace._base.locks import remove_unless_locked
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.conditions import measuring_conditions
 from ov_autoplace.devices.names import CACHE_PROPERTIES, device_properties, property_text
-from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import AutoplaceError, OptionError, OutputError
-from ov_autoplace.placement.lane_plan import LanePlan
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import Plan, read_plan
 from ov_autoplace.plugin.model_hash import model_hash, weights_hash
 from ov_autoplace.policy.card import checkpoint_key
 
 __all__ = ["DecisionCache", "StoredDecision", "cache_folder"]
 
 _log = logging.getLogger("ov_autoplace")
-_SCHEMA = 4
+_SCHEMA, _VERSION = "ov_autoplace.decision", 5
 _CHECKED = {True: "it holds", False: "it does not hold", None: "the machine is still busy"}
-_Stored = TypeVar("_Stored")
 
 
 def cache_folder(core: ov.Core, properties: Mapping[str, Any]) -> str:
@@ -48,21 +48,16 @@ def cache_folder(core: ov.Core, properties: Mapping[str, Any]) -> str:
     return folder
 
 
-@dataclass(frozen=True)
-class StoredDecision:
+class StoredDecision(NamedTuple):
     """What an entry holds.
 
     Attributes:
-        device_of: The device of every op.
+        plan: How the model with folded shapes is run.
         disturbed: It was found while other work kept the devices busy, and wants to be checked.
-        width: On how many threads of its one device it runs; ``None`` = as OpenVINO does by itself.
-        plan: How its ops run on lanes that work at once; ``None`` = on one device, or in HETERO's turns.
     """
 
-    device_of: dict[str, str]
+    plan: Plan
     disturbed: bool
-    width: Width | None = None
-    plan: LanePlan | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +94,7 @@ class DecisionCache:
         conditions = measuring_conditions(core, devices, device_properties(core, devices, properties))
         key = hashlib.sha256()
         cores = Cores.of_this_process()
-        usable = f"decision {_SCHEMA}, {cores.usable} usable cores, {cores.quota}, {cores.of_kind}"
+        usable = f"decision {_VERSION}, {cores.usable} usable cores, {cores.quota}, {cores.of_kind}"
         for part in (*conditions, usable, model_hash(model), ",".join(devices), settings):
             key.update(part.encode("utf-8", "surrogatepass") + b"\0")
         key.update(_content(options.target))
@@ -118,21 +113,16 @@ class DecisionCache:
         Args:
             ops: Friendly names of all ops of the model.
         """
-        return self.read(lambda data: self._stored(data, ops))
-
-    def read(self, parse: Callable[[Mapping[str, Any]], _Stored]) -> _Stored | None:
-        """What is kept, or ``None``; an entry that does not fit is dropped with a warning.
-
-        Args:
-            parse: Makes something of the entry, or raises an ``AutoplaceError`` that says what is wrong.
-        """
         if not self.path.exists():
             return None
         try:
-            data = read_json(self.path, AutoplaceError, "a stored decision")
-            if not isinstance(data, dict):
-                raise AutoplaceError("it has another schema")
-            stored = parse(data)
+            record = Record.of(
+                read_json(self.path, AutoplaceError, "a stored decision"), "the entry", AutoplaceError
+            )
+            record.require_schema(_SCHEMA, _VERSION)
+            plan = read_plan(record.fields.get("plan"))
+            plan.check_fits(self.devices, ops)
+            stored = StoredDecision(plan, record.flag("disturbed", True))
         except AutoplaceError as cause:
             self.drop(str(cause))
             return None
@@ -140,48 +130,24 @@ class DecisionCache:
             os.utime(self.path)  # what was used last goes last
         return stored
 
-    def _stored(self, data: Mapping[str, Any], ops: Collection[str]) -> StoredDecision:
-        if data.get("schema") != _SCHEMA:
-            raise AutoplaceError("it has another schema")
-        device_of, disturbed = data.get("placement"), data.get("disturbed")
-        if not isinstance(device_of, dict) or not isinstance(disturbed, bool):
-            raise AutoplaceError("it holds no placement")
-        width = None if data.get("width") is None else Width.parse(str(data["width"]))
-        if width is not None and len(set(device_of.values())) != 1:
-            raise AutoplaceError(f"it gives {len(set(device_of.values()))} devices the width {width}")
-        plan = None if data.get("plan") is None else LanePlan.from_dict(data["plan"])
-        if plan is not None and (unknown := set(plan.submodel_of).difference(ops)):
-            raise AutoplaceError(f"its plan is for other ops, such as {min(unknown)!r}")
-        for op, device in device_of.items():
-            if device not in self.devices:
-                raise AutoplaceError(f"it places {op!r} on {device!r}, not on {', '.join(self.devices)}")
-        strange = set(ops).symmetric_difference(device_of)
-        if strange:
-            raise AutoplaceError(f"it is for other ops, such as {min(strange)!r}")
-        return StoredDecision(device_of, disturbed, width, plan)
-
-    def checked(
-        self,
-        stored: _Stored,
-        is_disturbed: bool,
-        confirm: Callable[[_Stored], bool | None],
-        keep: Callable[[str], None],
-    ) -> _Stored | None:
+    def checked(self, stored: StoredDecision, confirm: Callable[[Plan], bool | None]) -> Plan | None:
         """What is stored, unless it was found on a busy machine and does not hold.
 
         Args:
             stored: An entry.
-            is_disturbed: Whether it was found so.
             confirm: Runs it once more; ``None`` where that tells nothing.
-            keep: Writes the entry without the mark, and with a reason.
         """
-        if not is_disturbed:
-            return stored
-        answer = confirm(stored)
+        if not stored.disturbed:
+            return stored.plan
+        answer = confirm(stored.plan)
         _log.info("a decision that was found on a busy machine was checked: %s", _CHECKED[answer])
         if answer:
-            keep("found while other work disturbed the measurements, and confirmed by a race")
-        return None if answer is False else stored
+            self._keep(
+                stored.plan,
+                "found while other work disturbed the measurements, and confirmed by a race",
+                disturbed=False,
+            )
+        return None if answer is False else stored.plan
 
     def drop(self, reason: str) -> None:
         """Remove the entry, which is of no use."""
@@ -192,28 +158,17 @@ class DecisionCache:
     def store(self, placement: Placement) -> None:
         """Keep a decision; a folder that cannot be written costs a warning, not the compile."""
         decision = placement.decision
-        disturbed = decision.disturbed if decision else False
-        self.write(
-            StoredDecision(placement.decided(), disturbed, placement.width, placement.plan),
-            chosen=decision.chosen if decision else placement.solver,
-            reason=str(decision or ""),
-        )
+        disturbed = decision is not None and decision.disturbed
+        self._keep(placement.plan, str(decision or ""), disturbed=disturbed)
 
-    def write(self, stored: StoredDecision, chosen: str | None, reason: str) -> None:
-        """:meth:`store` of something that is no new decision."""
+    def _keep(self, plan: Plan, reason: str, *, disturbed: bool) -> None:
         data = {
             "schema": _SCHEMA,
-            "chosen": chosen,
+            "version": _VERSION,
             "decision": reason,
-            "disturbed": stored.disturbed,
-            "width": None if stored.width is None else str(stored.width),
-            "plan": None if stored.plan is None else stored.plan.to_dict(),
-            "placement": stored.device_of,
+            "disturbed": disturbed,
+            "plan": plan.to_json(),
         }
-        self.keep(data)
-
-    def keep(self, data: Mapping[str, Any]) -> None:
-        """Write the entry; a folder that cannot be written costs a warning, not the compile."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_text_atomically(self.path, json.dumps(data, ensure_ascii=False))

@@ -30,6 +30,7 @@ from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import SplitPlan
 from ov_autoplace.plugin.annotated_files import save_annotated
 from places import CPU_PLUGIN
 
@@ -77,7 +78,9 @@ def test_nodes_are_told_by_any_name_on_a_device_and_under_hetero(core: ov.Core) 
     model = odd_model()
     with ProfilingSession(core, model, ("CPU", "XCPU")) as session:
         alone = count_nodes(session.compile_device("CPU", count_nodes=True), 0.01, 2, 3)
-        parted = count_nodes(session.compile_placement(in_thirds(model), count_nodes=True), 0.01, 2, 3)
+        parted = count_nodes(
+            session.compile_split(SplitPlan.of(in_thirds(model)), count_nodes=True), 0.01, 2, 3
+        )
     assert {node.subgraph for node in alone.nodes} == {0}
     assert set(NAMES) <= {name for node in alone.nodes for name in node.original_names}
     found = {name: node.subgraph for node in parted.nodes for name in node.original_names}

@@ -41,6 +41,7 @@ def test_the_report_describes_the_folder_and_annotate_takes_the_tuned_policy(
     assert (model["break_even_inferences"] is None) == (model["relative"]["best"] >= 1)
     assert {path.name for path in out.iterdir()} == {
         "best.net.affinity.json",
+        "best.net.plan.json",
         "card.json",
         "learning_curve.png",
         "measurements.jsonl",

@@ -10,6 +10,7 @@ import numpy as np
 import openvino as ov
 import pytest
 
+from candidates import on_groups
 from command_line import Command
 from networks.builder import NetworkBuilder
 from ov_autoplace.cost.analytic import analytic_table
@@ -20,7 +21,7 @@ from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.placement.decision import Candidate, Decision, Scheduled
-from ov_autoplace.placement.lane_plan import Lane
+from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.placement.scheduled import scheduled_model
@@ -53,13 +54,14 @@ def decided(model: ov.Model, chosen: str) -> Placement:
     latency = simulate(lanes, assignment, "overlap").latency_seconds
     alone = np.zeros(len(table), dtype=np.int32)
     candidates = (
-        Candidate("CPU", simulate(table, alone).latency_seconds, 1, assignment=alone),
+        on_groups("CPU", alone, simulate(table, alone).latency_seconds, devices=table.devices),
         Candidate(
             LANES,
+            plan,
             latency,
             len(plan.lane_of),
             assignment=alone,
-            scheduled=Scheduled(plan, lanes, assignment),
+            scheduled=Scheduled(lanes, assignment),
             paused_samples=np.array([2 * latency]),
         ),
     )
@@ -69,7 +71,7 @@ def decided(model: ov.Model, chosen: str) -> Placement:
         names=table.names,
         assignment=alone,
         members=table.members,
-        plan=plan if chosen == LANES else None,
+        own_plan=plan if chosen == LANES else None,
         decision=decision,
     )
 

@@ -18,6 +18,7 @@ from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.fitting import FittedPlacement
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import WholePlan
 
 pytestmark = pytest.mark.alone
 
@@ -32,12 +33,15 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cores, "usable", 2)
 
 
+NARROW = WholePlan("CPU", Width(1))
+
+
 @pytest.fixture
 def narrow_ir(tmp_path: Path) -> Path:
     """A network that is annotated to run on one thread."""
     model = zoo.build("mobilenet_v2", "small")
-    names = [op.get_friendly_name() for op in model.get_ordered_ops()]
-    ov_autoplace.annotate(model, replace(Placement.from_dict(dict.fromkeys(names, "CPU")), width=Width(1)))
+    placed = Placement.from_dict({op.get_friendly_name(): "CPU" for op in model.get_ordered_ops()})
+    ov_autoplace.annotate(model, replace(placed, own_plan=NARROW))
     ov.save_model(model, tmp_path / "narrow.xml")
     return tmp_path / "narrow.xml"
 
@@ -87,12 +91,12 @@ def test_annotate_writes_the_width_that_was_decided(
 
     def narrow(placer: Placer, model: ov.Model) -> tuple[Placement, FittedPlacement | None]:
         placement, fitted = search(placer, model)
-        return replace(placement, width=Width(1)), fitted
+        return replace(placement, own_plan=NARROW), fitted
 
     monkeypatch.setattr(Placer, "place_fitted", narrow)
     ov.save_model(zoo.build("lstm_lm", "small"), tmp_path / "net.xml")
     report = cli("annotate", tmp_path / "net.xml", *CPU, "--mode", "zero-shot", "--json").json()
     assert report["width"] == "1"
-    assert annotated_placement(ov.Core().read_model(report["annotated_model"])).width == Width(1)
+    assert annotated_placement(ov.Core().read_model(report["annotated_model"])).plan.width == Width(1)
     affinities = json.loads(Path(report["affinity_file"]).read_text(encoding="utf-8"))
     assert set(affinities.values()) == {"CPU"}  # which has no place for a width

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from candidates import on_groups
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource
@@ -14,6 +15,7 @@ from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.plan import ModelPlan, SplitPlan
 from ov_autoplace.problem.problem import Problem
 from reference_hetero import random_table
 
@@ -21,8 +23,7 @@ NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
 
 
 def _candidate(name: str, devices: list[int], seconds: float, factor: float | None = None) -> Candidate:
-    samples = np.empty(0) if factor is None else factor * NOISE
-    return Candidate(name, seconds, 1, samples, assignment=np.array(devices, dtype=np.int32))
+    return on_groups(name, devices, seconds, [] if factor is None else factor * NOISE)
 
 
 class _Session:
@@ -39,9 +40,12 @@ class _Session:
         self.budgets: list[float] = []
         self.disturb = 1.0  # how much longer than the others the first sample takes
 
-    def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
-        name = "+".join(sorted(set(device_of.values())))
+    def compile_whole(self, plan: ModelPlan) -> SimpleNamespace:
+        name = "+".join(sorted(plan.devices))
         return SimpleNamespace(name=name, compile_seconds=self._compile_seconds, subgraphs=1)
+
+    def compile_split(self, plan: ModelPlan) -> SimpleNamespace:
+        return self.compile_whole(plan)
 
     def has_compiled(self, device: str) -> bool:
         return False
@@ -89,13 +93,11 @@ def _raced(
     )
     alone = alone or {"D1": NOISE}
     proposals = [
-        Candidate(name, 1.0, 1, assignment=np.full(4, ["D0", "D1"].index(name), dtype=np.int32))
+        on_groups(name, [["D0", "D1"].index(name)] * 4, 1.0)
         for name, samples in alone.items()
         if len(samples)
     ]
-    proposals.append(
-        Candidate("portfolio", predicted_seconds, 1, assignment=np.array([0, 0, 1, 1], dtype=np.int32))
-    )
+    proposals.append(on_groups("portfolio", [0, 0, 1, 1], predicted_seconds))
     race = Race(
         session,
         Problem.of(table),
@@ -141,7 +143,7 @@ class _Wrong:
 def test_who_computes_wrong_is_not_taken_while_somebody_is_right(wrong, winner, monkeypatch):
     fast = {"D0": 2.0, "D1": 1.0, "D0+D1": 0.5}
     monkeypatch.setattr(_Session, "outputs", _Wrong(*wrong))
-    monkeypatch.setattr(_Session, "make_of", lambda self, device: device, raising=False)
+    monkeypatch.setattr(_Session, "makes", {}, raising=False)
     slow = 2.0 if "D1" in wrong else 0.8  # too slow to be raced with a device that is right
     verdict = _raced(_Session(fast, fast, fast), predicted_seconds=slow)
     assert verdict.winner.name == winner
@@ -153,16 +155,16 @@ def test_what_was_measured_before_does_not_count_for_whom_is_not_run_anew(monkey
     """It chose the mix; what cannot be compiled a second time has proven nothing."""
     session = _Session({"D1": 1.0, "D0+D1": 0.5}, {"D1": 1.0})
     compiled = []
-    first = session.compile_placement
+    first = session.compile_whole
 
-    def compile_once(device_of: dict[str, str]) -> SimpleNamespace:
-        executable = first(device_of)
+    def compile_once(plan: ModelPlan) -> SimpleNamespace:
+        executable = first(plan)
         if executable.name in compiled and executable.name == "D0+D1":
             raise ProfilingError("no memory is left")
         compiled.append(executable.name)
         return executable
 
-    monkeypatch.setattr(session, "compile_placement", compile_once)
+    monkeypatch.setattr(session, "compile_whole", compile_once)
     verdict = _raced(session)
     assert verdict.winner.name == "D1"
     (mix,) = [c for c in verdict.candidates if c.name == "portfolio"]
@@ -174,13 +176,11 @@ def test_devices_that_cannot_be_run_anew_are_judged_by_what_was_measured_before(
     """The slow device is far behind and takes no part in the race that confirms."""
     session = _Session({"D0": 3.0, "D1": 1.0, "D0+D1": 0.5}, {})
 
-    def fail(device_of: dict[str, str]) -> SimpleNamespace:
+    def fail(plan: ModelPlan) -> SimpleNamespace:
         raise ProfilingError("no memory is left")
 
-    first = session.compile_placement
-    monkeypatch.setattr(
-        session, "compile_placement", lambda device_of: (first if session._factors[0] else fail)(device_of)
-    )
+    first = session.compile_whole
+    monkeypatch.setattr(session, "compile_whole", lambda plan: (first if session._factors[0] else fail)(plan))
     verdict = _raced(session, D0=3 * NOISE, D1=NOISE)
     assert verdict.winner.name == "D1"
     assert len(verdict.winner.samples)
@@ -323,15 +323,12 @@ def test_tuning_ends_within_its_budget_and_keeps_the_best():
 class _SessionByOp(_Session):
     """A session that tells mixes apart by the device of each op."""
 
-    def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
-        devices = list(device_of.values())
-        name = devices[0] if len(set(devices)) == 1 else " ".join(devices)
-        return SimpleNamespace(name=name, compile_seconds=0.0, subgraphs=1)
+    def compile_split(self, plan: SplitPlan) -> SimpleNamespace:
+        return SimpleNamespace(name=" ".join(plan.device_of.values()), compile_seconds=0.0, subgraphs=1)
 
 
 def test_the_answer_of_tuning_is_the_fastest_mix_that_it_found(monkeypatch):
-    better = Candidate("min-cut", 0.7, 1, assignment=np.array([0, 1, 1, 1], dtype=np.int32))
-    worse = Candidate("min-cut", 0.6, 1, assignment=np.array([0, 0, 0, 1], dtype=np.int32))
+    better, worse = on_groups("min-cut", [0, 1, 1, 1], 0.7), on_groups("min-cut", [0, 0, 0, 1], 0.6)
     monkeypatch.setattr("ov_autoplace.decide.race.propose", lambda *_: [better, worse])
     factors = {"D1": 1.0, "D0 D0 D1 D1": 0.9, "D0 D1 D1 D1": 0.7, "D0 D0 D0 D1": 0.95}
     verdict = _raced(_SessionByOp(*[factors] * 5), mode="TUNE", solvers=("portfolio",))

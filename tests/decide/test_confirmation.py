@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import openvino as ov
@@ -26,9 +26,10 @@ from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.placement.decision import Candidate, Decision, Scheduled
-from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import LanePlan, ModelPlan, SplitPlan, WholePlan
 from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.problem.problem import Problem
 from random_tables import random_table
@@ -84,23 +85,19 @@ class ScriptedSession:
         self.outputs: ScriptedOutputs | None = None
         self.runs: dict[str, Callable[..., np.ndarray]] = {}
 
-    def compile_placement(self, device_of: Mapping[str, str]) -> SimpleNamespace:
-        return self._compiled("answer" if len(set(device_of.values())) > 1 else "device")
+    def compile_whole(self, plan: WholePlan) -> SimpleNamespace:
+        return self._compiled("device" if plan.is_default else "answer")
 
-    def compile_device(self, device: str) -> SimpleNamespace:
-        return self._compiled("device")
-
-    def compile_width(self, device: str, width: Width) -> SimpleNamespace:
+    def compile_split(self, plan: SplitPlan) -> SimpleNamespace:
         return self._compiled("answer")
 
-    def compile_schedule(self, plan: LanePlan) -> SimpleNamespace:
+    def compile_lanes(self, plan: LanePlan) -> SimpleNamespace:
         return self._compiled("answer")
 
     def _compiled(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(name=name, compile_seconds=0.01, subgraphs=1, run=self.runs.get(name))
 
-    def make_of(self, device: str) -> str:
-        return device.removeprefix("X")
+    makes: ClassVar[dict[str, str]] = {"CPU": "a CPU", "XCPU": "a CPU"}
 
     def compare_outputs(self, *_: object) -> ScriptedOutputs:
         return ScriptedOutputs()
@@ -134,16 +131,16 @@ def told(
     session: ScriptedSession,
     devices: tuple[str, ...] = ("CPU",),
     options: Mapping[str, Any] | None = None,
-    **answer: Any,
+    plan: ModelPlan | None = None,
 ) -> bool | None:
-    """What a confirmation says; by default of a placement on the first device."""
+    """What a confirmation says; by default of the first device."""
     monkeypatch.setattr(Machine, "open", lambda *_: nullcontext(session))
     machine = Machine(ov.Core(), devices, PlacerOptions.from_arguments(options or {}))
-    device_of = answer.pop("device_of", dict.fromkeys(NAMES, devices[0]))
-    return confirm(machine, model(), device_of, **answer).holds
+    return confirm(machine, model(), plan or WholePlan(devices[0])).holds
 
 
-MIX = dict.fromkeys(NAMES[:-1], "XCPU") | {NAMES[-1]: "CPU"}
+MIX = SplitPlan.of(dict.fromkeys(NAMES[:-1], "XCPU") | {NAMES[-1]: "CPU"})
+NARROW = WholePlan("CPU", Width(1))
 
 
 @pytest.mark.parametrize(
@@ -164,8 +161,8 @@ def test_lanes_hold_that_would_win_again_also_after_idle_gaps(monkeypatch, stead
 
 @pytest.mark.parametrize(("ratio", "holds"), [(0.9, True), (0.99, False), (1.1, False)])
 def test_what_had_to_win_has_to_win_again(monkeypatch, ratio, holds):
-    assert told(monkeypatch, ScriptedSession(ratio), width=Width(1)) is holds
-    assert told(monkeypatch, ScriptedSession(ratio), ("XCPU", "CPU"), device_of=MIX) is holds
+    assert told(monkeypatch, ScriptedSession(ratio), plan=NARROW) is holds
+    assert told(monkeypatch, ScriptedSession(ratio), ("XCPU", "CPU"), plan=MIX) is holds
 
 
 def test_a_device_holds_beside_one_that_is_as_fast(monkeypatch):
@@ -198,16 +195,16 @@ def test_under_a_quota_whole_periods_decide(monkeypatch, two_cores, answer, quot
     }
     narrow_wins = quota is not None
     holds = narrow_wins if answer == "width" else not narrow_wins
-    assert told(monkeypatch, session, width=Width(1) if answer == "width" else None) is holds
+    assert told(monkeypatch, session, plan=NARROW if answer == "width" else None) is holds
 
 
 def test_bench_shows_whole_periods_of_a_quota(monkeypatch, two_cores):
     monkeypatch.setattr(Cores, "quota", Quota(1.0, 0.15))
     session = ScriptedSession(1.0)
-    alone = Candidate("CPU", 1e-4, 1, 1e-4 * NOISE)
+    alone = Candidate("CPU", WholePlan("CPU"), 1e-4, samples=1e-4 * NOISE)
     decision = Decision("CPU", "", "PROFILE", (alone,), {})
     placement = replace(Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision)
-    Comparison(Machine(ov.Core(), ("CPU",)), placement, session, {}).rows(1.0, lambda *_: None)
+    Comparison(Machine(ov.Core(), ("CPU",)), placement, session, placement.plan).rows(1.0, lambda *_: None)
     periods = {load["min_sample_seconds"] / 0.15 for load in session.loads}
     assert len(periods) == 1
     assert periods == {round(*periods)}
@@ -216,20 +213,20 @@ def test_bench_shows_whole_periods_of_a_quota(monkeypatch, two_cores):
 def test_who_computes_wrong_is_no_rival(monkeypatch, two_cores):
     session = ScriptedSession(1.3)
     session.outputs = ScriptedOutputs("CPU")
-    assert told(monkeypatch, session, ("XCPU", "CPU"), device_of=MIX) is False  # of two, one is right
+    assert told(monkeypatch, session, ("XCPU", "CPU"), plan=MIX) is False  # of two, one is right
     session.outputs = ScriptedOutputs("XCPU", "CPU")
-    assert told(monkeypatch, session, ("XCPU", "CPU"), device_of=MIX) is True
+    assert told(monkeypatch, session, ("XCPU", "CPU"), plan=MIX) is True
     assert session.outputs.ways["CPU"] == session.outputs.ways["XCPU"] != session.outputs.ways["the answer"]
     session.outputs = ScriptedOutputs("the answer")
-    assert told(monkeypatch, session, ("XCPU", "CPU"), device_of=MIX) is False
+    assert told(monkeypatch, session, ("XCPU", "CPU"), plan=MIX) is False
     session = ScriptedSession(0.7)
     session.outputs = ScriptedOutputs("the answer", "CPU")
-    assert told(monkeypatch, session, width=Width(1)) is True  # nobody is right
+    assert told(monkeypatch, session, plan=NARROW) is True  # nobody is right
 
 
 def test_an_answer_is_run_until_it_is_proven(monkeypatch):
     session = ScriptedSession(0.9, rounds=2)
-    assert told(monkeypatch, session, width=Width(1)) is True
+    assert told(monkeypatch, session, plan=NARROW) is True
     assert session.seconds == [0.5, 6 / 2 * 0.5]
 
 
@@ -240,28 +237,24 @@ def test_an_answer_that_cannot_be_run_does_not_hold(monkeypatch):
         raise ProfilingError("the process was ended by SIGKILL")
 
     monkeypatch.setattr(session, "race", fails)
-    assert told(monkeypatch, session, width=Width(1)) is False
+    assert told(monkeypatch, session, plan=NARROW) is False
 
 
 @pytest.mark.parametrize("kind", ["width", "plan"])
 def test_a_race_its_confirmation_and_bench_time_alike(monkeypatch, two_cores, kind):
     """With the loads that the race chose by: the samples' length, and the idle gaps."""
     everywhere = np.zeros(len(TABLE), dtype=np.int32)
-    alone = Candidate("CPU", 1e-4, 1, 1e-4 * NOISE, assignment=everywhere)
-    answer = Candidate("CPU (1 thread)", 5e-5, 1, assignment=everywhere, width=Width(1))
-    if kind == "plan":
-        answer = replace(answer, name="lanes", width=None, scheduled=Scheduled(PLAN, LANES, HALVES))
+    alone = Candidate("CPU", WholePlan("CPU"), 1e-4, samples=1e-4 * NOISE, assignment=everywhere)
+    plan = NARROW if kind == "width" else PLAN
+    answer = Candidate(plan.name, plan, 5e-5, assignment=everywhere)
     raced, checked, shown = (ScriptedSession(0.6, 0.9) for _ in range(3))
     race = Race(raced, Problem.of(TABLE), {}, ProposalSource(()), PlacerOptions(), Budget(1e6))
     verdict = race.challenge(Verdict(alone, "", [alone]), [answer])
     assert verdict.winner is answer
-    plan = None if answer.scheduled is None else answer.scheduled.plan
-    assert told(monkeypatch, checked, width=answer.width, plan=plan) is True
+    assert told(monkeypatch, checked, plan=plan) is True
     decision = Decision(answer.name, "", "PROFILE", (alone, answer), {})
-    placement = replace(
-        Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision, width=answer.width, plan=plan
-    )
-    Comparison(Machine(ov.Core(), ("CPU",)), placement, shown, {}).rows(1.0, lambda *_: None)
+    placement = replace(Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision, own_plan=plan)
+    Comparison(Machine(ov.Core(), ("CPU",)), placement, shown, plan).rows(1.0, lambda *_: None)
 
     def by_pause(session: ScriptedSession) -> dict[bool, set[tuple[float, float]]]:
         return {

@@ -12,6 +12,7 @@ import pytest
 from openvino import opset13 as ops
 
 import ov_autoplace
+from candidates import on_groups
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.decide import lanes
@@ -25,8 +26,8 @@ from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.devices.widths import Cores, Lanes, Width
 from ov_autoplace.errors import CheckpointError, ProfilingError
-from ov_autoplace.placement.decision import Candidate, Scheduled
-from ov_autoplace.placement.lane_plan import Lane
+from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
@@ -105,10 +106,10 @@ class ScriptedSession:
         self.seconds = {False: steady, True: paused}
         self.races: list[bool] = []
 
-    def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
+    def compile_whole(self, plan: object) -> SimpleNamespace:
         return SimpleNamespace(name="device", compile_seconds=0.01, subgraphs=1)
 
-    def compile_schedule(self, plan: object) -> SimpleNamespace:
+    def compile_lanes(self, plan: object) -> SimpleNamespace:
         if "lanes" not in self.seconds[False]:
             raise ProfilingError("the lanes cannot be compiled")
         return SimpleNamespace(name="lanes", compile_seconds=0.01, subgraphs=1)
@@ -137,9 +138,8 @@ def decided(session: ScriptedSession, call: str = "challenge", **options: object
     assignment = np.arange(len(lanes), dtype=np.int32) % 2
     plan = lane_plan(lanes, assignment, [Lane.of(table.devices[0], {})] * 2)
     everywhere = np.zeros(len(table), dtype=np.int32)
-    alone = Candidate("device", 1e-4, 1, 1e-4 * NOISE, assignment=everywhere)
-    scheduled = Scheduled(plan, lanes, assignment)
-    schedule = Candidate("lanes", 5e-5, len(plan.lane_of), assignment=everywhere, scheduled=scheduled)
+    alone = on_groups("device", everywhere, 1e-4, 1e-4 * NOISE, table.devices)
+    schedule = Candidate("lanes", plan, 5e-5, len(plan.lane_of), assignment=everywhere)
     settings = PlacerOptions.from_arguments(options)
     race = Race(session, Problem.of(table), {}, ProposalSource(()), settings, Budget(1e6))
     verdict = Verdict(alone, "it is the fastest device", [alone])
@@ -221,7 +221,7 @@ class PlannedSession(ScriptedSession):
         super().__init__(steady, {})
         self.names = names
 
-    def compile_schedule(self, plan: object) -> SimpleNamespace:
+    def compile_lanes(self, plan: object) -> SimpleNamespace:
         return SimpleNamespace(name=self.names[id(plan)], compile_seconds=0.01, subgraphs=1)
 
 
@@ -234,10 +234,8 @@ def test_schedules_are_tuned_until_nothing_else_is_proposed():
     for number, name in enumerate(told):
         assignment = (np.arange(len(lanes)) >> number) % 2
         plan = lane_plan(lanes, assignment.astype(np.int32), [Lane.of(table.devices[0], {})] * 2)
-        scheduled = Scheduled(plan, lanes, assignment)
-        everywhere = np.zeros(len(table), dtype=np.int32)
-        schedules[name] = Candidate(name, 5e-5, 1, assignment=everywhere, scheduled=scheduled)
-    session = PlannedSession({id(c.scheduled.plan): name for name, c in schedules.items()}, told)
+        schedules[name] = Candidate(name, plan, 5e-5, assignment=np.zeros(len(table), dtype=np.int32))
+    session = PlannedSession({id(c.plan): name for name, c in schedules.items()}, told)
     waiting = [["second", "third"], ["fourth"], []]
     seen: list[list[str]] = []
 
@@ -261,7 +259,7 @@ def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs
     table = with_lanes(device, device.devices[0], 2)
     costs = LaneCosts(table, tuple([Lane.of(device.devices[0], {})] * 2), {})
     asked, problem = machine(mode="TUNE", policy="none"), Problem.of(device)
-    alone = Candidate("CPU", 1.0, 1, NOISE, assignment=np.zeros(len(device), dtype=np.int32))
+    alone = on_groups("CPU", [0] * len(device), 1.0, NOISE, ("CPU",))
     search = _Search(asked, SimpleNamespace(), problem, Verdict(alone, "", [alone]), Budget(1e6))
     search._divided.append((division, costs))
     tried = [search._scheduled(division, costs, search._solved(table))]
@@ -270,12 +268,11 @@ def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs
         assert len(fresh) <= 2
         assert [c.promised_seconds for c in fresh] == sorted(c.promised_seconds for c in fresh)
         for candidate in fresh:
-            schedule = candidate.scheduled
-            simulated = simulate(table, schedule.assignment, "overlap")
+            simulated = simulate(table, candidate.scheduled.assignment, "overlap")
             assert candidate.promised_seconds == simulated.latency_seconds
         tried += fresh
     assert len(tried) > 1
-    assert len({candidate.key for candidate in tried}) == len({c.name for c in tried}) == len(tried)
+    assert len({candidate.plan.key for candidate in tried}) == len({c.name for c in tried}) == len(tried)
 
 
 # ---- from end to end --------------------------------------------------------------------------------------
@@ -306,7 +303,6 @@ def test_a_policy_that_cannot_place_on_lanes_is_done_without(two_cores, monkeypa
 
     monkeypatch.setattr(lanes, "solve_problem", refused)
     placement = ov_autoplace.place(towers(2), "CPU", executor="OVERLAP", policy="base")
-    assert placement.plan is not None
     assert len(set(placement.plan.lane_of)) == 2
     assert set(placement.to_dict().values()) == {"CPU"}
     assert "the policy proposes no schedule: the policy was trained for exactly 3 devices" in caplog.text
@@ -320,11 +316,11 @@ def test_a_chain_on_lanes_is_answered_with_the_device_and_a_reason(two_cores):
 
 def test_without_the_executor_nothing_is_divided(two_cores):
     decision = ov_autoplace.place(towers(2), "CPU", executor="HETERO").decision
-    assert all(candidate.scheduled is None for candidate in decision.candidates)
+    assert not any(candidate.plan.lane_count for candidate in decision.candidates)
 
 
 def test_lanes_that_are_demanded_of_estimates_are_refused_in_the_reason():
     asked = ov_autoplace.place(towers(4), "CPU", mode="ZERO_SHOT", executor="OVERLAP")
-    assert asked.plan is None
+    assert not asked.plan.lane_count
     assert "lanes are not tried, because what they cost is measured" in asked.decision.reason
     assert "lanes" not in ov_autoplace.place(towers(4), "CPU", mode="ZERO_SHOT").decision.reason

@@ -13,6 +13,7 @@ import pytest
 from openvino import opset13 as ops
 
 import ov_autoplace
+from candidates import on_groups
 from command_line import Command
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource, propose
@@ -51,10 +52,6 @@ def matmuls(count: int = 6) -> ov.Model:
         weights = ops.constant(random.normal(size=(512, 512)).astype(np.float32), name=f"weights{i}")
         y = ops.tanh(ops.matmul(y, weights, False, False, name=f"matmul{i}"), name=f"tanh{i}")
     return ov.Model([ops.result(y, name="answer")], [x], "matmuls")
-
-
-def candidate(name: str, devices: list[int], seconds: float, *also: str) -> Candidate:
-    return Candidate(name, seconds, 1, also=also, assignment=np.array(devices, dtype=np.int32))
 
 
 def names_of(proposals: list[Candidate]) -> list[str]:
@@ -139,9 +136,9 @@ def test_a_policy_that_cannot_be_run_costs_a_warning_unless_it_was_demanded(
 
 
 def test_on_estimated_costs_the_policys_answer_is_taken_where_predictions_say_nothing() -> None:
-    single, mix = candidate("GPU", [0, 0], 1.0), candidate("portfolio", [0, 1], 0.8)
-    near = candidate("policy", [1, 0], 0.8 * (1 + 0.9 * ESTIMATE_MARGIN))
-    verdict = predicted([single, mix, near, candidate("policy sample 1", [1, 0], 0.81)])
+    single, mix = on_groups("GPU", [0, 0], 1.0), on_groups("portfolio", [0, 1], 0.8)
+    near = on_groups("policy", [1, 0], 0.8 * (1 + 0.9 * ESTIMATE_MARGIN))
+    verdict = predicted([single, mix, near, on_groups("policy sample 1", [1, 0], 0.81)])
     assert verdict.winner is near
     assert verdict.reason == (
         f"policy is the learned policy's answer; it is predicted {90 * ESTIMATE_MARGIN:.1f} % slower than "
@@ -152,19 +149,19 @@ def test_on_estimated_costs_the_policys_answer_is_taken_where_predictions_say_no
 
 @pytest.mark.parametrize("seconds", [0.8 * (1 + 1.1 * ESTIMATE_MARGIN), 1.001, 5.0])
 def test_on_estimated_costs_a_clearly_worse_answer_of_the_policy_is_not_taken(seconds: float) -> None:
-    single, mix = candidate("GPU", [0, 0], 1.0), candidate("portfolio", [0, 1], 0.8)
-    assert predicted([single, mix, candidate("policy", [1, 0], seconds)]).winner.name == "portfolio"
+    single, mix = on_groups("GPU", [0, 0], 1.0), on_groups("portfolio", [0, 1], 0.8)
+    assert predicted([single, mix, on_groups("policy", [1, 0], seconds)]).winner.name == "portfolio"
 
 
 def test_an_answer_predicted_slower_than_one_device_is_never_taken() -> None:
-    proposals = [candidate("GPU", [0, 0], 1.0), candidate("policy", [1, 0], 1.001)]
+    proposals = [on_groups("GPU", [0, 0], 1.0), on_groups("policy", [1, 0], 1.001)]
     verdict = predicted(proposals)
     assert verdict.winner.name == "GPU"
     assert verdict.reason == "GPU is predicted to be fastest; nothing was measured"
 
 
 def test_the_policys_answer_counts_also_where_somebody_else_named_it_first() -> None:
-    single, mix = candidate("GPU", [0, 0], 1.0, "policy"), candidate("portfolio", [0, 1], 0.97)
+    single, mix = on_groups("GPU", [0, 0], 1.0, also=("policy",)), on_groups("portfolio", [0, 1], 0.97)
     verdict = predicted([single, mix])
     assert verdict.winner is single
     assert "GPU is the learned policy's answer" in verdict.reason

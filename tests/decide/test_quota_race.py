@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import openvino as ov
@@ -16,6 +17,7 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 import zoo
+from candidates import on_groups
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide import rate_race
 from ov_autoplace.decide.machine import Machine
@@ -30,10 +32,9 @@ from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.fleet.answers import placement_of, placement_values
 from ov_autoplace.graph.prepare import prepare
-from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.sustained import Turn
 from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.rate_plan import RateMember
+from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.problem.problem import Problem
 from random_tables import random_table
@@ -107,10 +108,9 @@ class TwoCores:
     def __post_init__(self) -> None:
         self.clock = Clock(self.quota)
 
-    def compile_placement(self, device_of: dict[str, str]) -> Model:
-        return Model(self.clock, self.wide, 2)
-
-    def compile_width(self, device: str, width: Width) -> Model:
+    def compile_whole(self, plan: WholePlan) -> Model:
+        if plan.width is None:
+            return Model(self.clock, self.wide, 2)
         if self.narrow == math.inf:
             raise ProfilingError("it cannot be compiled")
         return Model(self.clock, self.narrow, 1)
@@ -118,8 +118,7 @@ class TwoCores:
     def has_compiled(self, device: str) -> bool:
         return False
 
-    def make_of(self, device: str) -> str:
-        return device
+    makes: ClassVar[dict[str, str]] = {}
 
 
 def challenged(session: TwoCores, monkeypatch: pytest.MonkeyPatch, seconds: float = 1e6) -> Verdict:
@@ -128,8 +127,8 @@ def challenged(session: TwoCores, monkeypatch: pytest.MonkeyPatch, seconds: floa
     table = replace(random_table(np.random.default_rng(1), 5, 2), wiring=None)
     everywhere = np.zeros(len(table), dtype=np.int32)
     samples = np.full(9, session.wide)
-    alone = Candidate(table.devices[0], session.wide, 1, samples, assignment=everywhere)
-    narrow = Candidate("narrow", session.narrow, 1, assignment=everywhere, width=NARROW)
+    alone = on_groups(table.devices[0], everywhere, session.wide, samples, table.devices)
+    narrow = Candidate("narrow", WholePlan(alone.name, NARROW), session.narrow, assignment=everywhere)
     race = Race(session, Problem.of(table), {}, ProposalSource(()), PlacerOptions(), Budget(seconds))
     return race.challenge(Verdict(alone, "it is the only device", [alone]), [narrow])
 
@@ -159,7 +158,7 @@ MOBILENET, SSDLITE, RESNET, LSTM = (2.3, 3.8), (7.5, 13.2), (23.0, 39.0), (0.035
 def test_whole_periods_decide_and_not_the_median(monkeypatch, milliseconds, cores, period, wins):
     wide, narrow = (1e-3 * value for value in milliseconds)
     verdict = challenged(TwoCores(Quota(cores, period), wide, narrow), monkeypatch)
-    assert (verdict.winner.width == NARROW) == wins
+    assert (verdict.winner.plan.width == NARROW) == wins
     all_threads, one_thread = verdict.candidates
     # What the candidates show is what they sustain, and it is told beside the percentiles.
     assert all_threads.seconds == pytest.approx(wide * 2 / cores, rel=0.12)
@@ -170,7 +169,8 @@ def test_whole_periods_decide_and_not_the_median(monkeypatch, milliseconds, core
 
 def test_who_stays_because_nobody_else_runs_keeps_what_proved_it():
     """And what replaces an answer from a busy machine is from one, too."""
-    winner, other = Candidate("CPU", 1.0, 1, np.full(9, 1.0)), Candidate("narrow", 1.0, 1, width=NARROW)
+    winner = Candidate("CPU", WholePlan("CPU"), 1.0, samples=np.full(9, 1.0))
+    other = Candidate("narrow", WholePlan("CPU", NARROW), 1.0)
     turn, shorter = Turn(2.0, np.full(9, 2.0)), Turn(1.0, np.full(9, 1.0))
     before = Verdict(winner, "", [winner], disturbed=True)
     assert sustained([winner, other], before, {winner: [turn]}).winner is winner
@@ -182,19 +182,19 @@ def test_who_stays_because_nobody_else_runs_keeps_what_proved_it():
 
 def test_nobody_who_cannot_be_run_decides(monkeypatch):
     verdict = challenged(TwoCores(ONE_CORE, 0.002, math.inf), monkeypatch)
-    assert verdict.winner.width is None
+    assert verdict.winner.plan.width is None
     assert verdict.candidates[1].dropped
     verdict = challenged(TwoCores(ONE_CORE, 0.002, 0.003), monkeypatch, seconds=0.0)
-    assert verdict.winner.width is None
+    assert verdict.winner.plan.width is None
     assert not len(verdict.candidates[1].samples)
 
 
 def test_nobody_who_computes_wrong_outputs_wins(monkeypatch):
     device = challenged(TwoCores(ONE_CORE, 0.002, 0.003), monkeypatch).candidates[0].name
     slower = TwoCores(Quota(1.99, 0.1), 0.002, 0.004, Outputs(device))
-    assert challenged(slower, monkeypatch).winner.width == NARROW
+    assert challenged(slower, monkeypatch).winner.plan.width == NARROW
     better = TwoCores(ONE_CORE, 0.002, 0.003, Outputs("narrow"))
-    assert challenged(better, monkeypatch).winner.width is None
+    assert challenged(better, monkeypatch).winner.plan.width is None
 
 
 def test_an_answer_that_cannot_be_run_over_periods_keeps_what_proved_it(monkeypatch):
@@ -203,11 +203,15 @@ def test_an_answer_that_cannot_be_run_over_periods_keeps_what_proved_it(monkeypa
     def fails(*_: object, **__: object) -> np.ndarray:
         raise ProfilingError("the process was ended by SIGKILL")
 
-    monkeypatch.setattr(
-        session, "compile_placement", lambda _: SimpleNamespace(run=fails, compile_seconds=0.0, subgraphs=1)
-    )
+    compile_whole = session.compile_whole
+
+    def compiled(plan: WholePlan) -> object:
+        broken = SimpleNamespace(run=fails, compile_seconds=0.0, subgraphs=1)
+        return broken if plan.is_default else compile_whole(plan)
+
+    monkeypatch.setattr(session, "compile_whole", compiled)
     winner = challenged(session, monkeypatch).winner
-    assert winner.width is None
+    assert winner.plan.width is None
     assert winner.samples.tolist() == [0.002] * 9
     assert winner.dropped == ""
 
@@ -229,7 +233,8 @@ def test_the_rule(first, second, wins):
     def turns(values: list[tuple[float, float]]) -> list[Turn]:
         return [Turn(mean, np.array([0.1] * 49 + [tail])) for mean, tail in values]
 
-    former, other = Candidate("former", 1.0, 1), Candidate("other", 1.0, 1, width=NARROW)
+    former = Candidate("former", WholePlan("CPU"), 1.0)
+    other = Candidate("other", WholePlan("CPU", NARROW), 1.0)
     verdict = Verdict(former, "it was here", [former])
     found = sustained([former, other], verdict, {former: turns(first), other: turns(second)})
     assert (found.winner is other) == wins
@@ -295,11 +300,11 @@ def test_a_decision_names_the_quota(two_cores):
 def test_an_estimate_and_a_short_budget_leave_no_more_threads_than_the_quota_pays_for(two_cores, monkeypatch):
     model = zoo.build("mobilenet_v2", "full")
     estimated = ov_autoplace.place(model, "CPU", mode="ZERO_SHOT")
-    assert estimated.width == Width(1, in_caller=True)
+    assert estimated.plan.width == Width(1, in_caller=True)
     assert estimated.decision.quota == ONE_CORE
-    monkeypatch.setattr(ProfilingSession, "compile_width", lambda *_: pytest.fail("it was compiled"))
+    monkeypatch.setattr(WholePlan, "all_properties", property(lambda _: pytest.fail("it was compiled")))
     short = ov_autoplace.place(model, "CPU", time_budget_ms=1)
-    assert short.width == Width(1, in_caller=True)
+    assert short.plan.width == Width(1, in_caller=True)
 
 
 def test_a_decision_of_one_quota_is_not_used_under_another(two_cores, tmp_path: Path, monkeypatch):
@@ -321,7 +326,7 @@ def test_rates_are_those_of_whole_periods(monkeypatch, period, seconds):
         return SimpleNamespace(entries=[SimpleNamespace(samples=np.ones(6), dropped="") for _ in loads])
 
     monkeypatch.setattr(rate_race, "race_loads", race)
-    entrants = [Entrant("one", (RateMember("CPU", {}),), executables=(SimpleNamespace(),))]
+    entrants = [Entrant("one", (WholePlan("CPU"),), executables=(SimpleNamespace(),))]
     rate_race.measure(SimpleNamespace(), entrants, 1.0, 0)
     assert asked == pytest.approx([seconds, seconds])  # waiting callers, and a queue
 
@@ -338,7 +343,7 @@ def test_lanes_and_copies_together_use_no_more_than_the_quota(monkeypatch, cores
     assert found == ([(8, 1), (4, 2), (2, 4)] if lanes is None else lanes)
     entrants = copies(machine(), ["CPU"], prepare(zoo.build("lstm_lm", "small")), {"CPU": 64.0})
     threads = [
-        len(e.members) * max(1, int(e.members[0].properties["INFERENCE_NUM_THREADS"])) for e in entrants
+        len(e.members) * max(1, int(e.members[0].all_properties["INFERENCE_NUM_THREADS"])) for e in entrants
     ]
     assert max(threads, default=0) <= cores
     assert sorted({len(e.members) for e in entrants}, reverse=True) == (

@@ -19,11 +19,11 @@ from ov_autoplace.decide.rate_again import confirm_rate, run_again
 from ov_autoplace.decide.rate_candidates import Entrant, copies, hinted, mixed, other_bases, without_hint
 from ov_autoplace.decide.rate_race import Pair, best_hint, chosen, confirmed, finalists, holds, ranked
 from ov_autoplace.devices.names import plugin_library
-from ov_autoplace.devices.widths import Cores
+from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.rate_plan import RateMember, RatePlan
+from ov_autoplace.placement.plan import PoolPlan, WholePlan
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve, solve_mixture
 from ov_autoplace.solvers.columns import Columns
@@ -49,7 +49,7 @@ def two_devices() -> ov.Core:
 
 
 def entrant(name: str, waiting: float, queued: float, *, hint: bool = False, models: int = 1) -> Entrant:
-    members = (RateMember("CPU", {"NAME": name}),) * models
+    members = (WholePlan("CPU", properties={"NAME": name}),) * models
     found = Entrant(name, members, tuple(range(models)), is_hint=hint)
     found.synchronous, found.asynchronous = np.full(12, waiting), np.full(12, queued)
     return found
@@ -187,16 +187,16 @@ def test_a_rate_is_confirmed_beside_the_hints(monkeypatch) -> None:
 
     monkeypatch.setattr(rate_again, "measure", measured)
     machine = Machine(ov.Core(), ("CPU",), PlacerOptions(properties=HINT))
-    caller = RateMember("CPU", {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"})
-    assert confirm_rate(machine, prepare(small()), RatePlan("2 x", caller, (caller, caller), 2)) is True
+    caller = WholePlan("CPU", Width(1, in_caller=True))
+    assert confirm_rate(machine, prepare(small()), PoolPlan("2 x", caller, (caller, caller), 2)) is True
     assert raced == [[(True, 1, 1), (False, 1, 1), (False, 2, 2)]]
-    hint = RatePlan("CPU THROUGHPUT", RateMember("CPU", HINT))
+    hint = PoolPlan("CPU THROUGHPUT", WholePlan("CPU", properties=HINT))
     assert confirm_rate(machine, prepare(small()), hint) is False
     assert {(True, 1, 1), (False, 1, 1)} <= set(raced[1])  # beside what else could win
     chosen_by_user = Machine(ov.Core(), ("CPU",), PlacerOptions(properties={**HINT, "NUM_STREAMS": "2"}))
     assert confirm_rate(chosen_by_user, prepare(small()), hint) is True  # there is nothing else
     assert len(raced) == 2
-    strange = RatePlan("CPU", RateMember("CPU", {"NUM_STREAMS": "many"}))
+    strange = PoolPlan("CPU", WholePlan("CPU", properties={"NUM_STREAMS": "many"}))
     assert confirm_rate(machine, prepare(small()), strange) is False
 
 
@@ -245,7 +245,7 @@ def test_who_is_considered_on_one_cpu() -> None:
         assert found[0].name == f"{cores} x CPU (1 thread, the caller's)"
         assert len(found[0].members) == cores
         assert all(
-            len(e.members) * int(e.members[0].properties["INFERENCE_NUM_THREADS"]) <= cores for e in found
+            len(e.members) * int(e.members[0].all_properties["INFERENCE_NUM_THREADS"]) <= cores for e in found
         )
     assert copies(machine, ["CPU"], prepared, {"CPU": 1.5}) == []  # no memory for two
     chosen_by_user = Machine(ov.Core(), ("CPU",), PlacerOptions(properties={"NUM_STREAMS": "2"}))
@@ -273,7 +273,7 @@ def test_mixtures_and_pipelines_become_compiled_models() -> None:
     found = mixed(mixture, whole, {"XCPU": {"EXCLUSIVE_ASYNC_REQUESTS": "NO"}, "CPU": {}})
     pipeline = found[0]
     assert pipeline.name == "pipeline"
-    assert pipeline.members[0].device == "HETERO:XCPU,CPU"
+    assert pipeline.members[0].devices == ("XCPU", "CPU")
     assert pipeline.members[0].device_of == {"a": "XCPU", "b": "CPU", "c": whole.to_dict()["c"]}
     text = (
         "{XCPU:{EXCLUSIVE_ASYNC_REQUESTS:NO,PERFORMANCE_HINT:THROUGHPUT},CPU:{PERFORMANCE_HINT:THROUGHPUT}}"
@@ -287,14 +287,13 @@ def test_mixtures_and_pipelines_become_compiled_models() -> None:
 @pytest.mark.alone
 def test_an_answer_on_this_machine() -> None:
     placement = ov_autoplace.place(small(), "CPU", properties=HINT, time_budget_ms=1500)
-    decision, plan = placement.decision, placement.rate
-    assert plan is not None
+    decision, plan = placement.decision, placement.plan
     assert decision.chosen == plan.name
     assert set(placement.to_dict().values()) == {"CPU"}
     by_name = {row.name: row for row in decision.rates}
     assert by_name["CPU THROUGHPUT"].synchronous > 0
     assert by_name["CPU THROUGHPUT"].asynchronous > 0
-    assert ov_autoplace.place(small(), "CPU", time_budget_ms=0).rate is None  # nobody asked
+    assert ov_autoplace.place(small(), "CPU", time_budget_ms=0).plan == WholePlan("CPU")  # nobody asked
 
 
 def test_a_large_model_is_settled_by_its_size(monkeypatch) -> None:
@@ -303,8 +302,8 @@ def test_a_large_model_is_settled_by_its_size(monkeypatch) -> None:
 
     monkeypatch.setattr(rate, "measure", never)
     placement = ov_autoplace.place(small(20, 2048), "CPU", properties=HINT)
-    assert placement.rate == RatePlan(
-        "CPU THROUGHPUT", RateMember("CPU", HINT), requests=placement.rate.requests
+    assert placement.plan == PoolPlan(
+        "CPU THROUGHPUT", WholePlan("CPU", properties=HINT), requests=placement.plan.requests
     )
     assert "takes too long" in placement.decision.reason
 
@@ -341,7 +340,7 @@ def test_estimates_of_another_machine_choose_all_its_devices() -> None:
         small(20, 512), "GPU,CPU", "ZERO_SHOT", target="core-ultra-7-155h", properties=HINT
     )
     assert "nothing was measured" in placement.decision.reason
-    assert placement.rate.base.device in ("AUTO:GPU,CPU", "GPU", "CPU")
+    assert placement.plan.base.device in ("AUTO:GPU,CPU", "GPU", "CPU")
     rows = {row.name: row.predicted for row in placement.decision.rates}
     assert rows["AUTO CUMULATIVE_THROUGHPUT"] == pytest.approx(
         rows["GPU THROUGHPUT"] + rows["CPU THROUGHPUT"]
@@ -364,9 +363,9 @@ def test_the_answer_of_an_estimate_is_the_best_that_was_found(
     best = max(row.predicted for row in rows)
     assert max(row.predicted for row in rows if row.is_answer) > best / 1.1 - 1e-9
     assert best <= placement.decision.rate_bound * (1 + 1e-6)
-    for member in (placement.rate.base, *placement.rate.dealt):
+    for member in (placement.plan.base, *placement.plan.members):
         for name, device in pins.items():
-            assert member.device_of.get(name, member.device) == device
+            assert member.devices == (device,) or member.device_of[name] == device
     assert pins.items() <= placement.to_dict().items()
 
 
@@ -415,8 +414,8 @@ def test_a_model_that_no_device_compiles_is_an_error(monkeypatch) -> None:
 @pytest.mark.alone
 def test_the_answer_is_run_again_for_bench() -> None:
     machine = Machine(ov.Core(), ("CPU",), PlacerOptions(properties=HINT))
-    caller = RateMember("CPU", {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"})
-    rows = run_again(machine, prepare(small()), RatePlan("2 x", caller, (caller, caller), 2), 1.0)
+    caller = WholePlan("CPU", Width(1, in_caller=True))
+    rows = run_again(machine, prepare(small()), PoolPlan("2 x", caller, (caller, caller), 2), 1.0)
     assert [row.name for row in rows] == [
         "CPU THROUGHPUT",
         "AUTOPLACE (queue)",

@@ -218,7 +218,7 @@ def test_races_that_tell_nothing_apart_leave_time_for_those_that_come_later(
 ):
     decision = place(pair, clock, 25.0, model=towers(6, 512), mode=mode, executor="OVERLAP").decision
     ran = [candidate for candidate in decision.candidates if len(candidate.samples)]
-    assert any(candidate.width for candidate in ran)
+    assert any(candidate.plan.width for candidate in ran)
     assert decision.candidate(decision.chosen).scheduled, decision.reason
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from candidates import on_groups
 from ov_autoplace.decide.verdict import measured, predicted, proven
 from ov_autoplace.placement.decision import Candidate
 
@@ -12,8 +13,7 @@ NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
 
 
 def _candidate(name: str, devices: list[int], seconds: float, factor: float | None = None) -> Candidate:
-    samples = np.empty(0) if factor is None else factor * NOISE
-    return Candidate(name, seconds, 1, samples, assignment=np.array(devices, dtype=np.int32))
+    return on_groups(name, devices, seconds, [] if factor is None else factor * NOISE)
 
 
 def test_a_mix_that_is_clearly_faster_wins_and_the_gain_is_told():
@@ -81,8 +81,7 @@ def test_why_nothing_could_be_run_is_told():
 
 
 def test_without_measurement_the_lowest_prediction_wins_and_says_so():
-    single = Candidate("GPU", 1.0, 1, assignment=np.zeros(2, dtype=np.int32))
-    mix = Candidate("mincut", 0.75, 1, assignment=np.array([0, 1], dtype=np.int32))
+    single, mix = on_groups("GPU", [0, 0], 1.0), on_groups("mincut", [0, 1], 0.75)
     verdict = predicted([single, mix])
     assert verdict.winner.name == "mincut"
     assert "25.0 % faster than GPU alone" in verdict.reason
@@ -97,8 +96,8 @@ def test_the_gain_that_there_was_no_time_for_is_told_in_percent_of_the_device():
 
 
 def test_how_far_the_policy_is_behind_is_told_in_percent_of_the_fastest():
-    policy = Candidate("policy", 2.1, 1, assignment=np.array([0, 1], dtype=np.int32))
-    verdict = predicted([Candidate("portfolio", 2.0, 1, assignment=np.array([1, 0], dtype=np.int32)), policy])
+    policy = on_groups("policy", [0, 1], 2.1)
+    verdict = predicted([on_groups("portfolio", [1, 0], 2.0), policy])
     assert verdict.winner.name == "policy"
     assert "it is predicted 5.0 % slower than portfolio" in verdict.reason
 
@@ -112,8 +111,7 @@ def test_a_device_that_is_proven_best_is_shown_with_what_was_measured_of_everybo
 
 
 def test_a_champion_that_failed_when_it_was_compiled_anew_does_not_win():
-    reference, champion = Candidate("CPU", 1.0, 1, np.full(9, 1.0)), Candidate("mix", 0.5, 2)
-    champion.assignment = np.array([0, 1], dtype=np.int32)
+    reference, champion = on_groups("CPU", [0, 0], 1.0, np.full(9, 1.0)), on_groups("mix", [0, 1], 0.5)
     verdict = measured([reference, champion], reference, champion)
     assert verdict.winner is reference
     assert "0 paired runs" in verdict.reason

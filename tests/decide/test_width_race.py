@@ -13,6 +13,7 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 import zoo
+from candidates import on_groups
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.target_json import load_target, save_target
 from ov_autoplace.decide import widths
@@ -29,6 +30,7 @@ from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import CountedDevices
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.problem.problem import Problem
 from random_tables import random_table
 
@@ -46,13 +48,8 @@ class ScriptedSession:
         self.races = 0
         self.noise = NOISE
 
-    def compile_placement(self, device_of: dict[str, str]) -> SimpleNamespace:
-        return self._compiled(next(iter(device_of.values())))
-
-    def compile_width(self, device: str, width: Width) -> SimpleNamespace:
-        return self._compiled(f"{device} {width}")
-
-    def _compiled(self, name: str) -> SimpleNamespace:
+    def compile_whole(self, plan: WholePlan) -> SimpleNamespace:
+        name = plan.name
         if name not in self.compilations[0]:
             raise ProfilingError(f"{name} cannot be compiled")
         return SimpleNamespace(name=name, compile_seconds=0.01, subgraphs=1)
@@ -75,8 +72,9 @@ def challenged(session: ScriptedSession, *, seconds: float = 1e6, disturbed: boo
     """A verdict for the first device, challenged by one thread of it."""
     table = replace(random_table(np.random.default_rng(1), 5, 2), wiring=None)
     everywhere = np.zeros(len(table), dtype=np.int32)
-    alone = Candidate(table.devices[0], 1e-4, 1, session.seconds * NOISE, assignment=everywhere)
-    narrow = Candidate("narrow", 1e-4, 1, assignment=everywhere, width=NARROW)
+    device, *_ = table.devices
+    alone = on_groups(device, everywhere, 1e-4, session.seconds * NOISE, table.devices)
+    narrow = Candidate("narrow", WholePlan(device, NARROW), 1e-4, assignment=everywhere)
     race = Race(session, Problem.of(table), {}, ProposalSource(()), PlacerOptions(), Budget(seconds))
     verdict = Verdict(alone, "it is the fastest device", [alone], disturbed)
     return race.challenge(verdict, [narrow])
@@ -84,14 +82,14 @@ def challenged(session: ScriptedSession, *, seconds: float = 1e6, disturbed: boo
 
 def names() -> tuple[str, str]:
     device = random_table(np.random.default_rng(1), 5, 2).devices[0]
-    return device, f"{device} {NARROW}"
+    return device, WholePlan(device, NARROW).name
 
 
 def test_a_width_that_is_faster_each_time_it_is_compiled_wins():
     device, narrow = names()
     session = ScriptedSession({device: 1.0, narrow: 0.7})
     verdict = challenged(session)
-    assert verdict.winner.width == NARROW
+    assert verdict.winner.plan.width == NARROW
     assert f"30.0 % faster than {device}" in verdict.reason
     assert session.races > 1  # what chose it does not count
 
@@ -99,7 +97,7 @@ def test_a_width_that_is_faster_each_time_it_is_compiled_wins():
 def test_a_width_that_was_fast_once_does_not_win():
     device, narrow = names()
     verdict = challenged(ScriptedSession({device: 1.0, narrow: 0.7}, {device: 1.0, narrow: 1.01}))
-    assert verdict.winner.width is None
+    assert verdict.winner.plan.width is None
     assert "which is not faster by more than the noise" in verdict.reason
 
 
@@ -107,21 +105,21 @@ def test_a_width_that_was_fast_once_does_not_win():
 def test_a_width_that_is_no_faster_leaves_the_answer_as_it_was(factor):
     device, narrow = names()
     verdict = challenged(ScriptedSession({device: 1.0, narrow: factor}))
-    assert verdict.winner.width is None
-    assert [candidate.width for candidate in verdict.candidates] == [None, NARROW]
+    assert verdict.winner.plan.width is None
+    assert [candidate.plan.width for candidate in verdict.candidates] == [None, NARROW]
 
 
 def test_without_time_to_confirm_it_a_width_does_not_win():
     device, narrow = names()
     verdict = challenged(ScriptedSession({device: 1.0, narrow: 0.7}, seconds=1.0), seconds=3.0)
-    assert verdict.winner.width is None
+    assert verdict.winner.plan.width is None
     assert "budget ended before both were compiled anew" in verdict.reason
 
 
 def test_a_width_that_cannot_be_compiled_leaves_the_answer_as_it_was():
     device, _ = names()
     verdict = challenged(ScriptedSession({device: 1.0}))
-    assert verdict.winner.width is None
+    assert verdict.winner.plan.width is None
     assert verdict.reason == "it is the fastest device"
     assert "cannot be compiled" in verdict.candidates[-1].dropped
 
@@ -224,13 +222,13 @@ def test_an_answer_from_a_disturbed_profile_is_marked_whatever_came_of_it(two_co
 
 
 def test_a_model_that_takes_long_on_all_threads_is_not_compiled_for_fewer(two_cores, monkeypatch):
-    monkeypatch.setattr(ProfilingSession, "compile_width", lambda *_: pytest.fail("it was compiled"))
+    monkeypatch.setattr(WholePlan, "all_properties", property(lambda _: pytest.fail("it was compiled")))
     x = ops.parameter([512, 512], np.float32, name="x")
     node = x
     for _ in range(60):
         node = ops.relu(ops.matmul(node, ops.constant(np.zeros((512, 512), np.float32)), False, False))
     placement = ov_autoplace.place(ov.Model([ops.result(node)], [x]), "CPU")
-    assert placement.width is None
+    assert placement.plan.width is None
 
 
 @pytest.mark.parametrize(
@@ -259,7 +257,7 @@ def test_a_process_on_one_core_has_nothing_to_choose():
     try:
         os.sched_setaffinity(0, {min(before)})
         assert machine().widths("CPU") == ()
-        assert ov_autoplace.place(small(), "CPU").width is None
+        assert ov_autoplace.place(small(), "CPU").plan.width is None
     finally:
         os.sched_setaffinity(0, before)
 
@@ -284,9 +282,9 @@ def test_estimates_weigh_waiting_against_work(two_cores):
     for _ in range(40):
         node = ops.softmax(ops.matmul(node, ops.constant(np.eye(16, dtype=np.float32)), False, False), 1)
     tiny = ov_autoplace.place(ov.Model([ops.result(node)], [x]), "CPU", mode="ZERO_SHOT")
-    assert tiny.width == Width(1, in_caller=True)  # which compiles nothing otherwise than on all threads
+    assert tiny.plan.width == Width(1, in_caller=True)  # which compiles nothing otherwise than on all threads
     assert "nothing was measured" in tiny.decision.reason
-    assert ov_autoplace.place(large(), "CPU", mode="ZERO_SHOT").width is None
+    assert ov_autoplace.place(large(), "CPU", mode="ZERO_SHOT").plan.width is None
 
 
 @pytest.mark.parametrize(("saved", "wins"), [(0.05, False), (0.2, True)])
@@ -304,7 +302,7 @@ def test_a_width_that_estimates_cannot_tell_apart_is_named(two_cores, monkeypatc
 
     found = widths.estimated(here, table, prepared, verdict)
 
-    assert (found.winner.width is not None) == wins
+    assert (found.winner.plan.width is not None) == wins
     assert f"CPU (1 thread, the caller's) is predicted {100 * saved:.1f} % faster" in found.reason
     assert ("by less than estimates can be wrong" in found.reason) != wins
 
@@ -323,22 +321,22 @@ def test_estimates_for_another_machine_know_its_threads(tmp_path):
     placement = ov_autoplace.place(
         small(), "CPU", mode="ZERO_SHOT", target=str(tmp_path / "large.json"), isolation=False
     )
-    widths_tried = [c.width.threads for c in placement.decision.candidates if c.width is not None]
+    widths_tried = [c.plan.width.threads for c in placement.decision.candidates if c.plan.width is not None]
     assert widths_tried == [1, 2, 4, 8]
-    assert placement.width is not None
+    assert placement.plan.width is not None
 
 
 def test_a_narrow_candidate_that_kills_its_process_gives_way_to_the_calling_thread(two_cores, monkeypatch):
-    compile_width = ProfilingSession.compile_width
+    compile_whole = ProfilingSession.compile_whole
 
-    def crash(session: ProfilingSession, device: str, width: Width, **how: bool) -> object:
-        if not width.in_caller:
+    def crash(session: ProfilingSession, plan: WholePlan, **how: bool) -> object:
+        if plan.width == Width(1):
             raise ProfilingError("the process that compiled it on CPU was ended by SIGSEGV")
-        return compile_width(session, device, width, **how)
+        return compile_whole(session, plan, **how)
 
-    monkeypatch.setattr(ProfilingSession, "compile_width", crash)
+    monkeypatch.setattr(ProfilingSession, "compile_whole", crash)
     candidates = ov_autoplace.place(small(), "CPU").decision.candidates
-    by_width = {str(c.width): c for c in candidates if c.width is not None}
+    by_width = {str(c.plan.width): c for c in candidates if c.plan.width is not None}
     assert "SIGSEGV" in by_width["1"].dropped
     assert len(by_width["1+caller"].samples)
 

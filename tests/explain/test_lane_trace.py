@@ -18,9 +18,10 @@ from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.measured import measured_timeline
 from ov_autoplace.explain.predicted import timeline_of, waits_of
 from ov_autoplace.explain.trace import trace_events
-from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage, measure_schedule
+from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage, measure_run
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.lane import Lane
+from ov_autoplace.placement.plan import LanePlan
 from random_tables import make_table
 
 
@@ -131,7 +132,7 @@ def test_a_real_run_of_a_plan_tells_when_each_submodel_ran_and_its_nodes(isolati
     plan = LanePlan((lane, lane), number, (0, 1, 0), (2, 1, 0))
 
     with ProfilingSession(ov.Core(), model, ("CPU",), isolation=isolation) as session:
-        run = measure_schedule(session, plan, ("CPU#0", "CPU#1"))
+        run = measure_run(session, plan, ("CPU#0", "CPU#1"))
 
     stages = {stage.subgraph: stage for stage in run.stages}
     assert set(stages) == {0, 1, 2}

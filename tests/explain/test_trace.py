@@ -16,6 +16,7 @@ from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.trace import trace_events, write_trace
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage, measure_run
 from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.plan import SplitPlan
 from report_tables import HOSTILE, diamond, layered_table, pieces
 
 # Required fields by phase, from the format's document: complete, flow start and end, metadata.
@@ -128,7 +129,7 @@ def test_a_real_run_says_where_the_time_of_each_submodel_went(unequal_pair: ov.C
     device_of |= dict.fromkeys(first_half, "XCPU")
 
     with ProfilingSession(unequal_pair, model, ("XCPU", "CPU")) as session:
-        run = measure_run(session, device_of)
+        run = measure_run(session, SplitPlan.of(device_of))
 
     assert [stage.device for stage in run.stages] == ["XCPU", "CPU"]
     ops = [{op for node in stage.nodes for op in node.ops} for stage in run.stages]

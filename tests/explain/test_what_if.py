@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from candidates import on_groups
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.placement.simulator import simulate_batch
 from random_tables import legal_assignments
 from report_tables import diamond, layered_table
@@ -95,7 +97,7 @@ def near() -> CostTable:
 
 
 def raced(milliseconds: float, *devices: int) -> Candidate:
-    return Candidate("mix", None, 1, np.full(9, milliseconds / 1e3), assignment=placed(*devices))
+    return on_groups("mix", devices, None, np.full(9, milliseconds / 1e3))
 
 
 def test_a_measurement_has_the_last_word_on_the_costs_as_they_are() -> None:
@@ -114,7 +116,10 @@ def test_a_measurement_has_the_last_word_on_the_costs_as_they_are() -> None:
 
 def test_a_device_that_was_measured_before_there_were_costs_is_told_by_its_name() -> None:
     table = replace(diamond(), op_seconds=diamond().op_seconds * [1, 9])
-    devices = [Candidate(name, None, 1, np.full(9, seconds)) for name, seconds in (("X", 0.2), ("Y", 0.1))]
+    devices = [
+        Candidate(name, WholePlan(name), samples=np.full(9, seconds))
+        for name, seconds in (("X", 0.2), ("Y", 0.1))
+    ]
 
     (answer, *_) = what_ifs(table, placed(1, 1, 1, 1), tried=devices)
 

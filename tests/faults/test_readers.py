@@ -78,7 +78,11 @@ FIELDS = {
         flags=("nodes.*.supportedOnFpga",),
         unread=("maxCPUs",),
     ),
-    "lane-plan": Fields(chosen=("lanes.*.properties.*", "forms.*")),
+    "plan": Fields(chosen=("lanes.*.properties.*", "forms.*")),
+    "pool-plan": Fields(
+        optional=("base.width", "members.*.width"),
+        chosen=("base.properties.*", "members.*.properties.*", "members.*.device_of.*"),
+    ),
     "measurements": Fields(optional=("*.temperature", "*.predicted_ms", "*.relative", "*.best")),
 }
 """Readers that look at every field."""

@@ -109,7 +109,7 @@ def _check_cache(faults: Faults) -> None:
     wanted = Placement.load(faults.given / "1.json")
     entry = DecisionCache(faults.root / "cache" / "autoplace-0.json", wanted.devices)
     found = entry.load(wanted.names)
-    assert found is None or found.device_of == wanted.to_dict()
+    assert found is None or found.plan.to_json() == wanted.plan.to_json()
 
 
 def _check_target(faults: Faults) -> None:

@@ -53,14 +53,12 @@ def test_a_placement_survives_its_way_through_json(unequal_pair: ov.Core, mode: 
     again = placement_of(values, "m")
     assert again.decided() == placement.decided()
     assert again.to_dict() == placement.to_dict()
-    assert (again.width, again.solver) == (placement.width, placement.solver)
+    assert again.solver == placement.solver
     assert again.decision is not None
     assert placement.decision is not None
     assert again.decision.reason == placement.decision.reason
     assert [c.name for c in again.decision.candidates] == [c.name for c in placement.decision.candidates]
-    assert (again.plan is None) == (placement.plan is None)
-    if placement.plan is not None and again.plan is not None:
-        assert again.plan.to_dict() == placement.plan.to_dict()
+    assert again.plan.to_json() == placement.plan.to_json()
     assert json.loads(json.dumps(placement_values(again))) == values
 
 

@@ -8,13 +8,15 @@ import pytest
 from openvino import opset13 as ops
 
 from ov_autoplace import _core
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.loads import Load, race_loads
 from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.plan import WholePlan
 
 pytestmark = pytest.mark.alone
 
-CALLER = {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"}
+CALLER = WholePlan("CPU", Width(1, in_caller=True))
 
 
 def chain(layers: int, width: int = 64) -> ov.Model:
@@ -37,7 +39,7 @@ def failing() -> ov.Model:
 @pytest.mark.parametrize("isolation", [True, False])
 def test_a_longer_model_and_more_requests_are_told_apart(isolation: bool) -> None:
     with ProfilingSession(None, chain(400, 256), ["CPU"], isolation=isolation) as session:
-        model = session.compile_with("CPU", CALLER)
+        model = session.compile_whole(CALLER)
         assert model.optimal_requests == 1
         loads = [Load((model,), 1, False), Load((model,), 1, True)]
         result = race_loads(
@@ -55,14 +57,14 @@ def test_every_member_takes_part_and_may_occur_twice(asynchronous: bool) -> None
     profiler = _core.Profiler([], {})
     with ProfilingSession(None, chain(2), ["CPU"], isolation=False) as session:
         session.profiler = profiler
-        first, second = (session.compile_with("CPU", CALLER) for _ in range(2))
+        first, second = (session.compile_whole(CALLER) for _ in range(2))
         seconds = _core.load_seconds([first, second, first], 7, asynchronous, 0.01)
     assert 0 < seconds < 1
 
 
 def test_streams_say_how_many_requests_they_want() -> None:
     with ProfilingSession(None, chain(2), ["CPU"]) as session:
-        hinted = session.compile_with("CPU", {"PERFORMANCE_HINT": "THROUGHPUT"})
+        hinted = session.compile_whole(WholePlan("CPU", properties={"PERFORMANCE_HINT": "THROUGHPUT"}))
         wanted = ov.Core().compile_model(chain(2), "CPU", {"PERFORMANCE_HINT": "THROUGHPUT"})
         assert hinted.optimal_requests == wanted.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
 
@@ -71,7 +73,7 @@ def test_streams_say_how_many_requests_they_want() -> None:
 @pytest.mark.parametrize("asynchronous", [True, False])
 def test_a_request_that_fails_ends_its_load_alone(isolation: bool, asynchronous: bool) -> None:
     with ProfilingSession(None, failing(), ["CPU"], isolation=isolation) as session:
-        model = session.compile_with("CPU", CALLER)
+        model = session.compile_whole(CALLER)
         with pytest.raises(ProfilingError, match="no load can be run"):
             race_loads(session, [Load((model,), 3, asynchronous)], 0.2, min_rounds=1, max_rounds=2)
         # The requests can be used again.
@@ -81,7 +83,7 @@ def test_a_request_that_fails_ends_its_load_alone(isolation: bool, asynchronous:
 
 def test_bad_loads_are_refused() -> None:
     with ProfilingSession(None, chain(2), ["CPU"], isolation=False) as session:
-        model = session.compile_with("CPU", CALLER)
+        model = session.compile_whole(CALLER)
     for members, requests, seconds in (
         ([], 1, 0.1),
         ([model], 0, 0.1),

@@ -190,6 +190,7 @@ def shares(core: ov.Core, factors: list[float]) -> tuple[np.ndarray, int]:
         return table.op_seconds[:, 1] / table.op_seconds[:, 1].sum(), session.compiled
 
 
+@pytest.mark.alone
 def test_nodes_that_other_work_disturbed_are_counted_again(unequal_pair, caplog) -> None:
     quiet, times = shares(unequal_pair, [1.0])
     assert times == 2  # once on each device
@@ -199,6 +200,7 @@ def test_nodes_that_other_work_disturbed_are_counted_again(unequal_pair, caplog)
     assert not caplog.records
 
 
+@pytest.mark.alone
 def test_where_the_machine_stays_busy_the_least_disturbed_count_is_taken_with_a_warning(
     unequal_pair, caplog
 ) -> None:

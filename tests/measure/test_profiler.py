@@ -20,6 +20,7 @@ from ov_autoplace.errors import OutputError, ProfilingError
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.plan import SplitPlan, WholePlan
 
 pytestmark = pytest.mark.alone
 
@@ -235,12 +236,12 @@ def test_sessions_give_plain_devices_and_placements(unequal_pair: ov.Core) -> No
     with ProfilingSession(unequal_pair, model, PAIR, properties) as session:
         alone = session.compile_device("CPU")
         assert session.compile_device("CPU") is alone
-        assert session.compile_placement(dict.fromkeys(split_at(model, 0), "CPU")) is alone
-        mixed = session.compile_placement(split_at(model, 2))
+        assert session.compile_whole(WholePlan("CPU")) is alone
+        mixed = session.compile_split(SplitPlan.of(split_at(model, 2)))
         assert mixed.subgraphs == 2
         assert len(session.race([alone, mixed], 0.05).entries) == 2
         with pytest.raises(ProfilingError, match="has no affinity"):
-            session.compile_placement({"relu0": "CPU", "relu1": "XCPU"})
+            session.compile_split(SplitPlan.of({"relu0": "CPU", "relu1": "XCPU"}))
 
 
 def test_sessions_leave_the_model_and_the_folder_as_they_were(

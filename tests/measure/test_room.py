@@ -30,6 +30,7 @@ from ov_autoplace.measure.counting import CountedDevices, count_devices
 from ov_autoplace.measure.profiled import counted_profile, profile
 from ov_autoplace.measure.room import Room
 from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.plan import SplitPlan
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin import compilation
 
@@ -267,7 +268,8 @@ def test_the_last_compilation_does_not_fall_back_to_a_device_that_is_too_small(
 
     def compiled(limits: Mapping[str, float]) -> ov.CompiledModel:
         options = PlacerOptions(memory_limits=limits)
-        return compilation._compile_for(Machine(core, PAIR, options), layers(), device_of, compile_native)
+        compiler = compilation._Compiler(Machine(core, PAIR, options), layers(), compile_native)
+        return compiler.compile_split(SplitPlan.of(device_of))
 
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
         assert compiled({"XCPU": 2.5 * LAYER}).get_property("EXECUTION_DEVICES") == ["CPU"]
@@ -299,14 +301,14 @@ def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
     names = [op.get_friendly_name() for op in layers().get_ordered_ops()]
     # The constants of the last layers come with them.
     late = {f"{kind}{i}" for kind in ("weights", "matmul", "relu") for i in range(5, LAYERS)} | {"y"}
-    device_of = {name: "CPU" if name in late else "XCPU" for name in names}
+    plan = SplitPlan.of({name: "CPU" if name in late else "XCPU" for name in names})
     machine = Machine(unequal_pair, PAIR, options)
-    assert confirmation.confirm(machine, layers(), device_of).holds in (True, False, None)
+    assert confirmation.confirm(machine, layers(), plan).holds in (True, False, None)
     assert {entry["device"] for entry in compilations()} == {"HETERO:XCPU,CPU", "CPU"}
     limited = room((5.5 * LAYER, np.inf))
     with ProfilingSession(unequal_pair, layers(), PAIR, room=limited) as session:
         placement = ov_autoplace.place(layers(), PAIR, "ZERO_SHOT", core=unequal_pair, policy="none")
-        compared = Comparison(Machine(unequal_pair, PAIR), placement, session, device_of)
+        compared = Comparison(Machine(unequal_pair, PAIR), placement, session, plan)
         rows = {row["name"]: row for row in compared.rows(0.1, lambda *_: None)}
     assert "XCPU may hold" in rows["XCPU"]["note"]
     assert "XCPU may hold" in rows["HETERO"]["note"]

@@ -17,7 +17,8 @@ from lane_models import by_name, towers, typed
 from ov_autoplace import _core
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.lane import Lane
+from ov_autoplace.placement.plan import LanePlan
 
 
 def flattening() -> ov.Model:
@@ -38,7 +39,7 @@ def test_a_schedule_of_a_dynamic_model_is_timed_at_static_shapes() -> None:
 
     with ProfilingSession(None, model, ["CPU"], shapes={"entry": [2, 4, 8]}, isolation=False) as session:
         assert "rows" not in {op.get_friendly_name() for op in session.model.get_ops()}
-        seconds = session.compile_schedule(plan).run(3, 3)
+        seconds = session.compile_lanes(plan).run(3, 3)
 
     assert (np.asarray(seconds) > 0).all()
 
@@ -69,7 +70,7 @@ def test_schedules_share_the_weights_on_disk(tmp_path: Path, monkeypatch: pytest
         assert isinstance(session.profiler, IsolatedProfiler)
         executables, most = [], 0
         for each in (plan, swapped, alone, plan, swapped, alone):
-            executables.append(session.compile_schedule(each))
+            executables.append(session.compile_lanes(each))
             executables[-1].run(1)
             most = max(most, bytes_on_disk(tmp_path, (os.getpid(), session.profiler.pid)))
         assert weights < most < 1.25 * weights
@@ -87,7 +88,7 @@ def test_schedules_share_the_weights_on_disk(tmp_path: Path, monkeypatch: pytest
 def test_a_schedule_without_weights_is_timed(isolation: bool) -> None:
     model = typed(ov.Type.f32)
     with ProfilingSession(None, model, ["CPU"], isolation=isolation) as session:
-        assert len(session.compile_schedule(by_name(model, (0, 1))).run(2)) == 2
+        assert len(session.compile_lanes(by_name(model, (0, 1))).run(2)) == 2
 
 
 def test_transposed_copies_of_weights_are_added_to_the_file(tmp_path: Path, monkeypatch) -> None:
@@ -107,7 +108,7 @@ def test_transposed_copies_of_weights_are_added_to_the_file(tmp_path: Path, monk
         assert 2 * weight.nbytes <= size < 2.5 * weight.nbytes
         whole, schedule = (
             untied.compile_device("CPU"),
-            untied.compile_schedule(by_name(untied.model, (0, 1, 0))),
+            untied.compile_lanes(by_name(untied.model, (0, 1, 0))),
         )
         for name, executable in (("whole", whole), ("schedule", schedule)):
             executable.save_outputs(str(tmp_path / name))

@@ -21,7 +21,8 @@ from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.partition import count_graph_subgraphs
-from ov_autoplace.plugin.compilation import _compile_for
+from ov_autoplace.placement.plan import SplitPlan
+from ov_autoplace.plugin.compilation import _Compiler
 from random_dynamic_models import random_dynamic_model
 
 
@@ -167,7 +168,8 @@ def compiled_for(core: OnlySome) -> str:
     before = [op.get_friendly_name() for op in model.get_ops()]
     asked = []
     machine = Machine(core, ("XCPU", "CPU"))
-    _compile_for(machine, model, device_of, lambda m, device, _: asked.append(device))
+    compiler = _Compiler(machine, model, lambda m, device, _: asked.append(device))
+    compiler.compile_split(SplitPlan.of(device_of))
     assert [op.get_friendly_name() for op in model.get_ops()] == before
     (device,) = asked
     return device

@@ -13,7 +13,8 @@ from lane_models import F32, adding, by_name, on_cpu, on_lanes, towers, typed
 from ov_autoplace.devices.extension import add_extension
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.cutting import cut
-from ov_autoplace.placement.lane_plan import Form, Lane, LanePlan
+from ov_autoplace.placement.lane import Form, Lane
+from ov_autoplace.placement.plan import LanePlan
 from ov_autoplace.placement.schedulable import (
     is_scheduled,
     ops_of,

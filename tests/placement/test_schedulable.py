@@ -11,7 +11,8 @@ from openvino import opset13 as ops
 
 from lane_models import adding, by_name, sizes_that_clash, towers, typed
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.lane import Lane
+from ov_autoplace.placement.plan import LanePlan
 from ov_autoplace.placement.schedulable import reason_not_schedulable
 from ov_autoplace.placement.scheduled import scheduled_model
 

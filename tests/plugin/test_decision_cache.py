@@ -25,9 +25,10 @@ from ov_autoplace.decide.options import PlacerOptions, split_config
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.plugin.blob_lock import tell_blobs_apart
 from ov_autoplace.plugin.compilation import compile_placed
-from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
+from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.plugin.model_hash import model_hash, weights_hash
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -171,23 +172,23 @@ def entry_of(config: dict[str, object]) -> Path:
 
 
 def foreign_device(data: dict[str, object]) -> None:
-    data["placement"]["first"] = "GPU.9"
+    data["plan"]["device_of"]["first"] = "GPU.9"
 
 
 def missing_op(data: dict[str, object]) -> None:
-    del data["placement"]["middle"]
+    del data["plan"]["device_of"]["middle"]
 
 
 def additional_op(data: dict[str, object]) -> None:
-    data["placement"]["nowhere"] = "CPU"
+    data["plan"]["device_of"]["nowhere"] = "CPU"
 
 
 def no_placement(data: dict[str, object]) -> None:
-    data["placement"] = ["CPU"]
+    data["plan"] = ["CPU"]
 
 
 def device_is_no_text(data: dict[str, object]) -> None:
-    data["placement"]["first"] = ["CPU"]
+    data["plan"]["device_of"]["first"] = ["CPU"]
 
 
 def other_schema(data: dict[str, object]) -> None:
@@ -201,8 +202,8 @@ def other_schema(data: dict[str, object]) -> None:
 def test_an_entry_that_does_not_fit_is_dropped_with_a_warning(tmp_path, caplog, damage):
     device_of = {"first": "XCPU", "middle": "CPU", "second": "CPU"}
     cache = DecisionCache(tmp_path / "autoplace-0.json", tuple(PAIR))
-    cache.write(StoredDecision(device_of, False, None, None), "pins", "")
-    assert cache.load(device_of).device_of == device_of
+    cache.store(Placement.from_dict(device_of))
+    assert cache.load(device_of).plan.device_of == device_of
     data = json.loads(cache.path.read_text())
     damage(data)
     cache.path.write_text(json.dumps(data))
@@ -224,7 +225,7 @@ def test_an_entry_that_does_not_fit_is_made_anew(unequal_pair, config, caplog):
         compiled = unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
     assert set(compiled.get_property("EXECUTION_DEVICES")) == {"XCPU", "CPU"}
     assert "does not fit and is made anew" in caplog.text
-    assert json.loads(entry.read_text())["placement"].keys() == whole["placement"].keys()
+    assert json.loads(entry.read_text())["plan"]["device_of"].keys() == whole["plan"]["device_of"].keys()
     caplog.clear()
     unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
     assert not caplog.records
@@ -365,16 +366,16 @@ def test_the_key_holds_what_a_target_says_and_neither_the_folder_nor_the_progres
 
 
 def test_the_decisions_that_were_not_used_for_longest_go_first(tmp_path):
-    stored = StoredDecision({"op": "CPU"}, disturbed=False)
+    answer = Placement.from_dict({"op": "CPU"})
     entries = [DecisionCache(tmp_path / f"autoplace-{i}.json", ("CPU",)) for i in range(4)]
     for age, entry in enumerate(entries[:3]):
-        entry.write(stored, "CPU", "")
+        entry.store(answer)
         os.utime(entry.path, (age + 1, age + 1))
     foreign = tmp_path / "other.blob"
     foreign.write_bytes(b"x" * 10_000)
-    assert entries[0].load(["op"]) == stored  # now it is the one that was used last
+    assert entries[0].load(["op"]) == (answer.plan, False)  # now it is the one that was used last
     most_bytes = 3 * entries[0].path.stat().st_size
-    replace(entries[3], most_bytes=most_bytes).write(stored, "CPU", "")
+    replace(entries[3], most_bytes=most_bytes).store(answer)
     assert [entry.path.exists() for entry in entries] == [True, False, True, True]
     assert foreign.exists()
 
@@ -384,7 +385,7 @@ def test_a_folder_takes_64_mib_of_decisions(tmp_path, room, stays):
     old = tmp_path / "autoplace-old.json"
     old.touch()
     os.truncate(old, 64 * 1024 * 1024 - room)
-    DecisionCache(tmp_path / "autoplace-new.json", ("CPU",)).write(StoredDecision({}, False), "CPU", "")
+    DecisionCache(tmp_path / "autoplace-new.json", ("CPU",)).store(Placement.from_dict({"op": "CPU"}))
     assert old.exists() is stays
 
 
@@ -425,27 +426,25 @@ def test_a_decision_from_a_busy_machine_is_checked_at_the_next_compile(
 def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, race_takes: RaceTakes):
     """A matrix product on one thread beside two: told from the samples that a scripted race gives."""
     model, machine = matmuls(), Machine(unequal_pair, PAIR)
-    device_of = {op.get_friendly_name(): "XCPU" for op in model.get_ops()}
+    plan = WholePlan("XCPU")
     noise = np.random.default_rng(0).lognormal(sigma=0.1, size=40)
     race_takes(noise, noise)
-    assert confirm(machine, model, device_of).holds is True
+    assert confirm(machine, model, plan).holds is True
     race_takes(1.1 * noise, noise)
-    assert confirm(machine, model, device_of).holds is False
+    assert confirm(machine, model, plan).holds is False
     pinned = PlacerOptions(pins={"first": "XCPU"})
-    assert (
-        confirm(Machine(unequal_pair, PAIR, pinned), model, device_of).holds is True
-    )  # nothing else is allowed
+    assert confirm(Machine(unequal_pair, PAIR, pinned), model, plan).holds is True  # nothing else is allowed
     noise[0] = 1000.0
     race_takes(1.1 * noise, noise)
-    assert confirm(machine, model, device_of).holds is None
+    assert confirm(machine, model, plan).holds is None
 
 
 @pytest.mark.parametrize("isolation", [True, False])
 def test_checking_a_stored_answer_measures_where_the_caller_wants(
     unequal_pair, compilations: Compilations, isolation
 ):
-    device_of = {op.get_friendly_name(): "XCPU" for op in matmuls().get_ops()}
-    confirm(Machine(unequal_pair, PAIR, PlacerOptions(isolation=isolation)), matmuls(), device_of)
+    machine = Machine(unequal_pair, PAIR, PlacerOptions(isolation=isolation))
+    confirm(machine, matmuls(), WholePlan("XCPU"))
     assert bool(compilations()) is isolation
 
 

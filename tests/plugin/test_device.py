@@ -261,7 +261,7 @@ def test_a_damaged_cache_entry_is_replaced(unequal_pair, model, expected, tmp_pa
         _check(unequal_pair.compile_model(model, PAIR, config), expected)
     assert "is damaged" in caplog.text
     # What is not pinned is measured again and may come out otherwise.
-    assert json.loads(entry.read_text())["placement"].keys() == json.loads(whole)["placement"].keys()
+    assert json.loads(entry.read_text())["plan"].keys() == json.loads(whole)["plan"].keys()
 
 
 def test_an_annotated_model_is_placed_without_searching(

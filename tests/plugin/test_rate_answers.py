@@ -16,22 +16,21 @@ from openvino import opset13 as ops
 
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.errors import OptionError, PlacementError
+from ov_autoplace.devices.widths import Width
+from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.decision import Decision
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.rate_plan import RateMember, RatePlan
-from ov_autoplace.plugin import rate
+from ov_autoplace.placement.plan import PoolPlan, SplitPlan, WholePlan
+from ov_autoplace.plugin.compilation import _Compiler, compile_placed
 from ov_autoplace.plugin.dealing import DealingModel
-from ov_autoplace.plugin.rate import compile_for_rate
 
 pytestmark = pytest.mark.alone
 
-CALLER = {"INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "0"}
+CALLER = WholePlan("CPU", Width(1, in_caller=True))
 THROUGHPUT = {"PERFORMANCE_HINT": "THROUGHPUT"}
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
-COPIES = RatePlan(
-    "2 x CPU", RateMember("CPU", CALLER), (RateMember("CPU", CALLER), RateMember("CPU", CALLER)), requests=2
-)
+HINTED = WholePlan("CPU", properties=THROUGHPUT)
+COPIES = PoolPlan("2 x CPU", CALLER, (CALLER, CALLER), requests=2)
 
 
 @functools.cache
@@ -49,16 +48,16 @@ def two_outputs() -> ov.Model:
     return _two_outputs().clone()  # with the same names every time
 
 
-def compiled_by(plan: RatePlan, core: ov.Core | None = None, **properties: str) -> ov.CompiledModel:
+def compiled_by(plan: PoolPlan, core: ov.Core | None = None, **properties: str) -> ov.CompiledModel:
     core = core or ov.Core()
     options = PlacerOptions(properties={**THROUGHPUT, **EXACT, **properties})
     model = two_outputs()
 
     def search(machine: Machine, model: ov.Model) -> Placement:
         names = [op.get_friendly_name() for op in model.get_ordered_ops()]
-        return replace(Placement.from_dict(dict.fromkeys(names, "CPU")), rate=plan)
+        return replace(Placement.from_dict(dict.fromkeys(names, "CPU")), own_plan=plan)
 
-    return compile_for_rate(Machine(core, ("CPU",), options), model, core.compile_model, search)
+    return compile_placed(Machine(core, ("CPU",), options), model, core.compile_model, search=search)
 
 
 @pytest.fixture
@@ -68,7 +67,7 @@ def expected() -> tuple[np.ndarray, list[np.ndarray]]:
 
 
 def test_a_plan_of_one_model_is_that_model() -> None:
-    compiled = compiled_by(RatePlan("CPU THROUGHPUT", RateMember("CPU", THROUGHPUT)))
+    compiled = compiled_by(PoolPlan("CPU THROUGHPUT", HINTED))
     assert type(compiled) is ov.CompiledModel
     assert str(compiled.get_property("PERFORMANCE_HINT")).endswith("THROUGHPUT")
 
@@ -121,11 +120,11 @@ def test_requests_take_turns_and_the_first_copy_is_the_base() -> None:
         return core.compile_model(*arguments)
 
     placed = Placement.from_dict({op.get_friendly_name(): "CPU" for op in two_outputs().get_ops()})
-    compile_for_rate(
+    compile_placed(
         Machine(core, ("CPU",), options),
         two_outputs(),
         compile_native,
-        lambda *_: replace(placed, rate=COPIES),
+        search=lambda *_: replace(placed, own_plan=COPIES),
     )
     assert len(made) == 2  # two copies, of which one is the base
     assert all("PERFORMANCE_HINT" not in config for _, _, config in made)
@@ -171,7 +170,7 @@ def test_a_plan_is_kept_apart_from_a_decision_for_latency(tmp_path) -> None:
     assert isinstance(first, DealingModel)
     stored = list(tmp_path.glob("autoplace-*.json"))
     assert len(stored) == 1
-    again = compiled_by(RatePlan("another", RateMember("CPU", THROUGHPUT)), core)
+    again = compiled_by(PoolPlan("another", HINTED), core)
     assert isinstance(again, DealingModel)  # nothing was searched
     latency = core.compile_model(two_outputs(), "AUTOPLACE:CPU", {**EXACT, "AUTOPLACE_TIME_BUDGET_MS": 0})
     assert not isinstance(latency, DealingModel)
@@ -184,8 +183,8 @@ def test_a_pipeline_is_not_taken_from_the_blob_of_one_with_other_properties(uneq
     unequal_pair.set_property({"CACHE_DIR": str(tmp_path)})
     for streams in (1, 2):
         own = f"{{XCPU:{{NUM_STREAMS:{streams}}},CPU:{{NUM_STREAMS:{streams}}}}}"
-        member = RateMember("HETERO:XCPU,CPU", {"DEVICE_PROPERTIES": own}, device_of)
-        rate._compiled(machine, two_outputs(), RatePlan("pipeline", member), unequal_pair.compile_model)
+        plan = PoolPlan("pipeline", SplitPlan.of(device_of, {"DEVICE_PROPERTIES": own}))
+        plan.compile(_Compiler(machine, two_outputs(), unequal_pair.compile_model))
     assert len(list(tmp_path.glob("*.blob"))) == 2
 
 
@@ -204,11 +203,13 @@ def test_a_plan_from_a_busy_machine_is_checked_at_the_next_compile(answer, searc
         def found(_: Machine, model: ov.Model) -> Placement:
             searched.append(model)
             names = [op.get_friendly_name() for op in model.get_ordered_ops()]
-            return replace(Placement.from_dict(dict.fromkeys(names, "CPU")), rate=COPIES, decision=decision)
+            return replace(
+                Placement.from_dict(dict.fromkeys(names, "CPU")), own_plan=COPIES, decision=decision
+            )
 
         return found
 
-    def confirm(_: Machine, __: ov.Model, plan: RatePlan) -> bool | None:
+    def confirm(_: Machine, __: ov.Model, plan: PoolPlan) -> bool | None:
         checked.append(plan)
         return answer
 
@@ -216,26 +217,26 @@ def test_a_plan_from_a_busy_machine_is_checked_at_the_next_compile(answer, searc
         (entry,) = tmp_path.glob("autoplace-*.json")
         return json.loads(entry.read_text())["disturbed"]
 
-    compile_for_rate(machine, two_outputs(), core.compile_model, search(True), confirm)
+    compile_placed(machine, two_outputs(), core.compile_model, search=search(True), confirm=confirm)
     assert mark_of_entry() is True
     assert (len(searched), checked) == (1, [])
-    compile_for_rate(machine, two_outputs(), core.compile_model, search(False), confirm)
+    compile_placed(machine, two_outputs(), core.compile_model, search=search(False), confirm=confirm)
     assert (len(searched), checked) == (1 + searches, [COPIES])
     assert mark_of_entry() is mark
-    compile_for_rate(machine, two_outputs(), core.compile_model, search(False), confirm)
+    compile_placed(machine, two_outputs(), core.compile_model, search=search(False), confirm=confirm)
     assert len(checked) == 1 + mark  # what is settled is not checked again
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda data: data.update(rate_schema=0),
+        lambda data: data.update(version=0),
         lambda data: data.update(disturbed="no"),
         lambda data: data["plan"].update(requests=0),
         lambda data: data["plan"].update(turns=[7]),
         lambda data: data["plan"]["base"].update(device="GPU"),
         lambda data: data["plan"]["base"].update(device="AUTO:GPU,CPU"),
-        lambda data: data["plan"]["base"].update(device_of={"x": "CPU"}),
+        lambda data: data["plan"]["base"].update(kind="split", device_of={"x": "CPU"}),
         lambda data: data["plan"]["base"].update(properties={"NUM_STREAMS": 1}),
         lambda data: data["plan"]["base"].update(properties={"NUM_STREAMS": "many"}),
         lambda data: data.update(plan=[]),
@@ -250,22 +251,14 @@ def test_a_damaged_plan_is_made_anew(change, tmp_path, caplog) -> None:
     data = json.loads(stored.read_text())
     change(data)
     stored.write_text(json.dumps(data))
-    compiled = compiled_by(RatePlan("CPU THROUGHPUT", RateMember("CPU", THROUGHPUT)), core)
+    compiled = compiled_by(PoolPlan("CPU THROUGHPUT", HINTED), core)
     assert not isinstance(compiled, DealingModel)
     assert "is made anew" in caplog.text
-    assert json.loads(stored.read_text())["chosen"] == "CPU THROUGHPUT"
+    assert json.loads(stored.read_text())["plan"]["name"] == "CPU THROUGHPUT"
 
 
-def test_plans_are_read_as_they_were_written() -> None:
-    member = RateMember("HETERO:GPU,CPU", {"A": "b"}, {"x": "GPU", "y": "CPU"})
-    plan = RatePlan(
-        "mixture", RateMember("AUTO:GPU,CPU", THROUGHPUT), (member, RateMember("CPU")), 5, (0, 1, 1)
-    )
-    assert RatePlan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
-    assert plan.order == (0, 1, 1)
+def test_copies_take_turns() -> None:
     assert COPIES.order == (0, 1)
-    with pytest.raises(PlacementError):
-        RatePlan.from_json("plan")
 
 
 def test_the_hint_can_be_set_on_the_device() -> None:

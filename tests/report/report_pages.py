@@ -8,6 +8,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
+from candidates import on_groups
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
@@ -16,6 +17,7 @@ from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage
 from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.report.contents import Contents, Curve, placement_contents
 from ov_autoplace.report.latency import Latency
 from ov_autoplace.report.ops import op_columns
@@ -48,7 +50,9 @@ def _contents_of(table: CostTable, assignment: IntArray) -> Contents:
     explanation = Explanation(table, assignment)
     latency = explanation.schedule.latency_seconds
     candidates = tuple(
-        Candidate(name, factor * latency, 1, factor * latency * rng.lognormal(0, 0.02, 40))
+        Candidate(
+            name, WholePlan(name), factor * latency, samples=factor * latency * rng.lognormal(0, 0.02, 40)
+        )
         for name, factor in ((table.devices[0], 1.1), (table.devices[1], 1.4), ("portfolio", 1.0))
     )
     decision = Decision(
@@ -97,7 +101,9 @@ def lanes_page(groups: int = 60) -> Contents:
     )
     latency = predicted.seconds
     candidates = tuple(
-        Candidate(name, factor * latency, 1, np.full(9, factor * latency), paused_samples=np.full(9, latency))
+        on_groups(
+            name, [0], factor * latency, np.full(9, factor * latency), paused_samples=np.full(9, latency)
+        )
         for name, factor in (("GPU", 1.5), ("CPU (2 lanes of 1 thread) + GPU", 1.1))
     )
     decision = Decision(candidates[1].name, "lanes were faster", "PROFILE", candidates, {}, table)

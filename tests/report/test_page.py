@@ -20,6 +20,7 @@ from ov_autoplace.errors import OptionError, OutputError
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.report import require_library, write_report
 from ov_autoplace.report.contents import placement_contents
 from ov_autoplace.report.nodes import drawn_graph
@@ -124,7 +125,9 @@ def test_a_page_of_one_device_compares_no_devices(tmp_path: Path) -> None:
         memory_capacity=both.memory_capacity[:1],
     )
     explanation = Explanation(table, np.zeros(40, dtype=np.int32))
-    decision = Decision("CPU", "CPU is the only device", "PROFILE", (Candidate("CPU", 1e-3, 1),), {}, table)
+    decision = Decision(
+        "CPU", "CPU is the only device", "PROFILE", (Candidate("CPU", WholePlan("CPU"), 1e-3),), {}, table
+    )
     contents = placement_contents("one", decision, explanation, what_ifs(table, explanation.assignment))
     write_report(contents, tmp_path / "page.html")
 
@@ -221,6 +224,8 @@ def test_a_graph_of_many_groups_becomes_stretches_of_its_subgraphs(subgraphs: in
 @pytest.mark.parametrize("disturbed", [False, True])
 def test_measurements_that_other_work_disturbed_are_marked(disturbed: bool) -> None:
     explanation = Explanation(diamond(), np.zeros(len(diamond()), np.int32))
-    decision = Decision("CPU", "", "PROFILE", (Candidate("CPU", None, 1),), {}, None, disturbed=disturbed)
+    decision = Decision(
+        "CPU", "", "PROFILE", (Candidate("CPU", WholePlan("CPU")),), {}, None, disturbed=disturbed
+    )
     facts = dict(placement_contents("model", decision, explanation).facts)
     assert ("other work" in facts) is disturbed

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 
 import numpy as np
 
+from candidates import on_groups
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.placement.plan import SplitPlan, WholePlan
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.training.finetuning.preparing import ProfiledModel
+from ov_autoplace.training.finetuning.trials import Trial
 
 
 class Clock:
@@ -26,6 +29,12 @@ class Clock:
     def perf_counter(self) -> float:
         self.now += self.per_look
         return self.now
+
+
+def scripted_trial(name: str, assignment: Sequence[int], seconds: float = 1.0, dropped: str = "") -> Trial:
+    """A placement on the scripted devices that was not measured yet."""
+    pair = ("DEV0", "DEV1")
+    return on_groups(name, assignment, seconds, (), pair, Trial, subgraphs=0, dropped=dropped)
 
 
 class ScriptedSession:
@@ -62,8 +71,13 @@ class ScriptedSession:
         self._fails = fails
         self._random = np.random.default_rng(seed)
 
-    def compile_placement(self, device_of: Mapping[str, str]) -> SimpleNamespace:
-        devices = tuple(self.devices.index(device_of[name]) for name in self.table.names)
+    def compile_whole(self, plan: WholePlan) -> SimpleNamespace:
+        return self.compile_devices((self.devices.index(plan.device),) * len(self.table))
+
+    def compile_split(self, plan: SplitPlan) -> SimpleNamespace:
+        return self.compile_devices(tuple(self.devices.index(plan.device_of[n]) for n in self.table.names))
+
+    def compile_devices(self, devices: tuple[int, ...]) -> SimpleNamespace:
         self._clock.now += self._compile_seconds
         if devices in self._fails:
             raise ProfilingError("the model cannot be timed: no such kernel")

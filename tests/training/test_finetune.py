@@ -76,15 +76,15 @@ def test_where_one_device_is_best_the_answer_is_that_device(world):
 def test_luck_of_one_compilation_never_becomes_the_answer(world, monkeypatch):
     world.true = chain_table(0.01 * fast_and_slow([1] * GROUPS, ratio=1.2), transfer=0.001, launch=0.001)
     world.believed = world.true
-    compile_placement = ScriptedSession.compile_placement
+    compile_devices = ScriptedSession.compile_devices
 
-    def lucky(session, device_of):
-        if not session.compilations_forgotten and len(set(device_of.values())) > 1:
-            executable = compile_placement(session, device_of)
+    def lucky(session, devices):
+        if not session.compilations_forgotten and len(set(devices)) > 1:
+            executable = compile_devices(session, devices)
             session.luck[executable.devices] = 0.5
-        return compile_placement(session, device_of)
+        return compile_devices(session, devices)
 
-    monkeypatch.setattr(ScriptedSession, "compile_placement", lucky)
+    monkeypatch.setattr(ScriptedSession, "compile_devices", lucky)
     (model,) = world.tune().models
     assert world.lines("refuted")
     assert world.best() == (1,) * GROUPS
@@ -100,13 +100,13 @@ def test_every_placement_is_compiled_once_unless_it_is_put_to_the_proof(world):
 
 
 def test_the_budget_is_kept_also_when_compiling_is_slow(world, monkeypatch):
-    compile_placement = ScriptedSession.compile_placement
+    compile_devices = ScriptedSession.compile_devices
 
-    def slowly(session, device_of):
+    def slowly(session, devices):
         world.clock.now += 5.0
-        return compile_placement(session, device_of)
+        return compile_devices(session, devices)
 
-    monkeypatch.setattr(ScriptedSession, "compile_placement", slowly)
+    monkeypatch.setattr(ScriptedSession, "compile_devices", slowly)
     start = world.clock.now
     result = world.tune(budget=100, settings=replace(SETTINGS, patience=1000))
     assert result.stopped == "budget"

@@ -21,7 +21,7 @@ from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.trials import Trial
 from ov_autoplace.training.state_file import load_state
 from training.chains import best_of_chain, chain_seconds
-from training.scripted_devices import ScriptedSession
+from training.scripted_devices import ScriptedSession, scripted_trial
 from training.test_tuning_task import raced, task_of
 from training.tuning_world import FAST_ON, GROUPS, SMALL, TRUE, World
 
@@ -105,13 +105,13 @@ def is_close(line: dict, seconds: float) -> bool:
 
 
 def test_the_budget_is_kept_while_exploring(world, monkeypatch):
-    compile_placement = ScriptedSession.compile_placement
+    compile_devices = ScriptedSession.compile_devices
 
-    def slowly(session, device_of):
+    def slowly(session, devices):
         world.clock.now += 3.0
-        return compile_placement(session, device_of)
+        return compile_devices(session, devices)
 
-    monkeypatch.setattr(ScriptedSession, "compile_placement", slowly)
+    monkeypatch.setattr(ScriptedSession, "compile_devices", slowly)
     start = world.clock.now
     result = world.tune(budget=100, settings=replace(SETTINGS, patience=1000))
     assert result.stopped == "budget"
@@ -149,7 +149,7 @@ class Tuned:
 
 
 def trial(assignment, source: str) -> Trial:
-    return Trial(source, 1.0, 0, assignment=np.array(assignment, dtype=np.int32))
+    return scripted_trial(source, assignment)
 
 
 def test_an_explored_placement_that_is_slow_makes_the_policy_no_surer(sure):

@@ -93,13 +93,13 @@ def test_where_there_is_little_time_only_the_probes_are_left_out(
     monkeypatch.setattr(module, "_PROBE_RUNS", 1e9)
     machine = assuming(machine, tmp_path)
     compiled: list[frozenset[str]] = []
-    compile_placement = ProfilingSession.compile_placement
+    compile_split = ProfilingSession.compile_split
 
-    def counting(session, device_of, **options):
-        compiled.append(frozenset(device_of.values()))
-        return compile_placement(session, device_of, **options)
+    def counting(session, plan, **options):
+        compiled.append(frozenset(plan.devices))
+        return compile_split(session, plan, **options)
 
-    monkeypatch.setattr(ProfilingSession, "compile_placement", counting)
+    monkeypatch.setattr(ProfilingSession, "compile_split", counting)
     result = prepared(model, machine)
     assert result.table.source == "profiled"
     assert all(len(devices) == 1 for devices in compiled)

@@ -8,7 +8,7 @@ import pytest
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.trials import ReferenceRaces, Trial
 from training.chains import chain_seconds, chain_table, fast_and_slow
-from training.scripted_devices import Clock, ScriptedSession
+from training.scripted_devices import Clock, ScriptedSession, scripted_trial
 
 TRUE = chain_table(fast_and_slow([0, 0, 0, 1, 1, 1], ratio=4.0))
 SINGLES = ((0,) * 6, (1,) * 6)
@@ -22,7 +22,7 @@ def clock() -> Clock:
 
 
 def trial(devices, source="policy") -> Trial:
-    return Trial(source, chain_seconds(TRUE, devices), 0, assignment=np.array(devices, dtype=np.int32))
+    return scripted_trial(source, devices, chain_seconds(TRUE, devices))
 
 
 def bench(session: ScriptedSession, clock: Clock, seconds: float = 1e6) -> ReferenceRaces:

@@ -20,7 +20,8 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import OptionError
 from ov_autoplace.graph.prepare import PreparedModel
-from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.lane import Lane
+from ov_autoplace.placement.plan import LanePlan, WholePlan, read_plan
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.networks.network import make_network
@@ -66,15 +67,15 @@ SLOWDOWN = 1.3  # of everything on lanes against what its table says
 class DividedCpu(ScriptedSession):
     """A CPU whose lanes take `SLOWDOWN` times what their table says."""
 
-    def compile_schedule(self, plan: LanePlan) -> SimpleNamespace:
+    def compile_lanes(self, plan: LanePlan) -> SimpleNamespace:
         lanes = tuple(plan.lane_of[plan.submodel_of[name]] for name in LANES.names)
         self.compiled.append(lanes)
         seconds = SLOWDOWN * simulate(LANES, np.array(lanes), objective="overlap").latency_seconds
         return self._executable(lanes, seconds, len(plan.lane_of))
 
-    def compile_width(self, device: str, width: Width) -> SimpleNamespace:
-        assert (device, width) == ("CPU", ONE_THREAD)
-        return self._executable(("CPU", width.threads), float(WHOLE.op_seconds.sum()), 1)
+    def compile_whole(self, plan: WholePlan) -> SimpleNamespace:
+        assert plan == WholePlan("CPU", ONE_THREAD)
+        return self._executable(("CPU", 1), float(WHOLE.op_seconds.sum()), 1)
 
     def _executable(self, what, seconds: float, subgraphs: int) -> SimpleNamespace:
         self._clock.now += self._compile_seconds
@@ -116,20 +117,19 @@ def task():
 
 def test_the_reference_is_the_whole_model_on_its_width(task):
     (single,) = task.singles
-    assert single.width == ONE_THREAD
-    assert single.scheduled is None
+    assert single.plan == WholePlan("CPU", ONE_THREAD)
     assert task.single_name(single) == single.name == "CPU (1 thread)"
     assert task.single_seconds == pytest.approx(0.101)
 
 
 def test_a_trial_is_a_schedule_of_what_the_policy_decided(task):
     trial = task.trial("policy", BRANCHES)
-    assert trial.scheduled.assignment.tolist() == BRANCHES.tolist()
+    assert [trial.plan.lane_of[trial.plan.submodel_of[name]] for name in LANES.names] == BRANCHES.tolist()
     assert trial.assignment.tolist() == [0] * len(BRANCHES)
     assert trial.promised_seconds == simulate(LANES, BRANCHES, objective="overlap").latency_seconds
     assert trial.key == BRANCHES.tobytes()
-    assert task.placement(trial).plan is trial.scheduled.plan
-    assert task.placement(task.singles[0]).width == ONE_THREAD
+    assert task.placement(trial).plan is trial.plan
+    assert task.placement(task.singles[0]).plan.width == ONE_THREAD
 
 
 def test_exchanged_lanes_are_the_same_placement(task):
@@ -167,7 +167,7 @@ def test_what_was_measured_of_schedules_comes_back_from_the_log(task):
         again = lanes_task(budget, clock)
         again.restore(lines)
     found = again.known(BRANCHES)
-    assert found.scheduled is not None
+    assert found.plan.lane_count == 2
     assert again.relative(found) == task.relative(trial)
     other = np.roll(BRANCHES, 1)
     task.correct()
@@ -195,18 +195,16 @@ def test_a_schedule_that_is_faster_is_found_and_written_with_its_plan(tmp_path):
     # 51 ms and what lanes cost, times 1.3, over 101 ms.
     assert 0.6 < tuned.best < 0.75
     assert min(line["relative"] for line in lines if line["relative"]) == pytest.approx(tuned.best, rel=0.05)
-    plan = LanePlan.from_dict(json.loads((out / "best.net.lanes.json").read_text()))
+    plan = read_plan(json.loads((out / "best.net.plan.json").read_text()))
     assert {plan.lane_of[plan.submodel_of[name]] for name in LANES.names} == {0, 1}
-    assert plan.to_dict() == tuned.placement.plan.to_dict()
+    assert plan == tuned.placement.plan
     assert set(json.loads(tuned.file.read_text()).values()) == {"CPU"}
 
 
-def test_a_best_without_a_plan_keeps_no_plan_of_an_earlier_one(task, tmp_path):
+def test_the_best_is_written_with_how_it_runs(task, tmp_path):
     task.adopt_singles(task.races.race_singles(task.singles))
-    plan = tmp_path / "best.net.lanes.json"
-    plan.write_text("{}")
     TuningFolder(tmp_path, resume=False).save_best(task)
-    assert not plan.exists()
+    assert read_plan(json.loads((tmp_path / "best.net.plan.json").read_text())) == task.singles[0].plan
     assert set(json.loads((tmp_path / "best.net.affinity.json").read_text()).values()) == {"CPU"}
 
 

@@ -13,7 +13,7 @@ from ov_autoplace.training.finetuning.files import check_line
 from ov_autoplace.training.finetuning.task import ZERO_SHOT, Event, TuningTask, placement_text
 from ov_autoplace.training.finetuning.trials import ReferenceRaces, Trial
 from training.chains import chain_seconds, chain_table, fast_and_slow
-from training.scripted_devices import ScriptedSession, scripted_model
+from training.scripted_devices import ScriptedSession, scripted_model, scripted_trial
 
 pytestmark = pytest.mark.torch
 
@@ -42,7 +42,7 @@ def raced(task: TuningTask, *trials: Trial) -> list[Event]:
 
 def test_costs_are_corrected_by_what_was_measured():
     task = task_of()
-    mix = Trial("policy", task.predicted(MIX), 0, assignment=MIX)
+    mix = scripted_trial("policy", MIX, task.predicted(MIX))
     assert task.score(MIX) > 1  # as profiled, the mix looks worse than a device
     raced(task, mix)
     task.correct()
@@ -56,7 +56,7 @@ def test_costs_are_corrected_by_what_was_measured():
 
 def test_corrections_do_not_add_up():
     task = task_of()
-    raced(task, Trial("policy", 1.0, 0, assignment=MIX))
+    raced(task, scripted_trial("policy", MIX))
     task.correct()
     once = task.corrected.op_seconds
     task.correct()
@@ -65,7 +65,7 @@ def test_corrections_do_not_add_up():
 
 def test_placements_are_numbered_in_the_order_in_which_they_were_measured():
     task = task_of()
-    raced(task, Trial("policy", 1.0, 0, assignment=MIX))
+    raced(task, scripted_trial("policy", MIX))
     assert sorted(trial.number for trial in task.trials.values()) == [1, 2, 3]
     assert task.measurements == 3
     task.adopt(task.trials[MIX.tobytes()])
@@ -74,8 +74,8 @@ def test_placements_are_numbered_in_the_order_in_which_they_were_measured():
 
 def test_the_log_tells_everything_that_a_run_knew():
     task = task_of(noise=0.05)
-    mix = Trial(ZERO_SHOT, 1.0, 0, assignment=MIX)
-    failed = Trial("policy", 2.0, 0, dropped="no such kernel", assignment=1 - MIX)
+    mix = scripted_trial(ZERO_SHOT, MIX)
+    failed = scripted_trial("policy", 1 - MIX, 2.0, dropped="no such kernel")
     events = raced(task, mix)
     task.before = mix
     task.rounds = 3
@@ -110,7 +110,7 @@ def test_the_log_tells_everything_that_a_run_knew():
 
 def test_a_refuted_champion_is_none_after_a_resume():
     task = task_of()
-    mix = Trial("policy", 1.0, 0, assignment=MIX)
+    mix = scripted_trial("policy", MIX)
     lines = [task.line(event) for event in raced(task, mix)]
     lines += [task.line(Event("confirmed", mix)), task.line(Event("refuted", mix))]
     again = task_of()
@@ -143,7 +143,7 @@ def test_a_placement_on_a_device_beyond_all_is_of_another_model():
 
 def test_a_prediction_that_was_not_finite_comes_back_from_the_log():
     task = task_of()
-    failed = Trial("policy", np.inf, 0, dropped="no such kernel", assignment=MIX)
+    failed = scripted_trial("policy", MIX, np.inf, dropped="no such kernel")
     lines = [task.line(event) for event in [*raced(task), Event("measured", failed)]]
     lines[-1]["predicted_ms"] = None  # as the log's file has it
     again = task_of()
@@ -185,7 +185,7 @@ def test_a_device_that_is_too_small_is_no_rival():
 
 
 def test_placements_of_many_devices_are_text():
-    many = Trial("policy", 1.0, 0, assignment=np.array([0, 9, 10, 61, 300], dtype=np.int32))
+    many = scripted_trial("policy", [0, 9, 10, 61, 300])
     text = placement_text(many.assignment)
     assert len(text) == 5
     assert text.startswith("09")

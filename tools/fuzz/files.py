@@ -15,13 +15,14 @@ from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.cost.target_json import load_target, save_target
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.trace import trace_events
 from ov_autoplace.measure.transfer_store import StoredTransfers
 from ov_autoplace.placement.annotation import OP_KEY, annotate, annotated_placement
-from ov_autoplace.placement.decision import Decision
-from ov_autoplace.placement.lane_plan import LanePlan
+from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import LanePlan, PoolPlan, SplitPlan, WholePlan, read_plan
 from ov_autoplace.placement.scheduled import plan_of, scheduled_model
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin.decision_cache import DecisionCache
@@ -32,8 +33,9 @@ __all__ = [
     "AFFINITY_FILE",
     "DECISION",
     "DNN_GRAPH",
-    "LANE_PLAN",
+    "LANES",
     "NOTES",
+    "POOL",
     "TRANSFERS",
     "affinity",
     "annotated_model",
@@ -41,9 +43,9 @@ __all__ = [
     "cost_table_seeds",
     "decision",
     "dnn_partitioning",
-    "lane_plan",
     "model",
     "placed_table",
+    "plan",
     "printed_answer",
     "printed_answer_seeds",
     "report",
@@ -57,11 +59,11 @@ AFFINITY_FILE = "net.affinity.json"
 AFFINITY = {"x": "CPU", "kernel": "CPU", "product": "GPU", "relu": "GPU", "answer": "CPU"}
 NOTES = {"product": "GPU", "relu": "CPU"}
 DECISION = {
-    "schema": 2,
-    "chosen": "portfolio",
+    "schema": "ov_autoplace.decision",
+    "version": 5,
     "decision": "the fastest",
     "disturbed": False,
-    "placement": AFFINITY,
+    "plan": SplitPlan.of(AFFINITY).to_json(),
 }
 DNN_GRAPH = {
     "maxFPGAs": 2,
@@ -83,9 +85,10 @@ TRANSFERS = {
     "samples": [{"devices": ["GPU", "CPU", "GPU", "CPU"], "tensor_bytes": 4096, "seconds": [1e-3, 2e-3]}],
 }
 
-LANE_PLAN = {
-    "schema": "ov_autoplace.lane_plan",
+LANES = {
+    "schema": "ov_autoplace.plan",
     "version": 1,
+    "kind": "lanes",
     "lanes": [{"device": "CPU", "properties": {"NUM_STREAMS": "0"}}, {"device": "GPU.1", "properties": {}}],
     "submodels": [
         {"lane": 0, "rank": 3, "ops": ["product"]},
@@ -93,6 +96,9 @@ LANE_PLAN = {
     ],
     "forms": {"product": "bf16"},
 }
+WHOLE = WholePlan("CPU", Width(1, in_caller=True))
+HINTED = WholePlan("AUTO:CPU,GPU", properties={"PERFORMANCE_HINT": "CUMULATIVE_THROUGHPUT"})
+POOL = PoolPlan("mixture", HINTED, (WHOLE, SplitPlan.of(AFFINITY, {"A": "b"})), 3, (0, 1, 1)).to_json()
 
 
 def stored(data: bytes, folder: Path, name: str) -> Path:
@@ -210,7 +216,8 @@ def report(data: bytes, folder: Path) -> None:
 
     table = load_table(stored(data, folder, "net.table.json"))
     explanation = Explanation(table, _single(table))
-    choice = Decision("portfolio", "the fastest", "PROFILE", (), {}, table)
+    candidates = (Candidate("portfolio", WholePlan("CPU")),)
+    choice = Decision("portfolio", "the fastest", "PROFILE", candidates, {}, table)
     write_report(
         placement_contents(table.names[0] if table.names else "net", choice, explanation), folder / "a.html"
     )
@@ -277,16 +284,20 @@ def dnn_partitioning(path: Path) -> None:
 def decision(path: Path) -> None:
     """An entry of the decision cache: whatever is not one counts as none."""
     found = DecisionCache(path, ("CPU", "GPU")).load(AFFINITY)
-    assert found is None or found.device_of.keys() == AFFINITY.keys()
+    assert found is None or set(found.plan.devices) <= {"CPU", "GPU"}
 
 
-def lane_plan(data: bytes, folder: Path) -> bool:
-    """A plan for lanes, applied to a model and read back from it."""
+def plan(data: bytes, folder: Path) -> bool:
+    """A plan, written and read back; one for lanes is applied to a model, and read back from that."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
         return False
-    found = plan_of(scheduled_model(model(), LanePlan.from_dict(value)))
+    found = read_plan(value)
+    assert read_plan(json.loads(json.dumps(found.to_json()))) == found
+    if not isinstance(found, LanePlan):
+        return True
+    found = plan_of(scheduled_model(model(), found))
     assert found is not None
     assert set(found.submodel_of) == {"product", "relu"}
     return True

@@ -100,7 +100,8 @@ READERS: tuple[Reader, ...] = (
     _file(
         "dnn-partitioning", "graph.json", files.dnn_partitioning, _json(files.DNN_GRAPH), (CostTableError,), 5
     ),
-    Reader("lane-plan", files.lane_plan, _json(files.LANE_PLAN), (PlacementError,), 1),
+    Reader("plan", files.plan, _json(files.LANES), (PlacementError,), 1),
+    Reader("pool-plan", files.plan, _json(files.POOL), (PlacementError,), 1),
     _file("decision-cache", "autoplace-0.json", files.decision, _json(files.DECISION), (), 6),
     _file("workload", "net.npz", training_files.workload, training_files.workload_seeds, (TrainingError,), 2),
     Reader(

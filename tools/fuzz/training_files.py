@@ -234,10 +234,9 @@ def _tuned() -> tuple[CostTable, Callable[[], Any]]:
 def measurements_seeds() -> list[bytes]:
     """The lines of a run that raced both devices and a mix, which won and lost when it was raced again."""
     from ov_autoplace.training.finetuning.task import ZERO_SHOT, Event
-    from ov_autoplace.training.finetuning.trials import Trial
 
     task = _tuned()[1]()
-    mix = Trial("policy", 0.5, 2, assignment=np.array([0, 1, 1, 0], dtype=np.int32))
+    mix = task.trial("policy", np.array([0, 1, 1, 0], dtype=np.int32), 0.5)
     task.adopt_singles(task.singles)
     events = [Event("measured", single, (0.2, 0.3), (0.2, 0.2)) for single in task.singles]
     events += [Event("measured", mix, (0.1, 0.1), (0.2, 0.2), ZERO_SHOT), Event("confirmed", mix)]

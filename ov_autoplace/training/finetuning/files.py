@@ -2,8 +2,8 @@
 
 The output folder is a checkpoint, and holds besides: ``measurements.jsonl`` (a line per measurement),
 ``state.safetensors`` (what the policy's training needs to go on), ``MODEL.table.json`` (the costs as they
-were profiled), ``best.MODEL.affinity.json`` (the best placement that is proven), ``best.MODEL.lanes.json``
-(the plan of one that is a schedule on lanes) and ``learning_curve.png``.
+were profiled), ``best.MODEL.affinity.json`` (the device of every op in the best placement that is proven),
+``best.MODEL.plan.json`` (how that one runs) and ``learning_curve.png``.
 """
 
 from __future__ import annotations
@@ -109,16 +109,11 @@ class TuningFolder:
         return self.path / f"best.{task.name}.affinity.json"
 
     def save_best(self, task: TuningTask) -> None:
-        """Write the best placement that is proven, each file whole or not at all."""
+        """Write the best placement that is proven, and how it runs, each file whole or not at all."""
         placement = task.placement(task.champion)
-        plan_file = self.path / f"best.{task.name}.lanes.json"
-        if placement.plan is None:
-            # An earlier best's plan would pass for this one's.
-            plan_file.unlink(missing_ok=True)
         placement.save(self.best_file(task))
-        if placement.plan is not None:
-            plan = json.dumps(placement.plan.to_dict(), indent=1, ensure_ascii=False)
-            write_text_atomically(plan_file, plan + "\n")
+        plan = json.dumps(placement.plan.to_json(), indent=1, ensure_ascii=False)
+        write_text_atomically(self.path / f"best.{task.name}.plan.json", plan + "\n")
 
     def save_table(self, name: str, table: CostTable) -> None:
         """Keep the costs as they were profiled."""

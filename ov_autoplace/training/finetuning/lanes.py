@@ -14,12 +14,12 @@ from ov_autoplace.decide.divisions import divisions
 from ov_autoplace.decide.lane_costs import LaneCosts, executor_table, lane_costs
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.unfolding import unfolded
-from ov_autoplace.decide.widths import width_name
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import OptionError, PlacementError, TrainingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import count_devices, count_width
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.placement.scheduled import reason_not_schedulable
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin.model_hash import model_hash
@@ -161,7 +161,7 @@ class LanesTask(TuningTask):
         ratios = [
             trial.ratio.median * self.reference_seconds / trial.simulated_seconds
             for trial in self.trials.values()
-            if trial.scheduled is not None and len(trial.samples) and trial.simulated_seconds > 0
+            if trial.plan.lane_count and len(trial.samples) and trial.simulated_seconds > 0
         ]
         if ratios:
             self._factor = float(np.median(ratios))
@@ -175,25 +175,26 @@ class LanesTask(TuningTask):
         simulated = simulate(self.table, assignment, objective="overlap").latency_seconds
         trial = Trial(
             name,
+            WholePlan(self._divided.whole.devices[0]),
             self._factor * simulated,
-            0,
+            subgraphs=0,
             assignment=np.zeros_like(assignment),
             choice=assignment,
             simulated_seconds=simulated,
         )
         try:
-            trial.scheduled = self._divided.costs.scheduled(Placement.of_groups(self.table, assignment))
-            trial.subgraphs = len(trial.scheduled.plan.lane_of)
+            plan = self._divided.costs.plan(Placement.of_groups(self.table, assignment))
         except PlacementError as cause:
             trial.dropped = str(cause)
+        else:
+            trial.plan, trial.subgraphs = plan, len(plan.lane_of)
         return trial
 
     def placement(self, trial: Trial) -> Placement:
         """What ``annotate`` writes into a model: the plan, or the width."""
         placement = replace(
             Placement.of_groups(self._divided.whole, trial.assignment, solver=trial.name),
-            width=trial.width,
-            plan=None if trial.scheduled is None else trial.scheduled.plan,
+            own_plan=trial.plan if trial.plan.is_divided else None,
         )
         prepared = self.profiled.prepared
         if not prepared.is_folded:
@@ -202,8 +203,7 @@ class LanesTask(TuningTask):
         return unfolded(prepared.given, replace(placement, given={}))
 
     def _singles(self) -> list[Trial]:
-        device, width = self._divided.whole.devices[0], self._divided.width
+        plan = WholePlan(self._divided.whole.devices[0], self._divided.width)
         nothing = np.zeros(len(self.table), dtype=np.int32)
         seconds = float(self._divided.whole.op_seconds.sum())
-        name = device if width is None else width_name(device, width)
-        return [Trial(name, seconds, 1, assignment=nothing, width=width)]
+        return [Trial(plan.name, plan, seconds, assignment=nothing)]

@@ -62,7 +62,7 @@ def tuned_model(task: TuningTask, folder: TuningFolder) -> TunedModel:
     """The result for one model that was measured."""
     single, best = task.best_single, task.champion
     name = task.single_name(single)
-    what = "mix of devices" if single.width is None and best.scheduled is None else "schedule on lanes"
+    what = "schedule on lanes" if single.plan.is_divided or best.plan.is_divided else "mix of devices"
     if best in task.singles:
         reason = f"{name} is the fastest device and no {what} was proven to be faster"
     else:

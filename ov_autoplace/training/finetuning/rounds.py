@@ -174,7 +174,7 @@ class TuningRounds:
         if verdict is None:
             return
         before = task.champion
-        won = verdict.winner.key == trial.key
+        won = verdict.winner.plan == trial.plan
         if won:
             task.confirm(trial)
         else:

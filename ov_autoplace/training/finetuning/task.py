@@ -14,6 +14,7 @@ from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.measure.corrections import Observation, corrected_table
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import ModelPlan, plan_of_groups
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.problem.problem import Problem
@@ -125,9 +126,7 @@ class TuningTask:
 
     def single_name(self, trial: Trial) -> str:
         """Name of the device of a placement on one device, else of who proposed it."""
-        if trial.width is not None or not trial.is_single or trial.scheduled is not None:
-            return trial.name
-        return self.profiled.machine.devices[int(trial.assignment[0])]
+        return trial.plan.devices[0] if trial.plan.is_default else trial.name
 
     def relative(self, trial: Trial) -> float:
         """Measured latency over that of the best single device; infinite when it was never run."""
@@ -210,7 +209,11 @@ class TuningTask:
             predicted_seconds: Simulated with the corrected costs, unless that is to be done.
         """
         seconds = self.predicted(assignment) if predicted_seconds is None else predicted_seconds
-        return Trial(name, seconds, 0, assignment=assignment)
+        return Trial(name, self._plan(assignment), seconds, subgraphs=0, assignment=assignment)
+
+    def _plan(self, assignment: IntArray) -> ModelPlan:
+        table = self.table
+        return plan_of_groups(table.devices, table.names, assignment, table.members)
 
     def placement(self, trial: Trial) -> Placement:
         """A device for every op of the model, also for those that were folded away."""
@@ -297,7 +300,10 @@ class TuningTask:
         for d, units in self.problem.evaluator.singles().items():
             device, assignment = self.table.devices[d], self.problem.units.to_groups(units)
             schedule = simulate(self.table, assignment)
-            trials.append(Trial(device, schedule.latency_seconds, schedule.subgraphs, assignment=assignment))
+            plan = self._plan(assignment)
+            trials.append(
+                Trial(device, plan, schedule.latency_seconds, schedule.subgraphs, assignment=assignment)
+            )
         trials = [trial for trial in trials if np.isfinite(trial.promised_seconds)]
         if not trials:
             trials.append(self._solved())

@@ -312,7 +312,7 @@ def compiled_placement(
     from ov_autoplace._core import ProfilerError
 
     try:
-        executable = session.compile_placement(Placement.of_groups(table, assignment).to_dict())
+        executable = Placement.of_groups(table, assignment).plan.one_model.compile(session)
         executable.run(1)
     except (ProfilingError, ProfilerError):
         return None

@@ -118,18 +118,18 @@ def first_compilation(name: str) -> dict[str, Any]:
 def _placements() -> Iterator[list[ov_autoplace.Placement]]:
     """What the plugin's placer decides, which a compiled model does not tell."""
     made: list[ov_autoplace.Placement] = []
-    place = Placer.place
+    place = Placer.place_fitted
 
     def placing(placer: Placer, *arguments: Any) -> Any:
-        placement = place(placer, *arguments)
+        placement, fitted = place(placer, *arguments)
         made.append(placement)
-        return placement
+        return placement, fitted
 
-    Placer.place = placing  # type: ignore[method-assign]
+    Placer.place_fitted = placing  # type: ignore[method-assign]
     try:
         yield made
     finally:
-        Placer.place = place  # type: ignore[method-assign]
+        Placer.place_fitted = place  # type: ignore[method-assign]
 
 
 def _first(found: dict[str, dict[str, Any]]) -> tuple[Table, list[str]]:

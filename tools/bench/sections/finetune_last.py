@@ -16,7 +16,7 @@ from ov_autoplace._base.statistics import paired_ratio
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.decide.widths import width_name, widths_for
+from ov_autoplace.decide.widths import widths_for
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError, ProfilingError
@@ -24,6 +24,7 @@ from ov_autoplace.measure.isolation.interface import Executable
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.annotation import completed
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import SplitPlan, WholePlan, plan_of_groups
 from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.finetuning.budget import TuningBudget
@@ -114,7 +115,8 @@ class LastRace:
             ProfilingError: It cannot be timed.
         """
         device_of = self._alone[text] if text in self._alone else self._entries[text].device_of
-        return self.session.compile_placement(completed(self.session.model, device_of))
+        split = SplitPlan.of(completed(self.session.model, device_of))
+        return plan_of_groups(split.listed, split.names, split.assignment).compile(self.session)
 
     def text_of(self, entry: Entry, best_single: str) -> str:
         """What a placement is called here, where the fastest single device of its run had that name."""
@@ -168,17 +170,15 @@ class LanesRace(LastRace):
         self.session, self._costs = divided.session, divided.costs
         # TUNE also tries one thread that is the caller's.
         widths = *widths_for(machine, device, self.session.model), Width(1, in_caller=True)
-        self._widths = {width_name(device, width): width for width in widths}
+        self._widths = {plan.name: plan for plan in (WholePlan(device, width) for width in widths)}
         return {name: name for name in (*self._widths, device)}
 
     def _compiled(self, text: str) -> Executable:
         if text not in self.singles.values():
             entry = self._entries[text]
             plan = lane_plan(entry.table, entry.assignment, self._costs.lanes, self._costs.forms)
-            return self.session.compile_schedule(plan)
-        if text in self._widths:
-            return self.session.compile_width(text.partition(" ")[0], self._widths[text])
-        return self.session.compile_device(text)
+            return plan.compile(self.session)
+        return self._widths.get(text, WholePlan(text)).compile(self.session)
 
     def text_of(self, entry: Entry, best_single: str) -> str:
         """See :meth:`LastRace.text_of`; on the first lane alone is the whole model on one width."""

@@ -110,7 +110,7 @@ def tune_by_solvers(model: str, table: str, pair: str, seed: int, budget: float)
     assert costs is not None
     save_table(costs, table)
     ran = [c for c in decision.candidates if len(c.samples) or c.dropped]
-    singles = {c.name: c.seconds for c in ran if c.scheduled is None and c.is_single and len(c.samples)}
+    singles = {c.name: c.seconds for c in ran if not c.plan.lane_count and c.is_single and len(c.samples)}
     best = min(singles, key=singles.__getitem__)
     answer = next(c for c in ran if c.name == decision.chosen)
     # Single devices are measured in any case; as the answer, one of them was proposed too.

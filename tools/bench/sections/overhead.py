@@ -47,7 +47,8 @@ from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.annotation import completed
-from ov_autoplace.placement.lane_plan import Lane, LanePlan
+from ov_autoplace.placement.lane import Lane
+from ov_autoplace.placement.plan import LanePlan, WholePlan
 from ov_autoplace.placement.schedulable import Role, ops_of
 
 __all__ = ["import_seconds", "profiler_seconds", "run", "second_compilations"]
@@ -164,14 +165,14 @@ def executor_seconds(seed: int, seconds: float) -> dict[str, list[float]]:
         ]
         (width,) = {lanes.width for lanes in lanes_for(machine, "CPU", sessions[0].model) if lanes.count == 2}
         lane = Lane.of("CPU", width.properties)
-        executables = {"plain": [sessions[0].compile_width("CPU", width)]}
+        executables = {"plain": [WholePlan("CPU", width).compile(sessions[0])]}
         for session, name in zip(sessions, ("one lane", "two lanes"), strict=True):
             known = ops_of(session.model)
             runs = [n for n, role in zip(known.names, known.roles, strict=True) if role is Role.RUNS]
             submodel_of = {name: int(name.split("/")[0]) for name in runs}
             count = 1 + max(submodel_of.values())
             plan = LanePlan((lane,) * count, submodel_of, tuple(range(count)), tuple(range(count)))
-            executables[name] = [session.compile_schedule(plan)]
+            executables[name] = [plan.compile(session)]
         # In samples of many inferences, so that the other lane is awake.
         race = partial(Profiler.race, min_sample_seconds=5e-3)
         raced = race_copies(executables, seconds, seed, failures := {}, race)

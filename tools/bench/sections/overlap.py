@@ -24,10 +24,11 @@ from harness.result import Case, Result, Table, bar, interval_cell, measured_rat
 from ov_autoplace._base.statistics import paired_ratio
 from ov_autoplace._core import Profiler
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.decide.widths import width_name, widths_for
+from ov_autoplace.decide.widths import widths_for
 from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Scheduled
+from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.plan import LanePlan, Plan, WholePlan
 from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
@@ -102,21 +103,17 @@ def compare(name: str, seed: int, schedules: int, widths: bool = True) -> dict[s
     demanded = ov_autoplace.place(model, _DEVICE, seed=seed, executor="OVERLAP")
     if answer.decision is None or demanded.decision is None:
         raise AutoplaceError(f"{name} was placed without a decision")
-    schedule = demanded.decision.scheduled
     machine = Machine(ov.Core(), (_DEVICE,))
     with ProfilingSession(machine.core, model, (_DEVICE,), seed=seed, isolation=False) as session:
-        calls = {_DEVICE: lambda: session.compile_device(_DEVICE, count_nodes=False)}
+        plans: dict[str, Plan] = {_DEVICE: WholePlan(_DEVICE)}
         for width in widths_for(machine, _DEVICE, session.model) if widths else ():
-            calls[width_name(_DEVICE, width)] = partial(session.compile_width, _DEVICE, width)
-        if schedule is not None:
-            calls[_LANES] = partial(session.compile_schedule, schedule.plan)
+            plan = WholePlan(_DEVICE, width)
+            plans[plan.name] = plan
+        if demanded.plan.lane_count:
+            plans[_LANES] = demanded.plan
         chosen = answer.decision.chosen
-        if answer.plan is not None:
-            calls[_ANSWER] = partial(session.compile_schedule, answer.plan)
-        elif answer.width is not None:
-            calls[_ANSWER] = partial(session.compile_width, _DEVICE, answer.width)
-        else:
-            calls[_ANSWER] = calls[_DEVICE]
+        plans[_ANSWER] = answer.plan
+        calls = {who: partial(plan.one_model.compile, session) for who, plan in plans.items()}
         executables: dict[str, list[Any]] = {who: [] for who in calls}
         for copy in range(_COPIES):
             # Where a copy lies in memory depends on those before it, so they take turns.
@@ -131,13 +128,14 @@ def compare(name: str, seed: int, schedules: int, widths: bool = True) -> dict[s
             executables, _SECONDS, seed, failures, partial(Profiler.race, pause_seconds=_PAUSE)
         )
         executables.clear()
-        errors = [] if schedule is None else errors_of(session, schedule, schedules, seed)
+        schedule = demanded.decision.winner
+        errors = errors_of(session, schedule, schedules, seed) if schedule.plan.lane_count else []
     if failures:
         raise AutoplaceError("; ".join(f"{who} failed: {why}" for who, why in failures.items()))
     return {
         "errors": errors,
-        "predicted": demanded.latency_seconds if schedule is not None else None,
-        "submodels": len(schedule.plan.lane_of) if schedule is not None else None,
+        "predicted": demanded.latency_seconds if schedule.plan.lane_count else None,
+        "submodels": schedule.subgraphs if schedule.plan.lane_count else None,
         "chosen": chosen,
         "reason": answer.decision.reason,
         "decision_seconds": decision_seconds,
@@ -146,7 +144,7 @@ def compare(name: str, seed: int, schedules: int, widths: bool = True) -> dict[s
     }
 
 
-def errors_of(session: ProfilingSession, best: Scheduled, count: int, seed: int) -> list[float]:
+def errors_of(session: ProfilingSession, best: Candidate, count: int, seed: int) -> list[float]:
     """Predicted over measured seconds of random schedules, minus 1, both over the whole model on one lane.
 
     Args:
@@ -155,7 +153,9 @@ def errors_of(session: ProfilingSession, best: Scheduled, count: int, seed: int)
         count: How many schedules.
         seed: Of what goes where, and of the order.
     """
-    table, random = best.table, np.random.default_rng(seed)
+    assert isinstance(best.plan, LanePlan)
+    assert best.scheduled is not None
+    table, random = best.scheduled.table, np.random.default_rng(seed)
     problem = Problem.of(table, objective="overlap")
     graphs = [graph.units for graph in task_graphs(problem)]
     whole = np.zeros(len(problem.units), np.int32)
@@ -164,7 +164,7 @@ def errors_of(session: ProfilingSession, best: Scheduled, count: int, seed: int)
     for _ in range(20 * count):
         if len(assignments) > count:
             break
-        moved = problem.units.from_groups(best.assignment)
+        moved = problem.units.from_groups(best.scheduled.assignment)
         tasks = graphs[int(random.integers(len(graphs)))]
         for task in random.integers(len(tasks), size=int(random.integers(1, 5))):
             moved[tasks[task]] = random.integers(table.num_devices)
@@ -175,7 +175,7 @@ def errors_of(session: ProfilingSession, best: Scheduled, count: int, seed: int)
     for i, assignment in enumerate(problem.units.to_groups(a) for a in assignments):
         plan = lane_plan(table, assignment, best.plan.lanes, best.plan.forms)
         predicted.append(simulate(table, assignment, "overlap").latency_seconds)
-        executables[str(i)] = [session.compile_schedule(plan)]
+        executables[str(i)] = [plan.compile(session)]
     race = partial(Profiler.race, min_sample_seconds=_SAMPLE)
     raced = race_copies(executables, _SECONDS, seed, failures := {}, race)
     if failures:

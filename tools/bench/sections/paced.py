@@ -37,7 +37,7 @@ from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.measure.profiled import profile_session
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.annotation import annotate
-from ov_autoplace.placement.lane_plan import Lane
+from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.placement.scheduled import scheduled_model
 from ov_autoplace.placement.simulator import simulate

@@ -29,12 +29,11 @@ from ov_autoplace._base.statistics import paired_ratio
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.names import plugin_library
-from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.measure.loads import Load
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.rate_plan import RateMember, RatePlan
-from ov_autoplace.plugin.rate import compile_for_rate
+from ov_autoplace.placement.plan import Plan, PoolPlan, WholePlan
+from ov_autoplace.plugin.compilation import compile_placed
 from problems.models import MODELS
 
 __all__ = ["compare", "compare_hints", "run"]
@@ -100,17 +99,16 @@ def compare(name: str, seed: int, alias: bool) -> dict[str, Any]:
     start = time.perf_counter()
     placement = ov_autoplace.place(model, devices, core=core, seed=seed, properties=hint)
     decision_seconds = time.perf_counter() - start
-    if placement.rate is None:
-        raise AutoplaceError(f"{name} was placed without a plan for a rate")
     machine = Machine(core, tuple(devices), PlacerOptions(properties=hint))
-    plans = {_OURS: placement.rate, **{f"{d} THROUGHPUT": RatePlan(d, RateMember(d, hint)) for d in devices}}
+    plans = {_OURS: placement.plan}
+    plans |= {f"{d} THROUGHPUT": PoolPlan(d, WholePlan(d, properties=hint)) for d in devices}
     cumulative = {"PERFORMANCE_HINT": "CUMULATIVE_THROUGHPUT", "ENABLE_STARTUP_FALLBACK": "NO"}
-    plans["AUTO CUMULATIVE_THROUGHPUT"] = RatePlan(
-        "AUTO", RateMember("AUTO:" + ",".join(devices), cumulative)
+    plans["AUTO CUMULATIVE_THROUGHPUT"] = PoolPlan(
+        "AUTO", WholePlan("AUTO:" + ",".join(devices), properties=cumulative)
     )
     compiled = {
-        who: compile_for_rate(
-            machine, model.clone(), core.compile_model, lambda *_, plan=plan: _with(placement, plan)
+        who: compile_placed(
+            machine, model.clone(), core.compile_model, search=lambda *_, plan=plan: _with(placement, plan)
         )
         for who, plan in plans.items()
     }
@@ -124,7 +122,7 @@ def compare(name: str, seed: int, alias: bool) -> dict[str, Any]:
                 callers[way][who] = _native(load)
         rates = _in_turns(callers, seed)
     return {
-        "chosen": placement.rate.name,
+        "chosen": placement.plan.name,
         "reason": str(placement.decision),
         "decision_seconds": decision_seconds,
         "latency": latency,
@@ -153,18 +151,18 @@ def compare_hints(name: str, seed: int) -> dict[str, Any]:
     return found
 
 
-def _with(placement: ov_autoplace.Placement, plan: RatePlan) -> ov_autoplace.Placement:
+def _with(placement: ov_autoplace.Placement, plan: Plan) -> ov_autoplace.Placement:
     from dataclasses import replace
 
-    return replace(placement, rate=plan)
+    return replace(placement, own_plan=plan)
 
 
-def _loads(session: ProfilingSession, plan: RatePlan) -> tuple[Load, Load]:
+def _loads(session: ProfilingSession, plan: PoolPlan) -> tuple[Load, Load]:
     """The same plan from C++: its callers' requests, and its queue."""
-    base = session.compile_with(plan.base.device, plan.base.properties, plan.base.device_of or None)
-    dealt = [session.compile_with(m.device, m.properties, m.device_of or None) for m in plan.dealt]
+    base = plan.base.compile(session)
+    dealt = [member.compile(session) for member in plan.members]
     members = tuple(dealt[turn] for turn in plan.order) or (base,)
-    requests = plan.requests if plan.dealt else base.optimal_requests
+    requests = plan.requests if plan.members else base.optimal_requests
     return Load(members, requests, False), Load((base,), base.optimal_requests, True)
 
 

@@ -90,7 +90,8 @@ def compare(name: str, folder: str, seed: int) -> dict[str, Any]:
     path = Path(folder) / f"width-{name.replace('/', '-')}.xml"
     ov.save_model(model, path, compress_to_fp16=False)
     profiler = Profiler([], {"CPU": {}})
-    threads = {PLAIN: {}, OURS: placement.width.properties if placement.width else {}}
+    width = placement.plan.width
+    threads = {PLAIN: {}, OURS: width.properties if width else {}}
     executables: dict[str, list[Any]] = {PLAIN: [], OURS: []}
     for copy in range(_COPIES):
         # Where a copy lies in memory depends on those before it, so they take turns.
@@ -102,7 +103,7 @@ def compare(name: str, folder: str, seed: int) -> dict[str, Any]:
     if failures:
         raise AutoplaceError("; ".join(f"{who} failed: {why}" for who, why in failures.items()))
     return {
-        "width": str(placement.width or ""),
+        "width": str(width or ""),
         "reason": str(placement.decision),
         "decision_seconds": decision_seconds,
         "back_to_back": {who: samples.tolist() for who, samples in copies.samples.items()},

@@ -23,7 +23,7 @@ from ov_autoplace.cli.outputs import (
     save_placement,
 )
 from ov_autoplace.cli.placer_options import with_placer_options
-from ov_autoplace.cli.rates import print_rates, rates_json
+from ov_autoplace.cli.rates import print_rates
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import OptionError
 
@@ -74,7 +74,7 @@ def annotate(
     if fit and (unused := _first_given(output=output, report=page, trace=trace)):
         raise OptionError(f"--fit writes nothing, so --{unused} has no use; leave one of them away")
     check_outputs(page, trace, [model])
-    from ov_autoplace.cli.request import decision_of, open_model, quota_json
+    from ov_autoplace.cli.request import decision_of, open_model
     from ov_autoplace.decide.unfolding import unfolded
     from ov_autoplace.placement import fitting
     from ov_autoplace.plugin.annotated_files import save_annotated_as
@@ -106,20 +106,7 @@ def annotate(
         "model": str(model),
         # A placement may use fewer devices than were considered.
         "devices": list(decision.table.devices if decision.table is not None else placement.devices),
-        "mode": decision.mode,
-        "predicted_ms": {
-            c.name: c.predicted_seconds * 1e3 for c in decision.candidates if c.predicted_seconds is not None
-        },
-        "measured_ms": {
-            c.name: c.measured_seconds * 1e3 for c in decision.candidates if c.measured_seconds is not None
-        },
-        "output_difference": decision.output_difference,
-        "chosen": decision.chosen,
-        "width": None if placement.plan.width is None else str(placement.plan.width),
-        "lanes": placement.plan.lane_count or None,
-        "decision": decision.reason,
-        "quota": quota_json(decision),
-        "also_proposed_by": {c.name: list(c.also) for c in decision.candidates if c.also},
+        **decision.to_json(),
         "subgraphs": decision.candidate(decision.chosen).subgraphs,
         "ops_per_device": dict(Counter(placement.decided().values()).most_common()),
         "affinity_file": str(files.affinities),
@@ -127,7 +114,6 @@ def annotate(
         "affinity_ops_per_device": dict(Counter(affinities.values()).most_common()),
         "annotated_model": str(files.model),
         "seconds": seconds,
-        **rates_json(decision),
     }
     if not as_json:
         _print_summary(report, decision)
@@ -145,9 +131,7 @@ def _show_fit(
     decision = decision_of(placement)
     report = {
         "model": str(request.path),
-        "mode": decision.mode,
-        "chosen": decision.chosen,
-        "decision": decision.reason,
+        **decision.to_json(),
         **fit_of(request, placement, devices, options),
     }
     if as_json:

@@ -80,7 +80,7 @@ def bench(
             {
                 "model": str(model),
                 "devices": list(names),
-                "decision": decision.reason,
+                **decision.to_json(),
                 "measured": _measured_here(rows),
                 "rows": rows,
             }

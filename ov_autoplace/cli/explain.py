@@ -22,7 +22,7 @@ from ov_autoplace.cli.lanes import lane_rows, path_rows, print_lanes, print_subm
 from ov_autoplace.cli.ops import CANNOT, print_ops
 from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
 from ov_autoplace.cli.placer_options import with_placer_options
-from ov_autoplace.cli.rates import print_rates, rates_json
+from ov_autoplace.cli.rates import print_rates
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import OptionError
 
@@ -110,23 +110,16 @@ def _report(
     op: str | None,
     top: int,
 ) -> dict[str, Any]:
-    from ov_autoplace.cli.request import quota_json
-
     schedule = explanation.schedule
     groups = explanation.groups_matching(op) if op else explanation.heaviest_groups(top)
     placed = stage_rows(timeline)
     return {
         "model": str(model),
         "devices": list(explanation.table.devices),
-        "decision": decision.reason,
-        "quota": quota_json(decision),
-        "chosen": decision.chosen,
-        "width": None if decision.width is None else str(decision.width),
+        **decision.to_json(),
         "also_proposed_by": [
             name for c in decision.candidates if c.name == decision.chosen for name in c.also
         ],
-        **rates_json(decision),
-        "output_difference": decision.output_difference,
         "cost_source": explanation.table.source,
         "measured_ms": _measured_ms(decision),
         "predicted_ms": schedule.latency_seconds * 1e3,

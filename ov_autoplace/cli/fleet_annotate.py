@@ -88,16 +88,10 @@ def annotate(
 def _placement_values(answer: KindPlacement) -> dict[str, Any]:
     """What is said of a kind, in a table or as JSON."""
     decision = None if answer.placement is None else answer.placement.decision
-    measured = (
-        {}
-        if decision is None
-        else {c.name: c.measured_seconds * 1e3 for c in decision.candidates if c.measured_seconds is not None}
-    )
+    decided: dict[str, Any] = {"chosen": None, "decision": None, "measured_ms": {}}
     return group_values(answer.group, answer.merged) | {
-        "chosen": None if decision is None else decision.chosen,
-        "decision": None if decision is None else decision.reason,
+        **(decided if decision is None else decision.to_json()),
         "raced_on": answer.raced_on,
-        "measured_ms": measured,
         "confirmation": None if answer.answer is None else dict(answer.answer["confirmation"]),
         "annotated_model": None,
         "affinity_file": None,

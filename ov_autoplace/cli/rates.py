@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ov_autoplace._base.text import counted, relative_difference
 from ov_autoplace.cli.console import print_json, print_sentence, print_table, progress_bar
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from ov_autoplace.cli.request import Request
     from ov_autoplace.decide.machine import Machine
-    from ov_autoplace.placement.decision import Decision, RateRow
+    from ov_autoplace.placement.decision import RateRow
     from ov_autoplace.placement.placement import Placement
 
-__all__ = ["bench_rate", "print_rates", "rates_json"]
+__all__ = ["bench_rate", "print_rates"]
 
 
 def print_rates(title: str, rows: Sequence[RateRow], bound: float | None) -> None:
@@ -52,13 +52,6 @@ def print_rates(title: str, rows: Sequence[RateRow], bound: float | None) -> Non
         print_sentence(
             f"No mixture of placements is predicted to exceed {counted(round(bound), 'request')} a second."
         )
-
-
-def rates_json(decision: Decision) -> dict[str, Any]:
-    """The same for programs; empty where no rate was asked for."""
-    if not decision.rates:
-        return {}
-    return {"rates": [asdict(row) for row in decision.rates], "rate_bound_per_second": decision.rate_bound}
 
 
 def bench_rate(
@@ -105,9 +98,8 @@ def bench_rate(
             {
                 "model": str(request.path),
                 "devices": list(machine.devices),
-                "decision": decision.reason,
+                **decision.to_json(),
                 "rows": [asdict(row) for row in rows],
-                **rates_json(decision),
             }
         )
 

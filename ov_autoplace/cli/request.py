@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import openvino as ov
@@ -22,6 +22,7 @@ from ov_autoplace.errors import DeviceError, ModelError, PlacementError
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.scheduled import is_scheduled
 
@@ -35,7 +36,6 @@ __all__ = [
     "candidate_rows",
     "decision_of",
     "open_model",
-    "quota_json",
     "source_of",
 ]
 
@@ -99,7 +99,7 @@ class Request:
         if unknown:
             raise DeviceError(f"{path} places ops on {unknown[0]!r}; the devices are {', '.join(known)}")
         try:
-            return self._decided(placement, "given", f"taken from {path} as it is")
+            return self._decided(placement, "given", f"{path} as it is")
         except PlacementError as cause:
             raise PlacementError(f"{path} does not fit {self.path}: {cause}") from cause
 
@@ -109,7 +109,7 @@ class Request:
         known = resolve_devices(self.core, devices)
         if placement is None or not set(placement.devices) <= set(known):
             return None
-        return self._decided(placement, "annotated", f"taken from the annotation of {self.path}")[0]
+        return self._decided(placement, "annotated", f"the annotation of {self.path}")[0]
 
     def cost_table(
         self, placement: Placement, devices: str | Sequence[str] | None, options: PlacerOptions
@@ -146,8 +146,8 @@ class Request:
 
         fitted = fit(self.model, placement)
         candidate = Candidate(chosen, fitted.plan, subgraphs=fitted.submodels)
-        reason = f"{how}; nothing was searched or measured"
-        decision = Decision(chosen, reason, chosen.upper(), (candidate,), {})
+        finding = Finding.of(Kind.GIVEN, chosen, detail=how)
+        decision = Decision(chosen, (finding,), chosen.upper(), (candidate,), {})
         return replace(placement, solver=chosen, decision=decision), fitted
 
 
@@ -182,17 +182,6 @@ def decision_of(placement: Placement) -> Decision:
     if placement.decision is None:
         raise PlacementError("this placement does not say how it was decided")
     return placement.decision
-
-
-def quota_json(decision: Decision) -> dict[str, Any] | None:
-    """The quota of processor time that a decision was made under, and what it made of latencies; for JSON."""
-    if decision.quota is None:
-        return None
-    return {
-        "cores": decision.quota.cores,
-        "period_ms": decision.quota.period_seconds * 1e3,
-        "p99_ms": {c.name: c.tail_seconds * 1e3 for c in decision.candidates if c.tail_seconds is not None},
-    }
 
 
 def assignment_of(placement: Placement, table: CostTable) -> IntArray:

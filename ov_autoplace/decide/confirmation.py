@@ -201,7 +201,7 @@ def _sustained(compiled: Mapping[Candidate, Executable], quota: Quota, *, needs_
         return Confirmation(holds=False)
 
     def wins(one: Candidate, other: Candidate) -> bool:
-        verdict = Verdict(other, "", [other])
+        verdict = Verdict(other, (), [other])
         return sustained([other], verdict, {c: turns[c] for c in (one, other)}).winner is one
 
     ran = [rival for rival in rivals if rival in turns]

@@ -47,6 +47,7 @@ from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.corrections import perturbed_table
 from ov_autoplace.measure.counting import CountedDevices, count_width
 from ov_autoplace.placement.decision import Candidate, Scheduled
+from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import LanePlan, WholePlan
 from ov_autoplace.placement.scheduled import reason_not_schedulable
@@ -106,7 +107,7 @@ def scheduled(
     budget.release(_PURPOSE)
     if not search.schedules:
         if is_demanded:
-            return replace(verdict, reason=f"{verdict.reason}; the executor cannot run the model: {reason}")
+            return verdict.noting(Finding.of(Kind.NO_EXECUTOR, detail=reason))
         return verdict
     search.allow(*_race(len(search.schedules)))
     schedules = search.schedules
@@ -155,8 +156,7 @@ def not_estimated(machine: Machine, verdict: Verdict) -> Verdict:
     """The verdict of ``ZERO_SHOT``, which says of lanes that were demanded why there are none."""
     if machine.options.executor != "OVERLAP":
         return verdict
-    why = "lanes are not tried, because what they cost is measured, and ZERO_SHOT measures nothing"
-    return replace(verdict, reason=f"{verdict.reason}; {why}")
+    return verdict.noting(Finding(Kind.LANES_NOT_ESTIMATED))
 
 
 def _obstacle(machine: Machine, known: Measured, prepared: PreparedModel) -> str | None:

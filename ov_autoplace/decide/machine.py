@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # compiling with a decision from the cache, which shall be qu
     from ov_autoplace.graph.prepare import PreparedModel
     from ov_autoplace.measure.counting import CountedDevices
     from ov_autoplace.measure.session import ProfilingSession
+    from ov_autoplace.placement.findings import Finding
     from ov_autoplace.problem.problem import Problem
 
 __all__ = ["KnownCosts", "Machine"]
@@ -136,21 +137,25 @@ class Machine:
 
         return device_settings(self.core, self.devices)
 
-    def remarks(self, left_out: Mapping[str, str]) -> str:
-        """What a decision says of devices, and of the quota that CPUs run under, besides its reason.
+    def remarks(self, left_out: Mapping[str, str]) -> tuple[Finding, ...]:
+        """What a decision says of devices, and of the quota that CPUs run under.
 
         Args:
             left_out: Why a device takes no part, by device. A device whose times are made up is named too.
         """
         from ov_autoplace.devices.names import EMULATED, is_emulated
+        from ov_autoplace.placement.findings import Finding, Kind
 
         if self.target is not None and self.options.mode == "ZERO_SHOT":
             found = [d for d in self.devices if EMULATED in self.target.device(d).full_name]
         else:
             found = [d for d in self.devices if is_emulated(self.core, d)]
-        text = "" if self.quota is None else f"; {self.quota.label} holds"
-        text += "".join(f"; {device} is left out: {reason}" for device, reason in left_out.items())
-        return text + "".join(f"; times of {device} are emulated, its outputs undefined" for device in found)
+        said = []
+        if self.quota is not None:
+            cores, period = self.quota.cores, 1e3 * self.quota.period_seconds
+            said.append(Finding.of(Kind.QUOTA, detail=self.quota.label, cores=cores, period=period))
+        said += [Finding.of(Kind.LEFT_OUT, device, detail=why) for device, why in left_out.items()]
+        return (*said, *(Finding.of(Kind.EMULATED, device) for device in found))
 
     def widths(self, device: str, *, here: bool = False) -> tuple[Width, ...]:
         """On which parts of its threads a CPU may run a model; none where the user chose.

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from operator import attrgetter
@@ -48,6 +48,7 @@ from ov_autoplace.measure.model_file import UnreadableModelError
 from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.placement.findings import Finding, Kind, sentence
 from ov_autoplace.placement.fitting import FittedPlacement, fit
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import WholePlan
@@ -172,9 +173,10 @@ class Placer:
         (device,) = self._machine.devices
         with self._phase("solve"):
             propose(self._machine.problem(self._costs.estimate(prepared)), ProposalSource(solvers=()))
-        fewer = ", and fewer threads are not expected to be faster" if self._machine.widths(device) else ""
-        reason = f"{device} is the only device{fewer}: there was nothing to decide"
-        return self._whole(prepared, Candidate(device, WholePlan(device)), reason)
+        findings = [Finding.of(Kind.ONLY_DEVICE, device)]
+        if self._machine.widths(device):
+            findings.append(Finding(Kind.NARROWER_UNLIKELY))
+        return self._whole(prepared, Candidate(device, WholePlan(device)), findings)
 
     def _single(self, prepared: PreparedModel, session: ProfilingSession, cause: ProfilingError) -> Placement:
         """The fastest device that can be measured, else the first one that compiles, when all else fails.
@@ -193,9 +195,10 @@ class Placer:
             raise cause
         candidates = tuple(session.run_alone(device) for device in compiled)
         chosen = min(candidates, key=lambda c: c.measured_seconds or np.inf)
-        how = "the first device" if chosen.measured_seconds is None else "the fastest device alone"
-        reason = f"{chosen.name} is {how} that compiles the model; nothing else could be measured: {cause}"
-        placement = self._whole(prepared, chosen, reason, candidates)
+        ran = chosen.measured_seconds is not None
+        kind = Kind.FASTEST_THAT_COMPILES if ran else Kind.FIRST_THAT_COMPILES
+        finding = Finding.of(kind, chosen.name, detail=cause)
+        placement = self._whole(prepared, chosen, [finding], candidates)
         _log.warning("%s", placement.decision)
         return placement
 
@@ -203,13 +206,13 @@ class Placer:
         self,
         prepared: PreparedModel,
         chosen: Candidate,
-        reason: str,
+        findings: Sequence[Finding],
         candidates: tuple[Candidate, ...] = (),
     ) -> Placement:
         """Everything on one device, without costs."""
         decision = Decision(
             chosen=chosen.name,
-            reason=reason + self._machine.remarks(self._left_out),
+            findings=(*findings, *self._machine.remarks(self._left_out)),
             mode=self._options.mode,
             candidates=candidates or (chosen,),
             seconds=dict(self._seconds),
@@ -274,7 +277,7 @@ class Placer:
         fastest = min(alone, key=attrgetter("seconds"), default=None)
         if fastest is None:
             return
-        verdict = Verdict(fastest, "", alone)
+        verdict = Verdict(fastest, (), alone)
         widths.reserve(machine, known, prepared, verdict, self._budget)
         lanes.reserve(machine, known, prepared, problem, verdict, self._budget)
 
@@ -330,12 +333,12 @@ class Placer:
         given = [Candidate(name, WholePlan(device)) for device, name in self._as_given.items()]
         candidates = [*verdict.candidates, *given]
         outputs.mark(candidates)
-        remark = outputs.remark(verdict.winner.name)
+        said = outputs.findings(verdict.winner.name)
         if given:
-            remark += "; weights that are read transposed and as they are get a transposed copy"
+            said = (*said, Finding(Kind.UNTIED))
         if any(candidate.is_wrong for candidate in candidates):
-            _log.warning("%s", remark.removeprefix("; "))
-        return replace(verdict, candidates=candidates, reason=verdict.reason + remark)
+            _log.warning("%s", sentence(said))
+        return replace(verdict.noting(*said), candidates=candidates)
 
     def _affordable(self, source: ProposalSource) -> ProposalSource:
         """Without the policy where there is no time to compile it and nobody asked for it."""
@@ -350,7 +353,7 @@ class Placer:
         table, winner = problem.table, verdict.winner
         decision = Decision(
             chosen=winner.name,
-            reason=verdict.reason + self._machine.remarks(self._left_out),
+            findings=(*verdict.findings, *self._machine.remarks(self._left_out)),
             mode=self._options.mode,
             candidates=tuple(verdict.candidates),
             seconds=dict(self._seconds),

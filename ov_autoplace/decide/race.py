@@ -11,7 +11,6 @@ import numpy as np
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.statistics import paired_ratio
-from ov_autoplace._base.text import counted
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
 from ov_autoplace.decide.verdict import (
@@ -32,6 +31,7 @@ from ov_autoplace.measure.corrections import Observation, corrected_table, pertu
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.sustained import Turn, race_seconds, run_over_periods, turn_seconds
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 
@@ -161,8 +161,7 @@ class Race:
 
         entered = self._bench.enter([reference, *challengers], is_affordable)
         if reference.is_wrong and entered:
-            why = f"{entered[0].name} computes the right outputs"
-            return Verdict(entered[0], why, field, verdict.disturbed)
+            return Verdict(entered[0], _right(entered[0]), field, verdict.disturbed)
         if reference not in entered or len(entered) < 2:
             return replace(verdict, candidates=field)
         executables = [self._bench.executable(candidate) for candidate in entered]
@@ -179,7 +178,7 @@ class Race:
         after_pauses, holds = self._after_pauses(found.winner, reference)
         if not holds:
             return _back_to_back_only(verdict, field, found.winner, after_pauses)
-        return replace(found, reason="; ".join(filter(None, (found.reason, after_pauses))))
+        return found.noting(*after_pauses)
 
     def _challenged(self, verdict: Verdict, challengers: Sequence[Candidate]) -> Verdict:
         """:meth:`challenge`, after which the winner may have the samples of a race that decided nothing."""
@@ -187,15 +186,14 @@ class Race:
         champion = self._race([reference, *challengers], _FIRST_RACE)
         disturbed = verdict.disturbed or were_disturbed(c.samples for c in (reference, *challengers))
         if reference.is_wrong and champion is not None:
-            return Verdict(champion, f"{champion.name} computes the right outputs", field, disturbed)
+            return Verdict(champion, _right(champion), field, disturbed)
         if champion is None or champion is reference:
-            how = "on lanes that work at once" if challengers[0].plan.lane_count else "on fewer threads"
-            reason = verdict.reason
+            lanes, found = challengers[0].plan.lane_count > 0, replace(verdict, candidates=field)
             if champion is reference and any(len(c.samples) for c in challengers):
-                reason += f"; {how} it was not measured faster"
+                found = found.noting(Finding(Kind.LANES_NOT_FASTER if lanes else Kind.NARROWER_NOT_FASTER))
             elif not any(len(c.samples) or c.dropped for c in challengers):
-                reason += f"; {_NO_TIME} it could be run {how}"
-            return replace(verdict, candidates=field, reason=reason, disturbed=disturbed)
+                found = found.noting(Finding(Kind.LANES_NOT_RUN if lanes else Kind.NARROWER_NOT_RUN))
+            return replace(found, disturbed=disturbed)
         after_pauses, holds = self._after_pauses(champion, reference)
         if not holds:
             return _back_to_back_only(replace(verdict, disturbed=disturbed), field, champion, after_pauses)
@@ -208,9 +206,9 @@ class Race:
         else:
             found = unconfirmed(field, reference, champion)
         if found.winner is not champion:
-            found = replace(found, reason=f"{verdict.reason}; {found.reason}")
+            found = replace(found, findings=(*verdict.findings, *found.findings))
         else:
-            found = replace(found, reason="; ".join(filter(None, (found.reason, after_pauses))))
+            found = found.noting(*after_pauses)
         return replace(found, disturbed=disturbed)
 
     def tune_schedules(
@@ -243,23 +241,22 @@ class Race:
         if not ran:
             rival.samples, rival.dropped = proof
             why = next((f"{c.name} {c.dropped}" for c in schedules if c.dropped), _NO_TIME)
-            reason = f"{verdict.reason}; no schedule could be run: {why}"
-            return replace(verdict, candidates=field, reason=reason)
+            return replace(verdict, candidates=field).noting(Finding.of(Kind.NO_SCHEDULE, detail=why))
         if champion is None or not champion.plan.lane_count:
             champion = min(ran, key=lambda c: c.seconds)
-        reason = f"{champion.name}: the executor was asked for"
+        findings = [Finding.of(Kind.DEMANDED, champion.name)]
         # Samples of other races are no pairs.
         if len(rival.samples) and rival.samples is not proof[0]:
             ratio = paired_ratio(champion.samples, rival.samples).median
-            reason += f"; it was measured at {ratio:.3f} of the time of {rival.name}"
             rounds = min(len(champion.samples), len(rival.samples))
-            if rounds < CONVINCING_ROUNDS:
-                reason += (
-                    f" in {counted(rounds, 'paired run')}, and fewer than {CONVINCING_ROUNDS} prove nothing"
-                )
-        return Verdict(champion, reason, field, verdict.disturbed or were_disturbed([champion.samples]))
+            kind = Kind.BESIDE if rounds >= CONVINCING_ROUNDS else Kind.BESIDE_TOO_FEW
+            findings.append(
+                Finding.of(kind, rival.name, ratio=ratio, rounds=rounds, needed=CONVINCING_ROUNDS)
+            )
+        disturbed = verdict.disturbed or were_disturbed([champion.samples])
+        return Verdict(champion, tuple(findings), field, disturbed)
 
-    def _after_pauses(self, champion: Candidate, reference: Candidate) -> tuple[str, bool]:
+    def _after_pauses(self, champion: Candidate, reference: Candidate) -> tuple[list[Finding], bool]:
         """What two candidates take when inferences follow idle gaps, and whether the first may be the answer.
 
         Returns:
@@ -267,24 +264,25 @@ class Race:
         """
         has_lanes = champion.plan.lane_count > 0
         if champion is reference or not must_win_after_pauses(self._options, has_lanes=has_lanes):
-            return "", True
+            return [], True
         seconds = min(PAUSED_SECONDS, self._budget.free)
-        what = f"after idle gaps of {1e3 * PAUSE_SECONDS:.0f} ms"
+        pause = 1e3 * PAUSE_SECONDS
         try:
             result = self._bench.race(
                 [champion, reference], seconds, min_rounds=CONVINCING_ROUNDS, pause_seconds=PAUSE_SECONDS
             )
         except ProfilingError as cause:
-            return f"{what} it cannot be run: {cause}", False
+            return [Finding.of(Kind.AFTER_PAUSES_FAILED, detail=cause, pause=pause)], False
         entries = result.entries
         rounds = min(len(entry.samples) for entry in entries)
         for candidate, entry in zip((champion, reference), entries, strict=True):
             candidate.paused_samples = entry.samples[:rounds]
         ratio = paired(champion.paused_samples, reference.paused_samples)
         if ratio is None:
-            return f"the time budget allowed only {counted(rounds, 'paired run')} {what}", False
-        took = f"{what} it takes {ratio.median:.3f} of the time of {reference.name}"
-        return f"{took} ({ratio.low:.3f} to {ratio.high:.3f})", is_faster(ratio, gain=0.0)
+            return [Finding.of(Kind.AFTER_PAUSES_TOO_FEW, rounds=rounds, pause=pause)], False
+        numbers = {"ratio": ratio.median, "low": ratio.low, "high": ratio.high}
+        took = Finding.of(Kind.AFTER_PAUSES, reference.name, pause=pause, **numbers)
+        return [took], is_faster(ratio, gain=0.0)
 
     def _contenders(self, winner: Candidate, singles: list[Candidate]) -> list[Candidate]:
         """The winner, and the single devices that may be as fast; the best one always."""
@@ -501,13 +499,17 @@ def must_win_after_pauses(options: PlacerOptions, *, has_lanes: bool) -> bool:
     return has_lanes and options.arrivals != "STEADY"
 
 
+def _right(candidate: Candidate) -> tuple[Finding, ...]:
+    return (Finding.of(Kind.RIGHT_OUTPUTS, candidate.name),)
+
+
 def _back_to_back_only(
-    verdict: Verdict, field: Sequence[Candidate], champion: Candidate, after_pauses: str
+    verdict: Verdict, field: Sequence[Candidate], champion: Candidate, after_pauses: Sequence[Finding]
 ) -> Verdict:
     """The verdict that stands when a challenger was better, but not after pauses."""
-    reason = f"{verdict.reason}; {champion.name} was better back to back only: {after_pauses}"
+    found = verdict.noting(Finding.of(Kind.STEADY_ONLY, champion.name), *after_pauses)
     disturbed = verdict.disturbed or were_disturbed(c.paused_samples for c in (champion, verdict.winner))
-    return replace(verdict, candidates=field, reason=reason, disturbed=disturbed)
+    return replace(found, candidates=field, disturbed=disturbed)
 
 
 def _proven_anew(

@@ -63,6 +63,7 @@ from ov_autoplace.measure.model_file import UnreadableModelError, failing_on
 from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Decision, RateRow
+from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import PoolPlan
@@ -135,8 +136,7 @@ class _Decider:
             self._enter(session, hinted(devices, prepared))
             settled = self._settled(prepared, devices)
             if settled is not None:
-                reason = f"{settled.base.name}: the model takes too long to gain by how it is called"
-                return self._answer(prepared, settled, reason)
+                return self._answer(prepared, settled, Finding.of(Kind.RATE_SETTLED, settled.base.name))
             if len(machine.devices) > 1:
                 self._enter(session, self._profiled(session))
             if devices:
@@ -248,12 +248,12 @@ class _Decider:
             raise self._not_run()
         rows = rows_of(self._entrants)
         if reference is None:
-            reason = f"{_name(winner)} has the highest rate; no device can run the model under its own hint"
+            finding = Finding.of(Kind.RATE_WITHOUT_RIVAL, _name(winner))
             self._disturbed |= were_entrants_disturbed(self._entrants)
         else:
-            winner, reason = self._confirmed(session, reference)
+            winner, finding = self._confirmed(session, reference)
         self._seconds["measure"] = time.perf_counter() - start
-        return self._answer(prepared, winner, reason, rows)
+        return self._answer(prepared, winner, finding, rows)
 
     def _not_run(self, why: str = "") -> ProfilingError:
         """What to raise where nobody could be run, because of ``why`` or of what is known of them."""
@@ -261,7 +261,7 @@ class _Decider:
         reason = next(filter(None, known), "no device may run all of it")
         return ProfilingError(f"the model cannot be run for a rate of requests: {reason}")
 
-    def _confirmed(self, session: ProfilingSession, reference: Pair) -> tuple[Pair, str]:
+    def _confirmed(self, session: ProfilingSession, reference: Pair) -> tuple[Pair, Finding]:
         """The best of the finalists, if it beats OpenVINO's best compiled anew; else that. And why."""
         own = reference.base.name
         contenders = finalists(self._entrants)
@@ -276,12 +276,12 @@ class _Decider:
                 compile_entrant(session, entrant)
             except ProfilingError as cause:
                 entrant.dropped = f"cannot be run again: {cause}"
-        winner, shown = confirmed(session, contenders, self._budget, self._options.seed + 1)
+        winner, rates, why = confirmed(session, contenders, self._budget, self._options.seed + 1)
         self._disturbed |= were_entrants_disturbed(contenders)
         if winner is not None:
-            return winner, f"{_name(winner)} was measured faster than {own}: {shown}"
+            return winner, Finding.of(Kind.HIGHEST_RATE, _name(winner), own, **rates)
         best = best_hint(contenders) or reference
-        return best, _none_better(best.base.name, shown)
+        return best, _none_better(best.base.name, why)
 
     def _estimated(self, prepared: PreparedModel) -> Placement:
         """Without running anything: the best device, unless another way promises more than estimates err."""
@@ -303,22 +303,20 @@ class _Decider:
             raise PlacementError(machine.problem(table).why_no_single)
         dealt = _clearly_best([e for e in self._entrants if not e.is_base], base) or base
         answer = Pair(base, dealt)
-        reason = f"{_name(answer)} is predicted to have the highest rate; nothing was measured"
-        return self._answer(prepared, answer, reason)
+        return self._answer(prepared, answer, Finding.of(Kind.RATE_PREDICTED, _name(answer)))
 
     def _answer(
-        self, prepared: PreparedModel, answer: Pair, reason: str, rows: tuple[RateRow, ...] = ()
+        self, prepared: PreparedModel, answer: Pair, finding: Finding, rows: tuple[RateRow, ...] = ()
     ) -> Placement:
         base, dealt = answer.base, answer.dealt
         members = () if answer.is_one else dealt.members
         turns = () if answer.is_one or dealt.turns == tuple(range(len(members))) else dealt.turns
         name = _name(answer)
-        if self._outputs is not None:
-            reason += self._outputs.remark(base.name)
+        said = () if self._outputs is None else self._outputs.findings(base.name)
         plan = PoolPlan(name, base.members[0], members, dealt.requests, turns)
         decision = Decision(
             chosen=name,
-            reason=reason + self._machine.remarks({}),
+            findings=(finding, *said, *self._machine.remarks({})),
             mode=self._options.mode,
             candidates=(Candidate(name, plan),),
             seconds=dict(self._seconds),
@@ -357,9 +355,9 @@ def _promise(entrant: Entrant) -> float:
     return entrant.predicted or 0.0
 
 
-def _none_better(name: str, why: str = "") -> str:
-    offered = f"{name} has the highest rate of what OpenVINO offers"
-    return f"{offered}, and {why or 'nothing else was better in both ways of calling it'}"
+def _none_better(name: str, why: str = "") -> Finding:
+    why = why or "nothing else was better in both ways of calling it"
+    return Finding.of(Kind.NO_RATE_BETTER, name, detail=why)
 
 
 def _name(pair: Pair) -> str:

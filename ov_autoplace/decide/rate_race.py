@@ -257,30 +257,27 @@ def finalists(entrants: Sequence[Entrant]) -> list[Entrant]:
 
 def confirmed(
     session: ProfilingSession, contenders: Sequence[Entrant], budget: Budget, seed: int
-) -> tuple[Pair | None, str]:
+) -> tuple[Pair | None, dict[str, float], str]:
     """Race finalists again, that were compiled anew; what was measured before chose them and counts no more.
 
     Returns:
         The winner, if there is one: in the mean of both ways better than the best hint by what counts, the
-        95 % interval of one of them included, in neither below the noise. And its rates over that hint's, or
-        why nobody could win.
+        95 % interval of one of them included, in neither below the noise. And its rates over that hint's, by
+        way of calling, or why nobody could win.
     """
     for entrant in contenders:
         entrant.synchronous = entrant.asynchronous = np.empty(0)
     measure(session, contenders, budget.left, seed, keep_all=True)
     winner, reference = chosen(contenders), best_hint(contenders)
     if winner is None or reference is None or winner.base is reference.base is winner.dealt:
-        return None, ""
+        return None, {}, ""
     ratios = _ratios(winner, reference)
     if ratios is None:
-        return None, "the time budget ended before anything else was confirmed to be better"
+        return None, {}, "the time budget ended before anything else was confirmed to be better"
     waiting, queued = ratios
     if min(waiting.high, queued.high) >= 1:
-        return None, ""
-    shown = (
-        f"{1 / waiting.median:.2f} times its rate with waiting callers, {1 / queued.median:.2f} with a queue"
-    )
-    return winner, shown
+        return None, {}, ""
+    return winner, {"waiting": 1 / waiting.median, "queued": 1 / queued.median}, ""
 
 
 def holds(answer: Pair, entrants: Sequence[Entrant]) -> bool | None:

@@ -1,4 +1,4 @@
-"""Who wins: by a bound, by predictions, or by what races measured, and the sentence that says why."""
+"""Who wins: by a bound, by predictions, or by what races measured, and why."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.statistics import Interval, paired_ratio, was_disturbed
-from ov_autoplace._base.text import counted
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.proposals import POLICY_NAME
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.measure.sustained import Turn
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.findings import Explained, Finding, Kind
 
 __all__ = [
     "CONVINCING_ROUNDS",
@@ -45,20 +45,24 @@ _OUT_OF_TIME = "the time budget ended before both were compiled anew to confirm 
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(Explained):
     """Who won, why, and everybody who took part or was considered.
 
     Attributes:
         winner: Whose placement is the answer.
-        reason: One sentence.
+        findings: Why; the first one says why the winner won.
         candidates: All of them.
         disturbed: Other work made some of the samples behind it long.
     """
 
     winner: Candidate
-    reason: str
+    findings: tuple[Finding, ...]
     candidates: Sequence[Candidate]
     disturbed: bool = False
+
+    def noting(self, *findings: Finding) -> Verdict:
+        """The same with more findings."""
+        return replace(self, findings=(*self.findings, *findings))
 
 
 def paired(champion: FloatArray, reference: FloatArray) -> Interval | None:
@@ -93,11 +97,7 @@ def proven(candidates: Sequence[Candidate], samples: Mapping[str, FloatArray], b
     for candidate in candidates:
         candidate.samples = samples.get(candidate.name, np.empty(0))
     winner = next(c for c in candidates if c.name == best)
-    reason = (
-        f"{best} is the fastest device and no mix of devices is predicted to be faster: "
-        f"{100 * MINIMAL_GAIN:.0f} % are more than the best devices for all groups could gain"
-    )
-    return Verdict(winner, reason, candidates)
+    return Verdict(winner, (Finding.of(Kind.BOUND, best, gain=100 * MINIMAL_GAIN),), candidates)
 
 
 def out_of_time(candidates: Sequence[Candidate], budget_seconds: float) -> Verdict:
@@ -109,11 +109,8 @@ def out_of_time(candidates: Sequence[Candidate], budget_seconds: float) -> Verdi
     winner = min(
         (c for c in candidates if c.is_single), key=attrgetter("promised_seconds"), default=verdict.winner
     )
-    reason = (
-        f"{winner.name}: the time budget of {1e3 * budget_seconds:.0f} ms ended before the model was "
-        "profiled on every device, so this rests on estimates"
-    )
-    return replace(verdict, winner=winner, reason=reason)
+    finding = Finding.of(Kind.UNPROFILED, winner.name, budget=1e3 * budget_seconds)
+    return replace(verdict, winner=winner, findings=(finding,))
 
 
 def unconfirmed(
@@ -126,8 +123,8 @@ def unconfirmed(
     """The best single device, because a mix could not win a second time; for want of time where not said."""
     if reference is None:
         return measured(candidates, reference, mix, why_no_single)
-    reason = f"{reference.name}: {mix.name} was measured faster once, but {because or _OUT_OF_TIME}"
-    return Verdict(reference, reason, candidates)
+    finding = Finding.of(Kind.UNCONFIRMED, reference.name, mix.name, detail=because or _OUT_OF_TIME)
+    return Verdict(reference, (finding,), candidates)
 
 
 def predicted(candidates: Sequence[Candidate]) -> Verdict:
@@ -145,17 +142,14 @@ def predicted(candidates: Sequence[Candidate]) -> Verdict:
     if winner.promised_seconds > limit:
         winner = fastest
     if winner.promised_seconds == fastest.promised_seconds:
-        reason = f"{winner.name} is predicted to be fastest"
+        findings = [Finding.of(Kind.PREDICTED, winner.name)]
     else:
         behind = 100 * (winner.promised_seconds / fastest.promised_seconds - 1)
-        reason = (
-            f"{winner.name} is the learned policy's answer; it is predicted {behind:.1f} % slower than "
-            f"{fastest.name}, which is less than estimates can tell apart"
-        )
+        findings = [Finding.of(Kind.POLICY_PREDICTED, winner.name, fastest.name, behind=behind)]
     if single is not None and not winner.is_single:
         gain = 1 - winner.promised_seconds / single.promised_seconds
-        reason += f", and {100 * gain:.1f} % faster than {single.name} alone"
-    return Verdict(winner, f"{reason}; nothing was measured", candidates)
+        findings.append(Finding.of(Kind.GAIN_PREDICTED, single.name, gain=100 * gain))
+    return Verdict(winner, (*findings, Finding(Kind.NOTHING_MEASURED)), candidates)
 
 
 def measured(
@@ -177,42 +171,37 @@ def measured(
         winner = min(candidates, key=attrgetter("promised_seconds"))
         dropped = next((f"{c.name} {c.dropped}" for c in candidates if c.dropped), "")
         why = dropped or "the time budget ended before"
-        reason = f"{winner.name} is predicted to be fastest; no candidate could be run: {why}"
-        return Verdict(winner, reason, candidates)
+        return Verdict(winner, (Finding.of(Kind.NOT_RUN, winner.name, detail=why),), candidates)
     if champion.plan.is_default:
         mixes = [c for c in candidates if not c.is_single and (len(c.samples) or c.dropped)]
         hope = min(candidates, key=attrgetter("promised_seconds"))
         gain = 1 - hope.promised_seconds / champion.promised_seconds
         if not mixes and not hope.is_single and gain > MINIMAL_GAIN:
-            reason = (
-                f"{champion.name} is the fastest device, and the time budget ended before {hope.name}, "
-                f"predicted {100 * gain:.1f} % faster, could be run"
-            )
-            return Verdict(champion, reason, candidates)
-        verb = "was measured" if mixes else "is predicted"
-        reason = f"{champion.name} is the fastest device and no mix of devices {verb} to be faster"
-        return Verdict(champion, reason, candidates)
+            finding = Finding.of(Kind.HOPE_NOT_RUN, champion.name, hope.name, gain=100 * gain)
+        else:
+            finding = Finding.of(Kind.FASTEST_DEVICE if mixes else Kind.NO_MIX_PREDICTED, champion.name)
+        return Verdict(champion, (finding,), candidates)
     if reference is None:
-        reason = f"{champion.name} was measured fastest; {why_no_single}"
-        return Verdict(champion, reason, candidates)
+        finding = Finding.of(Kind.WITHOUT_RIVAL, champion.name, detail=why_no_single)
+        return Verdict(champion, (finding,), candidates)
     ratio = paired(champion.samples, reference.samples)
     if ratio is None:
-        rounds = min(len(champion.samples), len(reference.samples))
-        reason = (
-            f"{reference.name}: {champion.name} looked faster, but the time budget allowed only "
-            f"{counted(rounds, 'paired run')}, and fewer than {CONVINCING_ROUNDS} prove nothing"
+        finding = Finding.of(
+            Kind.TOO_FEW_ROUNDS,
+            reference.name,
+            champion.name,
+            rounds=min(len(champion.samples), len(reference.samples)),
+            needed=CONVINCING_ROUNDS,
         )
-        return Verdict(reference, reason, candidates)
-    spread = f"95 % interval {ratio.low:.3f} to {ratio.high:.3f} of its time"
+        return Verdict(reference, (finding,), candidates)
+    numbers = {"ratio": ratio.median, "low": ratio.low, "high": ratio.high}
     if is_faster(ratio):
         gain = 100 * (1 - ratio.median)
-        reason = f"{champion.name} was measured {gain:.1f} % faster than {reference.name} ({spread})"
-        return Verdict(champion, reason, candidates)
-    reason = (
-        f"{reference.name}: {champion.name} was measured at {ratio.median:.3f} of its time ({spread}), "
-        f"which is not faster by more than the noise and {100 * MINIMAL_GAIN:.0f} %"
-    )
-    return Verdict(reference, reason, candidates)
+        finding = Finding.of(Kind.FASTER, champion.name, reference.name, gain=gain, **numbers)
+        return Verdict(champion, (finding,), candidates)
+    least = 100 * MINIMAL_GAIN
+    finding = Finding.of(Kind.NOT_FASTER, reference.name, champion.name, least=least, **numbers)
+    return Verdict(reference, (finding,), candidates)
 
 
 def sustained(
@@ -246,15 +235,16 @@ def sustained(
         )
 
     best = min(challengers, key=lambda c: (not wins(c), _both(turns[c])))
-    shown = (
-        f"{best.name} has {_mean(own) / _mean(turns[best]):.2f} times the rate of {reference.name} over "
-        f"whole periods, and a {_TAIL}th percentile of {1e3 * _tail(turns[best]):.3g} ms instead of "
-        f"{1e3 * _tail(own):.3g} ms"
-    )
+    names = best.name, reference.name
+    numbers = {
+        "rate": _mean(own) / _mean(turns[best]),
+        "tail": 1e3 * _tail(turns[best]),
+        "before": 1e3 * _tail(own),
+    }
     if wins(best):
-        return Verdict(best, shown, candidates, before.disturbed)
-    reason = f"{before.reason}; {shown}, which is not better on the whole"
-    return replace(before, candidates=candidates, reason=reason)
+        return Verdict(best, (Finding.of(Kind.SUSTAINED, *names, **numbers),), candidates, before.disturbed)
+    finding = Finding.of(Kind.SUSTAINED_NO_BETTER, *names, **numbers)
+    return replace(before.noting(finding), candidates=candidates)
 
 
 def _mean(turns: Sequence[Turn]) -> float:

@@ -42,6 +42,7 @@ from ov_autoplace.graph.failing import can_fail
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.sustained import race_seconds
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.problem.problem import Problem
 
@@ -155,7 +156,7 @@ def raced(
     if not failed or answer.winner is not verdict.winner:
         return answer
     # Its setting lets OpenVINO compile a model otherwise than for all threads, which may be why it failed.
-    return race.challenge(replace(answer, reason=verdict.reason), [_in_caller(c) for c in failed])
+    return race.challenge(replace(answer, findings=verdict.findings), [_in_caller(c) for c in failed])
 
 
 def reserve(
@@ -281,12 +282,10 @@ def _by_estimate(verdict: Verdict, found: Sequence[Candidate], quota: Quota | No
     if gain < 0.001:
         return replace(verdict, candidates=candidates)
     if gain < ESTIMATE_MARGIN:
-        note = (
-            f"{best.name} is predicted {100 * gain:.1f} % faster still, by less than estimates can be wrong"
-        )
-        return replace(verdict, reason=f"{verdict.reason}; {note}", candidates=candidates)
-    reason = f"{best.name} is predicted {100 * gain:.1f} % faster than {winner.name}; {why}"
-    return replace(verdict, winner=best, reason=reason, candidates=candidates)
+        note = Finding.of(Kind.NARROWER_BY_LITTLE, best.name, gain=100 * gain)
+        return replace(verdict.noting(note), candidates=candidates)
+    finding = Finding.of(Kind.NARROW_PREDICTED, best.name, winner.name, gain=100 * gain, detail=why)
+    return replace(verdict, winner=best, findings=(finding,), candidates=candidates)
 
 
 def _in_caller(candidate: Candidate) -> Candidate:

@@ -14,6 +14,7 @@ from ov_autoplace.cost.table_json import table_of_text, table_text
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.errors import FleetError, PlacementError
 from ov_autoplace.placement.decision import Candidate, Decision, Scheduled
+from ov_autoplace.placement.findings import Finding
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import Plan, read_plan
 
@@ -37,7 +38,7 @@ def placement_values(placement: Placement) -> dict[str, Any]:
         "lower_bound_seconds": _finite(placement.lower_bound_seconds),
         "own_plan": None if placement.own_plan is None else placement.own_plan.to_json(),
         "chosen": decision.chosen,
-        "reason": decision.reason,
+        "findings": [finding.to_json() for finding in decision.findings],
         "mode": decision.mode,
         "seconds": dict(decision.seconds),
         "left_out": dict(decision.left_out),
@@ -88,7 +89,7 @@ def placement_of(data: object, where: str) -> Placement:
     quota = top.record("quota") if "quota" in top else None
     decision = Decision(
         chosen,
-        top.text("reason"),
+        tuple(map(Finding.read, top.records("findings", "finding"))),
         top.text("mode"),
         tuple(candidates),
         {name: seconds.number(name) for name in seconds.fields},

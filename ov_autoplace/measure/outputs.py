@@ -41,6 +41,7 @@ from ov_autoplace import _core
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.findings import Finding, Kind
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable
@@ -222,30 +223,26 @@ class OutputCheck:
             f"{max(self._allowed):.2g} that {explained}"
         )
 
-    def remark(self, chosen: str) -> str:
-        """What a decision says of outputs besides its reason; empty where all is well.
+    def findings(self, chosen: str) -> tuple[Finding, ...]:
+        """What a decision says of outputs; nothing where all is well.
 
         Args:
             chosen: Whom it takes.
         """
         if self._incomparable:
-            return f"; {self._incomparable}"
+            return (Finding.of(Kind.OUTPUTS_NOT_COMPARED, detail=self._incomparable),)
         others = [answer for answer in self._answers if answer is not (self._right or self._answers[0])]
         if not others:
-            return ""
-        names = ", ".join(name for answer in others for name in answer.names)
+            return ()
+        names = [name for answer in others for name in answer.names]
         if self._right is None:
             first = self._answers[0]
             furthest = max(self._distance(answer, first) for answer in others)
-            return (
-                f"; the outputs of {names} differ by {furthest:.2g} from those of {next(iter(first.names))}, "
-                "and who is wrong cannot be told"
-            )
-        text = f"; the outputs of {names} are wrong: they differ by "
-        text += f"{max(self._distance(answer, self._right) for answer in others):.2g} from {self._whose}"
-        if self.is_wrong(chosen):
-            text += "; no candidate that computes the right ones could be run"
-        return text
+            whose = next(iter(first.names))
+            return (Finding.of(Kind.OUTPUTS_DIFFER, *names, detail=whose, difference=furthest),)
+        furthest = max(self._distance(answer, self._right) for answer in others)
+        wrong = Finding.of(Kind.OUTPUTS_WRONG, *names, detail=self._whose, difference=furthest)
+        return (wrong, Finding(Kind.NOBODY_RIGHT)) if self.is_wrong(chosen) else (wrong,)
 
     @property
     def _whose(self) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Width
+from ov_autoplace.placement.findings import Explained, Finding
 from ov_autoplace.placement.plan import Plan
 
 if TYPE_CHECKING:
@@ -121,12 +122,12 @@ class RateRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Decision:
+class Decision(Explained):
     """The answer of :func:`ov_autoplace.place`.
 
     Attributes:
         chosen: Name of the candidate that was taken.
-        reason: One sentence saying why.
+        findings: What was found; the first one says why ``chosen`` was taken.
         mode: ``ZERO_SHOT``, ``PROFILE`` or ``TUNE``.
         candidates: All candidates, in the order in which they were considered.
         seconds: Wall-clock time of each phase by name.
@@ -139,7 +140,7 @@ class Decision:
     """
 
     chosen: str
-    reason: str
+    findings: tuple[Finding, ...]
     mode: str
     candidates: tuple[Candidate, ...]
     seconds: dict[str, float]
@@ -152,6 +153,40 @@ class Decision:
 
     def __str__(self) -> str:
         return self.reason
+
+    def to_json(self) -> dict[str, Any]:
+        """What every command prints of it with ``--json``: kind and numbers, and the sentence for people.
+
+        Times are in milliseconds, by candidate. Where a rate was asked for, there are ``rates`` and
+        ``rate_bound_per_second``, too.
+        """
+        predicted = {c.name: c.predicted_seconds for c in self.candidates if c.predicted_seconds is not None}
+        measured = {c.name: c.measured_seconds for c in self.candidates if c.measured_seconds is not None}
+        rates = {"rates": [asdict(row) for row in self.rates], "rate_bound_per_second": self.rate_bound}
+        quota = None
+        if self.quota is not None:
+            tails = {c.name: c.tail_seconds * 1e3 for c in self.candidates if c.tail_seconds is not None}
+            quota = {
+                "cores": self.quota.cores,
+                "period_ms": self.quota.period_seconds * 1e3,
+                "p99_ms": tails,
+            }
+        return {
+            "chosen": self.chosen,
+            "reason": self.kind.value,
+            "decision": self.reason,
+            "findings": [finding.to_json() for finding in self.findings],
+            "mode": self.mode,
+            "width": None if self.width is None else str(self.width),
+            "lanes": self.winner.plan.lane_count or None,
+            "predicted_ms": {name: seconds * 1e3 for name, seconds in predicted.items()},
+            "measured_ms": {name: seconds * 1e3 for name, seconds in measured.items()},
+            "also_proposed_by": {c.name: list(c.also) for c in self.candidates if c.also},
+            "output_difference": self.output_difference,
+            "disturbed": self.disturbed,
+            "quota": quota,
+            **(rates if self.rates else {}),
+        }
 
     @property
     def winner(self) -> Candidate:

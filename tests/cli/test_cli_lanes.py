@@ -10,7 +10,7 @@ import numpy as np
 import openvino as ov
 import pytest
 
-from candidates import on_groups
+from candidates import FOUND, on_groups
 from command_line import Command
 from networks.builder import NetworkBuilder
 from ov_autoplace.cost.analytic import analytic_table
@@ -65,7 +65,7 @@ def decided(model: ov.Model, chosen: str) -> Placement:
             paused_samples=np.array([2 * latency]),
         ),
     )
-    decision = Decision(chosen, f"{chosen} was taken", "PROFILE", candidates, {}, table)
+    decision = Decision(chosen, FOUND, "PROFILE", candidates, {}, table)
     return Placement(
         devices=("CPU",),
         names=table.names,

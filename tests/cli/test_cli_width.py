@@ -91,6 +91,7 @@ def test_annotate_writes_the_width_that_was_decided(
 
     def narrow(placer: Placer, model: ov.Model) -> tuple[Placement, FittedPlacement | None]:
         placement, fitted = search(placer, model)
+        placement.decision.winner.plan = NARROW
         return replace(placement, own_plan=NARROW), fitted
 
     monkeypatch.setattr(Placer, "place_fitted", narrow)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from candidates import on_groups
+from candidates import detail, numbers, on_groups
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource
@@ -15,6 +15,7 @@ from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.findings import Kind
 from ov_autoplace.placement.plan import ModelPlan, SplitPlan
 from ov_autoplace.problem.problem import Problem
 from reference_hetero import random_table
@@ -184,7 +185,7 @@ def test_devices_that_cannot_be_run_anew_are_judged_by_what_was_measured_before(
     verdict = _raced(session, D0=3 * NOISE, D1=NOISE)
     assert verdict.winner.name == "D1"
     assert len(verdict.winner.samples)
-    assert "no memory is left" in verdict.reason
+    assert "no memory is left" in detail(verdict, Kind.UNCONFIRMED)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,7 @@ def test_a_mix_that_is_so_much_faster_that_races_end_early_wins(seconds):
     races = [{"D1": 4.0, "D0+D1": 1.0}] * 4
     verdict = _raced(_Session(*races, seconds=seconds), D1=4 * seconds * NOISE)
     assert verdict.winner.name == "portfolio"
-    assert "75.0 % faster than D1" in verdict.reason
+    assert numbers(verdict, Kind.FASTER)["gain"] == pytest.approx(75.0)
 
 
 @pytest.mark.parametrize("seconds", [1.0, 1e-3])
@@ -245,7 +246,7 @@ def test_only_what_devices_can_hold_at_the_same_time_is_raced(memory, raced):
 def test_a_mix_wins_where_no_device_can_run_the_model_alone():
     verdict = _raced(_Session({"D0+D1": 1.1}), D1=np.empty(0))
     assert verdict.winner.name == "portfolio"
-    assert "no single device could be run" in verdict.reason
+    assert detail(verdict, Kind.WITHOUT_RIVAL) == "no single device could be run"
 
 
 def test_a_mix_of_a_short_model_has_to_win_over_three_compilations_together():
@@ -294,7 +295,7 @@ def test_a_mix_that_there_is_no_time_to_confirm_is_not_taken():
     session = _Session(mix, mix, compile_seconds=1.0)
     verdict = _raced(session, seconds=1.0)
     assert verdict.winner.name == "D1"
-    assert "the time budget ended before both were compiled anew" in verdict.reason
+    assert verdict.kind is Kind.UNCONFIRMED
     assert len(session.races) == 1
 
 
@@ -302,7 +303,7 @@ def test_without_time_nothing_is_compiled_and_what_was_not_run_is_told():
     session = _Session({"D1": 1.0, "D0+D1": 0.8})
     verdict = _raced(session, seconds=0.0)
     assert verdict.winner.name == "D1"
-    assert "the time budget ended before portfolio, predicted 20.0 % faster, could be run" in verdict.reason
+    assert numbers(verdict, Kind.HOPE_NOT_RUN)["gain"] == pytest.approx(20.0)
     assert session.races == []
 
 
@@ -334,4 +335,4 @@ def test_the_answer_of_tuning_is_the_fastest_mix_that_it_found(monkeypatch):
     verdict = _raced(_SessionByOp(*[factors] * 5), mode="TUNE", solvers=("portfolio",))
     assert verdict.winner.assignment.tolist() == [0, 1, 1, 1]
     assert verdict.winner.name.startswith("tuned")
-    assert "30.0 % faster than D1" in verdict.reason
+    assert numbers(verdict, Kind.FASTER)["gain"] == pytest.approx(30.0)

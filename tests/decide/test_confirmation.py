@@ -14,6 +14,7 @@ import openvino as ov
 import pytest
 from openvino import opset13 as opset
 
+from candidates import FOUND
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.decide.comparison import Comparison
@@ -202,7 +203,7 @@ def test_bench_shows_whole_periods_of_a_quota(monkeypatch, two_cores):
     monkeypatch.setattr(Cores, "quota", Quota(1.0, 0.15))
     session = ScriptedSession(1.0)
     alone = Candidate("CPU", WholePlan("CPU"), 1e-4, samples=1e-4 * NOISE)
-    decision = Decision("CPU", "", "PROFILE", (alone,), {})
+    decision = Decision("CPU", FOUND, "PROFILE", (alone,), {})
     placement = replace(Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision)
     Comparison(Machine(ov.Core(), ("CPU",)), placement, session, placement.plan).rows(1.0, lambda *_: None)
     periods = {load["min_sample_seconds"] / 0.15 for load in session.loads}
@@ -249,10 +250,10 @@ def test_a_race_its_confirmation_and_bench_time_alike(monkeypatch, two_cores, ki
     answer = Candidate(plan.name, plan, 5e-5, assignment=everywhere)
     raced, checked, shown = (ScriptedSession(0.6, 0.9) for _ in range(3))
     race = Race(raced, Problem.of(TABLE), {}, ProposalSource(()), PlacerOptions(), Budget(1e6))
-    verdict = race.challenge(Verdict(alone, "", [alone]), [answer])
+    verdict = race.challenge(Verdict(alone, FOUND, [alone]), [answer])
     assert verdict.winner is answer
     assert told(monkeypatch, checked, plan=plan) is True
-    decision = Decision(answer.name, "", "PROFILE", (alone, answer), {})
+    decision = Decision(answer.name, FOUND, "PROFILE", (alone, answer), {})
     placement = replace(Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision, own_plan=plan)
     Comparison(Machine(ov.Core(), ("CPU",)), placement, shown, plan).rows(1.0, lambda *_: None)
 

@@ -12,7 +12,7 @@ import pytest
 from openvino import opset13 as ops
 
 import ov_autoplace
-from candidates import on_groups
+from candidates import FOUND, kinds, numbers, on_groups
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.decide import lanes
@@ -27,6 +27,7 @@ from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.devices.widths import Cores, Lanes, Width
 from ov_autoplace.errors import CheckpointError, ProfilingError
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.findings import Kind
 from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.placement.simulator import simulate
@@ -142,7 +143,7 @@ def decided(session: ScriptedSession, call: str = "challenge", **options: object
     schedule = Candidate("lanes", plan, 5e-5, len(plan.lane_of), assignment=everywhere)
     settings = PlacerOptions.from_arguments(options)
     race = Race(session, Problem.of(table), {}, ProposalSource(()), settings, Budget(1e6))
-    verdict = Verdict(alone, "it is the fastest device", [alone])
+    verdict = Verdict(alone, FOUND, [alone])
     return getattr(race, call)(verdict, [schedule])
 
 
@@ -150,15 +151,16 @@ def test_lanes_that_win_back_to_back_and_after_pauses_win():
     session = ScriptedSession({"device": 1.0, "lanes": 0.6}, {"device": 1.5, "lanes": 1.2})
     verdict = decided(session)
     assert verdict.winner.name == "lanes"
-    assert "40.0 % faster than device" in verdict.reason
-    assert "after idle gaps of 3 ms it takes 0.800 of the time of device" in verdict.reason
+    assert kinds(verdict) == [Kind.FASTER, Kind.AFTER_PAUSES]
+    assert numbers(verdict, Kind.FASTER)["gain"] == pytest.approx(40.0)
+    assert numbers(verdict, Kind.AFTER_PAUSES)["ratio"] == pytest.approx(0.8)
     assert True in session.races
 
 
 def test_lanes_that_lose_after_pauses_lose():
     verdict = decided(ScriptedSession({"device": 1.0, "lanes": 0.6}, {"device": 1.0, "lanes": 1.1}))
     assert verdict.winner.name == "device"
-    assert "better back to back only" in verdict.reason
+    assert kinds(verdict) == [*(f.kind for f in FOUND), Kind.STEADY_ONLY, Kind.AFTER_PAUSES]
     assert verdict.candidates[-1].paused_samples.size
 
 
@@ -172,7 +174,7 @@ def test_lanes_that_lose_back_to_back_are_not_tried_with_pauses():
     session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {"device": 1.0, "lanes": 0.5})
     verdict = decided(session)
     assert verdict.winner.name == "device"
-    assert "on lanes that work at once it was not measured faster" in verdict.reason
+    assert kinds(verdict)[-1] is Kind.LANES_NOT_FASTER
     assert True not in session.races
 
 
@@ -180,20 +182,21 @@ def test_lanes_that_are_demanded_are_taken_and_the_decision_says_what_they_cost(
     session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {})
     verdict = decided(session, "demand", executor="OVERLAP")
     assert verdict.winner.name == "lanes"
-    assert "1.300 of the time of device" in verdict.reason
+    assert kinds(verdict) == [Kind.DEMANDED, Kind.BESIDE]
+    assert numbers(verdict, Kind.BESIDE)["ratio"] == pytest.approx(1.3)
 
 
 def test_a_cost_of_demanded_lanes_that_a_few_runs_tell_is_said_to_prove_nothing(monkeypatch):
     session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {})
     monkeypatch.setitem(globals(), "NOISE", NOISE[:3])
     verdict = decided(session, "demand", executor="OVERLAP")
-    assert "in 3 paired runs, and fewer than 6 prove nothing" in verdict.reason
+    assert numbers(verdict, Kind.BESIDE_TOO_FEW)["rounds"] == 3
 
 
 def test_demanded_lanes_that_cannot_be_compiled_leave_the_answer_and_say_so():
     verdict = decided(ScriptedSession({"device": 1.0}, {}), "demand", executor="OVERLAP")
     assert verdict.winner.name == "device"
-    assert "no schedule could be run" in verdict.reason
+    assert kinds(verdict)[-1] is Kind.NO_SCHEDULE
     assert "cannot be compiled" in verdict.candidates[-1].dropped
 
 
@@ -208,7 +211,7 @@ def test_lanes_that_are_demanded_and_do_not_run_leave_what_proved_the_answer(lan
     verdict = decided(session, "demand", executor="OVERLAP")
     assert verdict.winner.samples.tolist() == (1e-4 * NOISE).tolist()
     assert verdict.winner.dropped == ""
-    assert verdict.reason.startswith("it is the fastest device")
+    assert verdict.findings[: len(FOUND)] == FOUND
 
 
 # ---- TUNE -------------------------------------------------------------------------------------------------
@@ -260,7 +263,7 @@ def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs
     costs = LaneCosts(table, tuple([Lane.of(device.devices[0], {})] * 2), {})
     asked, problem = machine(mode="TUNE", policy="none"), Problem.of(device)
     alone = on_groups("CPU", [0] * len(device), 1.0, NOISE, ("CPU",))
-    search = _Search(asked, SimpleNamespace(), problem, Verdict(alone, "", [alone]), Budget(1e6))
+    search = _Search(asked, SimpleNamespace(), problem, Verdict(alone, FOUND, [alone]), Budget(1e6))
     search._divided.append((division, costs))
     tried = [search._scheduled(division, costs, search._solved(table))]
     for _ in range(2):
@@ -311,7 +314,7 @@ def test_a_policy_that_cannot_place_on_lanes_is_done_without(two_cores, monkeypa
 def test_a_chain_on_lanes_is_answered_with_the_device_and_a_reason(two_cores):
     decision = ov_autoplace.place(towers(1), "CPU", executor="OVERLAP").decision
     assert decision.scheduled is None
-    assert "the executor cannot run the model" in decision.reason
+    assert kinds(decision)[-1] is Kind.NO_EXECUTOR
 
 
 def test_without_the_executor_nothing_is_divided(two_cores):
@@ -322,5 +325,6 @@ def test_without_the_executor_nothing_is_divided(two_cores):
 def test_lanes_that_are_demanded_of_estimates_are_refused_in_the_reason():
     asked = ov_autoplace.place(towers(4), "CPU", mode="ZERO_SHOT", executor="OVERLAP")
     assert not asked.plan.lane_count
-    assert "lanes are not tried, because what they cost is measured" in asked.decision.reason
-    assert "lanes" not in ov_autoplace.place(towers(4), "CPU", mode="ZERO_SHOT").decision.reason
+    assert Kind.LANES_NOT_ESTIMATED in kinds(asked.decision)
+    unasked = ov_autoplace.place(towers(4), "CPU", mode="ZERO_SHOT").decision
+    assert Kind.LANES_NOT_ESTIMATED not in kinds(unasked)

@@ -13,13 +13,14 @@ import pytest
 from openvino import opset13 as ops
 
 import ov_autoplace
-from candidates import on_groups
+from candidates import kinds, numbers, on_groups
 from command_line import Command
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.decide.verdict import ESTIMATE_MARGIN, predicted
 from ov_autoplace.errors import CheckpointError, PlacementError
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.findings import Kind
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.policy.features import policy_graph
@@ -140,11 +141,10 @@ def test_on_estimated_costs_the_policys_answer_is_taken_where_predictions_say_no
     near = on_groups("policy", [1, 0], 0.8 * (1 + 0.9 * ESTIMATE_MARGIN))
     verdict = predicted([single, mix, near, on_groups("policy sample 1", [1, 0], 0.81)])
     assert verdict.winner is near
-    assert verdict.reason == (
-        f"policy is the learned policy's answer; it is predicted {90 * ESTIMATE_MARGIN:.1f} % slower than "
-        "portfolio, which is less than estimates can tell apart, and "
-        f"{100 * (1 - near.predicted_seconds):.1f} % faster than GPU alone; nothing was measured"
-    )
+    assert kinds(verdict) == [Kind.POLICY_PREDICTED, Kind.GAIN_PREDICTED, Kind.NOTHING_MEASURED]
+    assert numbers(verdict, Kind.POLICY_PREDICTED)["behind"] == pytest.approx(90 * ESTIMATE_MARGIN)
+    gain = 100 * (1 - near.predicted_seconds)
+    assert numbers(verdict, Kind.GAIN_PREDICTED)["gain"] == pytest.approx(gain)
 
 
 @pytest.mark.parametrize("seconds", [0.8 * (1 + 1.1 * ESTIMATE_MARGIN), 1.001, 5.0])
@@ -157,14 +157,14 @@ def test_an_answer_predicted_slower_than_one_device_is_never_taken() -> None:
     proposals = [on_groups("GPU", [0, 0], 1.0), on_groups("policy", [1, 0], 1.001)]
     verdict = predicted(proposals)
     assert verdict.winner.name == "GPU"
-    assert verdict.reason == "GPU is predicted to be fastest; nothing was measured"
+    assert kinds(verdict) == [Kind.PREDICTED, Kind.NOTHING_MEASURED]
 
 
 def test_the_policys_answer_counts_also_where_somebody_else_named_it_first() -> None:
     single, mix = on_groups("GPU", [0, 0], 1.0, also=("policy",)), on_groups("portfolio", [0, 1], 0.97)
     verdict = predicted([single, mix])
     assert verdict.winner is single
-    assert "GPU is the learned policy's answer" in verdict.reason
+    assert verdict.kind is Kind.POLICY_PREDICTED
 
 
 def test_zero_shot_asks_the_policy_and_says_who_won(fastest: Path) -> None:

@@ -17,7 +17,7 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 import zoo
-from candidates import on_groups
+from candidates import FOUND, on_groups
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide import rate_race
 from ov_autoplace.decide.machine import Machine
@@ -130,7 +130,7 @@ def challenged(session: TwoCores, monkeypatch: pytest.MonkeyPatch, seconds: floa
     alone = on_groups(table.devices[0], everywhere, session.wide, samples, table.devices)
     narrow = Candidate("narrow", WholePlan(alone.name, NARROW), session.narrow, assignment=everywhere)
     race = Race(session, Problem.of(table), {}, ProposalSource(()), PlacerOptions(), Budget(seconds))
-    return race.challenge(Verdict(alone, "it is the only device", [alone]), [narrow])
+    return race.challenge(Verdict(alone, FOUND, [alone]), [narrow])
 
 
 # Milliseconds on two threads and on one, measured of MobileNet-V2, SSDLite and ResNet-50 in their full sizes
@@ -172,7 +172,7 @@ def test_who_stays_because_nobody_else_runs_keeps_what_proved_it():
     winner = Candidate("CPU", WholePlan("CPU"), 1.0, samples=np.full(9, 1.0))
     other = Candidate("narrow", WholePlan("CPU", NARROW), 1.0)
     turn, shorter = Turn(2.0, np.full(9, 2.0)), Turn(1.0, np.full(9, 1.0))
-    before = Verdict(winner, "", [winner], disturbed=True)
+    before = Verdict(winner, FOUND, [winner], disturbed=True)
     assert sustained([winner, other], before, {winner: [turn]}).winner is winner
     assert winner.samples.tolist() == [1.0] * 9
     found = sustained([winner, other], before, {winner: [turn], other: [shorter]})
@@ -235,7 +235,7 @@ def test_the_rule(first, second, wins):
 
     former = Candidate("former", WholePlan("CPU"), 1.0)
     other = Candidate("other", WholePlan("CPU", NARROW), 1.0)
-    verdict = Verdict(former, "it was here", [former])
+    verdict = Verdict(former, FOUND, [former])
     found = sustained([former, other], verdict, {former: turns(first), other: turns(second)})
     assert (found.winner is other) == wins
     assert [c.seconds for c in (former, other)] == pytest.approx(

@@ -22,6 +22,7 @@ from ov_autoplace.devices.names import plugin_library
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
+from ov_autoplace.placement.findings import Kind
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import PoolPlan, WholePlan
 from ov_autoplace.problem.problem import Problem
@@ -119,10 +120,10 @@ def test_the_winner_has_to_win_again(waiting: float, queued: float, wins: bool, 
             e.asynchronous = np.full(12, queued if e is winner else 1.0)
 
     monkeypatch.setattr(rate_race, "measure", measured)
-    won, shown = confirmed(None, finalists([hint, winner]), Budget(1.0), 0)
+    won, rates, _ = confirmed(None, finalists([hint, winner]), Budget(1.0), 0)
     assert (won is not None and won.is_one and won.base is winner) is wins
     if wins:
-        assert f"{1 / waiting:.2f} times" in shown
+        assert rates == pytest.approx({"waiting": 1 / waiting, "queued": 1 / queued})
 
 
 def test_fewer_rounds_than_a_latency_needs_prove_no_rate(monkeypatch) -> None:
@@ -133,7 +134,7 @@ def test_fewer_rounds_than_a_latency_needs_prove_no_rate(monkeypatch) -> None:
             e.synchronous = e.asynchronous = np.full(5, 0.1 if e is winner else 1.0)
 
     monkeypatch.setattr(rate_race, "measure", measured)
-    won, why = confirmed(None, [hint, winner], Budget(1.0), 0)
+    won, _, why = confirmed(None, [hint, winner], Budget(1.0), 0)
     assert won is None
     assert "time budget" in why
 
@@ -305,7 +306,7 @@ def test_a_large_model_is_settled_by_its_size(monkeypatch) -> None:
     assert placement.plan == PoolPlan(
         "CPU THROUGHPUT", WholePlan("CPU", properties=HINT), requests=placement.plan.requests
     )
-    assert "takes too long" in placement.decision.reason
+    assert placement.decision.kind is Kind.RATE_SETTLED
 
 
 @pytest.mark.alone
@@ -339,7 +340,7 @@ def test_estimates_of_another_machine_choose_all_its_devices() -> None:
     placement = ov_autoplace.place(
         small(20, 512), "GPU,CPU", "ZERO_SHOT", target="core-ultra-7-155h", properties=HINT
     )
-    assert "nothing was measured" in placement.decision.reason
+    assert placement.decision.kind is Kind.RATE_PREDICTED
     assert placement.plan.base.device in ("AUTO:GPU,CPU", "GPU", "CPU")
     rows = {row.name: row.predicted for row in placement.decision.rates}
     assert rows["AUTO CUMULATIVE_THROUGHPUT"] == pytest.approx(

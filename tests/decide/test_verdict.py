@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from candidates import on_groups
+from candidates import detail, kinds, numbers, on_groups
 from ov_autoplace.decide.verdict import measured, predicted, proven
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.findings import Kind
 
 NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
 
@@ -21,14 +22,14 @@ def test_a_mix_that_is_clearly_faster_wins_and_the_gain_is_told():
     mix = _candidate("mincut", [0, 1], 0.9, factor=0.8)
     verdict = measured([single, mix], reference=single, champion=mix)
     assert verdict.winner is mix
-    assert "20.0 % faster than CPU" in verdict.reason
+    assert numbers(verdict, Kind.FASTER)["gain"] == pytest.approx(20.0)
 
 
 def test_a_device_that_won_without_a_profile_of_its_own_can_run_the_model():
     single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
     verdict = measured([single], reference=None, champion=single)
     assert verdict.winner is single
-    assert verdict.reason == "CPU is the fastest device and no mix of devices is predicted to be faster"
+    assert kinds(verdict) == [Kind.NO_MIX_PREDICTED]
 
 
 @pytest.mark.parametrize("factor", [0.99, 1.0])
@@ -37,7 +38,7 @@ def test_a_mix_within_the_noise_loses_to_the_single_device(factor):
     mix = _candidate("mincut", [0, 1], 0.9, factor=factor)
     verdict = measured([single, mix], reference=single, champion=mix)
     assert verdict.winner is single
-    assert "not faster by more than the noise" in verdict.reason
+    assert kinds(verdict) == [Kind.NOT_FASTER]
 
 
 def test_a_gain_that_noise_could_explain_is_no_gain():
@@ -54,7 +55,7 @@ def test_a_handful_of_runs_proves_no_gain():
     mix.samples, single.samples = mix.samples[:5], single.samples[:5]
     verdict = measured([single, mix], reference=single, champion=mix)
     assert verdict.winner is single
-    assert "only 5 paired runs" in verdict.reason
+    assert numbers(verdict, Kind.TOO_FEW_ROUNDS)["rounds"] == 5
 
 
 def test_when_no_device_runs_the_model_alone_the_fastest_mix_wins():
@@ -62,7 +63,7 @@ def test_when_no_device_runs_the_model_alone_the_fastest_mix_wins():
     fast = _candidate("mincut", [0, 1], 1.0, factor=1.0)
     verdict = measured([slow, fast], None, fast, "the pins ask for GPU and CPU")
     assert verdict.winner is fast
-    assert verdict.reason == "mincut was measured fastest; the pins ask for GPU and CPU"
+    assert detail(verdict, Kind.WITHOUT_RIVAL) == "the pins ask for GPU and CPU"
 
 
 def test_when_nothing_can_be_run_the_prediction_decides():
@@ -70,36 +71,36 @@ def test_when_nothing_can_be_run_the_prediction_decides():
         [_candidate("a", [0, 1], 2.0), _candidate("b", [1, 0], 1.0)], reference=None, champion=None
     )
     assert verdict.winner.name == "b"
-    assert verdict.reason.endswith("no candidate could be run: the time budget ended before")
+    assert detail(verdict, Kind.NOT_RUN) == "the time budget ended before"
 
 
 def test_why_nothing_could_be_run_is_told():
     failed = _candidate("a", [0, 1], 1.0)
     failed.dropped = "cannot be run: out of memory"
     verdict = measured([failed], reference=None, champion=None)
-    assert verdict.reason.endswith("no candidate could be run: a cannot be run: out of memory")
+    assert detail(verdict, Kind.NOT_RUN) == "a cannot be run: out of memory"
 
 
 def test_without_measurement_the_lowest_prediction_wins_and_says_so():
     single, mix = on_groups("GPU", [0, 0], 1.0), on_groups("mincut", [0, 1], 0.75)
     verdict = predicted([single, mix])
     assert verdict.winner.name == "mincut"
-    assert "25.0 % faster than GPU alone" in verdict.reason
-    assert "nothing was measured" in verdict.reason
+    assert kinds(verdict) == [Kind.PREDICTED, Kind.GAIN_PREDICTED, Kind.NOTHING_MEASURED]
+    assert numbers(verdict, Kind.GAIN_PREDICTED)["gain"] == pytest.approx(25.0)
 
 
 def test_the_gain_that_there_was_no_time_for_is_told_in_percent_of_the_device():
     single = _candidate("CPU", [1, 1], 2.0, factor=2.0)
     verdict = measured([single, _candidate("mincut", [0, 1], 1.5)], reference=single, champion=single)
     assert verdict.winner is single
-    assert "mincut, predicted 25.0 % faster, could be run" in verdict.reason
+    assert numbers(verdict, Kind.HOPE_NOT_RUN)["gain"] == pytest.approx(25.0)
 
 
 def test_how_far_the_policy_is_behind_is_told_in_percent_of_the_fastest():
     policy = on_groups("policy", [0, 1], 2.1)
     verdict = predicted([on_groups("portfolio", [1, 0], 2.0), policy])
     assert verdict.winner.name == "policy"
-    assert "it is predicted 5.0 % slower than portfolio" in verdict.reason
+    assert numbers(verdict, Kind.POLICY_PREDICTED)["behind"] == pytest.approx(5.0)
 
 
 def test_a_device_that_is_proven_best_is_shown_with_what_was_measured_of_everybody():
@@ -114,4 +115,4 @@ def test_a_champion_that_failed_when_it_was_compiled_anew_does_not_win():
     reference, champion = on_groups("CPU", [0, 0], 1.0, np.full(9, 1.0)), on_groups("mix", [0, 1], 0.5)
     verdict = measured([reference, champion], reference, champion)
     assert verdict.winner is reference
-    assert "0 paired runs" in verdict.reason
+    assert numbers(verdict, Kind.TOO_FEW_ROUNDS)["rounds"] == 0

@@ -13,7 +13,7 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 import zoo
-from candidates import on_groups
+from candidates import FOUND, detail, kinds, numbers, on_groups
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.target_json import load_target, save_target
 from ov_autoplace.decide import widths
@@ -30,6 +30,7 @@ from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import CountedDevices
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.findings import Kind
 from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.problem.problem import Problem
 from random_tables import random_table
@@ -76,7 +77,7 @@ def challenged(session: ScriptedSession, *, seconds: float = 1e6, disturbed: boo
     alone = on_groups(device, everywhere, 1e-4, session.seconds * NOISE, table.devices)
     narrow = Candidate("narrow", WholePlan(device, NARROW), 1e-4, assignment=everywhere)
     race = Race(session, Problem.of(table), {}, ProposalSource(()), PlacerOptions(), Budget(seconds))
-    verdict = Verdict(alone, "it is the fastest device", [alone], disturbed)
+    verdict = Verdict(alone, FOUND, [alone], disturbed)
     return race.challenge(verdict, [narrow])
 
 
@@ -90,7 +91,7 @@ def test_a_width_that_is_faster_each_time_it_is_compiled_wins():
     session = ScriptedSession({device: 1.0, narrow: 0.7})
     verdict = challenged(session)
     assert verdict.winner.plan.width == NARROW
-    assert f"30.0 % faster than {device}" in verdict.reason
+    assert numbers(verdict, Kind.FASTER)["gain"] == pytest.approx(30.0)
     assert session.races > 1  # what chose it does not count
 
 
@@ -98,7 +99,7 @@ def test_a_width_that_was_fast_once_does_not_win():
     device, narrow = names()
     verdict = challenged(ScriptedSession({device: 1.0, narrow: 0.7}, {device: 1.0, narrow: 1.01}))
     assert verdict.winner.plan.width is None
-    assert "which is not faster by more than the noise" in verdict.reason
+    assert kinds(verdict)[-1] is Kind.NOT_FASTER
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.4])
@@ -113,14 +114,14 @@ def test_without_time_to_confirm_it_a_width_does_not_win():
     device, narrow = names()
     verdict = challenged(ScriptedSession({device: 1.0, narrow: 0.7}, seconds=1.0), seconds=3.0)
     assert verdict.winner.plan.width is None
-    assert "budget ended before both were compiled anew" in verdict.reason
+    assert kinds(verdict)[-1] is Kind.UNCONFIRMED
 
 
 def test_a_width_that_cannot_be_compiled_leaves_the_answer_as_it_was():
     device, _ = names()
     verdict = challenged(ScriptedSession({device: 1.0}))
     assert verdict.winner.plan.width is None
-    assert verdict.reason == "it is the fastest device"
+    assert verdict.findings == FOUND
     assert "cannot be compiled" in verdict.candidates[-1].dropped
 
 
@@ -158,7 +159,7 @@ def test_a_challenge_that_proves_nothing_leaves_what_proved_the_answer(goes_wron
     assert verdict.winner.name == device
     assert verdict.winner.samples.tolist() == (session.seconds * NOISE).tolist()
     assert verdict.winner.dropped == ""
-    assert verdict.reason.startswith("it is the fastest device")
+    assert verdict.findings[: len(FOUND)] == FOUND
 
 
 def test_a_width_whose_copies_fail_has_not_won_by_the_others(monkeypatch):
@@ -173,7 +174,7 @@ def test_a_width_whose_copies_fail_has_not_won_by_the_others(monkeypatch):
     monkeypatch.setattr(session, "race", raced)
     verdict = challenged(session)
     assert verdict.winner.name == device
-    assert "SIGKILL" in verdict.reason
+    assert "SIGKILL" in detail(verdict, Kind.UNCONFIRMED)
 
 
 def test_an_answer_from_a_busy_machine_stays_one_when_it_is_challenged():
@@ -283,7 +284,7 @@ def test_estimates_weigh_waiting_against_work(two_cores):
         node = ops.softmax(ops.matmul(node, ops.constant(np.eye(16, dtype=np.float32)), False, False), 1)
     tiny = ov_autoplace.place(ov.Model([ops.result(node)], [x]), "CPU", mode="ZERO_SHOT")
     assert tiny.plan.width == Width(1, in_caller=True)  # which compiles nothing otherwise than on all threads
-    assert "nothing was measured" in tiny.decision.reason
+    assert tiny.decision.kind is Kind.NARROW_PREDICTED
     assert ov_autoplace.place(large(), "CPU", mode="ZERO_SHOT").plan.width is None
 
 
@@ -303,8 +304,8 @@ def test_a_width_that_estimates_cannot_tell_apart_is_named(two_cores, monkeypatc
     found = widths.estimated(here, table, prepared, verdict)
 
     assert (found.winner.plan.width is not None) == wins
-    assert f"CPU (1 thread, the caller's) is predicted {100 * saved:.1f} % faster" in found.reason
-    assert ("by less than estimates can be wrong" in found.reason) != wins
+    kind = Kind.NARROW_PREDICTED if wins else Kind.NARROWER_BY_LITTLE
+    assert numbers(found, kind)["gain"] == pytest.approx(100 * saved)
 
 
 def test_estimates_for_another_machine_know_its_threads(tmp_path):

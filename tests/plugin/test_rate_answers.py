@@ -14,6 +14,7 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
+from candidates import FOUND
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.widths import Width
@@ -198,7 +199,7 @@ def test_a_plan_from_a_busy_machine_is_checked_at_the_next_compile(answer, searc
     )
 
     def search(disturbed: bool) -> Callable[[Machine, ov.Model], Placement]:
-        decision = Decision(COPIES.name, "", "PROFILE", (), {}, disturbed=disturbed)
+        decision = Decision(COPIES.name, FOUND, "PROFILE", (), {}, disturbed=disturbed)
 
         def found(_: Machine, model: ov.Model) -> Placement:
             searched.append(model)

@@ -8,7 +8,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-from candidates import on_groups
+from candidates import FOUND, on_groups
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
@@ -16,8 +16,8 @@ from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage
-from ov_autoplace.placement.decision import Candidate, Decision
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.placement.decision import Decision
+from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.report.contents import Contents, Curve, placement_contents
 from ov_autoplace.report.latency import Latency
 from ov_autoplace.report.ops import op_columns
@@ -50,14 +50,11 @@ def _contents_of(table: CostTable, assignment: IntArray) -> Contents:
     explanation = Explanation(table, assignment)
     latency = explanation.schedule.latency_seconds
     candidates = tuple(
-        Candidate(
-            name, WholePlan(name), factor * latency, samples=factor * latency * rng.lognormal(0, 0.02, 40)
-        )
+        on_groups(name, [0], factor * latency, factor * latency * rng.lognormal(0, 0.02, 40))
         for name, factor in ((table.devices[0], 1.1), (table.devices[1], 1.4), ("portfolio", 1.0))
     )
-    decision = Decision(
-        "portfolio", f"portfolio was measured faster; {HOSTILE[1]}", "PROFILE", candidates, {}, table
-    )
+    findings = (Finding.of(Kind.PREDICTED, "portfolio"), Finding.of(Kind.LEFT_OUT, "NPU", detail=HOSTILE[1]))
+    decision = Decision("portfolio", findings, "PROFILE", candidates, {}, table)
     changes = what_ifs(table, assignment) if len(table) < 1000 else []
     return placement_contents(HOSTILE[0], decision, explanation, changes)
 
@@ -106,7 +103,7 @@ def lanes_page(groups: int = 60) -> Contents:
         )
         for name, factor in (("GPU", 1.5), ("CPU (2 lanes of 1 thread) + GPU", 1.1))
     )
-    decision = Decision(candidates[1].name, "lanes were faster", "PROFILE", candidates, {}, table)
+    decision = Decision(candidates[1].name, FOUND, "PROFILE", candidates, {}, table)
     changes = what_ifs(table, assignment, objective="overlap")
     page = placement_contents("lanes", decision, explanation, changes)
     return replace(page, measured=MeasuredRun(stages, 1.2 * latency, 9))

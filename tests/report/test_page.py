@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from report_pages import every_part, placement_page
 
+from candidates import FOUND
 from ov_autoplace.errors import OptionError, OutputError
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.what_if import what_ifs
@@ -125,9 +126,7 @@ def test_a_page_of_one_device_compares_no_devices(tmp_path: Path) -> None:
         memory_capacity=both.memory_capacity[:1],
     )
     explanation = Explanation(table, np.zeros(40, dtype=np.int32))
-    decision = Decision(
-        "CPU", "CPU is the only device", "PROFILE", (Candidate("CPU", WholePlan("CPU"), 1e-3),), {}, table
-    )
+    decision = Decision("CPU", FOUND, "PROFILE", (Candidate("CPU", WholePlan("CPU"), 1e-3),), {}, table)
     contents = placement_contents("one", decision, explanation, what_ifs(table, explanation.assignment))
     write_report(contents, tmp_path / "page.html")
 
@@ -225,7 +224,7 @@ def test_a_graph_of_many_groups_becomes_stretches_of_its_subgraphs(subgraphs: in
 def test_measurements_that_other_work_disturbed_are_marked(disturbed: bool) -> None:
     explanation = Explanation(diamond(), np.zeros(len(diamond()), np.int32))
     decision = Decision(
-        "CPU", "", "PROFILE", (Candidate("CPU", WholePlan("CPU")),), {}, None, disturbed=disturbed
+        "CPU", FOUND, "PROFILE", (Candidate("CPU", WholePlan("CPU")),), {}, None, disturbed=disturbed
     )
     facts = dict(placement_contents("model", decision, explanation).facts)
     assert ("other work" in facts) is disturbed

@@ -21,6 +21,7 @@ from ov_autoplace.explain.trace import trace_events
 from ov_autoplace.measure.transfer_store import StoredTransfers
 from ov_autoplace.placement.annotation import OP_KEY, annotate, annotated_placement
 from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import LanePlan, PoolPlan, SplitPlan, WholePlan, read_plan
 from ov_autoplace.placement.scheduled import plan_of, scheduled_model
@@ -217,7 +218,9 @@ def report(data: bytes, folder: Path) -> None:
     table = load_table(stored(data, folder, "net.table.json"))
     explanation = Explanation(table, _single(table))
     candidates = (Candidate("portfolio", WholePlan("CPU")),)
-    choice = Decision("portfolio", "the fastest", "PROFILE", candidates, {}, table)
+    choice = Decision(
+        "portfolio", (Finding.of(Kind.PREDICTED, "portfolio"),), "PROFILE", candidates, {}, table
+    )
     write_report(
         placement_contents(table.names[0] if table.names else "net", choice, explanation), folder / "a.html"
     )

@@ -17,6 +17,7 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.model_file import reported_failure
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.training.finetuning.budget import TuningBudget
 
 __all__ = ["ReferenceRaces", "Trial"]
@@ -183,7 +184,7 @@ class ReferenceRaces:
             self.bench.executable(trial)
         except ProfilingError as cause:
             trial.dropped = str(cause)
-            return Verdict(single, f"{trial.name} failed: {cause}", ())
+            return Verdict(single, (Finding.of(Kind.UNCONFIRMED, single.name, trial.name, detail=cause),), ())
         samples = self._run(contenders)
         # Of this race alone.
         fresh = {c: replace(c, samples=own) for c, own in zip(contenders, samples, strict=True)}
@@ -191,8 +192,16 @@ class ReferenceRaces:
         if verdict.winner is fresh[trial] and champion is not single:
             ratio = paired_ratio(fresh[trial].samples, fresh[champion].samples)
             if ratio.high >= 1:
-                reason = f"{trial.name} is not faster than the best mix so far ({ratio.median:.3f})"
-                return replace(verdict, winner=fresh[champion], reason=reason)
+                finding = Finding.of(
+                    Kind.NOT_FASTER,
+                    champion.name,
+                    trial.name,
+                    ratio=ratio.median,
+                    low=ratio.low,
+                    high=ratio.high,
+                    least=0.0,
+                )
+                return replace(verdict, winner=fresh[champion], findings=(finding,))
         return verdict
 
     def is_convincing(self, trial: Trial, single: Trial) -> bool:

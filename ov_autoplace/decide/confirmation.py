@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,11 +27,10 @@ from ov_autoplace.decide.verdict import (
     were_disturbed,
 )
 from ov_autoplace.decide.widths import is_worth_measuring, widths_for
+from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
-from ov_autoplace.measure.isolation.interface import Executable
-from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.sustained import run_over_periods
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.plan import ModelPlan, Plan, PoolPlan, WholePlan
@@ -97,16 +96,14 @@ def confirm(machine: Machine, model: ov.Model, plan: ModelPlan) -> Confirmation:
         plans: list[ModelPlan] = [WholePlan(device) for device in rivals]
         if plan.is_default:
             plans += _widths(machine, prepared.model, *plan.devices)
+        field = [answer, *(Candidate(rival.name, rival) for rival in plans)]
+        bench = Workbench(session, None, Budget(math.inf), machine.options.seed)
         try:
-            compiled = {answer: plan.compile(session)}
-            for rival in plans:
-                # Who cannot run or hold the model alone is no rival.
-                with suppress(ProfilingError):
-                    compiled[Candidate(rival.name, rival)] = rival.compile(session)
-            _drop_wrong(session, compiled)
-            if answer not in compiled:
+            # Who cannot run or hold the model alone is no rival.
+            entered = bench.enter(field, lambda *_: True) or [c for c in field if c.is_wrong]
+            if answer not in entered:
                 return Confirmation(holds=False)
-            return _compared(session, machine, compiled)
+            return _compared(bench, machine, entered)
         except (PlacementError, ProfilingError) as cause:
             _log.debug("an answer cannot be run: %s", cause)
             return Confirmation(holds=False)
@@ -124,43 +121,27 @@ def _widths(machine: Machine, model: ov.Model, device: str) -> list[WholePlan]:
     return [WholePlan(device, width) for width in able]
 
 
-def _drop_wrong(session: ProfilingSession, compiled: dict[Candidate, Executable]) -> None:
-    """Leave those whose outputs are right, as the race does; all of them where nobody's are."""
-    if session.outputs is None:
-        return
-    for candidate, executable in compiled.items():
-        session.outputs.note(candidate.name, executable, candidate.plan.computes_like(session.makes))
-    session.outputs.mark(compiled)
-    if not all(candidate.is_wrong for candidate in compiled):
-        for candidate in [candidate for candidate in compiled if candidate.is_wrong]:
-            del compiled[candidate]
-
-
-def _compared(
-    session: ProfilingSession, machine: Machine, compiled: Mapping[Candidate, Executable]
-) -> Confirmation:
+def _compared(bench: Workbench, machine: Machine, entered: Sequence[Candidate]) -> Confirmation:
     """What races of an answer say, which is the first one, with devices, and with widths of its own.
 
     Raises:
         ProfilingError: None of them can be run.
     """
-    if len(compiled) == 1:
+    if len(entered) == 1:
         return Confirmation(holds=True)
-    options, quota, plan = machine.options, machine.quota, next(iter(compiled)).plan
-    needs_proof, has_lanes = not plan.is_default, plan.lane_count > 0
-    is_divided = any(candidate.plan.is_divided for candidate in compiled)
+    options, quota, answer = machine.options, machine.quota, entered[0]
+    needs_proof, has_lanes = not answer.plan.is_default, answer.plan.lane_count > 0
+    is_divided = any(candidate.plan.is_divided for candidate in entered)
     if quota is not None and is_divided:
-        found = _sustained(compiled, quota, needs_proof=needs_proof)
+        found = _sustained(bench, entered, quota, needs_proof=needs_proof)
     else:
-        how = sampling(divided=is_divided)
-        samples = _raced(session, list(compiled.values()), _SECONDS, seed=options.seed, **how)
-        found = _judged(dict(zip(compiled, samples, strict=True)), needs_proof=needs_proof)
+        samples = _raced(bench, entered, _SECONDS, **sampling(divided=is_divided))
+        found = _judged(dict(zip(entered, samples, strict=True)), needs_proof=needs_proof)
     if has_lanes and options.executor == "OVERLAP":
         return replace(found, holds=found.seconds is not None)
     if found.holds and found.best_device and must_win_after_pauses(options, has_lanes=has_lanes):
-        own, *_ = compiled.values()
-        best = next(its for rival, its in compiled.items() if rival.name == found.best_device)
-        paused = _raced(session, [own, best], PAUSED_SECONDS, seed=options.seed, pause_seconds=PAUSE_SECONDS)
+        best = next(rival for rival in entered if rival.name == found.best_device)
+        paused = _raced(bench, [answer, best], PAUSED_SECONDS, pause_seconds=PAUSE_SECONDS)
         return replace(found, holds=_still_holds(paused))
     return found
 
@@ -191,11 +172,13 @@ def _judged(samples: Mapping[Candidate, FloatArray], *, needs_proof: bool) -> Co
     return Confirmation(holds, float(np.median(own)), best.name, seconds[best], ratio)
 
 
-def _sustained(compiled: Mapping[Candidate, Executable], quota: Quota, *, needs_proof: bool) -> Confirmation:
+def _sustained(
+    bench: Workbench, entered: Sequence[Candidate], quota: Quota, *, needs_proof: bool
+) -> Confirmation:
     """What whole periods of a quota say of an answer, see :func:`_compared`."""
-    answer, *rivals = compiled
-    outcomes = run_over_periods(list(compiled.values()), quota, _SUSTAINED_SECONDS)
-    pairs = zip(compiled, outcomes, strict=True)
+    answer, *rivals = entered
+    outcomes = run_over_periods([bench.executable(c) for c in entered], quota, _SUSTAINED_SECONDS)
+    pairs = zip(entered, outcomes, strict=True)
     turns = {candidate: found for candidate, found in pairs if not isinstance(found, ProfilingError)}
     if answer not in turns:
         return Confirmation(holds=False)
@@ -219,17 +202,15 @@ def _still_holds(paused: Sequence[FloatArray]) -> bool | None:
     return None if ratio is None or were_disturbed(paused) else is_faster(ratio, gain=0.0)
 
 
-def _raced(
-    session: ProfilingSession, executables: Sequence[Executable], seconds: float, **how: Any
-) -> list[FloatArray]:
+def _raced(bench: Workbench, candidates: Sequence[Candidate], seconds: float, **how: Any) -> list[FloatArray]:
     """Samples of each, in as many rounds as prove something.
 
     Raises:
         ProfilingError: None of them can be run.
     """
-    result = session.race(executables, seconds, min_rounds=CONVINCING_ROUNDS, **how)
+    result = bench.race(candidates, seconds, min_rounds=CONVINCING_ROUNDS, **how)
     if result.rounds < CONVINCING_ROUNDS:
         # The first round also warms up, so the others are no longer.
         seconds = CONVINCING_ROUNDS * result.seconds / result.rounds
-        result = session.race(executables, seconds, min_rounds=CONVINCING_ROUNDS, **how)
+        result = bench.race(candidates, seconds, min_rounds=CONVINCING_ROUNDS, **how)
     return [entry.samples for entry in result.entries]

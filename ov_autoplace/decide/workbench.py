@@ -29,7 +29,7 @@ class Workbench:
 
     Args:
         session: The model on its devices.
-        table: Names the groups and the devices, and says what they hold.
+        table: Says what the devices hold of it; ``None`` = whatever they are given.
         budget: The time that all may take.
         seed: Of the order in each round of a race; each race has its own.
         compile_seconds: What compiling the model took, before anything is compiled here.
@@ -38,7 +38,7 @@ class Workbench:
     def __init__(
         self,
         session: ProfilingSession,
-        table: CostTable,
+        table: CostTable | None,
         budget: Budget,
         seed: int = 0,
         compile_seconds: float = 0.0,
@@ -163,7 +163,8 @@ class Workbench:
 
     def _fit_together(self, candidates: Sequence[Candidate]) -> bool:
         """Whether devices can hold all of these at the same time, as a race needs it."""
-        if len(candidates) < 2 or np.isinf(self.table.memory_capacity).all():
+        table = self.table
+        if len(candidates) < 2 or table is None or np.isinf(table.memory_capacity).all():
             return True
-        held = sum(held_bytes(self.table, candidate.assignment) for candidate in candidates)
-        return bool((held <= self.table.memory_capacity).all())
+        held = sum(held_bytes(table, candidate.assignment) for candidate in candidates)
+        return bool((held <= table.memory_capacity).all())

@@ -353,7 +353,7 @@ class OutputCheck:
         try:
             return answer, self._op_by_op(answer.path, self._smallest, **how)
         except ProfilingError as cause:
-            _log.info("the model cannot be run op by op: %s", cause)
+            _log.info("%s", cause)
             return None
 
     def _new_file(self) -> Path:

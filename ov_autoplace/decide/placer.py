@@ -41,7 +41,6 @@ from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import Verdict, out_of_time, predicted, proven
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.measure.counting import CountedDevices, count_devices
 from ov_autoplace.measure.model_file import UnreadableModelError
@@ -219,11 +218,7 @@ class Placer:
             left_out=self._left_out,
             quota=self._machine.quota,
         )
-        model = prepared.given.clone()
-        make_names_unique(model)
-        names = (op.get_friendly_name() for op in model.get_ordered_ops())
-        placement = Placement.from_dict(dict.fromkeys(names, chosen.name))
-        return replace(placement, solver=chosen.name, decision=decision)
+        return replace(Placement.on_device(prepared.given, chosen.name), decision=decision)
 
     def _measure(self, known: Measured, source: ProposalSource) -> tuple[Problem, Verdict]:
         """From counted nodes to an answer, with as few further measurements as prove it."""

@@ -56,7 +56,6 @@ from ov_autoplace.decide.verdict import ESTIMATE_MARGIN
 from ov_autoplace.decide.widths import is_worth_measuring
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import AutoplaceError, PlacementError, ProfilingError
-from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.measure.counting import count_devices
 from ov_autoplace.measure.model_file import UnreadableModelError, failing_on
@@ -337,10 +336,7 @@ class _Decider:
         """Where the base has the ops."""
         if base.placement is not None:
             return unfolded(prepared.given, replace(base.placement, given={}), shapes=prepared.shapes)
-        model = prepared.given.clone()
-        make_names_unique(model)
-        device = base.members[0].devices[0]
-        return Placement.from_dict({op.get_friendly_name(): device for op in model.get_ordered_ops()})
+        return Placement.on_device(prepared.given, base.members[0].devices[0])
 
 
 def _clearly_best(entrants: Sequence[Entrant], known: Entrant | None) -> Entrant | None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import openvino as ov
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace._base.files import read_json, write_text_atomically
 from ov_autoplace._base.json_fields import naming, shown
 from ov_autoplace._base.text import is_unicode
 from ov_autoplace.errors import PlacementError
+from ov_autoplace.graph.names import unique_names
 from ov_autoplace.placement.plan import Plan, devices_of_ops, plan_of_groups
 
 if TYPE_CHECKING:
@@ -90,6 +92,12 @@ class Placement:
             names=tuple(mapping),
             assignment=frozen_array([position[device] for device in mapping.values()], np.int32),
         )
+
+    @classmethod
+    def on_device(cls, model: ov.Model, device: str) -> Placement:
+        """All ops of ``model`` on one device, named as ``make_names_unique`` would name them."""
+        names = unique_names(op.get_friendly_name() for op in model.get_ordered_ops())
+        return replace(cls.from_dict(dict.fromkeys(names, device)), solver=device)
 
     @classmethod
     def of_groups(cls, table: CostTable, assignment: IntArray, solver: str = "given") -> Placement:

@@ -130,8 +130,7 @@ def _found(machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Mode
             return search(machine, model)
     except AutoplaceError as cause:
         _log.warning("%s is not tried on fewer threads or in lanes: %s", machine.devices[0], cause)
-    names = (op.get_friendly_name() for op in model.get_ordered_ops())
-    return Placement.from_dict(dict.fromkeys(names, machine.devices[0]))
+    return Placement.on_device(model, machine.devices[0])
 
 
 class _Compiler:

@@ -355,7 +355,7 @@ class _Search:
             samples = raced.samples if len(raced.samples) else counted.samples[device]
             return replace(counted, samples={**counted.samples, device: samples})
         seconds = float(np.median(counted.samples[device]))
-        alone = next((c for c in self._verdict.candidates if c.plan.is_default and c.name == device), None)
+        alone = self._verdict.alone(device)
         if alone is not None and seconds < (1 - MINIMAL_GAIN) * self._best:
             self.widths.append(width_candidate(alone, device, width, seconds))
         return counted

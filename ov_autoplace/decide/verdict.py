@@ -60,6 +60,10 @@ class Verdict(Explained):
     candidates: Sequence[Candidate]
     disturbed: bool = False
 
+    def alone(self, device: str) -> Candidate | None:
+        """A device as OpenVINO runs it by itself, where it was considered."""
+        return next((c for c in self.candidates if c.plan.is_default and c.name == device), None)
+
     def noting(self, *findings: Finding) -> Verdict:
         """The same with more findings."""
         return replace(self, findings=(*self.findings, *findings))

@@ -205,7 +205,7 @@ def _challengers(
     cores, quota = Cores.of_this_process().all, machine.quota
     found = []
     for column, device in zip(counted.columns, known.session.devices, strict=True):
-        alone = next((c for c in verdict.candidates if c.plan.is_default and c.name == device), None)
+        alone = verdict.alone(device)
         if alone is None or device not in counted.samples:
             continue
         seconds = float(np.median(counted.samples[device]))
@@ -247,7 +247,7 @@ def estimated(machine: Machine, table: CostTable, prepared: PreparedModel, verdi
     quota = None
     found = []
     for d, device in enumerate(table.devices):
-        alone = next((c for c in verdict.candidates if c.plan.is_default and c.name == device), None)
+        alone = verdict.alone(device)
         if alone is None:
             continue
         for width in _possible_widths(machine, device, prepared.model):

@@ -25,7 +25,7 @@ from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.partition import count_graph_subgraphs, graph_subgraphs, number_devices
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import Plan, SplitPlan, plan_of_groups
+from ov_autoplace.placement.plan import Plan
 
 __all__ = ["FittedPlacement", "check_complete", "count_subgraphs", "fit", "remember_folded"]
 
@@ -62,10 +62,7 @@ class FittedPlacement:
     @property
     def plan(self) -> Plan:
         """How :attr:`model` runs."""
-        if self.own_plan is not None:
-            return self.own_plan
-        split = SplitPlan.of(self.device_of)
-        return plan_of_groups(split.listed, split.names, split.assignment)
+        return self.own_plan or Placement.from_dict(self.device_of).plan
 
     @property
     def submodels(self) -> int:

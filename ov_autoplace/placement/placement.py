@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from ov_autoplace._base.json_fields import naming, shown
 from ov_autoplace._base.text import is_unicode
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.names import unique_names
-from ov_autoplace.placement.plan import Plan, devices_of_ops, plan_of_groups
+from ov_autoplace.placement.plan import Plan, SplitPlan, devices_of_ops, plan_of_groups
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
@@ -58,7 +59,7 @@ class Placement:
     given: Mapping[str, str] | None = field(default=None, repr=False)
     own_plan: Plan | None = None
 
-    @property
+    @cached_property
     def plan(self) -> Plan:
         """How it runs."""
         return self.own_plan or plan_of_groups(self.devices, self.names, self.assignment, self.members)
@@ -85,13 +86,8 @@ class Placement:
                 raise PlacementError(
                     f"a placement maps op names to device names, but {name!r} is mapped to {shown(device)}"
                 )
-        devices = tuple(dict.fromkeys(mapping.values()))
-        position = {device: i for i, device in enumerate(devices)}
-        return cls(
-            devices=devices,
-            names=tuple(mapping),
-            assignment=frozen_array([position[device] for device in mapping.values()], np.int32),
-        )
+        split = SplitPlan.of(mapping)
+        return cls(split.listed, split.names, split.assignment)
 
     @classmethod
     def on_device(cls, model: ov.Model, device: str) -> Placement:

@@ -24,7 +24,7 @@ from ov_autoplace.measure.isolation.interface import Executable
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.annotation import completed
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import SplitPlan, WholePlan, plan_of_groups
+from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.placement.planning import lane_plan
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.finetuning.budget import TuningBudget
@@ -115,8 +115,8 @@ class LastRace:
             ProfilingError: It cannot be timed.
         """
         device_of = self._alone[text] if text in self._alone else self._entries[text].device_of
-        split = SplitPlan.of(completed(self.session.model, device_of))
-        return plan_of_groups(split.listed, split.names, split.assignment).compile(self.session)
+        placement = Placement.from_dict(completed(self.session.model, device_of))
+        return placement.plan.one_model.compile(self.session)
 
     def text_of(self, entry: Entry, best_single: str) -> str:
         """What a placement is called here, where the fastest single device of its run had that name."""

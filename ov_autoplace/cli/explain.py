@@ -152,7 +152,7 @@ def _print_source(decision: Decision) -> None:
 def _print(
     model: Path, explanation: Explanation, timeline: Timeline, changes: list[WhatIf], top: int
 ) -> None:
-    if explanation.objective == "overlap":
+    if explanation.at_once:
         print_lanes(model, timeline)
         print_submodels(explanation, timeline, top)
     else:
@@ -228,7 +228,7 @@ def _print_subgraphs(model: Path, explanation: Explanation, timeline: Timeline, 
 
 def _print_groups(title: str, explanation: Explanation, groups: list[GroupCost]) -> None:
     columns = explanation.columns
-    part, where = ("submodel", "lane") if explanation.objective == "overlap" else ("subgraph", "device")
+    part, where = explanation.part, explanation.column
     print_table(
         title,
         ("group", "?type", ">?ops", f">?{part}", where, *(f">{d} ms" for d in columns), "~why"),
@@ -293,7 +293,7 @@ def _print_total(
             f"measured {milliseconds(measured / 1e3)} ms{threads}, the median of the race that decided"
         )
     where = " on all threads" if decision.width else ""
-    if explanation.objective != "overlap":
+    if not explanation.at_once:
         print_sentence(f"predicted {total} ms{where}, of which {crossing} ms transfers; costs are {source}")
         return
     idle = milliseconds(sum(lane.idle_seconds for lane in timeline.lanes))

@@ -12,7 +12,7 @@ from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace._base.text import milliseconds
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Schedule
-from ov_autoplace.placement.simulator import parts_of, simulate, simulate_batch
+from ov_autoplace.placement.simulator import OBJECTIVES, parts_of, simulate, simulate_batch
 from ov_autoplace.problem.constraints import pinned_devices
 
 __all__ = ["Cut", "Explanation", "GroupCost", "SubgraphCost"]
@@ -86,6 +86,11 @@ class Explanation:
         assignment: Device, or lane, of each group, ``int32[G]``.
         objective: ``hetero``, whose devices take turns, or ``overlap``: lanes that work at once.
         pins: Device by name pattern, as the placement was asked for; reasons name them.
+
+    Attributes:
+        at_once: Whether lanes work at once.
+        part, column: What a placement is cut into and what groups are placed on: ``subgraph`` and ``device``,
+            or ``submodel`` and ``lane``.
     """
 
     def __init__(
@@ -99,6 +104,8 @@ class Explanation:
         self.assignment = assignment
         self.objective = objective
         self.schedule: Schedule = simulate(table, assignment, objective)
+        scored = OBJECTIVES[objective]
+        self.at_once, self.part, self.column = scored.at_once, scored.part, scored.column
         allowed = pinned_devices(table, pins or {})
         elsewhere = (table.supported & ~allowed).any(axis=1)
         self._is_pinned = elsewhere & allowed[np.arange(len(table)), assignment]
@@ -192,7 +199,7 @@ class Explanation:
 
         On lanes, of groups that cannot be parted only the first is named.
         """
-        if self.objective == "overlap":
+        if self.at_once:
             if not len(self.schedule.lane_of):
                 return  # it cannot run, so nothing is exchanged
             parts = parts_of(self.table)
@@ -203,7 +210,7 @@ class Explanation:
             producers, sizes = self.table.tensor_producer, self.table.tensor_bytes
             readers, offsets = self.table.tensor_consumers, self.table.tensor_offsets
         paid = np.ones(len(producers), dtype=np.bool_)
-        if self.objective == "hetero":
+        if not self.at_once:
             paid = ~self.table.tensor_is_constant
         for t in np.flatnonzero(paid).tolist():
             yield int(producers[t]), float(sizes[t]), readers[offsets[t] : offsets[t + 1]].tolist()
@@ -218,7 +225,7 @@ class Explanation:
     def _receivers(self, producer: int, readers: Sequence[int]) -> dict[int, int]:
         """The subgraphs that a tensor is transferred to, each with a group that reads it there."""
         subgraph_of = self.schedule.subgraph_of
-        if self.objective == "overlap":
+        if self.at_once:
             # A lane receives a tensor once, for the first submodel that reads it.
             when, end = self.schedule.start_seconds, self.schedule.finish_seconds
             by_lane: dict[int, int] = {}

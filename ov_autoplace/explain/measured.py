@@ -28,7 +28,7 @@ def measured_timeline(explanation: Explanation, run: MeasuredRun) -> Timeline:
     names = tuple(dict.fromkeys([*explanation.table.devices, *(stage.device for stage in run.stages)]))
     when = _when(run)
     sources: dict[int, set[int]] = {}
-    if explanation.objective == "overlap":
+    if explanation.at_once:
         for source, target, _ in waits_of(explanation):
             sources.setdefault(target, set()).add(source)
     ops = {subgraph.index: subgraph.ops for subgraph in explanation.subgraphs()}
@@ -36,7 +36,7 @@ def measured_timeline(explanation: Explanation, run: MeasuredRun) -> Timeline:
     before: dict[str, int] = {}
     stages: list[Stage] = []
     for stage, (start, finish) in zip(run.stages, when, strict=True):
-        last = before.get(stage.device) if explanation.objective == "overlap" else _last(stages)
+        last = before.get(stage.device) if explanation.at_once else _last(stages)
         senders = {s for s in sources.get(stage.subgraph, ()) if s in ended}
         stages.append(
             Stage(

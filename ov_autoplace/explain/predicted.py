@@ -20,7 +20,7 @@ Wait = tuple[int, int, float]
 
 def timeline_of(explanation: Explanation) -> Timeline:
     """The predicted run of a placement, under the objective that it is explained for."""
-    return _at_once(explanation) if explanation.objective == "overlap" else _in_turns(explanation)
+    return _at_once(explanation) if explanation.at_once else _in_turns(explanation)
 
 
 def waits_of(explanation: Explanation) -> list[Wait]:

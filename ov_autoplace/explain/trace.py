@@ -91,7 +91,7 @@ class _Process:
 def _predicted(explanation: Explanation, timeline: Timeline) -> Iterator[_Event]:
     table = explanation.table
     process = _Process(_PREDICTED, {device: d + 1 for d, device in enumerate(table.devices)})
-    at_once = explanation.objective == "overlap"
+    at_once = explanation.at_once
     spare = ["critical path"] if at_once else []
     if timeline.unlocated_seconds:
         spare.append("inside groups that HETERO cuts")
@@ -122,7 +122,7 @@ def _measured(explanation: Explanation, run: MeasuredRun) -> Iterator[_Event]:
     timeline = measured_timeline(explanation, run)
     names = tuple(lane.name for lane in timeline.lanes)
     process = _Process(_MEASURED, {name: i + 1 for i, name in enumerate(names)})
-    at_once = explanation.objective == "overlap"
+    at_once = explanation.at_once
     spare = ("critical path",) if at_once else ("transfers and dispatch, as a sum",)
     yield from _names(_MEASURED, f"measured, {_ms(run.seconds)} ms, median of {run.runs}", (*names, *spare))
     nodes = {stage.subgraph: stage.nodes for stage in run.stages}

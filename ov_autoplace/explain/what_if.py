@@ -13,7 +13,7 @@ from ov_autoplace._base.text import milliseconds
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.placement.plan import WholePlan
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.placement.simulator import OBJECTIVES, simulate
 from ov_autoplace.solvers import solve
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def what_ifs(
         seed: Of the solver.
         tried: The candidates of the decision, those that were run with their samples.
     """
-    changes = _changes_of_lanes(table) if objective == "overlap" else _changes(table, assignment)
+    changes = _changes_of_lanes(table) if OBJECTIVES[objective].at_once else _changes(table, assignment)
     options = _Options(objective, memory_limits, pins, seed)
     answers = []
     for change, changed in changes:
@@ -128,7 +128,7 @@ def _measured(
     found = []
     for candidate in tried:
         placed = candidate.assignment
-        if objective == "overlap":
+        if OBJECTIVES[objective].at_once:
             if candidate.scheduled is None:
                 continue
             placed = candidate.scheduled.assignment
@@ -237,9 +237,9 @@ def _answer(
     change: str, table: CostTable, assignment: IntArray, options: _Options
 ) -> tuple[IntArray, WhatIf]:
     """The best placement under changed costs, ``int32[G]``, and what is to be said of it."""
-    objective = options.objective
+    objective, scored = options.objective, OBJECTIVES[options.objective]
     placed = simulate(table, assignment, objective).latency_seconds
-    is_long = objective == "overlap" and len(table) > _LARGE_ON_LANES
+    is_long = scored.at_once and len(table) > _LARGE_ON_LANES
     best = solve(
         table,
         objective=objective,
@@ -256,8 +256,9 @@ def _answer(
         return assignment, WhatIf(change, placed, placed, "the same placement", 0, 0.0, proven, bound)
     moved = np.flatnonzero(best.assignment != assignment)
     used = [table.devices[d] for d in np.unique(best.assignment).tolist()]
-    what = "submodels" if objective == "overlap" else "subgraphs"
-    answer = f"{seconds.subgraphs} {what} on {', '.join(used)}" if len(used) > 1 else f"all on {used[0]}"
+    answer = (
+        f"{seconds.subgraphs} {scored.part}s on {', '.join(used)}" if len(used) > 1 else f"all on {used[0]}"
+    )
     return best.assignment, WhatIf(
         change=change,
         placed_seconds=placed,

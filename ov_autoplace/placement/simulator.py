@@ -38,6 +38,7 @@ not paid.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias, overload
 from weakref import WeakKeyDictionary
 
@@ -54,13 +55,47 @@ from ov_autoplace.errors import CostTableError, OptionError, PlacementError
 from ov_autoplace.placement.placement import Placement, Schedule
 from ov_autoplace.placement.submodels import SubmodelParts, submodel_parts
 
-__all__ = ["OBJECTIVES", "parts_of", "simulate", "simulate_batch", "simulator_of", "wiring_of_groups"]
+__all__ = [
+    "OBJECTIVES",
+    "Objective",
+    "objective_of",
+    "parts_of",
+    "simulate",
+    "simulate_batch",
+    "simulator_of",
+    "wiring_of_groups",
+]
 
 _MOST_THREADS = 1_000  # the core takes one per processor core at most
 
-OBJECTIVES = ("hetero", "overlap", "rate")
-"""What can be made short: a request in HETERO's turns, one on lanes and devices that work at once, or the
-time per request of many."""
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What follows from what is made short.
+
+    Attributes:
+        at_once: Lanes and devices work at once inside a request, in submodels; else HETERO's subgraphs take
+            turns.
+        per_request: Many requests are in flight, and the time per request counts instead of the latency.
+    """
+
+    at_once: bool = False
+    per_request: bool = False
+
+    @property
+    def part(self) -> str:
+        """What a placement is cut into."""
+        return "submodel" if self.at_once else "subgraph"
+
+    @property
+    def column(self) -> str:
+        """What a group is placed on."""
+        return "lane" if self.at_once else "device"
+
+
+OBJECTIVES = {"hetero": Objective(), "overlap": Objective(at_once=True), "rate": Objective(per_request=True)}
+"""What can be made short, by name: a request in HETERO's turns, one on lanes and devices that work at once,
+or the time per request of many."""
 
 _Simulator: TypeAlias = "_core.Simulator | _core.OverlapSimulator"
 
@@ -68,6 +103,17 @@ _simulators: dict[str, WeakKeyDictionary[CostTable, _Simulator]] = {
     objective: WeakKeyDictionary() for objective in OBJECTIVES
 }
 _parts: WeakKeyDictionary[CostTable, SubmodelParts] = WeakKeyDictionary()
+
+
+def objective_of(name: str) -> Objective:
+    """What follows from an objective's name.
+
+    Raises:
+        OptionError: There is no such objective.
+    """
+    if name not in OBJECTIVES:
+        raise OptionError(unknown_name("objective", name, OBJECTIVES))
+    return OBJECTIVES[name]
 
 
 @overload
@@ -85,12 +131,11 @@ def simulator_of(table: CostTable, objective: str = "hetero") -> _Simulator:
         CostTableError: The table's arrays do not fit together.
         OptionError: There is no such objective.
     """
-    if objective not in OBJECTIVES:
-        raise OptionError(unknown_name("objective", objective, OBJECTIVES))
+    scored = objective_of(objective)
     simulator = _simulators[objective].get(table)
     if simulator is None:
         try:
-            simulator = _overlapping(table) if objective == "overlap" else _in_turns(table, objective)
+            simulator = _overlapping(table) if scored.at_once else _in_turns(table, scored)
         except (TypeError, ValueError) as cause:
             raise CostTableError(f"the cost table is not consistent: {cause}") from cause
         _simulators[objective][table] = simulator
@@ -104,7 +149,7 @@ def parts_of(table: CostTable) -> SubmodelParts:
     return _parts[table]
 
 
-def _in_turns(table: CostTable, objective: str) -> _core.Simulator:
+def _in_turns(table: CostTable, objective: Objective) -> _core.Simulator:
     wiring = table.wiring or wiring_of_groups(table)
     return _core.Simulator(
         table.op_seconds,
@@ -121,7 +166,7 @@ def _in_turns(table: CostTable, objective: str) -> _core.Simulator:
         table.transfer_seconds_per_byte,
         table.launch_seconds,
         table.mix_seconds,
-        objective == "rate",
+        objective.per_request,
         table.corun_factor,
     )
 
@@ -173,7 +218,7 @@ def simulate(
     parts = simulator_of(table, objective).breakdown(assignment)
     memory = held_bytes(table, assignment)
     per_request = parts.latency_seconds
-    if objective == "rate" and np.isfinite(per_request):
+    if OBJECTIVES[objective].per_request and np.isfinite(per_request):
         per_request = float(parts.device_seconds.max())
     return Schedule(
         latency_seconds=parts.latency_seconds,

@@ -10,7 +10,7 @@ import numpy as np
 from ov_autoplace._base.arrays import FloatArray, IntArray, rows_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.placement.simulator import OBJECTIVES, simulate_batch
 from ov_autoplace.problem.cycles import cycles_of
 from ov_autoplace.problem.units import UnitGraph
 
@@ -97,7 +97,7 @@ class Evaluator:
         a placement with thousands of them in one cycle takes seconds to simulate and is useless besides.
         """
         units = self.units
-        if self.objective == "overlap":
+        if OBJECTIVES[self.objective].at_once:
             return len(self.table)
         edges = np.stack([units.producer[rows_of(units.offsets)], units.consumers], axis=1)
         visited_again = cycles_of(edges, device).visited - len(units)

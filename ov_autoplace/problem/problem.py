@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ov_autoplace._base.text import unknown_name
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.errors import OptionError
-from ov_autoplace.placement.simulator import OBJECTIVES, parts_of
+from ov_autoplace.placement.simulator import objective_of, parts_of
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.units import UnitGraph
@@ -56,9 +54,7 @@ class Problem:
             PlacementError: Some group is left without a device.
         """
         limits, patterns = dict(memory_limits or {}), dict(pins or {})
-        if objective not in OBJECTIVES:
-            raise OptionError(unknown_name("objective", objective, OBJECTIVES))
-        piece_of = parts_of(table).piece_of if objective == "overlap" else None
+        piece_of = parts_of(table).piece_of if objective_of(objective).at_once else None
         constraints = Constraints.of(table, limits, patterns, piece_of)
         return cls(table, constraints, limits, patterns, objective)
 

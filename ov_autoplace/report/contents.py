@@ -179,7 +179,7 @@ def bench_contents(
 def placement_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
     """What the head of the page says about a placement."""
     schedule = explanation.schedule
-    at_once = explanation.objective == "overlap"
+    at_once = explanation.at_once
     crossing = f"{milliseconds(schedule.transfer_seconds)} ms"
     return (
         ("devices", ", ".join(explanation.columns)),
@@ -187,7 +187,7 @@ def placement_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
         ("costs", explanation.table.source),
         ("ops", f"{sum(map(len, explanation.members())):,}"),
         ("groups of ops", f"{len(explanation.table):,}"),
-        ("submodels" if at_once else "subgraphs", f"{schedule.subgraphs:,}"),
+        (f"{explanation.part}s", f"{schedule.subgraphs:,}"),
         ("predicted transfers, beside the work" if at_once else "predicted transfers", crossing),
         *(_lane_facts(explanation) if at_once else ()),
     )

@@ -106,7 +106,7 @@ def _crosses(explanation: Explanation, links: IntArray) -> BoolArray:
     start, end = links[:, 0], links[:, 1]
     subgraph_of, lane = explanation.schedule.subgraph_of, explanation.assignment
     crosses: BoolArray = subgraph_of[start] != subgraph_of[end]
-    if explanation.objective == "overlap":
+    if explanation.at_once:
         crosses = (lane[start] != lane[end]) & (subgraph_of[start] >= 0) & (subgraph_of[end] >= 0)
     return crosses
 

@@ -59,12 +59,11 @@ def _placement(
 ) -> Iterator[str]:
     """What is shown of a placement that can run."""
     explanation = analysis.explanation
-    at_once = explanation.objective == "overlap"
     runs = " and ".join(what for what, _ in analysis.runs)
     costs = f"predicted from {explanation.table.source} costs"
     cuts = explanation.cuts()
-    parts = _PARTS.format(parts="submodels" if at_once else "subgraphs") if draws_groups(explanation) else ""
-    measured_note = "" if analysis.measured is None else _MEASURED_LANES if at_once else _MEASURED
+    parts = _PARTS.format(parts=f"{explanation.part}s") if draws_groups(explanation) else ""
+    measured_note = "" if analysis.measured is None else _MEASURED_LANES if explanation.at_once else _MEASURED
     yield section(
         "Schedule",
         note(*_said_of(contents, analysis), parts, measured_note),
@@ -87,13 +86,13 @@ def _placement(
     yield section("What would change the prediction", note(_CHANGES) + changes if changes else "", tag=costs)
     yield section("Left on a slower device", slower_table(explanation), tag=costs)
     yield section("Dearest transfers", cuts_table(explanation), tag=costs)
-    title = "Submodels" if at_once else "Subgraphs"
+    title = f"{explanation.part}s".capitalize()
     yield section(title, subgraphs_table(explanation, analysis.predicted), tag=costs)
 
 
 def _said_of(contents: Contents, analysis: Analysis) -> Iterator[str]:
     """What to know of the schedule."""
-    if analysis.explanation.objective == "overlap":
+    if analysis.explanation.at_once:
         yield _LANES
     else:
         yield _SCHEDULE if len(analysis.predicted.stages) > 1 else _ALONE

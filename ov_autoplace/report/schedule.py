@@ -96,7 +96,7 @@ class _Drawing:
         styles = device_styles(self._table.num_devices)
         self._style: dict[str, DeviceStyle] = dict(zip(self._table.devices, styles, strict=True))
         self._other = styles[0]
-        self._at_once = explanation.objective == "overlap"
+        self._at_once = explanation.at_once
         self._stages, self._parts, self._arrivals = Bars(), Bars(), Bars()
         self._gaps, self._outlines = Bars(), Bars()
         self._links: dict[str, list[Any]] = {name: [] for name in _LINES}
@@ -116,7 +116,7 @@ class _Drawing:
     def add_predicted(self, timeline: Timeline, rows: _Rows) -> None:
         """Subgraphs with their groups, and transfers."""
         table, split = self._table, draws_groups(self._explanation)
-        what = "submodel" if self._at_once else "subgraph"
+        what = self._explanation.part
         for stage in timeline.stages:
             row = rows.place(stage.device, "predicted")
             text = (

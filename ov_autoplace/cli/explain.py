@@ -27,9 +27,9 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:
-    from ov_autoplace.explain.explanation import Cut, Explanation, GroupCost
+    from ov_autoplace.explain.explanation import Explanation, GroupCost
     from ov_autoplace.explain.op_costs import OpCost
-    from ov_autoplace.explain.timeline import Timeline
+    from ov_autoplace.explain.timeline import Cut, Timeline
     from ov_autoplace.explain.what_if import WhatIf
     from ov_autoplace.placement.decision import Decision
 
@@ -66,7 +66,6 @@ def explain(
     check_outputs(report, trace, [model])
     from ov_autoplace.cli.request import decision_of, open_model
     from ov_autoplace.explain.op_costs import op_costs
-    from ov_autoplace.explain.predicted import timeline_of
 
     request = open_model(model)
     known = request.given(affinity, devices) if affinity else request.annotated(devices)
@@ -77,7 +76,7 @@ def explain(
     decision = decision_of(placement)
     # What these ask for is the latency of one request.
     changes = [] if decision.rates else changes_of(explanation, options, decision.candidates)
-    timeline = timeline_of(explanation)
+    timeline = explanation.predicted
     rows = op_costs(explanation, request.op_types(constants=op is not None), op or "*")
     if not as_json:
         print_sentence(decision.reason)
@@ -152,7 +151,7 @@ def _print_source(decision: Decision) -> None:
 def _print(
     model: Path, explanation: Explanation, timeline: Timeline, changes: list[WhatIf], top: int
 ) -> None:
-    if explanation.at_once:
+    if explanation.place == "lane":
         print_lanes(model, timeline)
         print_submodels(explanation, timeline, top)
     else:
@@ -228,7 +227,7 @@ def _print_subgraphs(model: Path, explanation: Explanation, timeline: Timeline, 
 
 def _print_groups(title: str, explanation: Explanation, groups: list[GroupCost]) -> None:
     columns = explanation.columns
-    part, where = explanation.part, explanation.column
+    part, where = ("submodel", "lane") if explanation.place == "lane" else ("subgraph", "device")
     print_table(
         title,
         ("group", "?type", ">?ops", f">?{part}", where, *(f">{d} ms" for d in columns), "~why"),
@@ -293,7 +292,7 @@ def _print_total(
             f"measured {milliseconds(measured / 1e3)} ms{threads}, the median of the race that decided"
         )
     where = " on all threads" if decision.width else ""
-    if not explanation.at_once:
+    if explanation.objective != "overlap":
         print_sentence(f"predicted {total} ms{where}, of which {crossing} ms transfers; costs are {source}")
         return
     idle = milliseconds(sum(lane.idle_seconds for lane in timeline.lanes))

@@ -15,7 +15,6 @@ from ov_autoplace.cost.table import CostTable
 if TYPE_CHECKING:
     from ov_autoplace.cli.request import Request
     from ov_autoplace.decide.options import PlacerOptions
-    from ov_autoplace.explain.explanation import Explanation
     from ov_autoplace.placement.placement import Placement
 
 __all__ = ["fit_of", "overfull", "print_fit"]
@@ -39,7 +38,7 @@ def fit_of(
         moment, of both, and of its memory (``inf`` = it does not tell). ``parts``: of each subgraph its
         device, number of ops, bytes of weights, and the heaviest ops of its first and last group.
     """
-    explanation = _by_device(request, placement, devices, options)
+    explanation = request.by_device(placement, devices, options)
     table, assignment, schedule = explanation.table, explanation.assignment, explanation.schedule
     weights = _weight_bytes(table, assignment)
     subgraph_of = schedule.subgraph_of
@@ -122,19 +121,6 @@ def print_fit(title: str, report: dict[str, Any]) -> None:
     for sentence in overfull(report):
         print_sentence(sentence)
     print_sentence("nothing was written; memory is what weights and results take, without a plugin's own")
-
-
-def _by_device(
-    request: Request, placement: Placement, devices: str | None, options: PlacerOptions
-) -> Explanation:
-    """The placement by devices, also where lanes of them run it: lanes share their device's memory."""
-    from ov_autoplace.cli.request import decision_of
-    from ov_autoplace.explain.explanation import Explanation
-
-    decision = decision_of(placement)
-    if decision.scheduled is None or decision.table is None:
-        return request.explanation(placement, devices, options)
-    return Explanation(decision.table, decision.candidate(decision.chosen).assignment)
 
 
 def _weight_bytes(table: CostTable, assignment: IntArray) -> list[float]:

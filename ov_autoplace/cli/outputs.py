@@ -188,15 +188,7 @@ def changes_of(explanation: Explanation, options: PlacerOptions, tried: Sequence
     """
     from ov_autoplace.explain.what_if import what_ifs
 
-    return what_ifs(
-        explanation.table,
-        explanation.assignment,
-        objective=explanation.objective,
-        memory_limits=options.memory_limits,
-        pins=options.pins,
-        seed=options.seed,
-        tried=tried,
-    )
+    return what_ifs(explanation, memory_limits=options.memory_limits, seed=options.seed, tried=tried)
 
 
 def save_placement(

@@ -133,13 +133,21 @@ class Request:
         self, placement: Placement, devices: str | Sequence[str] | None, options: PlacerOptions
     ) -> Explanation:
         """A placement taken apart: by the costs of its lanes where it has some."""
-        from ov_autoplace.explain.explanation import Explanation
+        from ov_autoplace.explain.lanes import LaneExplanation
 
         scheduled = decision_of(placement).scheduled
-        if scheduled is not None:
-            return Explanation(scheduled.table, scheduled.assignment, "overlap", options.pins)
+        if scheduled is None:
+            return self.by_device(placement, devices, options)
+        return LaneExplanation(scheduled.table, scheduled.assignment, options.pins)
+
+    def by_device(
+        self, placement: Placement, devices: str | Sequence[str] | None, options: PlacerOptions
+    ) -> Explanation:
+        """The same by the costs of devices, whose memory their lanes share."""
+        from ov_autoplace.explain.hetero import HeteroExplanation
+
         table = self.cost_table(placement, devices, options)
-        return Explanation(table, assignment_of(placement, table), pins=options.pins)
+        return HeteroExplanation(table, assignment_of(placement, table), options.pins)
 
     def _decided(self, placement: Placement, chosen: str, how: str) -> tuple[Placement, FittedPlacement]:
         from ov_autoplace.placement.fitting import fit

@@ -58,10 +58,9 @@ def with_lanes(
     """
     if device not in table.devices:
         raise CostTableError(f"the cost table has no device {device!r}; it has {', '.join(table.devices)}")
-    owners = table.devices if table.lane_devices is None else table.lane_devices
     d = table.devices.index(device)
-    if table.lane_devices is not None and owners[d] != device:
-        raise CostTableError(f"{device} is a lane of {owners[d]} already; take the table without lanes")
+    if table.lane_devices is not None and table.owners[d] != device:
+        raise CostTableError(f"{device} is a lane of {table.owners[d]} already; take the table without lanes")
     if lanes < 1:
         raise CostTableError(f"{lanes} lanes were asked of {device}; give 1 or more")
     narrow = np.asarray(op_seconds, dtype=np.float64)
@@ -87,7 +86,7 @@ def with_lanes(
     return replace(
         table,
         devices=tuple(names),
-        lane_devices=tuple(owners[c] for c in columns.tolist()),
+        lane_devices=tuple(table.owners[c] for c in columns.tolist()),
         op_seconds=frozen_array(seconds, np.float64),
         transfer_latency=frozen_array(crossing(table.transfer_latency, hand_over_seconds), np.float64),
         transfer_seconds_per_byte=frozen_array(crossing(table.transfer_seconds_per_byte, 0.0), np.float64),

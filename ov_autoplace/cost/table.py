@@ -107,11 +107,15 @@ class CostTable:
         """Number of devices, D."""
         return len(self.devices)
 
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """The device that each column is, or is a lane of, D."""
+        return self.lane_devices or self.devices
+
     @cached_property
     def device_of(self) -> IntArray:
         """First column of each column's device, ``int32[D]``: equal for lanes that share memory."""
-        names = self.devices if self.lane_devices is None else self.lane_devices
-        return frozen_array([names.index(name) for name in names], np.int32)
+        return frozen_array([self.owners.index(name) for name in self.owners], np.int32)
 
     @cached_property
     def supported(self) -> BoolArray:

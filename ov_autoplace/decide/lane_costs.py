@@ -85,8 +85,7 @@ def _forms(counted: CountedDevices) -> dict[str, Form]:
 
 def _lanes_of(table: CostTable, division: Division) -> tuple[Lane, ...]:
     """The lane behind each column of a table."""
-    owners = table.devices if table.lane_devices is None else table.lane_devices
     return tuple(
         Lane.of(owner, division.lanes.width.properties if division.lanes and owner == division.device else {})
-        for owner in owners
+        for owner in table.owners
     )

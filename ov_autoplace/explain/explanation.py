@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace._base.text import milliseconds
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.explain.timeline import Cut, Timeline
 from ov_autoplace.placement.placement import Schedule
-from ov_autoplace.placement.simulator import OBJECTIVES, parts_of, simulate, simulate_batch
+from ov_autoplace.placement.simulator import simulate, simulate_batch
 from ov_autoplace.problem.constraints import pinned_devices
 
-__all__ = ["Cut", "Explanation", "GroupCost", "SubgraphCost"]
+if TYPE_CHECKING:
+    from ov_autoplace.placement.decision import Candidate
+
+__all__ = ["Explanation", "GroupCost", "SubgraphCost"]
 
 _MOST_VISITS = 2_000_000  # nodes visited while reasons are simulated: about a second
 _FEWEST_SIMULATED = 16
@@ -65,58 +72,87 @@ class GroupCost:
     reason: str
 
 
-@dataclass(frozen=True)
-class Cut:
-    """One tensor that is transferred to one subgraph; on lanes, to one lane, named by who reads it first."""
-
-    producer: str
-    source_subgraph: int
-    source_device: str
-    target_subgraph: int
-    target_device: str
-    bytes: float
-    seconds: float
-
-
-class Explanation:
+class Explanation(ABC):
     """A placement of a cost table's groups, taken apart.
+
+    How it runs is up to the kind: in HETERO's turns, or on lanes that work at once.
 
     Args:
         table: The cost table.
         assignment: Device, or lane, of each group, ``int32[G]``.
-        objective: ``hetero``, whose devices take turns, or ``overlap``: lanes that work at once.
         pins: Device by name pattern, as the placement was asked for; reasons name them.
 
     Attributes:
-        at_once: Whether lanes work at once.
-        part, column: What a placement is cut into and what groups are placed on: ``subgraph`` and ``device``,
-            or ``submodel`` and ``lane``.
+        objective: What the simulator calls this way to run.
+        part, place: What a placement is cut into, and where a part runs, for headings.
     """
 
-    def __init__(
-        self,
-        table: CostTable,
-        assignment: IntArray,
-        objective: str = "hetero",
-        pins: Mapping[str, str] | None = None,
-    ) -> None:
+    objective: ClassVar[str]
+    part: ClassVar[str]
+    place: ClassVar[str]
+
+    def __init__(self, table: CostTable, assignment: IntArray, pins: Mapping[str, str] | None = None) -> None:
         self.table = table
         self.assignment = assignment
-        self.objective = objective
-        self.schedule: Schedule = simulate(table, assignment, objective)
-        scored = OBJECTIVES[objective]
-        self.at_once, self.part, self.column = scored.at_once, scored.part, scored.column
-        allowed = pinned_devices(table, pins or {})
+        self.pins = dict(pins or {})
+        self.schedule: Schedule = simulate(table, assignment, self.objective)
+        allowed = pinned_devices(table, self.pins)
         elsewhere = (table.supported & ~allowed).any(axis=1)
         self._is_pinned = elsewhere & allowed[np.arange(len(table)), assignment]
         self._own_seconds = table.op_seconds[np.arange(len(table)), assignment]
 
+    @abstractmethod
+    def messages(self) -> Iterator[tuple[int, float, list[int]]]:
+        """What groups make for others: the group, the bytes, and groups that read it."""
+
+    @abstractmethod
+    def receivers(self, producer: int, readers: Sequence[int]) -> dict[int, int]:
+        """The parts that a result is transferred to, each with a group that reads it there."""
+
+    @abstractmethod
+    def crosses(self, links: IntArray) -> BoolArray:
+        """Whether a result is transferred from one group to another.
+
+        Args:
+            links: Groups that make something and those that read it, ``int32[E, 2]``.
+
+        Returns:
+            ``bool[E]``.
+        """
+
+    @cached_property
+    @abstractmethod
+    def predicted(self) -> Timeline:
+        """The run that the costs predict."""
+
+    @abstractmethod
+    def assignment_of(self, candidate: Candidate) -> IntArray:
+        """Where a candidate puts the groups, ``int32[G]``; empty where that is not known."""
+
+    @property
+    def search_seconds(self) -> float | None:
+        """For how long a better placement is searched; ``None`` = until one is found."""
+        return None
+
+    def waits(self) -> Iterator[tuple[int, int, float]]:
+        """Which parts wait for which others, each pair once, with the seconds of the longest transfer."""
+        part_of, device_of = self.schedule.subgraph_of, self.assignment
+        longest: dict[tuple[int, int], float] = {}
+        for producer, size, readers in self.messages():
+            source, here = int(part_of[producer]), int(device_of[producer])
+            for reader in readers:
+                target, there = int(part_of[reader]), int(device_of[reader])
+                if target == source or min(source, target) < 0:
+                    continue
+                seconds = self.transfer_seconds(here, there, size) if here != there else 0.0
+                longest[source, target] = max(longest.get((source, target), 0.0), seconds)
+        return ((source, target, seconds) for (source, target), seconds in longest.items())
+
     @property
     def columns(self) -> dict[str, str]:
         """What is worth a column of its own: devices by name; of lanes, which are alike, the first."""
-        owners = self.table.lane_devices or self.table.devices
         columns: dict[str, str] = {}
-        for owner, lane in zip(owners, self.table.devices, strict=True):
+        for owner, lane in zip(self.table.owners, self.table.devices, strict=True):
             columns.setdefault(owner, lane)
         return columns
 
@@ -179,7 +215,7 @@ class Explanation:
         found = []
         for producer, size, readers in self.messages():
             source = int(self.assignment[producer])
-            for subgraph, reader in self._receivers(producer, readers).items():
+            for subgraph, reader in self.receivers(producer, readers).items():
                 target = int(self.assignment[reader])
                 found.append(
                     Cut(
@@ -194,49 +230,12 @@ class Explanation:
                 )
         return sorted(found, key=lambda cut: (-cut.seconds, cut.source_subgraph, cut.target_subgraph))
 
-    def messages(self) -> Iterator[tuple[int, float, list[int]]]:
-        """What groups make for others: the group, the bytes, and groups that read it.
-
-        On lanes, of groups that cannot be parted only the first is named.
-        """
-        if self.at_once:
-            if not len(self.schedule.lane_of):
-                return  # it cannot run, so nothing is exchanged
-            parts = parts_of(self.table)
-            first = np.unique(parts.piece_of, return_index=True)[1].astype(np.int32)
-            producers, sizes = parts.maker, parts.tensor_bytes
-            readers, offsets = first[parts.consumers], parts.offsets
-        else:
-            producers, sizes = self.table.tensor_producer, self.table.tensor_bytes
-            readers, offsets = self.table.tensor_consumers, self.table.tensor_offsets
-        paid = np.ones(len(producers), dtype=np.bool_)
-        if not self.at_once:
-            paid = ~self.table.tensor_is_constant
-        for t in np.flatnonzero(paid).tolist():
-            yield int(producers[t]), float(sizes[t]), readers[offsets[t] : offsets[t + 1]].tolist()
-
     def transfer_seconds(self, source: int, target: int, size: float) -> float:
         """What bytes take from one device, or lane, to another."""
         table = self.table
         return float(
             table.transfer_latency[source, target] + table.transfer_seconds_per_byte[source, target] * size
         )
-
-    def _receivers(self, producer: int, readers: Sequence[int]) -> dict[int, int]:
-        """The subgraphs that a tensor is transferred to, each with a group that reads it there."""
-        subgraph_of = self.schedule.subgraph_of
-        if self.at_once:
-            # A lane receives a tensor once, for the first submodel that reads it.
-            when, end = self.schedule.start_seconds, self.schedule.finish_seconds
-            by_lane: dict[int, int] = {}
-            for reader in sorted(readers, key=lambda g: (when[subgraph_of[g]], end[subgraph_of[g]])):
-                by_lane.setdefault(int(self.assignment[reader]), reader)
-            by_lane.pop(int(self.assignment[producer]), None)
-            return {int(subgraph_of[reader]): reader for reader in by_lane.values()}
-        # A subgraph does, however many groups read it there.
-        receivers = {int(subgraph_of[g]): int(g) for g in readers}
-        receivers.pop(int(subgraph_of[producer]), None)
-        return receivers
 
     def group_costs(self, groups: Iterable[int]) -> list[GroupCost]:
         """Some groups, by number, each with what moving it alone would change."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.explain.predicted import waits_of
-from ov_autoplace.explain.timeline import NOBODY, Stage, Timeline, lane_uses, with_path
-from ov_autoplace.measure.measured_run import MeasuredRun
+from ov_autoplace.explain.timeline import NOBODY, Stage, Timeline, Transfer, lane_uses, with_path
+from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun
 
-__all__ = ["measured_timeline"]
+__all__ = ["end_to_end", "measured_timeline"]
 
 
 def measured_timeline(explanation: Explanation, run: MeasuredRun) -> Timeline:
@@ -22,41 +22,35 @@ def measured_timeline(explanation: Explanation, run: MeasuredRun) -> Timeline:
     before it on its lane and those that it reads from.
 
     Args:
-        explanation: The placement that was run; its subgraphs have the same numbers where it is one on lanes.
+        explanation: The placement that was run; its parts have the same numbers where it is one on lanes.
         run: What was measured.
     """
     names = tuple(dict.fromkeys([*explanation.table.devices, *(stage.device for stage in run.stages)]))
-    when = _when(run)
     sources: dict[int, set[int]] = {}
-    if explanation.at_once:
-        for source, target, _ in waits_of(explanation):
-            sources.setdefault(target, set()).add(source)
-    ops = {subgraph.index: subgraph.ops for subgraph in explanation.subgraphs()}
+    for source, target, _ in explanation.waits():
+        sources.setdefault(target, set()).add(source)
+    ops = {part.index: part.ops for part in explanation.subgraphs()}
     ended: dict[int, float] = {}
     before: dict[str, int] = {}
     stages: list[Stage] = []
-    for stage, (start, finish) in zip(run.stages, when, strict=True):
-        last = before.get(stage.device) if explanation.at_once else _last(stages)
-        senders = {s for s in sources.get(stage.subgraph, ()) if s in ended}
-        stages.append(
-            Stage(
-                subgraph=stage.subgraph,
-                device=stage.device,
-                start=start,
-                seconds=finish - start,
-                groups=(),
-                ops=ops.get(stage.subgraph, 0),
-                after=_latest(ended, senders | ({last} if last is not None else set())),
-            )
-        )
-        ended[stage.subgraph] = finish
+    for stage in run.stages:
+        known = {s for s in sources.get(stage.subgraph, ()) if s in ended}
+        if stage.start is not None:
+            known |= {before[stage.device]} if stage.device in before else set()
+            start = stage.start
+        else:
+            start = stages[-1].end if stages else 0.0
+            known = {stages[-1].subgraph} if stages else set()
+        after, count = _latest(ended, known), ops.get(stage.subgraph, 0)
+        stages.append(Stage(stage.subgraph, stage.device, start, stage.seconds, (), count, after))
+        ended[stage.subgraph] = stages[-1].end
         before[stage.device] = stage.subgraph
     marked = with_path(stages)
     end = max((stage.end for stage in stages), default=0.0)
     seconds = max(run.seconds, end)
     return Timeline(
         stages=marked,
-        transfers=(),
+        transfers=tuple(_sent(explanation, stages)) if all(s.start is not None for s in run.stages) else (),
         lanes=lane_uses(names, marked, seconds),
         group_start=np.empty(0),
         group_seconds=np.empty(0),
@@ -65,19 +59,27 @@ def measured_timeline(explanation: Explanation, run: MeasuredRun) -> Timeline:
     )
 
 
-def _when(run: MeasuredRun) -> list[tuple[float, float]]:
-    """Start and end of each stage."""
-    now = 0.0
-    found = []
-    for stage in run.stages:
-        start = now if stage.start is None else stage.start
-        now = start + stage.seconds
-        found.append((start, now))
-    return found
+def end_to_end(stage: Stage, nodes: Sequence[MeasuredNode]) -> Iterator[tuple[MeasuredNode, float, float]]:
+    """The nodes of a submodel one after another, each with its start and seconds.
+
+    Where they took longer than it did, which happens as they take whole microseconds, all shrink.
+    """
+    total = sum(node.seconds for node in nodes)
+    scale = min(1.0, stage.seconds / total) if total > 0 else 1.0
+    now = stage.start
+    for node in nodes:
+        yield node, now, scale * node.seconds
+        now += scale * node.seconds
 
 
-def _last(stages: Sequence[Stage]) -> int | None:
-    return stages[-1].subgraph if stages else None
+def _sent(explanation: Explanation, stages: Sequence[Stage]) -> Iterator[Transfer]:
+    """What was handed over; a lane that was late may have left a submodel to another one, and nothing is."""
+    by_number = {stage.subgraph: stage for stage in stages}
+    for cut in explanation.cuts():
+        sender, receiver = by_number.get(cut.source_subgraph), by_number.get(cut.target_subgraph)
+        if sender is not None and receiver is not None and sender.device != receiver.device:
+            moved = replace(cut, source_device=sender.device, target_device=receiver.device)
+            yield Transfer(moved, sender.end)
 
 
 def _latest(ended: Mapping[int, float], subgraphs: set[int]) -> int:

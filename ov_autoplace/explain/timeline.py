@@ -9,14 +9,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ov_autoplace._base.arrays import FloatArray
-from ov_autoplace.explain.explanation import Cut
 
-__all__ = ["NOBODY", "Idle", "LaneUse", "Stage", "Step", "Timeline", "Transfer", "lane_uses", "with_path"]
+__all__ = [
+    "NOBODY",
+    "ROUNDING",
+    "Cut",
+    "Idle",
+    "LaneUse",
+    "Stage",
+    "Step",
+    "Timeline",
+    "Transfer",
+    "lane_uses",
+    "with_path",
+]
 
 NOBODY = -1
 """In place of a subgraph's number: none."""
 
-_ROUNDING = 1e-9  # of the whole; sums in another order differ by less
+ROUNDING = 1e-9  # of the whole; sums in another order differ by less
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One tensor that is transferred to one subgraph; on lanes, to one lane, named by who reads it first."""
+
+    producer: str
+    source_subgraph: int
+    source_device: str
+    target_subgraph: int
+    target_device: str
+    bytes: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +199,12 @@ class Timeline:
         for stage in self.stages:
             if not stage.is_critical:
                 continue
-            if stage.start - now > _ROUNDING * self.seconds:
+            if stage.start - now > ROUNDING * self.seconds:
                 kind, text = _gap(sender, stage)
                 yield Step(kind, text, now, stage.start - now)
             yield Step("subgraph", f"{stage.subgraph} on {stage.device}", stage.start, stage.seconds)
             now, sender = stage.end, stage
-        if self.seconds - now > _ROUNDING * self.seconds:
+        if self.seconds - now > ROUNDING * self.seconds:
             yield Step("rest", "outside all submodels", now, self.seconds - now)
 
 
@@ -225,7 +249,7 @@ def lane_uses(names: Sequence[str], stages: Sequence[Stage], seconds: float) -> 
         if seconds > now:
             idle.append(Idle(now, seconds - now, "end", "nothing left to run" if own else "nothing to run"))
         # What is shorter than the rounding of a sum is no gap.
-        kept = tuple(gap for gap in idle if gap.seconds > _ROUNDING * seconds)
+        kept = tuple(gap for gap in idle if gap.seconds > ROUNDING * seconds)
         uses.append(LaneUse(name, len(own), sum(s.ops for s in own), sum(s.seconds for s in own), kept))
     return tuple(uses)
 

@@ -1,32 +1,34 @@
 """Runs as trace event files, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
 The format is the JSON object form of Google's "Trace Event Format": a process per run, a thread per device or
-lane, complete events (``X``) for subgraphs with their groups or nodes nested inside, a flow (``s`` and ``f``)
-for each transfer, and metadata (``M``) for the names. Lanes that work at once have slices for idle times too,
-and a thread of its own shows the critical path. Times are in microseconds.
+lane and one for the critical path, complete events (``X``) for subgraphs with their groups or nodes nested
+inside and for idle times, a flow (``s`` and ``f``) for each transfer, and metadata (``M``) for the names.
+Times are in microseconds.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ov_autoplace._base.files import write_text_atomically
 from ov_autoplace._version import __version__
-from ov_autoplace.explain.explanation import Cut, Explanation
-from ov_autoplace.explain.measured import measured_timeline
-from ov_autoplace.explain.predicted import timeline_of
-from ov_autoplace.explain.timeline import Idle, LaneUse, Stage, Timeline
+from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.measured import end_to_end, measured_timeline
+from ov_autoplace.explain.timeline import Idle, LaneUse, Stage, Timeline, Transfer
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun
 
 __all__ = ["trace_events", "write_trace"]
 
 _PREDICTED, _MEASURED = 1, 2
+_PATH = "critical path"
 
 _Event = dict[str, Any]
+_Inside = Callable[[Stage], Iterator[tuple[str, str, float, float, _Event]]]
+"""What is shown inside a subgraph: name, category, start, seconds, and what is known of it."""
 
 
 def write_trace(
@@ -53,21 +55,26 @@ def write_trace(
 
 def trace_events(explanation: Explanation, measured: MeasuredRun | None = None) -> list[_Event]:
     """The events of both runs."""
-    events = list(_predicted(explanation, timeline_of(explanation)))
+    predicted, part = explanation.predicted, explanation.part
+    title = f"predicted, {_ms(predicted.seconds)} ms"
+    events = list(_run(_PREDICTED, title, part, predicted, _groups(explanation, predicted)))
     if measured is not None:
-        events.extend(_measured(explanation, measured))
+        title = f"measured, {_ms(measured.seconds)} ms, median of {measured.runs}"
+        nodes = _nodes({stage.subgraph: stage.nodes for stage in measured.stages})
+        events += _run(_MEASURED, title, part, measured_timeline(explanation, measured), nodes)
     return events
 
 
 @dataclass(frozen=True, slots=True)
 class _Process:
-    """One run: its number, and the thread of each of its devices or lanes."""
+    """One run: its number, what it is cut into, and the thread of each of its devices or lanes."""
 
     number: int
+    part: str
     thread: dict[str, int]
 
     def slice(
-        self, thread: int, name: str, category: str, start: float, seconds: float, arguments: _Event
+        self, thread: str, name: str, category: str, start: float, seconds: float, about: _Event
     ) -> _Event:
         """A complete event."""
         return {
@@ -75,29 +82,55 @@ class _Process:
             "name": name,
             "cat": category,
             "pid": self.number,
-            "tid": thread,
+            "tid": self.thread[thread],
             "ts": _us(start),
             "dur": _us(seconds),
-            "args": arguments,
+            "args": about,
         }
 
-    def flow(self, number: int, name: str, leaves: float, arrives: float, cut: Cut) -> Iterator[_Event]:
-        """An arrow between two slices that enclose its ends."""
-        both = {"name": name, "cat": "transfer", "id": number, "pid": self.number}
-        yield {**both, "ph": "s", "tid": self.thread[cut.source_device], "ts": _us(leaves)}
-        yield {**both, "ph": "f", "bp": "e", "tid": self.thread[cut.target_device], "ts": _us(arrives)}
+    def lane(self, timeline: Timeline, lane: LaneUse, inside: _Inside) -> Iterator[_Event]:
+        """What a device or lane runs, and when it is idle."""
+        own = [stage for stage in timeline.stages if stage.device == lane.name]
+        parts: list[Stage | Idle] = [*own, *lane.idle]
+        for part in sorted(parts, key=lambda part: (part.start, part.seconds)):
+            if isinstance(part, Idle):
+                name = f"idle: {part.reason}"
+                yield self.slice(lane.name, name, "idle", part.start, part.seconds, {"kind": part.kind})
+                continue
+            name, about = f"{self.part} {part.subgraph}", {"ops": part.ops, "critical": part.is_critical}
+            yield self.slice(lane.name, name, "subgraph", part.start, part.seconds, about)
+            for piece in inside(part):
+                yield self.slice(lane.name, *piece)
+
+    def flow(self, number: int, transfer: Transfer, sender: Stage, receiver: Stage) -> Iterator[_Event]:
+        """An arrow between the slices that enclose its ends, so it leaves just before the sender's."""
+        cut = transfer.cut
+        both = {"name": f"transfer of {cut.producer}", "cat": "transfer", "id": number, "pid": self.number}
+        leaves = min(sender.end - 1e-3 * sender.seconds, receiver.start)
+        about = {"bytes": cut.bytes, "predicted ms": cut.seconds * 1e3}
+        thread = self.thread
+        yield {**both, "ph": "s", "tid": thread[sender.device], "ts": _us(leaves), "args": about}
+        yield {**both, "ph": "f", "bp": "e", "tid": thread[receiver.device], "ts": _us(receiver.start)}
 
 
-def _predicted(explanation: Explanation, timeline: Timeline) -> Iterator[_Event]:
+def _run(number: int, title: str, part: str, timeline: Timeline, inside: _Inside) -> Iterator[_Event]:
+    names = (*(lane.name for lane in timeline.lanes), _PATH)
+    process = _Process(number, part, {name: i for i, name in enumerate(names, 1)})
+    yield from _names(number, title, names)
+    for lane in timeline.lanes:
+        yield from process.lane(timeline, lane, inside)
+    by_number = {stage.subgraph: stage for stage in timeline.stages}
+    for i, transfer in enumerate(timeline.transfers):
+        ends = transfer.cut.source_subgraph, transfer.cut.target_subgraph
+        yield from process.flow(i, transfer, *(by_number[end] for end in ends))
+    for step in timeline.path:
+        yield process.slice(_PATH, step.text, "critical", step.start, step.seconds, {"kind": step.kind})
+
+
+def _groups(explanation: Explanation, timeline: Timeline) -> _Inside:
     table = explanation.table
-    process = _Process(_PREDICTED, {device: d + 1 for d, device in enumerate(table.devices)})
-    at_once = explanation.at_once
-    spare = ["critical path"] if at_once else []
-    if timeline.unlocated_seconds:
-        spare.append("inside groups that HETERO cuts")
-    yield from _names(_PREDICTED, f"predicted, {_ms(timeline.seconds)} ms", (*table.devices, *spare))
 
-    def groups_of(stage: Stage) -> Iterator[_Event]:
+    def inside(stage: Stage) -> Iterator[tuple[str, str, float, float, _Event]]:
         for g in stage.groups:
             costs: dict[str, float | str] = {
                 f"ms on {device}": seconds * 1e3 if seconds < float("inf") else "cannot run"
@@ -106,123 +139,18 @@ def _predicted(explanation: Explanation, timeline: Timeline) -> Iterator[_Event]
             if table.op_types is not None:
                 costs["type"] = table.op_types[g]
             start, seconds = float(timeline.group_start[g]), float(timeline.group_seconds[g])
-            yield process.slice(process.thread[stage.device], table.names[g], "group", start, seconds, costs)
+            yield table.names[g], "group", start, seconds, costs
 
-    if at_once:
-        yield from _lanes(process, explanation, timeline, groups_of)
-    else:
-        yield from _turns(process, timeline, groups_of)
-    if timeline.unlocated_seconds:
-        start = timeline.seconds - timeline.unlocated_seconds
-        thread = len(table.devices) + len(spare)
-        yield process.slice(thread, "pieces without a group", "rest", start, timeline.unlocated_seconds, {})
+    return inside
 
 
-def _measured(explanation: Explanation, run: MeasuredRun) -> Iterator[_Event]:
-    timeline = measured_timeline(explanation, run)
-    names = tuple(lane.name for lane in timeline.lanes)
-    process = _Process(_MEASURED, {name: i + 1 for i, name in enumerate(names)})
-    at_once = explanation.at_once
-    spare = ("critical path",) if at_once else ("transfers and dispatch, as a sum",)
-    yield from _names(_MEASURED, f"measured, {_ms(run.seconds)} ms, median of {run.runs}", (*names, *spare))
-    nodes = {stage.subgraph: stage.nodes for stage in run.stages}
+def _nodes(nodes: Mapping[int, Sequence[MeasuredNode]]) -> _Inside:
+    def inside(stage: Stage) -> Iterator[tuple[str, str, float, float, _Event]]:
+        for node, start, seconds in end_to_end(stage, nodes[stage.subgraph]):
+            about = {"type": node.kind, "kernel": node.kernel, "ops": list(node.ops)}
+            yield node.name, "node", start, seconds, about
 
-    def nodes_of(stage: Stage) -> Iterator[_Event]:
-        yield from _nodes(process, stage, nodes[stage.subgraph])
-
-    if at_once:
-        yield from _lanes(process, explanation, timeline, nodes_of)
-        return
-    for stage in timeline.stages:
-        yield _stage(process, stage, "submodel", {"nodes": len(nodes[stage.subgraph])})
-        yield from nodes_of(stage)
-    if timeline.unlocated_seconds:
-        # The devices say how long their nodes took, not when; what is missing cannot be put anywhere.
-        start = timeline.seconds - timeline.unlocated_seconds
-        yield process.slice(len(names) + 1, "not in any node", "rest", start, timeline.unlocated_seconds, {})
-
-
-def _turns(
-    process: _Process, timeline: Timeline, parts_of: Callable[[Stage], Iterator[_Event]]
-) -> Iterator[_Event]:
-    """HETERO's subgraphs, and between them the transfers in the thread of the receiver."""
-    leaves = {stage.subgraph: stage.end - 1e-3 * stage.seconds for stage in timeline.stages}
-    for stage in timeline.stages:
-        yield _stage(process, stage, "subgraph", {"ops": stage.ops, "groups": len(stage.groups)})
-        yield from parts_of(stage)
-    for i, transfer in enumerate(timeline.transfers):
-        cut = transfer.cut
-        about = {"bytes": cut.bytes, "from": cut.source_device, "to": cut.target_device}
-        name = f"transfer of {cut.producer}"
-        thread = process.thread[cut.target_device]
-        yield process.slice(thread, name, "transfer", transfer.start, cut.seconds, about)
-        # A flow is bound to the slice that encloses its time, so it leaves just before the producer's end.
-        left = min(leaves.get(cut.source_subgraph, transfer.start), transfer.start)
-        yield from process.flow(i, name, left, transfer.start, cut)
-
-
-def _lanes(
-    process: _Process,
-    explanation: Explanation,
-    timeline: Timeline,
-    parts_of: Callable[[Stage], Iterator[_Event]],
-) -> Iterator[_Event]:
-    """Lanes that work at once: what they run, when they are idle, what they hand over, and what decides."""
-    for lane in timeline.lanes:
-        yield from _lane(process, timeline, lane, parts_of)
-    by_number = {stage.subgraph: stage for stage in timeline.stages}
-    for i, cut in enumerate(explanation.cuts()):
-        sender, receiver = by_number.get(cut.source_subgraph), by_number.get(cut.target_subgraph)
-        # A lane that was late may have left a submodel to another one, and then nothing crosses.
-        if sender is None or receiver is None or sender.device == receiver.device:
-            continue
-        moved = Cut(
-            cut.producer,
-            sender.subgraph,
-            sender.device,
-            receiver.subgraph,
-            receiver.device,
-            cut.bytes,
-            cut.seconds,
-        )
-        left = min(sender.end - 1e-3 * sender.seconds, receiver.start)
-        yield from process.flow(i, f"transfer of {cut.producer}", left, receiver.start, moved)
-    thread = len(timeline.lanes) + 1
-    for step in timeline.path:
-        yield process.slice(thread, step.text, "critical", step.start, step.seconds, {"kind": step.kind})
-
-
-def _lane(
-    process: _Process, timeline: Timeline, lane: LaneUse, parts_of: Callable[[Stage], Iterator[_Event]]
-) -> Iterator[_Event]:
-    own = [stage for stage in timeline.stages if stage.device == lane.name]
-    parts: list[Stage | Idle] = [*own, *lane.idle]
-    for part in sorted(parts, key=lambda part: (part.start, part.seconds)):
-        if isinstance(part, Stage):
-            yield _stage(process, part, "submodel", {"ops": part.ops, "critical": part.is_critical})
-            yield from parts_of(part)
-        else:
-            thread = process.thread[lane.name]
-            about = {"kind": part.kind}
-            yield process.slice(thread, f"idle: {part.reason}", "idle", part.start, part.seconds, about)
-
-
-def _stage(process: _Process, stage: Stage, what: str, arguments: _Event) -> _Event:
-    name = f"{what} {stage.subgraph}"
-    thread = process.thread[stage.device]
-    return process.slice(thread, name, "subgraph", stage.start, stage.seconds, arguments)
-
-
-def _nodes(process: _Process, stage: Stage, nodes: Sequence[MeasuredNode]) -> Iterator[_Event]:
-    """A submodel's nodes end to end; where they took longer than it did, which rounding does, all shrink."""
-    total = sum(node.seconds for node in nodes)
-    scale = min(1.0, stage.seconds / total) if total > 0 else 1.0
-    now = stage.start
-    for node in nodes:
-        about = {"type": node.kind, "kernel": node.kernel, "ops": list(node.ops)}
-        seconds = scale * node.seconds
-        yield process.slice(process.thread[stage.device], node.name, "node", now, seconds, about)
-        now += seconds
+    return inside
 
 
 def _names(process: int, title: str, threads: Sequence[str]) -> Iterator[_Event]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,10 @@ from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_ar
 from ov_autoplace._base.text import milliseconds
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import WholePlan
-from ov_autoplace.placement.simulator import OBJECTIVES, simulate
+from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.solvers import solve
 
 if TYPE_CHECKING:
@@ -22,8 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["WhatIf", "what_ifs"]
 
 _LARGE = 10_000  # groups; beyond, solving takes seconds and only the first question is asked
-# On lanes every answer is searched: up to so many groups as a decision does, beyond for so many seconds each.
-_LARGE_ON_LANES, _SECONDS_ON_LANES = 50, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,115 +82,83 @@ class WhatIf:
 
 
 def what_ifs(
-    table: CostTable,
-    assignment: IntArray,
+    explanation: Explanation,
     *,
-    objective: str = "hetero",
     memory_limits: Mapping[str, float] | None = None,
-    pins: Mapping[str, str] | None = None,
     seed: int = 0,
     tried: Sequence[Candidate] = (),
 ) -> list[WhatIf]:
-    """Solve changed versions of a table as a decision would, and compare with one placement.
+    """Solve changed versions of a placement's costs as a decision would, and compare with it.
 
-    The first entry is the table as it is, where measurements of the same placements have the last word.
-    Under ``overlap`` the questions are those of lanes: what they hand over, what one of them costs the
-    others, and one lane more.
+    The first entry is the costs as they are, where measurements of the same placements have the last word.
 
     Args:
-        table: Costs of G groups.
-        assignment: The placement that is explained, ``int32[G]``.
-        objective: What it was made for, ``hetero`` or ``overlap``.
+        explanation: The placement, with the pins of the decision.
         memory_limits: Bytes by device, as in the decision.
-        pins: Device by op name pattern, as in the decision.
         seed: Of the solver.
         tried: The candidates of the decision, those that were run with their samples.
     """
-    changes = _changes_of_lanes(table) if OBJECTIVES[objective].at_once else _changes(table, assignment)
-    options = _Options(objective, memory_limits, pins, seed)
     answers = []
-    for change, changed in changes:
-        best, answer = _answer(change, changed, assignment, options)
-        if changed is table:
+    for change, table in _changes(explanation):
+        solve_it = partial(
+            solve,
+            table,
+            objective=explanation.objective,
+            time_limit=explanation.search_seconds,
+            seed=seed,
+            memory_limits=memory_limits,
+            pins=explanation.pins,
+        )
+        best, answer = _answer(change, table, explanation, solve_it)
+        if table is explanation.table:
+            placed = _measured(explanation, explanation.assignment, tried)
             answer = replace(
                 answer,
-                placed_measured_seconds=_measured(table, assignment, objective, tried),
-                best_measured_seconds=_measured(table, best, objective, tried),
+                placed_measured_seconds=placed,
+                best_measured_seconds=_measured(explanation, best, tried),
             )
         answers.append(answer)
     return answers
 
 
-def _measured(
-    table: CostTable, assignment: IntArray, objective: str, tried: Sequence[Candidate]
-) -> float | None:
+def _measured(explanation: Explanation, assignment: IntArray, tried: Sequence[Candidate]) -> float | None:
     """The shortest measured latency of a placement, on however many threads; ``None`` = nobody ran it."""
-    device = table.devices[int(assignment[0])] if len(np.unique(assignment)) == 1 else ""
+    device = explanation.table.devices[int(assignment[0])] if len(np.unique(assignment)) == 1 else ""
     found = []
     for candidate in tried:
-        placed = candidate.assignment
-        if OBJECTIVES[objective].at_once:
-            if candidate.scheduled is None:
-                continue
-            placed = candidate.scheduled.assignment
-        elif candidate.scheduled is not None:
-            continue
+        placed = explanation.assignment_of(candidate)
         # Without a cost table, only a plan for one device says where its groups are.
-        same = (
-            np.array_equal(placed, assignment)
-            if len(placed)
-            else candidate.plan == WholePlan(device, candidate.plan.width)
+        same = np.array_equal(placed, assignment) or (
+            not len(placed) and candidate.plan == WholePlan(device, candidate.plan.width)
         )
         if same and candidate.measured_seconds is not None:
             found.append(candidate.measured_seconds)
     return min(found, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """How every question is solved."""
-
-    objective: str
-    memory_limits: Mapping[str, float] | None
-    pins: Mapping[str, str] | None
-    seed: int
-
-
-def _changes(table: CostTable, assignment: IntArray) -> Iterator[tuple[str, CostTable]]:
+def _changes(explanation: Explanation) -> Iterator[tuple[str, CostTable]]:
+    """What is asked: of devices about their transfers, of lanes about what they cost each other."""
+    table, owners = explanation.table, np.array(explanation.table.owners)
     yield "costs as they are", table
     if table.num_devices == 1:
         return
-    per_byte, fixed = table.transfer_seconds_per_byte, table.transfer_latency
-    yield (
-        "transfers with twice the bandwidth",
-        replace(table, transfer_seconds_per_byte=frozen_array(per_byte / 2, np.float64)),
-    )
-    if len(table) > _LARGE:
+    several, is_large = len(np.unique(owners)) > 1, len(table) > _LARGE
+    if several:
+        per_byte = frozen_array(table.transfer_seconds_per_byte / 2, np.float64)
+        yield "transfers with twice the bandwidth", replace(table, transfer_seconds_per_byte=per_byte)
+    if is_large:
         return
-    yield (
-        "transfers with half the fixed time",
-        replace(table, transfer_latency=frozen_array(fixed / 2, np.float64)),
-    )
-    yield "transfers and launches that cost nothing", _without_crossing(table)
-    for d, device in enumerate(table.devices):
-        if (assignment == d).all():
-            continue  # a device that has everything keeps it when it becomes faster
-        yield f"{device} twice as fast", _faster(table, np.arange(table.num_devices) == d)
-
-
-def _changes_of_lanes(table: CostTable) -> Iterator[tuple[str, CostTable]]:
-    yield "costs as they are", table
-    if table.num_devices == 1 or len(table) > _LARGE:
-        return
+    if several:
+        fixed = frozen_array(table.transfer_latency / 2, np.float64)
+        yield "transfers with half the fixed time", replace(table, transfer_latency=fixed)
     yield "transfers and launches that cost nothing", _without_crossing(table)
     if table.corun_factor > 1:
         yield "lanes that do not slow each other down", replace(table, corun_factor=1.0)
-    owners = table.devices if table.lane_devices is None else table.lane_devices
-    for device in dict.fromkeys(owners):
-        own = np.array([owner == device for owner in owners])
+    for device in dict.fromkeys(owners.tolist()):
+        own = owners == device
         if own.sum() > 1:
             yield f"one lane of {device} more", _another_lane(table, own)
-        if not own.all():
+        if not own[explanation.assignment].all():  # what has everything keeps it when it becomes faster
             yield f"{device} twice as fast", _faster(table, own)
 
 
@@ -220,11 +189,10 @@ def _another_lane(table: CostTable, own: BoolArray) -> CostTable:
         wider[first, -1] = wider[-1, first] = matrix[first, second]
         return frozen_array(wider, np.float64)
 
-    lanes = table.lane_devices or table.devices
     return replace(
         table,
-        devices=(*table.devices, f"{lanes[first]}#{int(own.sum())}"),
-        lane_devices=(*lanes, lanes[first]),
+        devices=(*table.devices, f"{table.owners[first]}#{int(own.sum())}"),
+        lane_devices=(*table.owners, table.owners[first]),
         op_seconds=frozen_array(table.op_seconds[:, columns], np.float64),
         transfer_latency=crossing(table.transfer_latency),
         transfer_seconds_per_byte=crossing(table.transfer_seconds_per_byte),
@@ -234,39 +202,29 @@ def _another_lane(table: CostTable, own: BoolArray) -> CostTable:
 
 
 def _answer(
-    change: str, table: CostTable, assignment: IntArray, options: _Options
+    change: str, table: CostTable, explanation: Explanation, search: Callable[[], Placement]
 ) -> tuple[IntArray, WhatIf]:
     """The best placement under changed costs, ``int32[G]``, and what is to be said of it."""
-    objective, scored = options.objective, OBJECTIVES[options.objective]
+    assignment, objective = explanation.assignment, explanation.objective
     placed = simulate(table, assignment, objective).latency_seconds
-    is_long = scored.at_once and len(table) > _LARGE_ON_LANES
-    best = solve(
-        table,
-        objective=objective,
-        time_limit=_SECONDS_ON_LANES if is_long else None,
-        seed=options.seed,
-        memory_limits=options.memory_limits,
-        pins=options.pins,
-    )
-    seconds = simulate(table, best, objective)
-    bound = best.lower_bound_seconds
-    if seconds.latency_seconds >= placed:
+    best = search()
+    found, bound = simulate(table, best, objective), best.lower_bound_seconds
+    seconds = found.latency_seconds
+    if seconds >= placed:
         # The solver knows no better one, and may know the same under another name.
         proven = _is_proven(bound, placed)
         return assignment, WhatIf(change, placed, placed, "the same placement", 0, 0.0, proven, bound)
-    moved = np.flatnonzero(best.assignment != assignment)
+    moved = np.flatnonzero(best.assignment != assignment).tolist()
     used = [table.devices[d] for d in np.unique(best.assignment).tolist()]
-    answer = (
-        f"{seconds.subgraphs} {scored.part}s on {', '.join(used)}" if len(used) > 1 else f"all on {used[0]}"
-    )
+    where = f"{found.subgraphs} {explanation.part}s on {', '.join(used)}"
     return best.assignment, WhatIf(
         change=change,
         placed_seconds=placed,
-        best_seconds=seconds.latency_seconds,
-        answer=answer,
-        moved_ops=sum(len(table.members[g]) if table.members is not None else 1 for g in moved.tolist()),
-        gain=1.0 - seconds.latency_seconds / placed if np.isfinite(placed) else 1.0,
-        proven=_is_proven(bound, seconds.latency_seconds),
+        best_seconds=seconds,
+        answer=where if len(used) > 1 else f"all on {used[0]}",
+        moved_ops=sum(map(explanation.num_ops, moved)),
+        gain=1.0 - seconds / placed if np.isfinite(placed) else 1.0,
+        proven=_is_proven(bound, seconds),
         bound_seconds=bound,
     )
 

@@ -82,16 +82,6 @@ class Objective:
     at_once: bool = False
     per_request: bool = False
 
-    @property
-    def part(self) -> str:
-        """What a placement is cut into."""
-        return "submodel" if self.at_once else "subgraph"
-
-    @property
-    def column(self) -> str:
-        """What a group is placed on."""
-        return "lane" if self.at_once else "device"
-
 
 OBJECTIVES = {"hetero": Objective(), "overlap": Objective(at_once=True), "rate": Objective(per_request=True)}
 """What can be made short, by name: a request in HETERO's turns, one on lanes and devices that work at once,

@@ -81,14 +81,13 @@ class Constraints:
 
 def _columns(table: CostTable, device: str, what: str) -> IntArray:
     """The column of a device or lane, or those of all lanes of a device, ``int32[n]``."""
-    owners = table.devices if table.lane_devices is None else table.lane_devices
     found = [
         d
-        for d, (name, owner) in enumerate(zip(table.devices, owners, strict=True))
+        for d, (name, owner) in enumerate(zip(table.devices, table.owners, strict=True))
         if device in (name, owner)
     ]
     if not found:
-        known = list(dict.fromkeys([*table.devices, *owners]))
+        known = list(dict.fromkeys([*table.devices, *table.owners]))
         near = nearest_device(device, known)
         hint = f"; did you mean {near!r}?" if near else ""
         raise OptionError(f"a {what} names {device!r}, but the devices are {', '.join(known)}{hint}")

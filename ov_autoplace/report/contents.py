@@ -14,7 +14,6 @@ from ov_autoplace._base.statistics import median_interval
 from ov_autoplace._base.text import milliseconds
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
 from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.explain.what_if import WhatIf
 from ov_autoplace.measure.measured_run import MeasuredRun
 from ov_autoplace.report.latency import Latency, answer_facts, measured_answer
@@ -179,7 +178,7 @@ def bench_contents(
 def placement_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
     """What the head of the page says about a placement."""
     schedule = explanation.schedule
-    at_once = explanation.at_once
+    at_once = explanation.place == "lane"
     crossing = f"{milliseconds(schedule.transfer_seconds)} ms"
     return (
         ("devices", ", ".join(explanation.columns)),
@@ -195,7 +194,7 @@ def placement_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
 
 def _lane_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
     """How well lanes are used, and what decides how long the request takes."""
-    timeline = timeline_of(explanation)
+    timeline = explanation.predicted
     idle = sum(lane.idle_seconds for lane in timeline.lanes)
     whole = timeline.seconds * len(timeline.lanes)
     share = 100 * idle / whole if whole > 0 else 0.0

@@ -75,7 +75,7 @@ def drawn_graph(explanation: Explanation) -> DrawnGraph:
     node_layer = np.full(nodes, np.iinfo(np.int32).max, dtype=np.int32)
     np.minimum.at(node_layer, node_of, layer)
     seconds = table.op_seconds[np.arange(count), explanation.assignment]
-    edges, is_cut = _edges(node_of[links], _crosses(explanation, links))
+    edges, is_cut = _edges(node_of[links], explanation.crosses(links))
     subgraph = subgraph_of[first]
     mixed = np.zeros(nodes, dtype=np.bool_)
     mixed[node_of[subgraph[node_of] != subgraph_of]] = True
@@ -99,16 +99,6 @@ def drawn_graph(explanation: Explanation) -> DrawnGraph:
         is_cut=is_cut,
         is_collapsed=is_collapsed,
     )
-
-
-def _crosses(explanation: Explanation, links: IntArray) -> BoolArray:
-    """Whether each link between groups is a transfer, ``bool[E]``."""
-    start, end = links[:, 0], links[:, 1]
-    subgraph_of, lane = explanation.schedule.subgraph_of, explanation.assignment
-    crosses: BoolArray = subgraph_of[start] != subgraph_of[end]
-    if explanation.at_once:
-        crosses = (lane[start] != lane[end]) & (subgraph_of[start] >= 0) & (subgraph_of[end] >= 0)
-    return crosses
 
 
 def _stretches(subgraph_of: IntArray, device: IntArray, layer: IntArray) -> IntArray:

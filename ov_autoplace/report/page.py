@@ -59,11 +59,12 @@ def _placement(
 ) -> Iterator[str]:
     """What is shown of a placement that can run."""
     explanation = analysis.explanation
+    at_once = explanation.place == "lane"
     runs = " and ".join(what for what, _ in analysis.runs)
     costs = f"predicted from {explanation.table.source} costs"
     cuts = explanation.cuts()
     parts = _PARTS.format(parts=f"{explanation.part}s") if draws_groups(explanation) else ""
-    measured_note = "" if analysis.measured is None else _MEASURED_LANES if explanation.at_once else _MEASURED
+    measured_note = "" if analysis.measured is None else _MEASURED_LANES if at_once else _MEASURED
     yield section(
         "Schedule",
         note(*_said_of(contents, analysis), parts, measured_note),
@@ -86,13 +87,13 @@ def _placement(
     yield section("What would change the prediction", note(_CHANGES) + changes if changes else "", tag=costs)
     yield section("Left on a slower device", slower_table(explanation), tag=costs)
     yield section("Dearest transfers", cuts_table(explanation), tag=costs)
-    title = f"{explanation.part}s".capitalize()
+    title = "Submodels" if at_once else "Subgraphs"
     yield section(title, subgraphs_table(explanation, analysis.predicted), tag=costs)
 
 
 def _said_of(contents: Contents, analysis: Analysis) -> Iterator[str]:
     """What to know of the schedule."""
-    if analysis.explanation.at_once:
+    if analysis.explanation.place == "lane":
         yield _LANES
     else:
         yield _SCHEDULE if len(analysis.predicted.stages) > 1 else _ALONE
@@ -101,8 +102,8 @@ def _said_of(contents: Contents, analysis: Analysis) -> Iterator[str]:
 
 
 _SCHEDULE = (
-    "HETERO runs the subgraphs of one request one after another. Transfers are dark orange links, and bars "
-    "for the time that they take. Drag or zoom to look closer."
+    "HETERO runs the subgraphs of one request one after another. Transfers are dark orange links; hatched is "
+    "idle time, orange where a transfer is waited for. Drag or zoom to look closer."
 )
 _LANES = (
     "Lanes work at once. Hatched is idle time, named by what is waited for where there is room, else by the "

@@ -11,7 +11,6 @@ import numpy as np
 
 from ov_autoplace.explain.explanation import Explanation, GroupCost
 from ov_autoplace.explain.measured import measured_timeline
-from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.explain.timeline import Timeline
 from ov_autoplace.report.contents import Contents
 
@@ -47,7 +46,7 @@ def analysis_of(contents: Contents) -> Analysis | None:
     if explanation is None or not math.isfinite(explanation.schedule.latency_seconds):
         return None
     measured = None if contents.measured is None else measured_timeline(explanation, contents.measured)
-    return Analysis(explanation, explanation.all_groups(), timeline_of(explanation), measured)
+    return Analysis(explanation, explanation.all_groups(), explanation.predicted, measured)
 
 
 def placement_record(analysis: Analysis) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from bokeh.plotting import figure
 
 from ov_autoplace._base.text import counted, milliseconds
 from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.measured import end_to_end
 from ov_autoplace.explain.timeline import Stage, Timeline
 from ov_autoplace.measure.measured_run import MeasuredRun
 from ov_autoplace.report.bars import (
@@ -96,8 +97,7 @@ class _Drawing:
         styles = device_styles(self._table.num_devices)
         self._style: dict[str, DeviceStyle] = dict(zip(self._table.devices, styles, strict=True))
         self._other = styles[0]
-        self._at_once = explanation.at_once
-        self._stages, self._parts, self._arrivals = Bars(), Bars(), Bars()
+        self._stages, self._parts = Bars(), Bars()
         self._gaps, self._outlines = Bars(), Bars()
         self._links: dict[str, list[Any]] = {name: [] for name in _LINES}
         self._path: dict[str, list[Any]] = {name: [] for name in _LINES}
@@ -105,7 +105,7 @@ class _Drawing:
     def draw(self, chart: figure) -> None:
         """Everything, what matters most on top."""
         draw_gaps(chart, self._gaps)
-        for bars in (self._arrivals, self._parts, self._stages):
+        for bars in (self._parts, self._stages):
             draw_bars(chart, bars)
         draw_labels(chart, self._gaps, "gap-labels")
         draw_labels(chart, self._stages, "labels")
@@ -116,14 +116,13 @@ class _Drawing:
     def add_predicted(self, timeline: Timeline, rows: _Rows) -> None:
         """Subgraphs with their groups, and transfers."""
         table, split = self._table, draws_groups(self._explanation)
-        what = self._explanation.part
         for stage in timeline.stages:
             row = rows.place(stage.device, "predicted")
             text = (
                 f"{counted(stage.ops, 'op')} in {counted(len(stage.groups), 'group')}\n"
                 f"from {table.names[stage.groups[0]]}\nto {table.names[stage.groups[-1]]}"
             )
-            title = f"{what} {stage.subgraph} on {stage.device}, predicted"
+            title = f"{self._explanation.part} {stage.subgraph} on {stage.device}, predicted"
             self._add_stage(stage, row, split, title, text)
             for i, g in enumerate(stage.groups if split else ()):
                 kind = table.op_types[g] if table.op_types is not None else "group"
@@ -147,16 +146,12 @@ class _Drawing:
         for stage in timeline.stages:
             row = rows.place(stage.device, "measured")
             own = nodes[stage.subgraph]
-            title = f"submodel {stage.subgraph} on {stage.device}, measured"
+            title = f"{self._explanation.part} {stage.subgraph} on {stage.device}, measured"
             self._add_stage(stage, row, bool(own), title, f"{len(own)} nodes")
-            # Nodes take whole microseconds, which can be more than their submodel took.
-            spent = sum(node.seconds for node in own)
-            scale = min(1.0, stage.seconds / spent) if spent > 0 else 1.0
-            now = stage.start
-            for i, node in enumerate(own):
+            for i, (node, start, seconds) in enumerate(end_to_end(stage, own)):
                 self._parts.add(
-                    now,
-                    scale * node.seconds,
+                    start,
+                    seconds,
                     row - HALF,
                     row - 0.04,
                     colour=self._style.get(stage.device, self._other).colour,
@@ -164,13 +159,12 @@ class _Drawing:
                     title=node.name,
                     text=f"{node.kind}, {node.kernel}\n{node.seconds * 1e3:.4f} ms measured",
                 )
-                now += scale * node.seconds
         self._add_waits(timeline, rows, "measured")
 
     def _add_stage(self, stage: Stage, row: int, split: bool, title: str, text: str) -> None:
         style = self._style.get(stage.device, self._other)
-        after = f"\nafter {stage.after}" if stage.after >= 0 and self._at_once else ""
-        critical = "\non the critical path" if stage.is_critical and self._at_once else ""
+        after = f"\nafter {stage.after}" if stage.after >= 0 else ""
+        critical = "\non the critical path" if stage.is_critical else ""
         self._stages.add(
             stage.start,
             stage.seconds,
@@ -194,7 +188,8 @@ class _Drawing:
                     row - HALF,
                     row + HALF,
                     ink=MUTED,
-                    label=f"{idle.reason}, {milliseconds(idle.seconds)} ms" if self._at_once else "",
+                    colour=CUT if idle.kind == "transfer" else MUTED,
+                    label=f"{idle.reason}, {milliseconds(idle.seconds)} ms",
                     title=f"{lane.name} is idle, {what}",
                     text=f"{idle.seconds * 1e3:.4f} ms: {idle.reason}",
                 )
@@ -211,7 +206,7 @@ class _Drawing:
             before = stage
 
     def _add_transfers(self, timeline: Timeline, rows: _Rows) -> None:
-        """Lines from the sender's row to the receiver's; in turns, the time that they take is a bar there."""
+        """Lines from the sender's row to the receiver's."""
         for transfer in timeline.transfers:
             cut = transfer.cut
             source, target = (
@@ -219,20 +214,10 @@ class _Drawing:
             )
             title = f"transfer of {cut.producer}"
             text = (
-                f"subgraph {cut.source_subgraph} on {cut.source_device} to "
-                f"subgraph {cut.target_subgraph} on {cut.target_device}\n"
+                f"{self._explanation.part} {cut.source_subgraph} on {cut.source_device} to "
+                f"{cut.target_subgraph} on {cut.target_device}\n"
                 f"{cut.bytes:,.0f} bytes, {cut.seconds * 1e3:.4f} ms predicted"
             )
-            if not self._at_once:
-                self._arrivals.add(
-                    transfer.start,
-                    cut.seconds,
-                    target - HALF,
-                    target + HALF,
-                    colour=CUT,
-                    title=title,
-                    text=text,
-                )
             up = source > target
             row = (
                 transfer.start * 1e3,

@@ -79,6 +79,7 @@ def candidates_table(latencies: Sequence[Latency]) -> str:
 def devices_table(analysis: Analysis) -> str:
     """What each device or lane has to do, and what it waits for, as measured and as predicted."""
     explanation = analysis.explanation
+    at_once = explanation.place == "lane"
     names = dict.fromkeys(lane.name for _, run in analysis.runs for lane in run.lanes)
     colours = dict(zip(explanation.table.devices, device_styles(len(names)), strict=False))
     rows, swatches = [], []
@@ -87,13 +88,13 @@ def devices_table(analysis: Analysis) -> str:
             lane = next((lane for lane in run.lanes if lane.name == name), None)
             if lane is None:
                 continue
-            rows.append((name, what, *_use(analysis, lane, what)))
+            rows.append((name, what, *_use(analysis, lane, what, at_once)))
             swatches.append(colours[name].colour if name in colours else MUTED)
     heads = (
-        explanation.column,
+        "lane" if at_once else "device",
         "run",
         ">ops",
-        f">{explanation.part}s",
+        ">submodels" if at_once else ">subgraphs",
         ">busy ms",
         ">idle ms",
         ">busy %",
@@ -103,7 +104,7 @@ def devices_table(analysis: Analysis) -> str:
     return table(heads, rows, swatches=swatches)
 
 
-def _use(analysis: Analysis, lane: LaneUse, what: str) -> tuple[str, ...]:
+def _use(analysis: Analysis, lane: LaneUse, what: str, at_once: bool) -> tuple[str, ...]:
     """The cells of a device or lane in one run."""
     explanation = analysis.explanation
     ops, memory = "", ""
@@ -119,7 +120,7 @@ def _use(analysis: Analysis, lane: LaneUse, what: str) -> tuple[str, ...]:
         _ms(lane.idle_seconds),
         f"{100 * lane.share:.1f}",
         memory,
-        _reasons(lane) if explanation.at_once else "",
+        _reasons(lane) if at_once else "",
     )
 
 
@@ -240,7 +241,7 @@ def subgraphs_table(explanation: Explanation, timeline: Timeline) -> str:
     if len(timeline.stages) == 1:
         return ""
     names = explanation.table.names
-    at_once = explanation.at_once
+    at_once = explanation.place == "lane"
     longest = {stage.subgraph for stage in sorted(timeline.stages, key=lambda s: -s.seconds)[:_ROWS]}
     shown = [stage for stage in timeline.stages if stage.subgraph in longest]
     rows = [
@@ -259,8 +260,8 @@ def subgraphs_table(explanation: Explanation, timeline: Timeline) -> str:
         for stage in shown
     ]
     heads = (
-        f">{explanation.part}",
-        explanation.column,
+        ">submodel" if at_once else ">subgraph",
+        "lane" if at_once else "device",
         ">ops",
         ">predicted start ms",
         ">predicted end ms",
@@ -271,7 +272,8 @@ def subgraphs_table(explanation: Explanation, timeline: Timeline) -> str:
         "to",
     )
     strong = [i for i, stage in enumerate(shown) if timeline.has_slack and stage.is_critical]
-    return table(heads, rows, strong=strong) + _rest(len(timeline.stages), f"{explanation.part}s")
+    what = f"{explanation.part}s"
+    return table(heads, rows, strong=strong) + _rest(len(timeline.stages), what)
 
 
 def changes_table(changes: Sequence[WhatIf]) -> str:

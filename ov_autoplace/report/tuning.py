@@ -12,7 +12,7 @@ import openvino as ov
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import Interval, median_interval, paired_ratio
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.report.contents import Contents, Curve, placement_facts
 from ov_autoplace.report.latency import Latency, answer_facts
 from ov_autoplace.report.ops import op_columns
@@ -39,7 +39,7 @@ def finetune_contents(result: FinetuneResult, model: ov.Model | None = None) -> 
     explanation = None
     if alone is not None:
         table = _table(result.checkpoint, alone)
-        explanation = Explanation(table, alone.placement.groups_of(table))
+        explanation = HeteroExplanation(table, alone.placement.groups_of(table))
     latencies = tuple(
         row for each in result.models for row in _tuned(each, result.checkpoint, lines, alone is not None)
     )

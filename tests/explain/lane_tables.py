@@ -9,6 +9,7 @@ import numpy as np
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.lanes import LaneExplanation
 from random_tables import random_table
 
 __all__ = ["on_lanes", "random_lanes"]
@@ -36,4 +37,4 @@ def on_lanes(seed: int, table: CostTable | None = None) -> Explanation:
     random = np.random.default_rng((seed, 4712))
     changes = random.random(len(table)) < random.choice([0.15, 0.5, 1.0])
     lanes = random.integers(table.num_devices, size=len(table))[np.cumsum(changes) - 1]
-    return Explanation(table, lanes.astype(np.int32), "overlap")
+    return LaneExplanation(table, lanes.astype(np.int32))

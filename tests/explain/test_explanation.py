@@ -7,6 +7,7 @@ import pytest
 
 from ov_autoplace import CostTable
 from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.hetero import HeteroExplanation
 
 
 def chain() -> CostTable:
@@ -32,7 +33,7 @@ def chain() -> CostTable:
 
 
 def explained(*devices: int) -> Explanation:
-    return Explanation(chain(), np.array(devices, dtype=np.int32))
+    return HeteroExplanation(chain(), np.array(devices, dtype=np.int32))
 
 
 def test_a_tensor_read_twice_by_one_subgraph_is_one_transfer() -> None:
@@ -95,7 +96,7 @@ def test_what_is_pinned_says_so_and_what_the_pin_costs() -> None:
         {group.name: group.reason for group in explanation.all_groups()}
         for explanation in (
             explained(1, 1, 1),
-            Explanation(chain(), np.array([1, 1, 1], dtype=np.int32), pins={"a.w*": "Y", "c": "Y"}),
+            HeteroExplanation(chain(), np.array([1, 1, 1], dtype=np.int32), pins={"a.w*": "Y", "c": "Y"}),
         )
     )
     assert free["a"].startswith("predicted to be better elsewhere: alone on X")
@@ -104,5 +105,5 @@ def test_what_is_pinned_says_so_and_what_the_pin_costs() -> None:
 
 
 def test_a_pin_that_the_placement_does_not_follow_is_no_reason() -> None:
-    explanation = Explanation(chain(), np.array([1, 1, 1], dtype=np.int32), pins={"a": "X"})
+    explanation = HeteroExplanation(chain(), np.array([1, 1, 1], dtype=np.int32), pins={"a": "X"})
     assert not any(group.reason.startswith("pinned") for group in explanation.all_groups())

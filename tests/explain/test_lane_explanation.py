@@ -10,7 +10,7 @@ from lane_tables import on_lanes, random_lanes
 
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.lanes import LaneExplanation
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.placement.simulator import simulate, simulate_batch
 from random_tables import legal_assignments, make_table
@@ -34,7 +34,7 @@ def fan(lanes: int = 2) -> CostTable:
 
 def test_a_lane_receives_a_tensor_once_and_who_reads_it_first_is_named() -> None:
     # b on lane 0 with a and e; c and d, both of which read a's result, on lane 1.
-    explanation = Explanation(fan(), placed(0, 0, 1, 1, 0), "overlap")
+    explanation = LaneExplanation(fan(), placed(0, 0, 1, 1, 0))
 
     cuts = explanation.cuts()
 
@@ -48,7 +48,7 @@ def test_a_lane_receives_a_tensor_once_and_who_reads_it_first_is_named() -> None
 
 
 def test_reasons_and_columns_speak_of_lanes_that_are_alike() -> None:
-    explanation = Explanation(fan(), placed(0, 0, 1, 1, 0), "overlap")
+    explanation = LaneExplanation(fan(), placed(0, 0, 1, 1, 0))
 
     groups = explanation.all_groups()
 
@@ -66,7 +66,7 @@ def test_what_runs_nowhere_is_in_no_submodel_and_not_placed_for_a_reason() -> No
     table = replace(fan(), op_types=("Parameter", "MatMul", "MatMul", "MatMul", "Add"))
     seconds = table.op_seconds.copy()
     seconds[0] = 0.0
-    explanation = Explanation(replace(table, op_seconds=seconds), placed(0, 0, 1, 1, 0), "overlap")
+    explanation = LaneExplanation(replace(table, op_seconds=seconds), placed(0, 0, 1, 1, 0))
 
     assert explanation.all_groups()[0].subgraph == -1
     assert "group0" not in {cut.producer for cut in explanation.cuts()}
@@ -77,7 +77,7 @@ def test_what_runs_nowhere_is_in_no_submodel_and_not_placed_for_a_reason() -> No
 def test_every_question_about_lanes_is_answered_with_the_best_of_all_placements(seed: int) -> None:
     table = random_lanes(seed + 40, groups=5)
     explanation = on_lanes(seed, table)
-    answers = what_ifs(table, explanation.assignment, objective="overlap")
+    answers = what_ifs(explanation)
 
     assert answers[0].change == "costs as they are"
     asked = {answer.change: answer for answer in answers}
@@ -111,7 +111,7 @@ def test_every_question_about_lanes_is_answered_with_the_best_of_all_placements(
 
 def test_another_lane_is_one_more_of_the_same() -> None:
     # Two lanes: 1 + 4 + 0.25 + 1, with c and d one after the other beside b. A third takes one of them.
-    (more,) = (w for w in what_ifs(fan(), placed(0, 0, 1, 1, 0), objective="overlap") if "more" in w.change)
+    (more,) = (w for w in what_ifs(LaneExplanation(fan(), placed(0, 0, 1, 1, 0))) if "more" in w.change)
     every = simulate_batch(fan(3), legal_assignments(fan(3)), objective="overlap")
 
     assert more.change == "one lane of X more"
@@ -121,6 +121,6 @@ def test_another_lane_is_one_more_of_the_same() -> None:
 def test_one_lane_leaves_nothing_to_ask() -> None:
     table = with_lanes(make_table([[1.0], [2.0]], [(0, 1.0, [1])]), "DEV0", 1)
 
-    (answer,) = what_ifs(table, placed(0, 0), objective="overlap")
+    (answer,) = what_ifs(LaneExplanation(table, placed(0, 0)))
 
     assert (answer.answer, answer.matters, answer.proven) == ("the same placement", False, True)

@@ -10,8 +10,8 @@ import pytest
 from lane_tables import on_lanes, random_lanes
 
 from ov_autoplace.cost.lanes import with_lanes
-from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.explain.predicted import timeline_of, waits_of
+from ov_autoplace.explain.hetero import HeteroExplanation
+from ov_autoplace.explain.lanes import LaneExplanation
 from ov_autoplace.explain.timeline import NOBODY, Timeline
 from random_tables import make_table
 from report_tables import layered_table
@@ -44,7 +44,7 @@ def test_a_timeline_is_the_simulators_and_adds_up(seed: int) -> None:
     explanation = on_lanes(seed)
     schedule = explanation.schedule
 
-    timeline = timeline_of(explanation)
+    timeline = explanation.predicted
 
     check(timeline)
     assert timeline.seconds == schedule.latency_seconds
@@ -59,9 +59,9 @@ def test_a_timeline_is_the_simulators_and_adds_up(seed: int) -> None:
 @pytest.mark.seeds(60)
 def test_who_is_waited_for_decides_when_a_submodel_starts(seed: int) -> None:
     explanation = on_lanes(seed + 500)
-    timeline = timeline_of(explanation)
+    timeline = explanation.predicted
     stages = {stage.subgraph: stage for stage in timeline.stages}
-    way = {(source, target): seconds for source, target, seconds in waits_of(explanation)}
+    way = {(source, target): seconds for source, target, seconds in explanation.waits()}
 
     for (source, target), seconds in way.items():
         assert stages[target].start >= stages[source].end + seconds - 1e-9
@@ -77,7 +77,7 @@ def test_who_is_waited_for_decides_when_a_submodel_starts(seed: int) -> None:
 
 @pytest.mark.seeds(40)
 def test_a_critical_transfer_fills_the_gap_that_it_makes(seed: int) -> None:
-    timeline = timeline_of(on_lanes(seed + 900))
+    timeline = on_lanes(seed + 900).predicted
     critical = {(t.start, t.end, t.cut.target_device) for t in timeline.transfers if t.is_critical}
     hops = [step for step in timeline.path if step.kind == "transfer"]
 
@@ -93,7 +93,7 @@ def test_a_critical_transfer_fills_the_gap_that_it_makes(seed: int) -> None:
 @pytest.mark.seeds(30)
 def test_groups_lie_inside_their_submodel_one_after_another(seed: int) -> None:
     explanation = on_lanes(seed + 1300)
-    timeline = timeline_of(explanation)
+    timeline = explanation.predicted
 
     placed = [g for stage in timeline.stages for g in stage.groups]
     assert sorted(placed) == np.flatnonzero(explanation.schedule.subgraph_of >= 0).tolist()
@@ -110,7 +110,7 @@ def test_turns_add_up_in_the_same_way(seed: int) -> None:
     table = replace(layered_table(60, seed=seed), mix_seconds=1e-5 * (seed % 2))
     assignment = np.random.default_rng(seed).integers(0, 2, 60).astype(np.int32)
 
-    timeline = timeline_of(Explanation(table, assignment))
+    timeline = HeteroExplanation(table, assignment).predicted
 
     check(timeline)
     assert not timeline.has_slack
@@ -125,7 +125,7 @@ def test_two_towers_and_their_joint_by_hand() -> None:
     # left (3 s) and right (5 s) on two lanes, the joint (1 s) on the left one; a hand-over takes 0.5 s.
     table = make_table([[3.0], [5.0], [1.0]], [(0, 8.0, [2]), (1, 8.0, [2])])
     table = with_lanes(table, "DEV0", 2, hand_over_seconds=0.5, corun_factor=1.0)
-    timeline = timeline_of(Explanation(table, np.array([0, 1, 0], dtype=np.int32), "overlap"))
+    timeline = LaneExplanation(table, np.array([0, 1, 0], dtype=np.int32)).predicted
 
     left, right = timeline.lanes
     assert [(s.device, s.start, s.end, s.is_critical) for s in timeline.stages] == [
@@ -142,7 +142,7 @@ def test_two_towers_and_their_joint_by_hand() -> None:
         ("transfer", 0.5),
         ("subgraph", 1.0),
     ]
-    (cut,) = Explanation(table, np.array([0, 1, 0], dtype=np.int32), "overlap").cuts()
+    (cut,) = LaneExplanation(table, np.array([0, 1, 0], dtype=np.int32)).cuts()
     assert (cut.source_device, cut.target_device, cut.seconds) == ("DEV0#1", "DEV0#0", 0.5)
 
 
@@ -153,7 +153,7 @@ def test_a_placement_that_cannot_run_has_an_empty_timeline() -> None:
     table = replace(table, op_seconds=seconds)
     assignment = np.full(6, table.num_devices - 1, dtype=np.int32)
 
-    timeline = timeline_of(Explanation(table, assignment, "overlap"))
+    timeline = LaneExplanation(table, assignment).predicted
 
     assert (timeline.stages, timeline.transfers, timeline.seconds, timeline.path) == ((), (), 0.0, ())
     assert all(lane.idle == () for lane in timeline.lanes)

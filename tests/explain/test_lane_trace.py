@@ -15,8 +15,8 @@ from test_trace import check_format
 from networks.builder import NetworkBuilder
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.lanes import LaneExplanation
 from ov_autoplace.explain.measured import measured_timeline
-from ov_autoplace.explain.predicted import timeline_of, waits_of
 from ov_autoplace.explain.trace import trace_events
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage, measure_run
 from ov_autoplace.measure.session import ProfilingSession
@@ -29,12 +29,12 @@ def run_of(explanation: Explanation, seed: int) -> MeasuredRun:
     """A run in which every submodel starts a little late and takes a little longer or shorter."""
     random = np.random.default_rng((seed, 4713))
     sources = defaultdict(list)
-    for source, target, _ in waits_of(explanation):
+    for source, target, _ in explanation.waits():
         sources[target].append(source)
     free: dict[str, float] = {}
     ended: dict[int, float] = {}
     stages = []
-    for stage in timeline_of(explanation).stages:
+    for stage in explanation.predicted.stages:
         ready = [free.get(stage.device, 0.0), *(ended[s] for s in sources[stage.subgraph])]
         start = max(ready) + float(random.uniform(0, 0.2))
         finish = start + stage.seconds * float(random.uniform(0.8, 1.2))
@@ -58,7 +58,7 @@ def test_a_measured_run_adds_up_like_a_predicted_one(seed: int) -> None:
     ended = {stage.subgraph: stage.end for stage in timeline.stages}
     lane_before: dict[str, int] = {}
     for stage in timeline.stages:
-        could = [s for s, target, _ in waits_of(explanation) if target == stage.subgraph]
+        could = [s for s, target, _ in explanation.waits() if target == stage.subgraph]
         could += [lane_before[stage.device]] if stage.device in lane_before else []
         if could:
             assert ended[stage.after] == max(ended[s] for s in could)
@@ -76,7 +76,7 @@ def test_a_trace_of_lanes_keeps_to_the_format_and_fills_every_lane(seed: int) ->
 
     check_format(events)
     names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    timelines = {1: timeline_of(explanation), 2: measured_timeline(explanation, run)}
+    timelines = {1: explanation.predicted, 2: measured_timeline(explanation, run)}
     for (process, thread), name in names.items():
         whole = timelines[process].seconds * 1e6
         own = [e for e in events if e["ph"] == "X" and (e["pid"], e["tid"]) == (process, thread)]
@@ -94,7 +94,7 @@ def test_a_trace_of_lanes_keeps_to_the_format_and_fills_every_lane(seed: int) ->
 def test_what_a_lane_took_over_is_shown_where_it_ran() -> None:
     # Two chains; the second was to run on lane 1, which was late.
     table = with_lanes(make_table([[3.0], [5.0], [1.0]], [(0, 8.0, [2]), (1, 8.0, [2])]), "DEV0", 2)
-    explanation = Explanation(table, np.array([0, 1, 0], dtype=np.int32), "overlap")
+    explanation = LaneExplanation(table, np.array([0, 1, 0], dtype=np.int32))
     stages = [MeasuredStage(0, "DEV0#0", (), 0.0, 3.0), MeasuredStage(1, "DEV0#0", (), 3.1, 8.0)]
     run = MeasuredRun((*stages, MeasuredStage(2, "DEV0#0", (), 8.0, 9.0)), 9.0, 5)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.op_costs import op_costs
 from random_tables import make_table
 
@@ -20,7 +21,7 @@ def explained(*devices: int) -> Explanation:
         names=("conv", "add", "softmax"),
         members=(("weights", "conv", "relu"), ("add",), ("softmax",)),
     )
-    return Explanation(table, np.array(devices, dtype=np.int32))
+    return HeteroExplanation(table, np.array(devices, dtype=np.int32))
 
 
 def test_costs_stand_at_the_heaviest_op_of_a_group() -> None:

@@ -7,14 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
-from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.explain.predicted import timeline_of
+from ov_autoplace.explain.hetero import HeteroExplanation
 from report_tables import diamond, layered_table, pieces
 
 
 def test_subgraphs_run_one_after_another_with_transfers_before_them() -> None:
     # a and c on X, b on Y, d on X: a waits for nothing, d for b's result.
-    timeline = timeline_of(Explanation(diamond(), np.array([0, 1, 0, 0], dtype=np.int32)))
+    timeline = HeteroExplanation(diamond(), np.array([0, 1, 0, 0], dtype=np.int32)).predicted
 
     # HETERO cuts d off from a and c, which b needs to be finished before it can start.
     assert [stage.device for stage in timeline.stages] == ["X", "Y", "X"]
@@ -32,7 +31,7 @@ def test_subgraphs_run_one_after_another_with_transfers_before_them() -> None:
 
 def test_groups_lie_inside_their_subgraph_and_do_not_overlap() -> None:
     table = layered_table(300, seed=4)
-    timeline = timeline_of(Explanation(table, pieces(300, 9)))
+    timeline = HeteroExplanation(table, pieces(300, 9)).predicted
 
     assert len(timeline.stages) >= 9
     for stage in timeline.stages:
@@ -48,9 +47,9 @@ def test_groups_lie_inside_their_subgraph_and_do_not_overlap() -> None:
 def test_everything_in_the_timeline_adds_up_to_the_simulated_latency(seed: int) -> None:
     table = layered_table(60, seed=seed)
     assignment = np.random.default_rng(seed).integers(0, 2, 60).astype(np.int32)
-    explanation = Explanation(table, assignment)
+    explanation = HeteroExplanation(table, assignment)
 
-    timeline = timeline_of(explanation)
+    timeline = explanation.predicted
 
     assert timeline.seconds == pytest.approx(explanation.schedule.latency_seconds)
     parts = sorted(
@@ -67,7 +66,7 @@ def test_everything_in_the_timeline_adds_up_to_the_simulated_latency(seed: int) 
 def test_nothing_starts_before_what_it_reads_is_there(seed: int) -> None:
     table = layered_table(60, seed=seed)
     assignment = np.random.default_rng(seed).integers(0, 2, 60).astype(np.int32)
-    timeline = timeline_of(Explanation(table, assignment))
+    timeline = HeteroExplanation(table, assignment).predicted
 
     end = timeline.group_start + timeline.group_seconds
     for t, producer in enumerate(table.tensor_producer):

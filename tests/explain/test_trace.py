@@ -12,7 +12,7 @@ import openvino as ov
 import pytest
 
 from command_line import two_layers
-from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.trace import trace_events, write_trace
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage, measure_run
 from ov_autoplace.measure.session import ProfilingSession
@@ -22,7 +22,7 @@ from report_tables import HOSTILE, diamond, layered_table, pieces
 # Required fields by phase, from the format's document: complete, flow start and end, metadata.
 FIELDS = {
     "X": {"name", "cat", "ph", "ts", "dur", "pid", "tid", "args"},
-    "s": {"name", "cat", "ph", "ts", "pid", "tid", "id"},
+    "s": {"name", "cat", "ph", "ts", "pid", "tid", "id", "args"},
     "f": {"name", "cat", "ph", "ts", "pid", "tid", "id", "bp"},
     "M": {"name", "ph", "ts", "pid", "tid", "args"},
 }
@@ -69,12 +69,12 @@ def check_format(events: list[dict[str, Any]]) -> None:
 
 
 def test_a_predicted_run_has_a_thread_per_device_and_a_flow_per_transfer() -> None:
-    explanation = Explanation(diamond(), np.array([0, 1, 0, 0], dtype=np.int32))
+    explanation = HeteroExplanation(diamond(), np.array([0, 1, 0, 0], dtype=np.int32))
 
     events = trace_events(explanation)
 
     check_format(events)
-    assert [e["args"]["name"] for e in events if e["name"] == "thread_name"] == ["X", "Y"]
+    assert [e["args"]["name"] for e in events if e["name"] == "thread_name"] == ["X", "Y", "critical path"]
     groups = {e["name"]: e for e in events if e.get("cat") == "group"}
     assert set(groups) == {"a", "b", "c", "d"}
     assert groups["c"]["dur"] == pytest.approx(4000)  # microseconds
@@ -86,11 +86,11 @@ def test_a_predicted_run_has_a_thread_per_device_and_a_flow_per_transfer() -> No
 
 def test_a_large_run_keeps_to_the_format() -> None:
     table = layered_table(400, seed=2)
-    check_format(trace_events(Explanation(table, pieces(400, 21))))
+    check_format(trace_events(HeteroExplanation(table, pieces(400, 21))))
 
 
 def test_a_measured_run_stands_beside_the_predicted_one(tmp_path: Path) -> None:
-    explanation = Explanation(diamond(), np.array([0, 1, 1, 1], dtype=np.int32))
+    explanation = HeteroExplanation(diamond(), np.array([0, 1, 1, 1], dtype=np.int32))
     run = MeasuredRun(
         stages=(
             MeasuredStage(0, "X", (MeasuredNode("a", "Input", "ref", ("a",), 1e-3),)),
@@ -108,14 +108,16 @@ def test_a_measured_run_stands_beside_the_predicted_one(tmp_path: Path) -> None:
     check_format(events)
     titles = [e["args"]["name"] for e in events if e["name"] == "process_name"]
     assert [title.split(",")[0] for title in titles] == ["predicted", "measured"]
-    measured = [e for e in events if e["pid"] == 2 and e["ph"] == "X"]
-    assert [e["name"] for e in measured] == ["submodel 0", "a", "submodel 1", "b", "not in any node"]
+    measured = [e for e in events if e["pid"] == 2 and e["ph"] == "X" and e["cat"] != "idle"]
+    run = ["subgraph 0", "a", "subgraph 1", "b"]
+    path = ["0 on X", "1 on Y", "outside all submodels"]
+    assert [e["name"] for e in measured] == [*run, *path]
     assert measured[-1]["dur"] == pytest.approx(1000)
 
 
 def test_names_of_any_kind_are_data_in_a_trace(tmp_path: Path) -> None:
     table = layered_table(20, names=HOSTILE)
-    write_trace(tmp_path / "run.json", HOSTILE[0], Explanation(table, pieces(20, 2)))
+    write_trace(tmp_path / "run.json", HOSTILE[0], HeteroExplanation(table, pieces(20, 2)))
 
     events = json.loads((tmp_path / "run.json").read_text())["traceEvents"]
 

@@ -9,6 +9,7 @@ import pytest
 
 from candidates import on_groups
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.plan import WholePlan
@@ -39,7 +40,7 @@ def test_every_change_is_answered_with_the_best_of_all_placements() -> None:
         "Y twice as fast": replace(table, op_seconds=table.op_seconds * [1, 0.5]),
     }
 
-    answers = {answer.change: answer for answer in what_ifs(table, placed(0, 0, 0, 0))}
+    answers = {answer.change: answer for answer in what_ifs(HeteroExplanation(table, placed(0, 0, 0, 0)))}
 
     assert set(answers) == set(changed)  # X has everything and would keep it if it were faster
     for change, answer in answers.items():
@@ -52,7 +53,9 @@ def test_every_change_is_answered_with_the_best_of_all_placements() -> None:
 
 
 def test_a_change_that_frees_the_transfers_moves_what_is_faster_elsewhere() -> None:
-    free = next(a for a in what_ifs(diamond(), placed(0, 0, 0, 0)) if "nothing" in a.change)
+    free = next(
+        a for a in what_ifs(HeteroExplanation(diamond(), placed(0, 0, 0, 0))) if "nothing" in a.change
+    )
 
     # b takes 1 ms instead of 2, its two ops move, and 8 ms become 7.
     assert (free.moved_ops, free.matters) == (2, True)
@@ -61,7 +64,7 @@ def test_a_change_that_frees_the_transfers_moves_what_is_faster_elsewhere() -> N
 
 
 def test_pins_hold_under_every_change() -> None:
-    for answer in what_ifs(diamond(), placed(0, 0, 0, 0), pins={"b*": "X"}):
+    for answer in what_ifs(HeteroExplanation(diamond(), placed(0, 0, 0, 0), {"b*": "X"})):
         assert answer.change == "Y twice as fast" or answer.moved_ops == 0
 
 
@@ -77,7 +80,7 @@ def test_one_device_leaves_nothing_to_ask() -> None:
         memory_capacity=table.memory_capacity[:1],
     )
 
-    (answer,) = what_ifs(alone, placed(0, 0, 0, 0))
+    (answer,) = what_ifs(HeteroExplanation(alone, placed(0, 0, 0, 0)))
 
     assert (answer.answer, answer.matters) == ("the same placement", False)
 
@@ -85,7 +88,9 @@ def test_one_device_leaves_nothing_to_ask() -> None:
 def test_of_very_large_graphs_only_the_bandwidth_is_asked() -> None:
     table = layered_table(10_001)
 
-    changes = [answer.change for answer in what_ifs(table, np.zeros(10_001, dtype=np.int32))]
+    changes = [
+        answer.change for answer in what_ifs(HeteroExplanation(table, np.zeros(10_001, dtype=np.int32)))
+    ]
 
     assert changes == ["costs as they are", "transfers with twice the bandwidth"]
 
@@ -102,13 +107,17 @@ def raced(milliseconds: float, *devices: int) -> Candidate:
 
 def test_a_measurement_has_the_last_word_on_the_costs_as_they_are() -> None:
     table, given = near(), placed(0, 0, 0, 0)
-    (alone, *others) = what_ifs(table, given)
+    (alone, *others) = what_ifs(HeteroExplanation(table, given))
     assert (alone.matters, alone.verdict) == (True, "")  # by costs alone, b is better on Y
 
-    (lost, *_) = what_ifs(table, given, tried=[raced(9.0, 0, 0, 0, 0), raced(9.9, 0, 1, 0, 0)])
+    (lost, *_) = what_ifs(
+        HeteroExplanation(table, given), tried=[raced(9.0, 0, 0, 0, 0), raced(9.9, 0, 1, 0, 0)]
+    )
     assert not lost.matters
     assert lost.verdict == "measured 9.900 ms, 10.0 % slower, which decided"
-    (won, *rest) = what_ifs(table, given, tried=[raced(9.0, 0, 0, 0, 0), raced(8.91, 0, 1, 0, 0)])
+    (won, *rest) = what_ifs(
+        HeteroExplanation(table, given), tried=[raced(9.0, 0, 0, 0, 0), raced(8.91, 0, 1, 0, 0)]
+    )
     assert won.matters
     assert won.verdict == "measured 8.910 ms, 1.0 % faster, which proved too little"
     assert [other.verdict for other in rest] == [""] * len(others)  # nobody can run changed costs
@@ -121,7 +130,7 @@ def test_a_device_that_was_measured_before_there_were_costs_is_told_by_its_name(
         for name, seconds in (("X", 0.2), ("Y", 0.1))
     ]
 
-    (answer, *_) = what_ifs(table, placed(1, 1, 1, 1), tried=devices)
+    (answer, *_) = what_ifs(HeteroExplanation(table, placed(1, 1, 1, 1)), tried=devices)
 
     assert (answer.answer, answer.gain > 0.8) == ("all on X", True)
     assert answer.verdict == "measured 200.000 ms, 100.0 % slower, which decided"
@@ -131,6 +140,8 @@ def test_a_device_that_was_measured_before_there_were_costs_is_told_by_its_name(
 def test_a_placement_that_nobody_ran_is_not_refuted() -> None:
     other = raced(99.0, 0, 0, 1, 0)
 
-    (answer, *_) = what_ifs(near(), placed(0, 0, 0, 0), tried=[raced(9.0, 0, 0, 0, 0), other])
+    (answer, *_) = what_ifs(
+        HeteroExplanation(near(), placed(0, 0, 0, 0)), tried=[raced(9.0, 0, 0, 0, 0), other]
+    )
 
     assert (answer.best_measured_seconds, answer.matters, answer.verdict) == (None, True, "")

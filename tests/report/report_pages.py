@@ -12,8 +12,8 @@ from candidates import FOUND, on_groups
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.explain.predicted import timeline_of
+from ov_autoplace.explain.hetero import HeteroExplanation
+from ov_autoplace.explain.lanes import LaneExplanation
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage
 from ov_autoplace.placement.decision import Decision
@@ -47,7 +47,7 @@ def placement_page(groups: int, subgraphs: int) -> Contents:
 def _contents_of(table: CostTable, assignment: IntArray) -> Contents:
     """A page whose candidates are the single devices and the placement."""
     rng = np.random.default_rng(5)
-    explanation = Explanation(table, assignment)
+    explanation = HeteroExplanation(table, assignment)
     latency = explanation.schedule.latency_seconds
     candidates = tuple(
         on_groups(name, [0], factor * latency, factor * latency * rng.lognormal(0, 0.02, 40))
@@ -55,7 +55,7 @@ def _contents_of(table: CostTable, assignment: IntArray) -> Contents:
     )
     findings = (Finding.of(Kind.PREDICTED, "portfolio"), Finding.of(Kind.LEFT_OUT, "NPU", detail=HOSTILE[1]))
     decision = Decision("portfolio", findings, "PROFILE", candidates, {}, table)
-    changes = what_ifs(table, assignment) if len(table) < 1000 else []
+    changes = what_ifs(explanation) if len(table) < 1000 else []
     return placement_contents(HOSTILE[0], decision, explanation, changes)
 
 
@@ -90,9 +90,9 @@ def lanes_page(groups: int = 60) -> Contents:
     """A schedule on a device and two lanes beside a run that was measured; names are hostile."""
     table = with_lanes(layered_table(groups, seed=3, names=HOSTILE, members=2), "CPU", 2)
     assignment = (np.arange(groups) * 20 // groups % 3).astype(np.int32)
-    explanation = Explanation(table, assignment, "overlap")
+    explanation = LaneExplanation(table, assignment)
     node = MeasuredNode(HOSTILE[0], HOSTILE[1], HOSTILE[2], (), 1e-6)
-    predicted = timeline_of(explanation)
+    predicted = explanation.predicted
     stages = tuple(
         MeasuredStage(s.subgraph, s.device, (node,), 1.1 * s.start, 1.1 * s.end) for s in predicted.stages
     )
@@ -104,6 +104,6 @@ def lanes_page(groups: int = 60) -> Contents:
         for name, factor in (("GPU", 1.5), ("CPU (2 lanes of 1 thread) + GPU", 1.1))
     )
     decision = Decision(candidates[1].name, FOUND, "PROFILE", candidates, {}, table)
-    changes = what_ifs(table, assignment, objective="overlap")
+    changes = what_ifs(explanation)
     page = placement_contents("lanes", decision, explanation, changes)
     return replace(page, measured=MeasuredRun(stages, 1.2 * latency, 9))

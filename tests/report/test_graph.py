@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.report.nodes import drawn_graph
 from report_tables import chain_with_skips, layered_table, pieces
 
@@ -18,7 +18,7 @@ def test_edges_over_others_stay_in_the_frame(kind, groups):
     from ov_autoplace.report.graph import graph_chart
 
     table = kind(groups)
-    explanation = Explanation(table, pieces(groups, 3))
+    explanation = HeteroExplanation(table, pieces(groups, 3))
     chart = graph_chart(explanation, drawn_graph(explanation), explanation.all_groups())
 
     arcs = [r.data_source.data for r in chart.renderers if type(r.glyph).__name__ == "Quadratic"]
@@ -34,7 +34,7 @@ def test_the_legend_names_devices_in_their_order_and_only_those_that_run_somethi
 
     table = layered_table(40)
     for assignment, shown in ((1 - pieces(40, 3), ["GPU", "CPU"]), (0 * pieces(40, 3), ["GPU"])):
-        explanation = Explanation(table, assignment.astype(np.int32))
+        explanation = HeteroExplanation(table, assignment.astype(np.int32))
         drawn = drawn_graph(explanation)
         chart = graph_chart(explanation, drawn, explanation.all_groups())
 

@@ -12,7 +12,6 @@ from report_pages import lanes_page
 
 from browser import OpenedPage, reads_well
 from ov_autoplace.explain.measured import measured_timeline
-from ov_autoplace.explain.predicted import timeline_of
 from ov_autoplace.report import write_report
 from ov_autoplace.report.contents import Contents
 from ov_autoplace.report.sections import _in_order
@@ -58,7 +57,7 @@ def bars(path: Path, column: str) -> list[dict[str, Any]]:
 def test_each_lane_is_filled_by_its_submodels_and_idle_times(path: Path, contents: Contents) -> None:
     assert contents.explanation is not None
     assert contents.measured is not None
-    predicted = timeline_of(contents.explanation)
+    predicted = contents.explanation.predicted
     measured = measured_timeline(contents.explanation, contents.measured)
     shown: dict[str, float] = {}
     for columns in bars(path, "alpha"):
@@ -130,7 +129,7 @@ def test_a_page_of_lanes_opens_at_every_width(chromium: Any, path: Path, width: 
 def test_hovering_over_a_gap_tells_what_is_waited_for(chromium: Any, path: Path, contents: Contents) -> None:
     opened = OpenedPage(chromium, path)
     assert contents.explanation is not None
-    lane = next(lane for lane in timeline_of(contents.explanation).lanes if lane.idle)
+    lane = next(lane for lane in contents.explanation.predicted.lanes if lane.idle)
 
     text = opened.hover("schedule", f"{lane.name} is idle, predicted")
 

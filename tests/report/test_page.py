@@ -18,7 +18,7 @@ from report_pages import every_part, placement_page
 
 from candidates import FOUND
 from ov_autoplace.errors import OptionError, OutputError
-from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.plan import WholePlan
@@ -125,9 +125,9 @@ def test_a_page_of_one_device_compares_no_devices(tmp_path: Path) -> None:
         launch_seconds=both.launch_seconds[:1],
         memory_capacity=both.memory_capacity[:1],
     )
-    explanation = Explanation(table, np.zeros(40, dtype=np.int32))
+    explanation = HeteroExplanation(table, np.zeros(40, dtype=np.int32))
     decision = Decision("CPU", FOUND, "PROFILE", (Candidate("CPU", WholePlan("CPU"), 1e-3),), {}, table)
-    contents = placement_contents("one", decision, explanation, what_ifs(table, explanation.assignment))
+    contents = placement_contents("one", decision, explanation, what_ifs(explanation))
     write_report(contents, tmp_path / "page.html")
 
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -181,7 +181,7 @@ def test_nothing_is_imported_for_a_report_that_nobody_asked_for() -> None:
 
 
 def test_layers_follow_the_edges_and_sources_stand_before_their_readers() -> None:
-    drawn = drawn_graph(Explanation(diamond(), np.array([0, 1, 0, 0], dtype=np.int32)))
+    drawn = drawn_graph(HeteroExplanation(diamond(), np.array([0, 1, 0, 0], dtype=np.int32)))
 
     assert drawn.x.tolist() == [0, 1, 1, 2]
     assert drawn.y[1] != drawn.y[2]
@@ -192,7 +192,7 @@ def test_layers_follow_the_edges_and_sources_stand_before_their_readers() -> Non
 
 @pytest.mark.seeds(4)
 def test_no_two_nodes_overlap(seed: int) -> None:
-    drawn = drawn_graph(Explanation(layered_table(700, seed=seed), pieces(700, 9)))
+    drawn = drawn_graph(HeteroExplanation(layered_table(700, seed=seed), pieces(700, 9)))
 
     assert not drawn.is_collapsed
     assert drawn.row.max() > 0  # long enough to be broken into rows
@@ -204,7 +204,7 @@ def test_no_two_nodes_overlap(seed: int) -> None:
 @pytest.mark.parametrize("subgraphs", [1, 40, 9000])
 def test_a_graph_of_many_groups_becomes_stretches_of_its_subgraphs(subgraphs: int) -> None:
     table = layered_table(12_000, seed=3)
-    explanation = Explanation(table, pieces(12_000, subgraphs))
+    explanation = HeteroExplanation(table, pieces(12_000, subgraphs))
 
     drawn = drawn_graph(explanation)
 
@@ -222,7 +222,7 @@ def test_a_graph_of_many_groups_becomes_stretches_of_its_subgraphs(subgraphs: in
 
 @pytest.mark.parametrize("disturbed", [False, True])
 def test_measurements_that_other_work_disturbed_are_marked(disturbed: bool) -> None:
-    explanation = Explanation(diamond(), np.zeros(len(diamond()), np.int32))
+    explanation = HeteroExplanation(diamond(), np.zeros(len(diamond()), np.int32))
     decision = Decision(
         "CPU", FOUND, "PROFILE", (Candidate("CPU", WholePlan("CPU")),), {}, None, disturbed=disturbed
     )

@@ -37,7 +37,7 @@ def test_a_placement_leaves_a_report_and_a_trace(
     assert "<h1>" in text
     assert "second" in text
     events = json.loads(trace.read_text())["traceEvents"]
-    assert {e["cat"] for e in events if e["ph"] == "X"} == {"subgraph", "group", "transfer"}
+    assert {e["cat"] for e in events if e["ph"] == "X"} == {"subgraph", "group", "idle", "critical"}
     assert cli(command, small_ir, *SPLIT, "--report", page, "--json").json()["model"] == str(small_ir)
 
 
@@ -55,7 +55,7 @@ def test_a_benchmark_leaves_a_report_and_a_trace_of_the_measured_run(
     assert "CPU, measured" in page.read_text(encoding="utf-8")
     events = json.loads(trace.read_text())["traceEvents"]
     measured = [e for e in events if e["pid"] == 2 and e["ph"] == "X" and e["cat"] == "subgraph"]
-    assert [e["name"] for e in measured] == ["submodel 0", "submodel 1"]
+    assert [e["name"] for e in measured] == ["subgraph 0", "subgraph 1"]
 
 
 RATE = ("--config", '{"PERFORMANCE_HINT": "THROUGHPUT"}', "--mode", "zero-shot")

@@ -16,7 +16,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.cost.target_json import load_target, save_target
 from ov_autoplace.devices.widths import Width
-from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.trace import trace_events
 from ov_autoplace.measure.transfer_store import StoredTransfers
 from ov_autoplace.placement.annotation import OP_KEY, annotate, annotated_placement
@@ -204,7 +204,7 @@ def placed_table(data: bytes, folder: Path) -> bool:
     schedule = simulate(table, _single(table))
     assert schedule.subgraphs >= 0
     placement = solve(table, solver="portfolio")
-    explanation = Explanation(table, placement.assignment)
+    explanation = HeteroExplanation(table, placement.assignment)
     explanation.subgraphs(), explanation.all_groups(), explanation.cuts()
     json.dumps(trace_events(explanation), allow_nan=False)
     return True
@@ -216,7 +216,7 @@ def report(data: bytes, folder: Path) -> None:
     from ov_autoplace.report.contents import placement_contents
 
     table = load_table(stored(data, folder, "net.table.json"))
-    explanation = Explanation(table, _single(table))
+    explanation = HeteroExplanation(table, _single(table))
     candidates = (Candidate("portfolio", WholePlan("CPU")),)
     choice = Decision(
         "portfolio", (Finding.of(Kind.PREDICTED, "portfolio"),), "PROFILE", candidates, {}, table

@@ -38,7 +38,7 @@ from ov_autoplace._base.statistics import Interval, median_interval
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target_json import load_target
-from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.graph.names import make_names_unique
@@ -190,7 +190,7 @@ def measure(kind: str, num_ops: int, seed: int, parts: Sequence[str] = _OURS) ->
             "overlap": lambda: solve(replace(table), objective="overlap"),
             "annotate": lambda: ov_autoplace.annotate(model, placement),
             "write": lambda: save_annotated_as(model, placement, files, in_place=True),
-            "explain": lambda: Explanation(replace(table), halves).all_groups(),
+            "explain": lambda: HeteroExplanation(replace(table), halves).all_groups(),
         }
         for part in parts:
             timer.repeated(part, calls[part])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ov_autoplace.cost.table import CostTable
+from random_tables import consumers_of
 
 OP, PARAMETER, CONSTANT, RESULT, GROUP = range(5)
 
@@ -261,3 +262,27 @@ def random_table(rng: np.random.Generator, groups: int, devices: int, constants:
         memory_bytes=rng.uniform(0, 1e6, groups),
         memory_capacity=np.full(devices, np.inf),
     )
+
+
+def busy_seconds(table: CostTable, device: Sequence[int]) -> np.ndarray | None:
+    """Seconds of each device for one request, or ``None`` where HETERO would cut what must stay together."""
+    latency, subgraph_of = latency_seconds(table, device)
+    if not np.isfinite(latency):
+        return None
+    busy = np.zeros(table.num_devices)
+    for g, d in enumerate(device):
+        busy[d] += table.op_seconds[g, d]
+    runs: dict[int, int] = {}
+    for g, subgraph in enumerate(subgraph_of):
+        runs[subgraph] = device[g]
+    for d in runs.values():
+        busy[d] += table.launch_seconds[d]
+    for t, producer in enumerate(table.tensor_producer.tolist()):
+        if table.tensor_is_constant[t]:
+            continue
+        readers = {subgraph_of[c] for c in consumers_of(table, t)} - {subgraph_of[producer]}
+        for subgraph in readers:
+            p, q = device[producer], runs[subgraph]
+            rate = table.transfer_seconds_per_byte[p, q]
+            busy[q] += table.transfer_latency[p, q] + rate * table.tensor_bytes[t]
+    return busy

@@ -68,8 +68,7 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import PoolPlan
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers.mixture import mixture_of, searched_columns
-from ov_autoplace.solvers.rate import solve_rate
+from ov_autoplace.solvers.rate import mixture_and_whole
 from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["place_for_rate"]
@@ -213,8 +212,7 @@ class _Decider:
         self._table = table
         problem = Problem.of(table, self._options.memory_limits, self._options.pins, "rate")
         options = SolverOptions(seed=self._options.seed, policy=self._options.policy)
-        columns = searched_columns(problem, options)
-        mixture, whole = mixture_of(problem, columns), solve_rate(problem, options, columns)
+        mixture, whole = mixture_and_whole(problem, options)
         whole = replace(whole, latency_seconds=simulate(table, whole.assignment, "rate").latency_seconds)
         self._bound = mixture.bound_per_second
         self._singles = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.placement.simulator import objective_of, parts_of
+from ov_autoplace.placement.simulator import Objective, objective_of, parts_of
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.units import UnitGraph
@@ -61,6 +61,11 @@ class Problem:
     def at(self, table: CostTable) -> Problem:
         """The same question at other costs of the same groups."""
         return replace(self, table=table)
+
+    @property
+    def scored(self) -> Objective:
+        """What follows from the objective."""
+        return objective_of(self.objective)
 
     @property
     def why_no_single(self) -> str:

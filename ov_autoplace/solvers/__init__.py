@@ -5,8 +5,7 @@ Imports ``policy`` and below.
 
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers.mixture import solve_mixture
-from ov_autoplace.solvers.registry import SOLVERS, SOLVERS_OF, solve, solve_problem
+from ov_autoplace.solvers.registry import SOLVERS, SOLVERS_OF, solve, solve_mixture, solve_problem
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
 __all__ = [

@@ -9,19 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
-from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.evaluator import Evaluator
-from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
-from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.neighbourhood import Moves, Neighbourhood
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["improve", "improve_again", "kicked", "solve_local"]
+__all__ = ["improve", "improve_again", "kicked", "rounded"]
 
-# Nodes visited by the simulator in one search; with a time limit, that is meant to end the search first.
-_WORK = 150_000
-_WORK_WITH_TIME_LIMIT = 1000 * _WORK
+_WORK = 150_000  # nodes visited by the simulator in one search
 _MIN_EVALUATIONS, _MAX_EVALUATIONS = 8, 2_000
 _BATCH = 64
 _SMALL_BATCH = 8
@@ -31,23 +26,12 @@ _RETURN = 8  # batches after which the search goes on near the best placement
 _FIRST_PRICE = 16.0
 
 
-def solve_local(problem: Problem, options: SolverOptions) -> Placement:
-    """Local search from the best single device or from the greedy placement, whichever is faster.
-
-    Raises:
-        PlacementError: Nothing that fits into memory was found.
-    """
-    evaluator = problem.evaluator
-    starts = [*evaluator.singles().values(), greedy_assignment(problem.table, problem.units)]
-    return evaluator.answer(improve(evaluator, evaluator.best(starts), options))
-
-
 def improve(
     evaluator: Evaluator,
     start: IntArray,
     options: SolverOptions,
     enough: float = 0.0,
-    work: int | None = None,
+    work: int = _WORK,
     blocks: Sequence[IntArray] = (),
     preferred: NDArray[np.floating] | None = None,
 ) -> IntArray:
@@ -58,15 +42,13 @@ def improve(
         start: Assignment of units that is allowed, ``int32[U]``.
         options: Seed and deadline.
         enough: Stop at this latency in seconds: a proven bound.
-        work: Most nodes that the simulator may visit; by default few, or many where there is a deadline.
+        work: Most nodes that the simulator may visit.
         blocks: Units that are worth moving together, each ``int32[n]``: chains and branches.
         preferred: What to try first, see :class:`~ov_autoplace.solvers.neighbourhood.Neighbourhood`.
 
     Returns:
         An assignment at least as fast as ``start``, which is allowed.
     """
-    if work is None:
-        work = _WORK if options.deadline is None else _WORK_WITH_TIME_LIMIT
     neighbourhood = Neighbourhood(evaluator, blocks, preferred)
     search = _Search(evaluator, start, neighbourhood, np.random.default_rng(options.seed))
     most_stale = _STALE_BATCHES_WITH_LIMITS if evaluator.units.has_memory_limits else _STALE_BATCHES
@@ -87,7 +69,7 @@ def improve_again(
     change: Callable[[IntArray, int], IntArray],
     most_stale: int,
     enough: float = 0.0,
-    work: int | None = None,
+    work: int = _WORK,
     blocks: Sequence[IntArray] = (),
     preferred: NDArray[np.floating] | None = None,
 ) -> IntArray:
@@ -125,16 +107,71 @@ def improve_again(
 
 
 def kicked(
-    units: UnitGraph, device: IntArray, blocks: Sequence[IntArray], rng: np.random.Generator
+    units: UnitGraph,
+    device: IntArray,
+    rng: np.random.Generator,
+    blocks: Sequence[IntArray] = (),
+    shares: FloatArray | None = None,
 ) -> IntArray:
-    """A copy with two to four blocks on devices drawn at random, each unit where it can run."""
-    may_run = np.isfinite(units.op_seconds)
+    """A copy with a few blocks, or stretches, on devices drawn at random, each unit where it can run.
+
+    Args:
+        units: The units.
+        device: The assignment to be changed, ``int32[U]``.
+        rng: Where the draws come from.
+        blocks: What moves as a whole, each ``int32[n]``; without any, stretches of neighbours do.
+        shares: Instead, a long stretch is rounded from them, see :func:`rounded`.
+    """
     changed: IntArray = device.copy()
-    for b in rng.integers(len(blocks), size=int(rng.integers(2, 5))):
+    if shares is not None:
+        stretch = _stretch(units, len(units) / 3, rng)
+        changed[stretch] = rounded(units, shares, rng)[stretch]
+        return changed
+    may_run = np.isfinite(units.op_seconds)
+    for _ in range(int(rng.integers(2, 5))):
         target = int(rng.choice(units.usable_devices))
-        members = blocks[b][may_run[blocks[b], target]]
-        changed[members] = target
+        members = blocks[int(rng.integers(len(blocks)))] if blocks else _stretch(units, len(units) / 4, rng)
+        changed[members[may_run[members, target]]] = target
     return changed
+
+
+def rounded(units: UnitGraph, shares: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw an assignment from a fractional one.
+
+    As Kleinberg and Tardos do ("Approximation Algorithms for Classification Problems with Pairwise
+    Relationships", 2002): a device and a threshold are drawn, and the device takes all units of which it has
+    a larger share, so that neighbours mostly stay together.
+
+    Args:
+        units: The units.
+        shares: Share of each unit that each device has, ``float64[U, D]``; need not add up to 1.
+        rng: Where the draws come from.
+
+    Returns:
+        ``int32[U]``.
+    """
+    allowed = np.isfinite(units.op_seconds)
+    shares = np.where(allowed, shares, 0.0)
+    most = shares.max(axis=1, keepdims=True)
+    # Every unit has a device that takes it at any threshold; one that nobody chose has its fastest.
+    fastest = units.op_seconds == units.op_seconds.min(axis=1, keepdims=True)
+    shares = np.where(most > 0, shares / np.maximum(most, 1e-300), fastest)
+    devices = np.array(units.usable_devices, dtype=np.int32)
+    drawn = np.full(len(units), -1, dtype=np.int32)
+    left = np.arange(len(units))
+    while len(left):
+        device = rng.choice(devices)
+        takes = shares[left, device] >= 1.0 - rng.random()
+        drawn[left[takes]] = device
+        left = left[~takes]
+    return drawn
+
+
+def _stretch(units: UnitGraph, most: float, rng: np.random.Generator) -> IntArray:
+    """Neighbours in topological order; short ones are as probable as long ones."""
+    length = int(2.0 ** rng.uniform(0.0, np.log2(max(1.0, most) + 1)))
+    first = int(rng.integers(len(units) - length + 1))
+    return np.asarray(units.order[first : first + length])
 
 
 def _share(evaluator: Evaluator, device: IntArray, work: int) -> float:

@@ -1,7 +1,8 @@
-"""Memory limits: a first placement that fits, and cuts that respect a limit."""
+"""Memory limits: a first placement that fits or the limits that would do, and cuts that respect a limit."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,7 +14,6 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.problem.device_memory import DeviceMemory
 from ov_autoplace.problem.units import UnitGraph
-from ov_autoplace.solvers.limits import smallest_limits
 from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.moves import Move, Moved
 
@@ -22,6 +22,9 @@ __all__ = ["fill_in_order", "filled", "first_fit", "limited_move"]
 _PACKING_STEPS = 20_000
 _PACKING_NODES = 200
 _PRICE_STEPS = 12
+# Of the program that finds the smallest limits.
+_LIMIT_NODES, _LIMIT_SECONDS = 500, 5.0
+_SIZES = ("bytes", "KiB", "MiB", "GiB")
 
 
 def limited_move(units: UnitGraph, device: IntArray, move: Move) -> Moved:
@@ -166,7 +169,7 @@ def first_fit(table: CostTable, units: UnitGraph) -> IntArray:
     packed = solve_model(_without_prices(units), np.isfinite(units.op_seconds), node_limit=_PACKING_NODES)
     if packed.assignment is not None:
         return packed.assignment
-    needs = smallest_limits(table.devices, units)
+    needs = _smallest_limits(table.devices, units)
     limits = ", ".join(
         f"{limit:.0f} bytes on {device}"
         for device, limit in zip(table.devices, units.memory_capacity, strict=True)
@@ -220,3 +223,35 @@ def _pack(units: UnitGraph) -> IntArray | None:
             if len(placed) < len(order):
                 stack.append(sorted(options[order[len(placed)]], key=lambda d: room[d]))
     return None
+
+
+def _smallest_limits(names: tuple[str, ...], units: UnitGraph) -> str:
+    """The smallest limit of each device alone, and of all limited devices together, in one clause."""
+    limited = [d for d in units.usable_devices if units.may_overflow[d]]
+    choices: list[tuple[tuple[int, ...], str]] = [((d,), f"on {names[d]}") for d in limited]
+    if len(limited) > 1:
+        choices.append((tuple(limited), "each on " + ", ".join(names[d] for d in limited)))
+    clauses = []
+    for devices, where in choices:
+        solved = solve_model(
+            units,
+            np.isfinite(units.op_seconds),
+            node_limit=_LIMIT_NODES,
+            time_limit=_LIMIT_SECONDS,
+            shrinking=devices,
+        )
+        if solved.assignment is not None:
+            needed = math.ceil(units.memory_of(solved.assignment)[list(devices)].max())
+            clauses.append(f"{_size(needed)} {where}")
+    if not clauses:
+        return "no larger limit of one device alone is enough"
+    return "it needs at least " + " or ".join(clauses)
+
+
+def _size(number: int) -> str:
+    """A number of bytes, exact and, where it is large, readable."""
+    size, unit = float(number), 0
+    while size >= 1024 and unit + 1 < len(_SIZES):
+        size, unit = size / 1024, unit + 1
+    exact = f"{number} bytes"
+    return exact if unit == 0 else f"{exact} ({size:.1f} {_SIZES[unit]})"

@@ -24,7 +24,7 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
-from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
+from ov_autoplace.solvers.cuts import expansion_proposals
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import repair
 from ov_autoplace.solvers.milp_model import Solved, solve_model
@@ -36,7 +36,6 @@ __all__ = ["refine", "solve_milp", "with_relaxation"]
 # Without a time limit the effort is counted in nodes of search trees, so that answers can be repeated. On
 # graphs where that takes longer than anyone would wait, the clock ends it.
 _BOUND_NODES, _PART_NODES = 40, 10
-_MOST_SECONDS = 20.0
 _SPLITS_WITHOUT_LIMIT = 1
 # With one: how it is shared out.
 _POOLED_SHARE, _SEARCH_SHARE = 0.5, 0.85
@@ -57,11 +56,8 @@ def solve_milp(problem: Problem, options: SolverOptions) -> Placement:
     Raises:
         PlacementError: Nothing fits into memory, or nothing that does was found.
     """
-    evaluator = problem.evaluator
-    starts = expansion_proposals(evaluator, options)
-    return evaluator.answer(
-        *refine(evaluator, starts, evaluator.bound(isolating_bound(problem.units)), options)
-    )
+    found, bound = expansion_proposals(problem.evaluator, options)
+    return problem.evaluator.answer(*refine(problem.evaluator, found, bound, options))
 
 
 class _Limits(TypedDict, total=False):
@@ -106,7 +102,7 @@ def refine(
     """
     units = evaluator.units
     begin = time.monotonic()
-    seconds = _MOST_SECONDS if options.deadline is None else options.deadline - begin
+    seconds = options.program_seconds if options.deadline is None else options.deadline - begin
 
     def effort(share: float, nodes: int) -> _Effort:
         return _Effort(begin + share * seconds, nodes if options.deadline is None else None)

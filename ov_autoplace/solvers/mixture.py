@@ -25,73 +25,36 @@ small program with a binary per known placement chooses among these.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import log
 
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
-from ov_autoplace.cost.table import CostTable
-from ov_autoplace.errors import OptionError, PlacementError
+from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.columns import Columns
-from ov_autoplace.solvers.expansion import expansion_proposals, isolating_bound
+from ov_autoplace.solvers.cuts import cheapest
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.milp_model import solve_model
-from ov_autoplace.solvers.mincut import cut_proposals
-from ov_autoplace.solvers.pipelines import pipelines
 from ov_autoplace.solvers.pooling import copies_of
-from ov_autoplace.solvers.portfolio import allowed_assignments
+from ov_autoplace.solvers.search import allowed_assignments
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["mixture_of", "searched_columns", "solve_mixture"]
+__all__ = ["mixture_of", "searched_columns"]
 
 _MOST_CUTS = 80
-_LARGE, _MOST_CUTS_OF_LARGE = 10_000, 8
-_ENUMERATED_PLACEMENTS = 512  # so few are all tried
+_MOST_CUTS_OF_LARGE = 8
+_ENUMERATED = 1 / 8  # of the placements that are all tried where one of them is looked for
 _POLISHES = 12  # local searches on the true objective, where cuts bring nothing new
-_WHOLE_STARTS, _LARGE_GRAPH = 4, 1_000  # local searches, and groups beyond which there is one of them
 _SAME = 1e-7
 # Of three and more devices: the program that bounds the cheapest placement.
 _PROGRAM_UNITS, _PROGRAM_NODES, _PROGRAM_SECONDS = 400, 20, 10.0
-
-
-def solve_mixture(
-    table: CostTable,
-    *,
-    time_limit: float | None = None,
-    seed: int = 0,
-    memory_limits: Mapping[str, float] | None = None,
-    pins: Mapping[str, str] | None = None,
-) -> Mixture:
-    """The mixture of placements with the highest rate of requests, and how far it may be from the best one.
-
-    Args:
-        table: What everything costs. Lanes of a device are devices here.
-        time_limit: Seconds after which to stop searching; ``None``: an effort that depends on the table
-            alone.
-        seed: Seed of random choices.
-        memory_limits: Bytes by device name, on top of the table's own capacities; they hold for the weights
-            of all placements of the mixture together.
-        pins: Device by name pattern (``fnmatch``) of groups or ops.
-
-    Raises:
-        OptionError: An argument has a bad value.
-        PlacementError: No placement honours all constraints, or none was found.
-    """
-    if time_limit is not None and not time_limit > 0:
-        raise OptionError(f"the time limit is {time_limit!r}; give a number of seconds above 0")
-    if not len(table):
-        raise OptionError("the cost table has no groups, so there is nothing to place")
-    deadline = None if time_limit is None else time.monotonic() + time_limit
-    problem = Problem.of(table, memory_limits, pins, "rate")
-    return mixture_of(problem, searched_columns(problem, SolverOptions(deadline, seed)))
 
 
 def mixture_of(problem: Problem, columns: Columns) -> Mixture:
@@ -137,15 +100,15 @@ def searched_columns(problem: Problem, options: SolverOptions) -> Columns:
     for device in problem.evaluator.singles().values():
         columns.add(device)
     choices = np.isfinite(units.op_seconds).sum(axis=1)
-    if np.log(choices).sum() <= log(_ENUMERATED_PLACEMENTS) + 1e-9:
+    if np.log(choices).sum() <= log(max(_ENUMERATED * options.enumerated, 1.0)) + 1e-9:
         return _all_columns(problem, columns)
     prices = _first_prices(columns, units)
     classes = [members for members in copies_of(units) if len(members) > 1]
-    most = _MOST_CUTS_OF_LARGE if len(units) >= _LARGE else _MOST_CUTS
+    most = _MOST_CUTS_OF_LARGE if len(units) >= options.large else _MOST_CUTS
     polishes, are_solved = 0, False
     while columns.cuts < most and not options.expired:
         priced = _priced(problem, prices)
-        proposals, bound = _cheapest(priced, options)
+        proposals, bound = cheapest(priced, options)
         columns.prove(bound)
         added = sum(columns.add(turned) for found in proposals for turned in _exchanged(found, classes))
         columns.solve()
@@ -160,16 +123,6 @@ def searched_columns(problem: Problem, options: SolverOptions) -> Columns:
         prices, are_solved = columns.prices, True
     _check_any(columns)
     columns.solve()
-    if not columns.is_proven(_SAME):
-        # A placement that all requests share is a mixture too, and one that is far from every minimum cut may
-        # be best.
-        wholes = [*columns.assignments, *pipelines(units)]
-        order = np.argsort(problem.evaluator.latencies(wholes), kind="stable")
-        for i in order[: _WHOLE_STARTS if len(problem.table) <= _LARGE_GRAPH else 1]:
-            start = wholes[i]
-            columns.add(start)
-            columns.add(improve(problem.evaluator, start, options, enough=1.0 / columns.bound))
-        columns.solve()
     if len(units.usable_devices) > 2 and not columns.is_proven(_SAME) and not options.expired:
         _prove_by_program(problem, columns)
     return columns
@@ -177,7 +130,7 @@ def searched_columns(problem: Problem, options: SolverOptions) -> Columns:
 
 def _all_columns(problem: Problem, columns: Columns) -> Columns:
     """Every allowed placement, whose best mixture is the optimum."""
-    for device in allowed_assignments(problem.table, problem.evaluator):
+    for device in allowed_assignments(problem):
         columns.add(device)
     _check_any(columns)
     columns.solve()
@@ -211,14 +164,6 @@ def _priced(problem: Problem, prices: FloatArray) -> Problem:
         mix_seconds=0.0,
     )
     return replace(problem, table=priced, objective="hetero")
-
-
-def _cheapest(priced: Problem, options: SolverOptions) -> tuple[list[IntArray], float]:
-    """Placements that cost little at prices, and a bound of what the cheapest costs."""
-    evaluator = priced.evaluator
-    if len(priced.units.usable_devices) <= 2:
-        return cut_proposals(evaluator)
-    return expansion_proposals(evaluator, options), evaluator.bound(isolating_bound(priced.units))
 
 
 def _polished(

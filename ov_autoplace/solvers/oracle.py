@@ -27,10 +27,10 @@ from ov_autoplace._base.extras import extra_needed
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import parts_of
-from ov_autoplace.problem.overlap_bound import piece_seconds
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.solver import Solver, SolverOptions
+from ov_autoplace.solvers.tasks import piece_seconds
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar, LinearExprT
@@ -79,11 +79,11 @@ class _Search:
         self._model: CpModel = cp_model.CpModel()
         self._on = self._placed()
         self._objective: LinearExprT
-        if problem.objective == "overlap":
+        if problem.scored.at_once:
             self._objective = self._makespan()
         else:
             busy = self._busy()
-            self._objective = sum(busy) if problem.objective == "hetero" else self._busiest(busy)
+            self._objective = self._busiest(busy) if problem.scored.per_request else sum(busy)
         self._model.minimize(self._objective)
 
     def run(self) -> Placement:
@@ -192,7 +192,7 @@ class _Search:
                         units.transfer_seconds_per_byte[a, b] * units.tensor_bytes[t]
                     )
                     busy[b] += self._steps(float(way)) * moves
-        if self._problem.objective == "hetero":
+        if not self._problem.scored.per_request:
             busy[0] += self._steps(table.mix_seconds) * several
         return busy
 

@@ -6,6 +6,7 @@ its graph move as a whole, and what its scores prefer is tried first. It takes a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,9 +19,9 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers.expansion import descend
+from ov_autoplace.solvers.cuts import descend
 from ov_autoplace.solvers.greedy import greedy_assignment
-from ov_autoplace.solvers.heft import heft_assignment
+from ov_autoplace.solvers.list_schedulers import list_schedules
 from ov_autoplace.solvers.local import improve, improve_again, kicked
 from ov_autoplace.solvers.memory import filled, first_fit
 from ov_autoplace.solvers.pipelines import pipelines
@@ -159,7 +160,7 @@ def refined_assignment(
         evaluator,
         best,
         replace(options, seed=options.seed + 2),
-        lambda best, _: kicked(problem.units, best, kicks, rng),
+        lambda best, _: kicked(problem.units, best, rng, kicks),
         enough,
         work=_WORK,
         blocks=blocks,
@@ -180,30 +181,34 @@ def _drawn(scores: NDArray[np.floating], graph: PolicyGraph, count: int, seed: i
 def _other_starts(problem: Problem, start: IntArray, options: SolverOptions) -> list[IntArray]:
     """Where the search begins besides the policy's placement, which may be far from all that is good.
 
-    Under ``hetero`` these are where cuts lead from it, which move more units at once than a search does, and
-    a walk along the graph, which makes fewer cycles. Under memory limits, where the policy's may have been
-    mended beyond recognition, they are placements that fill devices as they go. On lanes it may leave all but
-    one without work, and a list schedule does not; many requests may flow through a few devices, one after
-    the other.
+    Under memory limits, where the policy's may have been mended beyond recognition, these are placements that
+    fill devices as they go, else where cuts lead from it, which move more units at once than a search does,
+    and a walk along the graph, which makes fewer cycles. On lanes it may leave all but one without work, and
+    a list schedule does not; many requests may flow through a few devices, one after the other.
     """
-    units = problem.units
-    found: list[IntArray | None] = []
-    if units.has_memory_limits:
-        found.append(filled(units))
-    elif problem.objective == "hetero":
+    units, evaluator = problem.units, problem.evaluator
+    found: list[IntArray] = []
+    several = list(_SEVERAL[problem.objective](problem))
+    if units.has_memory_limits and (in_order := filled(units)) is not None:
+        found.append(in_order)
+    if not units.has_memory_limits and not several:
         found.append(descend(units.with_launches(1.0), start, options))
-    if units.has_memory_limits or problem.objective == "hetero":
+    if units.has_memory_limits or not several:
         with suppress(PlacementError):
             found.append(greedy_assignment(problem.table, units))
-    several: list[IntArray | None] = []
-    if problem.objective == "overlap":
-        several = [heft_assignment(problem, tasks) for tasks in task_graphs(problem)]
-    elif problem.objective == "rate":
-        several = [*pipelines(units)]
-    possible = [start for start in several if start is not None]
-    if possible:
-        found.append(problem.evaluator.best(possible))
-    return [start for start in found if start is not None]
+    return [*found, evaluator.best(several)] if several else found
+
+
+def _schedules(problem: Problem) -> list[IntArray]:
+    return list_schedules(problem, list(task_graphs(problem)), ("heft",), SolverOptions())
+
+
+_SEVERAL: dict[str, Callable[[Problem], list[IntArray]]] = {
+    "hetero": lambda problem: [],
+    "overlap": _schedules,
+    "rate": lambda problem: pipelines(problem.units),
+}
+"""By objective, placements that share out the work, of which the best is a start."""
 
 
 def _groups(graph: PolicyGraph) -> list[IntArray]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 
 __all__ = ["copies_of", "pooled", "segmented", "spread", "without_copies"]
@@ -47,17 +48,17 @@ def _equal_off_diagonal(first: FloatArray, second: FloatArray) -> bool:
     return bool(((first == second) | np.eye(len(first), dtype=np.bool_)).all())
 
 
-def without_copies(units: UnitGraph) -> UnitGraph:
-    """The same units, forbidden on all but the first device of each class of copies.
+def without_copies(problem: Problem) -> Problem:
+    """The same problem, forbidden on all but the first device of each class of copies.
 
     HETERO runs one subgraph at a time, so where memory is not limited a copy brings nothing but transfers.
     """
+    units = problem.units
     first = [members[0] for members in copies_of(units)]
     if len(first) == len(units.usable_devices):
-        return units
-    op_seconds = np.full_like(units.op_seconds, np.inf)
-    op_seconds[:, first] = units.op_seconds[:, first]
-    return replace(units, op_seconds=op_seconds)
+        return problem
+    allowed = problem.constraints.allowed & np.isin(np.arange(units.num_devices), first)
+    return replace(problem, constraints=replace(problem.constraints, allowed=allowed))
 
 
 def pooled(units: UnitGraph, pools: list[list[int]]) -> UnitGraph:

@@ -10,68 +10,52 @@ from dataclasses import replace
 from ov_autoplace._base.text import unknown_name
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
+from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.placement.simulator import objective_of, simulate
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers.exact import solve_exact
-from ov_autoplace.solvers.expansion import solve_expansion
-from ov_autoplace.solvers.greedy import solve_greedy
-from ov_autoplace.solvers.local import solve_local
+from ov_autoplace.solvers.cuts import solve_expansion, solve_mincut
+from ov_autoplace.solvers.hetero import HETERO
+from ov_autoplace.solvers.list_schedulers import LIST_SCHEDULERS
 from ov_autoplace.solvers.milp import solve_milp
-from ov_autoplace.solvers.mincut import solve_mincut
 from ov_autoplace.solvers.oracle import oracle
-from ov_autoplace.solvers.overlap import (
-    LIST_SCHEDULERS,
-    searching,
-    solve_chains,
-    solve_lanes_locally,
-    solve_overlap,
-)
+from ov_autoplace.solvers.overlap import OVERLAP, schedules_of, solve_chains
 from ov_autoplace.solvers.policy import solve_policy
-from ov_autoplace.solvers.portfolio import solve_portfolio
-from ov_autoplace.solvers.rate import solve_rate, solve_rate_locally
-from ov_autoplace.solvers.single import solve_single
+from ov_autoplace.solvers.rate import RATE, mixture_and_whole
+from ov_autoplace.solvers.search import Search, solve_exact, solve_greedy, solve_single
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
-__all__ = ["SOLVERS", "SOLVERS_OF", "solve", "solve_problem"]
+__all__ = ["SOLVERS", "SOLVERS_OF", "solve", "solve_mixture", "solve_problem"]
 
-SOLVERS: dict[str, Solver] = {
-    "single": solve_single,
-    "greedy": solve_greedy,
-    "mincut": solve_mincut,
-    "expansion": solve_expansion,
-    "local": solve_local,
-    "milp": solve_milp,
-    "policy": solve_policy,
-    "portfolio": solve_portfolio,
-    "oracle": oracle(solve_portfolio),
-}
-"""All solvers of the objective ``hetero`` by name; what is put into it can be named wherever a solver is."""
 
-SOLVERS_OF: dict[str, dict[str, Solver]] = {
-    "hetero": SOLVERS,
-    "overlap": {
+def _solvers(search: Search, **special: Solver) -> dict[str, Solver]:
+    """The solvers of an objective: those that there are for every one, and its own."""
+    return {
         "single": solve_single,
         "greedy": solve_greedy,
-        "chains": solve_chains,
-        **{name: searching(name) for name in LIST_SCHEDULERS},
-        "local": solve_lanes_locally,
+        **special,
+        "local": search.local,
         "exact": solve_exact,
         "policy": solve_policy,
-        "portfolio": solve_overlap,
-        "oracle": oracle(solve_overlap),
-    },
-    "rate": {
-        "single": solve_single,
-        "local": solve_rate_locally,
-        "policy": solve_policy,
-        "portfolio": solve_rate,
-        "oracle": oracle(solve_rate),
-    },
-}
-"""The solvers of each objective by name. Cuts and programs know HETERO's costs alone; under
-``rate``, cuts at prices look for mixtures (:func:`~ov_autoplace.solvers.mixture.solve_mixture`)."""
+        "portfolio": search.portfolio,
+        "oracle": oracle(search.portfolio),
+    }
 
+
+SOLVERS_OF: dict[str, dict[str, Solver]] = {
+    "hetero": _solvers(HETERO, mincut=solve_mincut, expansion=solve_expansion, milp=solve_milp),
+    "overlap": _solvers(
+        OVERLAP,
+        chains=solve_chains,
+        **{name: OVERLAP.searching(schedules_of(name)) for name in LIST_SCHEDULERS},
+    ),
+    "rate": _solvers(RATE),
+}
+"""The solvers of each objective by name; what is put into one of them can be named wherever a solver is. Cuts
+and programs know HETERO's costs alone; under ``rate``, cuts at prices look for mixtures."""
+
+SOLVERS = SOLVERS_OF["hetero"]
+"""Those of the objective ``hetero``."""
 
 _BEGIN_AT_POLICY = ("policy", "portfolio", "oracle")
 _WITH_POLICY = {"hetero": ("policy",), "overlap": _BEGIN_AT_POLICY, "rate": _BEGIN_AT_POLICY}
@@ -95,7 +79,7 @@ def solve(
         solver: A name of ``SOLVERS_OF[objective]``.
         objective: What to make short: ``hetero``, one request on HETERO, whose devices take turns;
             ``overlap``, one request on lanes and devices that work at once; or ``rate``, the time per request
-            of many that run by one placement. :func:`~ov_autoplace.solvers.mixture.solve_mixture` lets them
+            of many that run by one placement. :func:`solve_mixture` lets them
             run by several.
         time_limit: Seconds after which to stop searching; the search then goes on for longer than it
             would without one if the limit allows. ``None``: an effort that depends on the table alone, so
@@ -116,20 +100,55 @@ def solve(
         PlacementError: No placement honours all constraints, or none was found.
         CheckpointError: The policy's checkpoint cannot be used.
     """
-    if objective not in SOLVERS_OF:
-        raise OptionError(unknown_name("objective", objective, SOLVERS_OF))
+    objective_of(objective)
     if solver not in SOLVERS_OF[objective]:
         what = "solver" if objective == "hetero" else f"solver of the objective {objective}"
         raise OptionError(unknown_name(what, solver, SOLVERS_OF[objective]))
-    if time_limit is not None and not time_limit > 0:
-        raise OptionError(f"the time limit is {time_limit!r}; give a number of seconds above 0")
     if policy is not None and solver not in _WITH_POLICY[objective]:
         raise OptionError(f"the solver {solver!r} of {objective} takes no policy; use solver='policy'")
-    deadline = None if time_limit is None else time.monotonic() + time_limit
+    options = _options(table, time_limit, seed, policy)
+    return solve_problem(Problem.of(table, memory_limits, pins, objective), solver, options)
+
+
+def solve_mixture(
+    table: CostTable,
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    memory_limits: Mapping[str, float] | None = None,
+    pins: Mapping[str, str] | None = None,
+) -> Mixture:
+    """The mixture of placements with the highest rate of requests, and how far it may be from the best one.
+
+    Args:
+        table: What everything costs. Lanes of a device are devices here.
+        time_limit: Seconds after which to stop searching; ``None``: an effort that depends on the table
+            alone.
+        seed: Seed of random choices.
+        memory_limits: Bytes by device name, on top of the table's own capacities; they hold for the weights
+            of all placements of the mixture together.
+        pins: Device by name pattern (``fnmatch``) of groups or ops.
+
+    Raises:
+        OptionError: An argument has a bad value.
+        PlacementError: No placement honours all constraints, or none was found.
+    """
+    options = _options(table, time_limit, seed)
+    return mixture_and_whole(Problem.of(table, memory_limits, pins, "rate"), options)[0]
+
+
+def _options(
+    table: CostTable,
+    time_limit: float | None,
+    seed: int,
+    policy: str | os.PathLike[str] | None = None,
+) -> SolverOptions:
+    if time_limit is not None and not time_limit > 0:
+        raise OptionError(f"the time limit is {time_limit!r}; give a number of seconds above 0")
     if not len(table):
         raise OptionError("the cost table has no groups, so there is nothing to place")
-    options = SolverOptions(deadline, seed, None if policy is None else os.fspath(policy))
-    return solve_problem(Problem.of(table, memory_limits, pins, objective), solver, options)
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    return SolverOptions(deadline, seed, None if policy is None else os.fspath(policy))
 
 
 def solve_problem(problem: Problem, solver: str, options: SolverOptions) -> Placement:

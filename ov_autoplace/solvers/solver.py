@@ -1,4 +1,4 @@
-"""What a solver is: the types that solvers share, and how they score their proposals."""
+"""What a solver is, and how it is told to search."""
 
 from __future__ import annotations
 
@@ -19,15 +19,22 @@ class SolverOptions:
     Attributes:
         deadline: ``time.monotonic()`` at which to stop searching, or ``None``: then a budget of
             evaluations that depends on the table alone ends the search, and answers can be repeated. Programs
-            under memory limits are ended by the clock too, after 20 seconds.
+            under memory limits are ended by the clock too, after ``program_seconds``.
         seed: Seed of everything random.
         policy: Checkpoint of the solver ``policy``, and of those that begin at its answer; ``None`` = the one
             that comes with the package, ``"none"`` = begin elsewhere.
+        enumerated: Where there are no more placements than these, all of them are tried.
+        large: Units from which on a minimum cut takes so long that no further ones follow one whose placement
+            is near the bound.
+        program_seconds: See ``deadline``.
     """
 
     deadline: float | None = None
     seed: int = 0
     policy: str | None = None
+    enumerated: int = 4096
+    large: int = 10_000
+    program_seconds: float = 20.0
 
     @property
     def expired(self) -> bool:

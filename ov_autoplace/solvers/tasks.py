@@ -16,10 +16,9 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.placement.simulator import parts_of
-from ov_autoplace.problem.overlap_bound import piece_seconds
 from ov_autoplace.problem.problem import Problem
 
-__all__ = ["TaskGraph", "task_graphs"]
+__all__ = ["TaskGraph", "hop_seconds", "piece_seconds", "seconds_after", "seconds_until", "task_graphs"]
 
 _COARSEST = 3  # tasks per lane
 
@@ -59,6 +58,65 @@ def task_graphs(problem: Problem) -> Iterator[TaskGraph]:
         if limit >= contraction.total_seconds or size <= _COARSEST * problem.table.num_devices:
             return
         limit = max(2 * limit, lightest)
+
+
+def piece_seconds(problem: Problem) -> FloatArray:
+    """Run time of each piece on each lane, ``float64[P, L]``.
+
+    ``inf`` = it is forbidden there, 0 = it is in no submodel.
+    """
+    parts = parts_of(problem.table)
+    allowed = np.isfinite(problem.units.op_seconds)[problem.units.unit_of]
+    seconds = np.zeros((len(parts), problem.table.num_devices))
+    np.add.at(seconds, parts.piece_of, np.where(allowed, problem.table.op_seconds, np.inf))
+    return np.where(parts.runs[:, None] | np.isinf(seconds), seconds, 0.0)
+
+
+def hop_seconds(problem: Problem, size: float) -> FloatArray:
+    """From the end of a task to when a reader of so many bytes on another lane can start, ``float64[L, L]``.
+
+    It includes the launch of the reader's submodel; on the diagonal nothing is to be done.
+    """
+    table = problem.table
+    hop = table.transfer_latency + table.transfer_seconds_per_byte * size + table.launch_seconds
+    np.fill_diagonal(hop, 0.0)
+    return np.asarray(hop)
+
+
+def seconds_until(problem: Problem, tasks: TaskGraph, stretch: IntArray) -> FloatArray:
+    """The least time from the start of each task's stretch to its end on each lane, ``float64[N, L]``.
+
+    All that is before it is where that is shortest.
+
+    Args:
+        problem: On L lanes.
+        tasks: N tasks.
+        stretch: Of each task, ``int32[N]``: ways begin and end with stretches.
+    """
+    finish = np.zeros_like(tasks.seconds)
+    for task, producers in enumerate(tasks.producers):
+        ready = problem.table.launch_seconds if stretch[task] == 0 else np.zeros(len(finish[task]))
+        for p, size in producers:
+            if stretch[p] == stretch[task]:
+                ready = np.maximum(ready, (finish[p][:, None] + hop_seconds(problem, size)).min(axis=0))
+        finish[task] = ready + tasks.seconds[task]
+    return finish
+
+
+def seconds_after(problem: Problem, tasks: TaskGraph, stretch: IntArray | None = None) -> FloatArray:
+    """The least time from the end of each task on each lane to the end of its stretch, ``float64[N, L]``.
+
+    All that is behind it is where that is shortest. Without stretches, these are the *optimistic costs* of
+    H. Arabnejad, J. G. Barbosa, "List Scheduling Algorithm for Heterogeneous Systems by an Optimistic Cost
+    Table", IEEE TPDS 25(3), 2014.
+    """
+    after = np.zeros_like(tasks.seconds)
+    for task in range(len(tasks) - 1, -1, -1):
+        onward = after[task] + tasks.seconds[task]
+        for p, size in tasks.producers[task]:
+            if stretch is None or stretch[p] == stretch[task]:
+                after[p] = np.maximum(after[p], (hop_seconds(problem, size) + onward).min(axis=1))
+    return after
 
 
 class _Contraction:

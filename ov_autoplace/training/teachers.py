@@ -16,11 +16,11 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.policy.card import NO_POLICY
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem
-from ov_autoplace.solvers.expansion import expansion_proposals
+from ov_autoplace.solvers.cuts import expansion_proposals
 from ov_autoplace.solvers.greedy import greedy_assignment
+from ov_autoplace.solvers.list_schedulers import list_schedules
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import filled
-from ov_autoplace.solvers.overlap import list_schedules
 from ov_autoplace.solvers.pipelines import pipelines
 from ov_autoplace.solvers.pooling import copies_of
 from ov_autoplace.solvers.tasks import task_graphs
@@ -82,12 +82,12 @@ def _searched(problem: Problem, thorough: bool) -> IntArray:
     starts = list(evaluator.singles().values())
     if problem.objective == "overlap":
         graphs = list(task_graphs(problem))
-        starts += list_schedules(problem, graphs, ("heft",))
+        starts += list_schedules(problem, graphs, ("heft",), options)
         blocks = [members for tasks in graphs for members in tasks.units]
     elif problem.objective == "rate":
         starts += pipelines(units)
     elif thorough or len(units) * units.num_devices <= _MOST_DESCENTS:
-        starts += expansion_proposals(evaluator, options)
+        starts += expansion_proposals(evaluator, options)[0]
     if units.has_memory_limits:
         in_order = filled(units)
         starts += [] if in_order is None else [in_order]

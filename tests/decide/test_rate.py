@@ -23,12 +23,12 @@ from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.placement.findings import Kind
+from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import PoolPlan, WholePlan
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve, solve_mixture
-from ov_autoplace.solvers.columns import Columns
-from ov_autoplace.solvers.rate import solve_rate
+from ov_autoplace.solvers.rate import mixture_and_whole
 from random_tables import make_table
 
 HINT = {"PERFORMANCE_HINT": "THROUGHPUT"}
@@ -313,11 +313,11 @@ def test_a_large_model_is_settled_by_its_size(monkeypatch) -> None:
 def test_two_devices_are_profiled_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def noted(problem: Problem, options: SolverOptions, columns: Columns) -> Placement:
+    def noted(problem: Problem, options: SolverOptions) -> tuple[Mixture, Placement]:
         asked.append(options.policy)
-        return solve_rate(problem, options, columns)
+        return mixture_and_whole(problem, options)
 
-    monkeypatch.setattr(rate, "solve_rate", noted)
+    monkeypatch.setattr(rate, "mixture_and_whole", noted)
     core = two_devices()
     placement = ov_autoplace.place(
         small(6, 64),

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from ov_autoplace.cost.lanes import with_lanes
-from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers import solve
-from ov_autoplace.solvers.critical_path import critical_path_assignment, optimistic_costs
-from ov_autoplace.solvers.heft import heft_assignment, upward_ranks
 from ov_autoplace.solvers.list_schedule import ListSchedule, _earliest, _occupy
-from ov_autoplace.solvers.overlap import LIST_SCHEDULERS
-from ov_autoplace.solvers.tasks import TaskGraph, _Contraction, task_graphs
+from ov_autoplace.solvers.list_schedulers import (
+    LIST_SCHEDULERS,
+    critical_path_assignment,
+    heft_assignment,
+    upward_ranks,
+)
+from ov_autoplace.solvers.tasks import TaskGraph, _Contraction, seconds_after, task_graphs
 from random_tables import legal_assignments, make_table, random_table
 
 # Topcuoglu et al. 2002, figure 2: a graph of ten tasks on three processors.
@@ -64,7 +65,7 @@ def test_optimistic_costs_are_those_of_their_definition(seed: int) -> None:
     table = random_table(seed + 40_000, 9, 3)
     problem = Problem.of(table, objective="overlap")
     pieces = next(iter(task_graphs(problem)))
-    costs = optimistic_costs(problem, pieces)
+    costs = seconds_after(problem, pieces)
     expected = [[shortest_way(pieces, table, task, lane) for lane in range(3)] for task in range(len(pieces))]
     assert costs == pytest.approx(np.array(expected))
 
@@ -81,18 +82,6 @@ def test_schedules_honour_all_constraints(scheduler: str, seed: int) -> None:
         answer = LIST_SCHEDULERS[scheduler](problem, tasks)
         if answer is not None:
             assert (legal == problem.units.to_groups(answer)).all(axis=1).any()
-
-
-@pytest.mark.parametrize("scheduler", LIST_SCHEDULERS)
-def test_with_local_search_they_are_nearly_always_optimal(scheduler: str) -> None:
-    ratios = []
-    for seed in range(6):
-        table = random_table(seed + 710_000, 9, 2, constrained=False)
-        optimum = simulate_batch(table, legal_assignments(table), objective="overlap").min()
-        ratios.append(solve(table, scheduler, objective="overlap").latency_seconds / optimum)
-    print(f"{np.isclose(ratios, 1.0).mean():.3f} optimal, worst {max(ratios):.4f}")
-    assert np.isclose(ratios, 1.0).mean() >= 0.8
-    assert max(ratios) <= 1.1
 
 
 @pytest.mark.parametrize("scheduler", LIST_SCHEDULERS)

@@ -10,12 +10,12 @@ import pytest
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
+from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulate_batch
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers import SolverOptions, solve, solve_problem
 from ov_autoplace.solvers import milp as milp_module
-from ov_autoplace.solvers import portfolio as portfolio_module
-from ov_autoplace.solvers import solve
 from ov_autoplace.solvers.milp_model import solve_model
 from ov_autoplace.solvers.pooling import copies_of, pooled
 from random_tables import legal_assignments, make_table, random_table, relaxed_seconds
@@ -66,26 +66,28 @@ def test_the_program_is_the_enumerated_optimum_of_the_relaxed_objective(seed: in
 
 @pytest.mark.parametrize("peaks", [False, True])
 @pytest.mark.parametrize("solver", ["portfolio", "milp"])
-def test_answers_fit_are_near_the_optimum_and_their_bounds_hold(
-    monkeypatch: pytest.MonkeyPatch, solver: str, peaks: bool
-) -> None:
-    monkeypatch.setattr(portfolio_module, "_ENUMERATED_PLACEMENTS", 1)
+def test_answers_fit_are_near_the_optimum_and_their_bounds_hold(solver: str, peaks: bool) -> None:
     ratios = []
     for seed in range(8):
         table = tight_table(seed, peaks=peaks)
         every = legal(table) if any_placement(table) else np.empty((0, len(table)))
         if not len(every):
             with pytest.raises(PlacementError):
-                solve(table, solver)
+                searched(table, solver)
             continue
         optimum = simulate_batch(table, every).min()
-        placement = solve(table, solver)
+        placement = searched(table, solver)
         assert (every == placement.assignment).all(axis=1).any(), f"seed {seed}"
         assert placement.lower_bound_seconds <= optimum * (1 + 1e-6)
         ratios.append(placement.latency_seconds / optimum)
     print(f"{solver}: {len(ratios)} tables, mean {np.mean(ratios):.4f}, worst {max(ratios):.4f}")
     assert len(ratios) >= 4
     assert np.mean(ratios) <= 1.02
+
+
+def searched(table: CostTable, solver: str = "portfolio", seconds: float = 20.0) -> Placement:
+    """The answer of a solver that does not try all placements, and whose programs the clock ends."""
+    return solve_problem(Problem.of(table), solver, SolverOptions(enumerated=1, program_seconds=seconds))
 
 
 def any_placement(table: CostTable) -> bool:
@@ -172,7 +174,6 @@ def test_the_limits_that_a_refusal_names_are_enough_and_one_byte_less_is_not(see
 
 
 def test_without_a_time_limit_the_clock_ends_the_programs_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portfolio_module, "_ENUMERATED_PLACEMENTS", 1)
     limits = []
 
     def watched(*arguments, **limited):
@@ -181,13 +182,12 @@ def test_without_a_time_limit_the_clock_ends_the_programs_too(monkeypatch: pytes
 
     monkeypatch.setattr(milp_module, "solve_model", watched)
     table = table_with_copies(0)
-    answer = solve(table)
+    answer = searched(table)
     assert limits
-    assert all(nodes > 0 and 0 < seconds <= milp_module._MOST_SECONDS for nodes, seconds in limits)
-    monkeypatch.setattr(milp_module, "_MOST_SECONDS", 0.0)
-    searched = len(limits)
-    hurried = solve(table)
-    assert len(limits) - searched < searched
+    assert all(nodes > 0 and 0 < seconds <= 20.0 for nodes, seconds in limits)
+    programs = len(limits)
+    hurried = searched(table, seconds=0.0)
+    assert len(limits) - programs < programs
     assert (legal(table) == hurried.assignment).all(axis=1).any()
     assert hurried.lower_bound_seconds <= answer.latency_seconds * (1 + 1e-6)
 

@@ -13,34 +13,18 @@ from ov_autoplace.errors import OptionError, PlacementError
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers import mixture as mixture_module
-from ov_autoplace.solvers import rate as rate_module
-from ov_autoplace.solvers import solve, solve_mixture
-from random_tables import consumers_of, legal_assignments, make_table, random_table
+from ov_autoplace.solvers import SolverOptions, solve, solve_mixture
+from ov_autoplace.solvers.local import rounded
+from ov_autoplace.solvers.rate import mixture_and_whole
+from random_tables import legal_assignments, make_table, random_table
+
+ALL_TRIED = SolverOptions(policy="none")
+SEARCHED = SolverOptions(policy="none", enumerated=1)
 
 
-def busy_in_plain_python(table: CostTable, device: list[int]) -> np.ndarray | None:
-    """Seconds of each device for one request, or ``None`` where HETERO would cut what must stay together."""
-    latency, subgraph_of = reference.latency_seconds(table, device)
-    if not np.isfinite(latency):
-        return None
-    busy = np.zeros(table.num_devices)
-    for g, d in enumerate(device):
-        busy[d] += table.op_seconds[g, d]
-    runs: dict[int, int] = {}
-    for g, subgraph in enumerate(subgraph_of):
-        runs[subgraph] = device[g]
-    for d in runs.values():
-        busy[d] += table.launch_seconds[d]
-    for t, producer in enumerate(table.tensor_producer.tolist()):
-        if table.tensor_is_constant[t]:
-            continue
-        readers = {subgraph_of[c] for c in consumers_of(table, t)} - {subgraph_of[producer]}
-        for subgraph in readers:
-            p, q = device[producer], runs[subgraph]
-            rate = table.transfer_seconds_per_byte[p, q]
-            busy[q] += table.transfer_latency[p, q] + rate * table.tensor_bytes[t]
-    return busy
+def searched(table: CostTable) -> Mixture:
+    """The mixture that is found where placements are not all tried."""
+    return mixture_and_whole(Problem.of(table, objective="rate"), SEARCHED)[0]
 
 
 def best_rates(table: CostTable, legal: np.ndarray) -> tuple[float, float]:
@@ -74,7 +58,7 @@ def test_the_simulator_counts_what_keeps_each_device_busy(seed: int, devices: in
         if not np.isfinite(table.op_seconds[G, device]).all():
             continue
         schedule = simulate(table, device, "rate")
-        busy = busy_in_plain_python(table, device.tolist())
+        busy = reference.busy_seconds(table, device.tolist())
         if busy is None:
             assert schedule.seconds_per_request == np.inf
             assert schedule.rate_per_second == 0
@@ -86,10 +70,7 @@ def test_the_simulator_counts_what_keeps_each_device_busy(seed: int, devices: in
 
 @pytest.mark.parametrize("all_at_once", [True, False])
 @pytest.mark.seeds(40, cost=6)
-def test_two_devices_against_all_placements(seed: int, all_at_once: bool, monkeypatch) -> None:
-    if not all_at_once:
-        monkeypatch.setattr(mixture_module, "_ENUMERATED_PLACEMENTS", 1)
-        monkeypatch.setattr(rate_module, "_ENUMERATED_PLACEMENTS", 1)
+def test_two_devices_against_all_placements(seed: int, all_at_once: bool) -> None:
     table = random_table(seed + 50_000, 8, 2)
     legal = legal_assignments(table)
     if not len(legal):
@@ -97,9 +78,10 @@ def test_two_devices_against_all_placements(seed: int, all_at_once: bool, monkey
             solve_mixture(table)
         return
     best, whole = best_rates(table, legal)
-    mixture, placement = solve_mixture(table), solve(table, objective="rate")
+    options = ALL_TRIED if all_at_once else SEARCHED
+    mixture, placement = mixture_and_whole(Problem.of(table, objective="rate"), options)
     check_consistent(table, mixture)
-    rate = 1 / placement.latency_seconds
+    rate = simulate(table, placement, "rate").rate_per_second
     assert mixture.rate_per_second <= best * (1 + 1e-6)
     assert mixture.bound_per_second >= best * (1 - 1e-6)
     assert rate <= whole * (1 + 1e-9)
@@ -113,16 +95,15 @@ def test_two_devices_against_all_placements(seed: int, all_at_once: bool, monkey
 
 
 @pytest.mark.seeds(60)
-def test_chains_on_two_devices_are_solved_to_the_bound(seed: int, monkeypatch) -> None:
+def test_chains_on_two_devices_are_solved_to_the_bound(seed: int) -> None:
     # Without launches, what a cut counts is all that a chain pays; so nothing is lost between cut and
     # simulator.
-    monkeypatch.setattr(mixture_module, "_ENUMERATED_PLACEMENTS", 1)
     rng = np.random.default_rng(seed + 60_000)
     groups = int(rng.integers(10, 40))
     seconds = rng.lognormal(0, 1, (groups, 1)) * rng.lognormal(0, 0.8, (groups, 2))
     sizes = rng.lognormal(0, 1, groups - 1) * 10.0 ** rng.uniform(-1.5, 0.5)
     table = make_table(seconds, [(g, sizes[g], [g + 1]) for g in range(groups - 1)])
-    mixture = solve_mixture(table)
+    mixture = searched(table)
     check_consistent(table, mixture)
     assert mixture.gap <= 1e-6
     assert mixture.rate_per_second >= (1 / seconds.sum(axis=0)).sum() * (1 - 1e-9)  # replication
@@ -150,14 +131,13 @@ def test_a_mixture_is_never_below_its_special_cases(seed: int) -> None:
 
 
 @pytest.mark.seeds(40, cost=3)
-def test_three_devices_against_all_placements(seed: int, monkeypatch) -> None:
-    monkeypatch.setattr(mixture_module, "_ENUMERATED_PLACEMENTS", 1)
+def test_three_devices_against_all_placements(seed: int) -> None:
     table = random_table(seed + 80_000, 6, 3)
     legal = legal_assignments(table)
     if not len(legal):
         return
     best, _ = best_rates(table, legal)
-    mixture = solve_mixture(table)
+    mixture = searched(table)
     assert mixture.rate_per_second <= best * (1 + 1e-6)
     assert mixture.bound_per_second >= best * (1 - 1e-6)
     if np.isinf(table.memory_capacity).all():
@@ -233,7 +213,7 @@ def test_rounding_keeps_whole_shares_and_draws_the_others_as_often_as_they_weigh
     rng = np.random.default_rng(0)
     units = Problem.of(make_table([[1, 1, 1], [1, 1, 1], [1, np.inf, 2], [3, 1, 2]])).units
     shares = np.array([[0, 1.0, 0], [0.5, 0, 0.5], [0, 1.0, 0], [0, 0, 0]])
-    drawn = np.array([rate_module.rounded(units, shares, rng) for _ in range(2_000)])
+    drawn = np.array([rounded(units, shares, rng) for _ in range(2_000)])
     assert (drawn[:, 0] == 1).all()
     assert set(drawn[:, 1].tolist()) == {0, 2}
     assert abs((drawn[:, 1] == 0).mean() - 0.5) < 0.05

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 SINGLE = "best single device"
-OURS = ("policy", *(name for name in SOLVERS if name not in ("single", "policy", "oracle")))
+OURS = ("policy", *(name for name in SOLVERS if name not in ("single", "policy", "exact", "oracle")))
 UNTRAINED = tuple(name for name in RIVALS if name not in LEARNED_RIVALS)
 """Rivals that answer at once."""
 

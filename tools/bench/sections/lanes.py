@@ -21,7 +21,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.solvers import solve
-from ov_autoplace.solvers.overlap import LIST_SCHEDULERS
+from ov_autoplace.solvers.list_schedulers import LIST_SCHEDULERS
 from problems.graphs import BRANCHING, LAUNCH_SECONDS, branching_table
 from problems.tables import coarse_graph
 

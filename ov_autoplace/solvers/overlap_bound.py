@@ -16,124 +16,59 @@ that suits it best, as few launches as there can be, and no waiting for lanes th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray, IntArray, rows_of
-from ov_autoplace.placement.simulator import parts_of
+from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers.tasks import TaskGraph, seconds_after, seconds_until
 
-__all__ = ["Ways", "overlap_bound", "piece_seconds", "ways_of"]
+__all__ = ["overlap_bound"]
 
 _WINDOW_ENDS = 64
 _LARGEST_PROGRAM = 100_000  # pieces times lanes; beyond, all lanes have one price
 
 
-@dataclass(frozen=True, eq=False)
-class Ways:
-    """The least time before and behind P pieces, ``float64[P, L]``, by the lane of the piece.
+def overlap_bound(problem: Problem, pieces: TaskGraph) -> float:
+    """Seconds that no allowed placement of a problem can beat under the objective ``overlap``.
 
-    Attributes:
-        finish: From the start of the request to the end of the piece.
-        tail: From the end of the piece to the end of the request.
+    Args:
+        problem: On L lanes.
+        pieces: The finest of its graphs of tasks. Pieces that share a unit may be on different lanes here.
     """
-
-    finish: FloatArray
-    tail: FloatArray
-
-
-def overlap_bound(problem: Problem) -> float:
-    """Seconds that no allowed placement of a problem can beat under the objective ``overlap``."""
-    parts, seconds = parts_of(problem.table), piece_seconds(problem)
-    runs = np.flatnonzero(parts.runs).astype(np.int32)
-    if not len(runs):
+    if not len(pieces):
         return 0.0
-    prices = _lane_prices(problem, seconds[runs])
-    whole = _stretch_bound(problem, seconds, ways_of(problem, seconds), runs, prices)
-    stretch = _stretches(problem)
-    if stretch.max() == 0:
-        return whole
-    ways = ways_of(problem, seconds, stretch)
-    stretches = np.split(runs, np.flatnonzero(np.diff(stretch[runs])) + 1)
-    return max(whole, sum([_stretch_bound(problem, seconds, ways, pieces, prices) for pieces in stretches]))
+    prices = _lane_prices(problem, pieces.seconds)
+    stretch = _stretches(pieces)
+    whole = np.zeros_like(stretch)
+    return max(_stretches_bound(problem, pieces, numbers, prices) for numbers in (whole, stretch))
 
 
-def _stretches(problem: Problem) -> IntArray:
+def _stretches(pieces: TaskGraph) -> IntArray:
     """Number of each piece's stretch, ``int32[P]``; a bottleneck is the last piece of its own."""
-    parts = parts_of(problem.table)
-    P = len(parts)
-    producer, consumer = parts.producer[rows_of(parts.offsets)], parts.consumers
+    P = len(pieces)
     first_reader, last_input = np.full(P, P), np.full(P, -1)
-    np.minimum.at(first_reader, producer, consumer)
-    np.maximum.at(last_input, consumer, producer)
-    # What runs nowhere is neither before nor behind.
-    first_reader[~parts.runs], last_input[~parts.runs] = 0, P
+    for piece, producers in enumerate(pieces.producers):
+        for producer, _ in producers:
+            first_reader[producer] = min(first_reader[producer], piece)
+            last_input[piece] = max(last_input[piece], producer)
     # All pieces before p lead to it if each has a reader at p or before; all behind come from it if each has
     # an input at p or behind.
     leads = np.concatenate([[0], np.maximum.accumulate(first_reader)[:-1]]) <= np.arange(P)
     comes = np.concatenate([np.minimum.accumulate(last_input[::-1])[::-1][1:], [P]]) >= np.arange(P)
-    is_bottleneck = parts.runs & leads & comes
-    return np.concatenate([[0], np.cumsum(is_bottleneck)[:-1]]).astype(np.int32)
+    return np.concatenate([[0], np.cumsum(leads & comes)[:-1]]).astype(np.int32)
 
 
-def _stretch_bound(
-    problem: Problem, seconds: FloatArray, ways: Ways, pieces: IntArray, prices: list[FloatArray]
+def _stretches_bound(
+    problem: Problem, pieces: TaskGraph, stretch: IntArray, prices: list[FloatArray]
 ) -> float:
-    """The longest way through some pieces, or the longest window that their own work fills."""
-    finish, tail = ways.finish[pieces], ways.tail[pieces]
-    longest = float((finish + tail).min(axis=1).max(initial=0.0))
-    return max(longest, _window_bound(problem, seconds[pieces], finish, tail, prices))
-
-
-def piece_seconds(problem: Problem) -> FloatArray:
-    """Run time of each piece on each lane, ``float64[P, L]``.
-
-    ``inf`` = it is forbidden there, 0 = it is in no submodel.
-    """
-    parts = parts_of(problem.table)
-    allowed = np.isfinite(problem.units.op_seconds)[problem.units.unit_of]
-    seconds = np.zeros((len(parts), problem.table.num_devices))
-    np.add.at(seconds, parts.piece_of, np.where(allowed, problem.table.op_seconds, np.inf))
-    return np.where(parts.runs[:, None] | np.isinf(seconds), seconds, 0.0)
-
-
-def ways_of(problem: Problem, seconds: FloatArray, stretch: IntArray | None = None) -> Ways:
-    """The least times before and behind every piece; pieces that share a unit may be on different lanes here.
-
-    Args:
-        problem: Pieces on L lanes.
-        seconds: See :func:`piece_seconds`.
-        stretch: Of each piece, ``int32[P]``: ways begin and end with stretches instead of the request.
-    """
-    table, parts = problem.table, parts_of(problem.table)
-    latency, rate = table.transfer_latency, table.transfer_seconds_per_byte
-    launch, stays = table.launch_seconds, np.eye(table.num_devices, dtype=np.bool_)
-    # From a lane (row) to another, whose submodel has to be launched when the tensor is there.
-    ways = [np.where(stays, 0.0, latency + rate * size + launch) for size in parts.tensor_bytes.tolist()]
-    offsets, consumers = parts.offsets.tolist(), parts.consumers.tolist()
-    producer = parts.producer.tolist()
-    before = np.tile(launch, (len(parts), 1))
-    part = [0] * len(parts) if stretch is None else stretch.tolist()
-    if stretch is not None:
-        before[stretch > 0] = 0.0
-    finish = np.zeros_like(seconds)
-    tail = np.zeros_like(seconds)
-    by_producer = np.argsort(parts.producer, kind="stable").tolist()
-    for t in by_producer:
-        p = producer[t]
-        finish[p] = before[p] + seconds[p]
-        arrival = (finish[p][:, None] + ways[t]).min(axis=0)
-        for c in consumers[offsets[t] : offsets[t + 1]]:
-            if part[c] == part[p]:
-                np.maximum(before[c], arrival, out=before[c])
-    finish = before + seconds
-    for t in reversed(by_producer):
-        p = producer[t]
-        for c in consumers[offsets[t] : offsets[t + 1]]:
-            if part[c] == part[p]:
-                np.maximum(tail[p], (ways[t] + (seconds[c] + tail[c])).min(axis=1), out=tail[p])
-    return Ways(finish, tail)
+    """The sum over stretches of the longest way through each, or the longest window that its work fills."""
+    finish = seconds_until(problem, pieces, stretch)
+    tail = seconds_after(problem, pieces, stretch)
+    longest = np.zeros(int(stretch[-1]) + 1)
+    np.maximum.at(longest, stretch, (finish + tail).min(axis=1))
+    parts = np.split(np.arange(len(pieces)), np.flatnonzero(np.diff(stretch)) + 1)
+    windows = [_window_bound(problem, pieces.seconds[p], finish[p], tail[p], prices) for p in parts]
+    return float(np.maximum(longest, windows).sum())
 
 
 def _window_bound(

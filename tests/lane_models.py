@@ -9,7 +9,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-from ov_autoplace.graph.prepare import normalize
+from ov_autoplace.graph.passes import FOLDED, formed
 from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.plan import LanePlan
 from ov_autoplace.placement.schedulable import Role, ops_of
@@ -51,9 +51,7 @@ def by_name(
         devices: Of each lane.
         rank: Of each submodel; ``None`` = their numbers.
     """
-    clone = model.clone()
-    normalize(clone)
-    ops_here = ops_of(clone)
+    ops_here = ops_of(formed(model, FOLDED))
     return LanePlan(
         lanes=tuple(Lane.of(device, properties) for device in devices),
         submodel_of={

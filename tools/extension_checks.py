@@ -31,7 +31,8 @@ from legality_worker import DEVICES, equal_devices, group_placements, last_line 
 from model_checks import TOLERANCE, inputs_in_range, is_random, outputs_of, relative_error  # noqa: E402
 from ov_autoplace import annotate, count_subgraphs, extension_path  # noqa: E402
 from ov_autoplace.errors import PlacementError  # noqa: E402
-from ov_autoplace.graph import coarsen, extract, make_names_unique  # noqa: E402
+from ov_autoplace.graph import coarsen, extract  # noqa: E402
+from ov_autoplace.graph.passes import NAMED, formed  # noqa: E402
 from ov_autoplace.placement.annotation import annotated_placement  # noqa: E402
 from random_dynamic_models import random_dynamic_model  # noqa: E402
 
@@ -107,8 +108,7 @@ def check_mix(
         How often which of :data:`OUTCOMES`; with what went wrong behind a colon.
     """
     plain, extended = both
-    model = model.clone()
-    make_names_unique(model)
+    model = formed(model, NAMED)
     groups = coarsen(extract(model, shapes)).group_of
     device = next(itertools.islice(group_placements(int(groups.max()) + 1, seed), number, None))[groups]
     names = [op.get_friendly_name() for op in model.get_ordered_ops()]

@@ -28,7 +28,8 @@ from ov_autoplace.cost.generic_target import generic_target  # noqa: E402
 from ov_autoplace.cost.lanes import with_lanes  # noqa: E402
 from ov_autoplace.errors import AutoplaceError, PlacementError  # noqa: E402
 from ov_autoplace.graph.coarsen import coarsen  # noqa: E402
-from ov_autoplace.graph.prepare import normalize, prepare  # noqa: E402
+from ov_autoplace.graph.passes import FOLDED, formed  # noqa: E402
+from ov_autoplace.graph.prepare import prepare  # noqa: E402
 from ov_autoplace.placement.cutting import cut  # noqa: E402
 from ov_autoplace.placement.lane import Lane  # noqa: E402
 from ov_autoplace.placement.plan import LanePlan  # noqa: E402
@@ -56,15 +57,13 @@ def plan_of_ops(model: ov.Model, lanes: int, submodels: int, seed: int) -> LaneP
     """A random plan that knows nothing of groups: a random topological order, cut into pieces.
 
     Args:
-        model: The model; its ops are named as ``normalize`` names them.
+        model: The model; its ops are named as in ``FOLDED``.
         lanes: How many lanes of one thread.
         submodels: How many pieces, at most.
         seed: Of the order, the cuts, the lanes and the ranks.
     """
     random = np.random.default_rng(seed)
-    clone = model.clone()
-    normalize(clone)
-    ops = ops_of(clone)
+    ops = ops_of(formed(model, FOLDED))
     order = [op for op in _random_order(ops.sources, random) if ops.roles[op] is Role.RUNS]
     cuts = np.sort(random.integers(0, len(order) + 1, size=submodels - 1))
     piece = np.searchsorted(cuts, np.arange(len(order)), side="right")
@@ -186,10 +185,9 @@ def _is_unsteady(
     core: ov.Core, model: ov.Model, plan: LanePlan, data: Mapping[str | int, np.ndarray]
 ) -> bool:
     """Whether the CPU answers differently each time when it runs a submodel as any other model."""
-    clone = model.clone()
-    normalize(clone)
-    ops = ops_of(clone)
-    parts = cut(clone, ops, plan)
+    folded = formed(model, FOLDED)
+    ops = ops_of(folded)
+    parts = cut(folded, ops, plan)
     names = [ops.names[tensor.op] for tensor in parts.data]
     given = dict(zip((p.get_friendly_name() for p in model.get_parameters()), data.values(), strict=True))
     for _ in range(3):

@@ -17,10 +17,10 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
 from model_checks import TOLERANCE, inputs_in_range, relative_error  # noqa: E402
 from ov_autoplace.errors import PlacementError  # noqa: E402
-from ov_autoplace.graph import coarsen, extract, make_names_unique  # noqa: E402
-from ov_autoplace.graph.folding import fold_static_shapes  # noqa: E402
+from ov_autoplace.graph import coarsen  # noqa: E402
+from ov_autoplace.graph.passes import NAMED, run_passes  # noqa: E402
+from ov_autoplace.graph.prepare import prepare  # noqa: E402
 from ov_autoplace.placement.annotation import annotate, set_affinities  # noqa: E402
-from ov_autoplace.placement.bounded import open_bounded_crossings  # noqa: E402
 from ov_autoplace.placement.fitting import count_subgraphs  # noqa: E402
 from ov_autoplace.placement.legality import broken_bonds  # noqa: E402
 
@@ -47,15 +47,14 @@ def _work(path: str, shapes: dict[str, list[int]], seed: int, first: int, last: 
     """The child: one line with the prediction and one with the verdict per placement."""
     core = equal_devices()
     model = core.read_model(path)
-    make_names_unique(model)
+    run_passes(model, NAMED)
     try:
         inputs = list(inputs_in_range(model, shapes, seed).values())
         expected = _two_runs(core.compile_model(model, "CPU"), inputs)
     except RuntimeError as cause:
         return _say(outcome=NOT_RUN, reason=last_line(cause))
-    placed = model.clone()
-    fold_static_shapes(placed)
-    graph = extract(placed, shapes)
+    prepared = prepare(model, shapes)
+    placed, graph = prepared.model, prepared.graph
     choices = [coarsen(graph), coarsen(graph, light_ops=False)]
     if max(map(len, choices)) < 2:
         return _say(outcome=NO_GROUPS, reason=f"{len(graph)} ops, one group")
@@ -88,7 +87,7 @@ def _forced(model: ov.Model, device_of: dict[str, str]) -> ov.Model | None:
     """A clone with affinities that ``annotate`` refuses; ``None`` where even that cannot be done."""
     clone = model.clone()
     try:
-        set_affinities(clone, open_bounded_crossings(clone, device_of))
+        set_affinities(clone, device_of)
     except PlacementError:
         return None
     return clone

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ov_autoplace.devices.names import is_emulated
 from ov_autoplace.graph.coarsen import coarsen
-from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.extract import extract, extract_structure
 from ov_autoplace.graph.inputs import input_ranges
-from ov_autoplace.placement.partition import subgraphs_of
+from ov_autoplace.placement.partition import graph_subgraphs, number_devices
 
 __all__ = [
     "TOLERANCE",
@@ -157,6 +157,13 @@ def random_regions(
         if _states_are_whole(model, device_of):
             return device_of
     raise ValueError(f"no placement of {model.friendly_name} in {regions} regions keeps its states whole")
+
+
+def subgraphs_of(model: ov.Model, device_of: Mapping[str, str]) -> dict[str, int]:
+    """A number for the subgraph of each op by friendly name, as HETERO would cut the model as it is."""
+    graph = extract_structure(model)
+    found = graph_subgraphs(graph, number_devices(graph.names, device_of))
+    return dict(zip(graph.names, found.tolist(), strict=True))
 
 
 def _states_are_whole(model: ov.Model, device_of: Mapping[str, str]) -> bool:

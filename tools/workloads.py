@@ -17,9 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import zoo
 from held_out_shapes import TEST_SHAPES, VALIDATION_SHAPES, shape_workload
-from ov_autoplace.graph.coarsen import coarsen
-from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
 from ov_autoplace.training.workload import Workload
 
@@ -40,8 +38,7 @@ def network_workload(family: str, groups: int, seed: int) -> Workload:
     best: Workload | None = None
     for _ in range(_TRIES):
         model = zoo.build_scaled(family, num_ops, seed)
-        fold_static_shapes(model)
-        coarse = coarsen(extract(model))
+        coarse = prepare(model).groups({})
         if best is None or abs(np.log(len(coarse) / groups)) < abs(np.log(len(best) / groups)):
             best = Workload.of(coarse, f"{family}-{groups}-{seed}", family)
         if abs(len(coarse) - groups) <= 0.1 * groups:

@@ -75,9 +75,8 @@ def annotate(
         raise OptionError(f"--fit writes nothing, so --{unused} has no use; leave one of them away")
     check_outputs(page, trace, [model])
     from ov_autoplace.cli.request import decision_of, open_model
-    from ov_autoplace.decide.unfolding import unfolded
     from ov_autoplace.placement import fitting
-    from ov_autoplace.plugin.annotated_files import save_annotated_as
+    from ov_autoplace.plugin.annotated_files import save_fitted
 
     request = open_model(model)
     files = None if fit else _files(request, output)
@@ -91,15 +90,13 @@ def annotate(
         return
     start = time.perf_counter()
     fitted = fitted or fitting.fit(request.model, placement)
-    if placement.given is None:
-        placement = unfolded(request.model, placement, fitted=fitted)
+    with made_folder(files.model.parent):
+        is_needed = page is not None or trace is not None
+        placement = save_fitted(fitted, files, in_place=not is_needed)
     # The file is for the model as it was given, whose shape computations are not folded.
     affinities, submodels = placement.to_dict(), fitted.submodels
     if placement.given is not None:
         submodels = fitted.submodels_as_given(affinities)
-    with made_folder(files.model.parent):
-        is_needed = page is not None or trace is not None
-        save_annotated_as(request.model, placement, files, fitted=fitted, in_place=not is_needed)
     decision = decision_of(placement)
     seconds = {"read": request.seconds, **decision.seconds, "write": time.perf_counter() - start}
     report: dict[str, Any] = {

@@ -16,15 +16,15 @@ from ov_autoplace._base.text import counted, relative_difference
 from ov_autoplace.cli.console import milliseconds, note, progress_bar
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.devices.extension import is_scheduled
 from ov_autoplace.devices.models import read_model
 from ov_autoplace.devices.names import resolve_devices
 from ov_autoplace.errors import DeviceError, ModelError, PlacementError
-from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.passes import NAMED, NAMES, run_passes
 from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.scheduled import is_scheduled
 
 if TYPE_CHECKING:
     from ov_autoplace.explain.explanation import Explanation
@@ -153,10 +153,11 @@ class Request:
         from ov_autoplace.placement.fitting import fit
 
         fitted = fit(self.model, placement)
-        candidate = Candidate(chosen, fitted.plan, subgraphs=fitted.submodels)
+        candidate = Candidate(chosen, placement.plan, subgraphs=fitted.submodels)
         finding = Finding.of(Kind.GIVEN, chosen, detail=how)
         decision = Decision(chosen, (finding,), chosen.upper(), (candidate,), {})
-        return replace(placement, solver=chosen, decision=decision), fitted
+        placement = replace(placement, solver=chosen, decision=decision)
+        return placement, replace(fitted, placement=placement)
 
 
 def open_model(path: Path) -> Request:
@@ -172,7 +173,7 @@ def open_model(path: Path) -> Request:
         raise ModelError(
             f"{path} is divided into lanes already, and only runs; give the model that it was made from"
         )
-    renamed = make_names_unique(model)
+    renamed = run_passes(model, NAMED).get(NAMES.name)
     if renamed:
         note(
             f"{counted(renamed, 'op')} of {path} got another name, because HETERO tells ops apart by name "

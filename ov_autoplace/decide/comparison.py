@@ -111,7 +111,7 @@ def comparison(machine: Machine, model: ov.Model, placement: Placement) -> Itera
         isolation=options.isolation,
         room=room_of(machine.core, fitted.model, machine.devices, options.shapes, limits, target),
     ) as session:
-        yield Comparison(machine, placement, session, fitted.plan.one_model)
+        yield Comparison(machine, placement, session, placement.plan.one_model)
 
 
 def _decision_of(placement: Placement) -> Decision:

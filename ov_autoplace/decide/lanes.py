@@ -50,7 +50,7 @@ from ov_autoplace.placement.decision import Candidate, Scheduled
 from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import LanePlan, WholePlan
-from ov_autoplace.placement.scheduled import reason_not_schedulable
+from ov_autoplace.placement.schedulable import reason_not_schedulable
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.card import NO_POLICY
 from ov_autoplace.problem.problem import Problem

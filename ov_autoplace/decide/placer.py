@@ -48,7 +48,7 @@ from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.findings import Finding, Kind, sentence
-from ov_autoplace.placement.fitting import FittedPlacement, fit
+from ov_autoplace.placement.fitting import FittedPlacement, fit_prepared
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.policy.runner import find_policy
@@ -364,11 +364,10 @@ class Placer:
             latency_seconds=winner.predicted_seconds,
             lower_bound_seconds=winner.lower_bound_seconds,
             decision=decision,
-            given={},  # to be found: it was decided on the folded model
         )
-        fitted = fit(prepared.given, placement, prepared)
-        given, shapes = prepared.given, prepared.shapes
-        return unfolded(given, placement, problem, source, shapes=shapes, fitted=fitted), fitted
+        fitted = fit_prepared(prepared, placement)
+        placement = unfolded(fitted, problem, source)
+        return placement, replace(fitted, placement=placement)
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -63,6 +63,7 @@ from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Decision, RateRow
 from ov_autoplace.placement.findings import Finding, Kind
+from ov_autoplace.placement.fitting import fit_prepared
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import PoolPlan
@@ -333,7 +334,7 @@ class _Decider:
     def _placed(self, prepared: PreparedModel, base: Entrant) -> Placement:
         """Where the base has the ops."""
         if base.placement is not None:
-            return unfolded(prepared.given, replace(base.placement, given={}), shapes=prepared.shapes)
+            return unfolded(fit_prepared(prepared, base.placement))
         return Placement.on_device(prepared.given, base.members[0].devices[0])
 
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import openvino as ov
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.assemble import assemble_table
@@ -24,9 +23,9 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.placement.fitting import FittedPlacement, fit
+from ov_autoplace.placement.fitting import FittedPlacement
 from ov_autoplace.placement.legality import broken_bonds
-from ov_autoplace.placement.partition import count_graph_subgraphs
+from ov_autoplace.placement.partition import count_graph_subgraphs, number_devices
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.problem import Problem
 
@@ -36,42 +35,29 @@ _log = logging.getLogger("ov_autoplace")
 
 
 def unfolded(
-    model: ov.Model,
-    placement: Placement,
-    problem: Problem | None = None,
-    source: ProposalSource | None = None,
-    *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    fitted: FittedPlacement | None = None,
+    fitted: FittedPlacement, problem: Problem | None = None, source: ProposalSource | None = None
 ) -> Placement:
-    """``placement`` with ``Placement.given`` set where it is of the model with folded shapes.
+    """A placement with ``Placement.given`` where it is of the model with folded shapes.
 
     Args:
-        model: The model as it was given; it is not modified.
-        placement: Covers the ops of the model, or those that folding leaves; with ``Placement.given``
-            set to anything, it is known to be of the folded model.
-        problem: Costs of the folded model's groups, and constraints; without them the placement stays as near
-            to ``placement`` as it can.
+        fitted: The placement, and the form of the model that it is of.
+        problem: Costs of that form's groups, and constraints; without them the answer stays as near to the
+            placement as it can.
         source: Whose solvers are asked to place the given model's groups.
-        shapes: Input shapes to take sizes from, see :func:`~ov_autoplace.graph.extract.extract`.
-        fitted: What :func:`~ov_autoplace.placement.fitting.fit` finds for ``model``, where that is known.
-
-    Raises:
-        PlacementError: HETERO cannot run the placement on the folded model either.
     """
-    fitted = fitted or fit(model, placement)
-    if fitted.folded is None and runs_as_it_is(fitted.graph, fitted.devices):
+    prepared, placement, own = fitted.prepared, fitted.placement, fitted.prepared.structure
+    if not prepared.is_folded and runs_as_it_is(own, number_devices(own.names, fitted.device_of)):
         return replace(placement, given=None)
-    graph = extract(model, shapes) if shapes else fitted.as_given
+    graph = extract(prepared.given, prepared.shapes) if prepared.shapes else prepared.given_structure
     devices = placement.devices if problem is None else problem.table.devices
     # An op that became a Constant stood with its group there; here it runs.
     known = {
         name: fitted.device_of[name]
-        for name, constant in zip(fitted.graph.names, fitted.graph.is_constant.tolist(), strict=True)
+        for name, constant in zip(own.names, own.is_constant.tolist(), strict=True)
         if not constant or graph.is_constant[graph.index[name]]
     }
     projection = _projected(graph, known, devices)
-    same_cuts = count_graph_subgraphs(fitted.graph, fitted.devices)
+    same_cuts = count_graph_subgraphs(own, number_devices(own.names, fitted.device_of))
     if not runs_as_it_is(graph, projection) or count_graph_subgraphs(graph, projection) != same_cuts:
         found = None if problem is None else _cheapest(graph, problem, source or ProposalSource())
         projection = _nearest(graph, projection) if found is None else found

@@ -13,7 +13,19 @@ from ov_autoplace._base.native import check_core
 from ov_autoplace.devices.names import bare_core
 from ov_autoplace.errors import VersionMismatchError
 
-__all__ = ["add_extension", "extension_path", "extensions_of", "remember_extension"]
+__all__ = [
+    "SCHEDULE",
+    "add_extension",
+    "extension_path",
+    "extensions_of",
+    "is_scheduled",
+    "remember_extension",
+    "schedule_ops",
+    "type_of",
+]
+
+SCHEDULE = "Schedule", "autoplace"
+"""Type and version of the library's op, which runs submodels."""
 
 _NAME = "libov_autoplace_extension.so"
 
@@ -77,3 +89,22 @@ def extensions_of(core: ov.Core) -> tuple[str, ...]:
     """
     new = bare_core()
     return tuple({**new.__dict__.get(_OTHERS, {}), **core.__dict__.get(_OTHERS, {})})
+
+
+def is_scheduled(model: ov.Model) -> bool:
+    """Whether a model holds submodels for lanes."""
+    return bool(schedule_ops(model))
+
+
+def schedule_ops(model: ov.Model) -> list[ov.Node]:
+    """The ops of a model that hold submodels."""
+    # Of an op, the name of its type is read four times as fast as all of it; and the model keeps its ops in
+    # order, but makes a list of them without order anew.
+    ops = model.get_ordered_ops()
+    return [op for op in ops if op.get_type_name() == SCHEDULE[0] and type_of(op) == SCHEDULE]
+
+
+def type_of(op: ov.Node) -> tuple[str, str]:
+    """Name and version of the type of an op."""
+    kind = op.get_type_info()
+    return kind.name, kind.version_id

@@ -112,7 +112,7 @@ def _confirmed(machine: Machine, model: ov.Model, placement: Placement) -> Confi
     if machine.options.mode == "ZERO_SHOT":
         return Confirmation(None)
     fitted = fit(model, placement)
-    return confirm(machine, fitted.model, fitted.plan.one_model)
+    return confirm(machine, fitted.model, placement.plan.one_model)
 
 
 def calibrate(request: Mapping[str, Any], data: Sequence[Any]) -> dict[str, Any]:

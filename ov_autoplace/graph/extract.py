@@ -65,20 +65,19 @@ def extract(
 
 
 @collection_paused()
-def extract_structure(model: ov.Model) -> ComputationGraph:
+def extract_structure(model: ov.Model, records: Sequence[OpRecord] | None = None) -> ComputationGraph:
     """The computation graph of a model for questions about its structure, such as where HETERO cuts it.
 
     The same as :func:`extract`, but dynamic inputs keep their shapes, so that sizes mean nothing there.
     """
-    return _assemble(model, ModelReader().read(model.get_ordered_ops()))
+    return _assemble(model, ModelReader().read(model.get_ordered_ops()) if records is None else records)
 
 
 def _with_sizes(
     model: ov.Model, shapes: Mapping[str, Sequence[int]] | None, marks: Sequence[OpRecord]
 ) -> list[OpRecord]:
     """The ops of a clone whose inputs have static shapes, in the order of the model's, ``marks``."""
-    clone, _ = with_static_shapes(model, shapes)
-    return ModelReader().read_again(clone.get_ordered_ops(), marks)
+    return ModelReader().read_again(with_static_shapes(model, shapes).get_ordered_ops(), marks)
 
 
 def _assemble(

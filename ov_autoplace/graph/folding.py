@@ -9,7 +9,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
-from ov_autoplace.graph.records import OpRecord
+from ov_autoplace.graph.records import ModelReader, OpRecord
 
 __all__ = ["fold_static_shapes"]
 
@@ -43,15 +43,14 @@ def fold_static_shapes(model: ov.Model, records: Sequence[OpRecord] | None = Non
 
     Args:
         model: The model.
-        records: What :class:`~ov_autoplace.graph.records.ModelReader` reads of its ops, where that is known:
-            most ops are then told by it to read what is not known.
+        records: What :class:`~ov_autoplace.graph.records.ModelReader` reads of its ops, where that is known.
 
     Returns:
         How many ops were replaced.
     """
     known = _KnownValues()
     folded = 0
-    for op in model.get_ordered_ops() if records is None else _that_may_be_known(records):
+    for op in _that_may_be_known(records or ModelReader().read(model.get_ordered_ops())):
         if not known.find(op):
             continue
         read = [port for port in op.outputs() if port.get_target_inputs()]

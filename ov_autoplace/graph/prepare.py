@@ -1,53 +1,105 @@
-"""The form in which the package works on a model: unique names, folded shape computations, and its graph."""
+"""A model in one of the forms in which the package works on it, with its graph."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import openvino as ov
 
 from ov_autoplace._base.arrays import BoolArray
 from ov_autoplace._base.collector import collection_paused
+from ov_autoplace.devices.extension import is_scheduled
 from ov_autoplace.errors import ModelError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
-from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.graph.names import make_names_unique, unique_names
+from ov_autoplace.graph.extract import extract, extract_structure
 from ov_autoplace.graph.op_kinds import OpKinds, op_kinds
-from ov_autoplace.graph.records import ModelReader, OpRecord
+from ov_autoplace.graph.passes import FOLD, FOLDED, NAMES, Pass, run_passes
+from ov_autoplace.graph.records import ReadModel
 from ov_autoplace.graph.support import LARGEST_WHOLE, supported_ops
 
-__all__ = ["PreparedModel", "normalize", "prepare"]
-
-# The op of the package's native library: its type and its version.
-_OWN_OP = ("Schedule", "autoplace")
+__all__ = ["PreparedModel", "prepare"]
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedModel:
-    """A model to place.
+    """A model in a form, which nobody changes any more.
 
     Attributes:
-        given: The model as the caller gave it.
-        model: A clone with unique names, whose shape computations are Constants.
-        is_folded: Whether that made Constants of anything.
-        graph: The N ops of ``model``.
-        shapes: Shape by input name, for dynamic inputs.
-        kinds: The kinds of ops of a model so large that devices are asked about a few of each only.
+        read: The model as it is in this form.
+        shapes: Shape by input name, for dynamic inputs; the model stays as dynamic as it is.
+        changed: How many ops each pass changed that led to this form, by its name.
+        origin: The model as it was given, of which this is a clone; ``None`` where it is that itself.
     """
 
-    given: ov.Model
-    model: ov.Model
-    is_folded: bool
-    graph: ComputationGraph
-    shapes: Mapping[str, Sequence[int]]
-    kinds: OpKinds | None = None
+    read: ReadModel
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    changed: Mapping[str, int] = field(default_factory=dict)
+    origin: PreparedModel | None = None
     _groups: dict[tuple[tuple[str, str], ...], CoarseGraph] = field(
         default_factory=dict, init=False, repr=False
     )
+
+    @classmethod
+    def of(cls, model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) -> PreparedModel:
+        """A model as it is given."""
+        return cls(ReadModel(model), dict(shapes or {}))
+
+    def then(self, passes: Sequence[Pass]) -> PreparedModel:
+        """A clone in a further form.
+
+        The errors are those of :func:`~ov_autoplace.graph.passes.run_passes`.
+        """
+        read = ReadModel(self.model.clone())
+        changed = run_passes(read, passes)
+        return PreparedModel(read, self.shapes, {**self.changed, **changed}, self.origin or self)
+
+    @property
+    def model(self) -> ov.Model:
+        """The model in this form."""
+        return self.read.model
+
+    @property
+    def given(self) -> ov.Model:
+        """The model as it was given."""
+        return (self.origin or self).model
+
+    @property
+    def given_structure(self) -> ComputationGraph:
+        """The :attr:`structure` of :attr:`given`, which other names leave as it is."""
+        is_same = set(self.changed) <= {NAMES.name}
+        return (self if self.origin is None or is_same else self.origin).structure
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether shape computations became Constants."""
+        return FOLD.name in self.changed
+
+    @cached_property
+    def graph(self) -> ComputationGraph:
+        """The N ops of :attr:`model`, with sizes by :attr:`shapes`.
+
+        Raises:
+            OptionError: A shape does not fit.
+            ModelError: A dynamic input needs a shape.
+        """
+        graph = extract(self.model, self.shapes, self.read.records)
+        self.read.forget()
+        return graph
+
+    @cached_property
+    def structure(self) -> ComputationGraph:
+        """The same for questions about structure; sizes may mean nothing."""
+        return vars(self).get("graph") or extract_structure(self.model)
+
+    @cached_property
+    def kinds(self) -> OpKinds | None:
+        """The kinds of ops of a model so large that devices are asked about a few of each only."""
+        records = self.read.records
+        return op_kinds(self.model, records) if len(records) > LARGEST_WHOLE else None
 
     def groups(self, pins: Mapping[str, str]) -> CoarseGraph:
         """The co-location groups of :attr:`graph`, made once.
@@ -78,51 +130,21 @@ class PreparedModel:
 
 @collection_paused()
 def prepare(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) -> PreparedModel:
-    """Prepare a model, which is not modified.
+    """A model in the form that is decided on, with its graph.
 
     Args:
-        model: Any model.
-        shapes: Shape by input name, for dynamic inputs; the prepared model stays as dynamic as it is.
+        model: Any model; it is not modified.
+        shapes: Shape by input name, for dynamic inputs.
 
     Raises:
         OptionError: A shape does not fit.
         ModelError: A dynamic input needs a shape, or the model holds the parts of another for lanes.
     """
-    clone = model.clone()
-    records = _named_apart(clone)
-    if any(record.op_type == _OWN_OP[0] and _version(record.node) == _OWN_OP[1] for record in records):
+    if is_scheduled(model):
         raise ModelError(
             "the model has been cut for lanes and holds their plan; compile it as it is, "
             "or take the model that it was made from"
         )
-    is_folded = fold_static_shapes(clone, records) > 0
-    if is_folded:
-        records = ModelReader().read(clone.get_ordered_ops())
-    return PreparedModel(
-        given=model,
-        model=clone,
-        is_folded=is_folded,
-        graph=extract(clone, shapes, records),
-        shapes=dict(shapes or {}),
-        kinds=op_kinds(clone, records) if len(records) > LARGEST_WHOLE else None,
-    )
-
-
-def _named_apart(model: ov.Model) -> list[OpRecord]:
-    """The ops of a model once those of the same name were told apart, in place."""
-    records = ModelReader().read(model.get_ordered_ops())
-    for record, name in zip(records, unique_names(record.name for record in records), strict=True):
-        if record.name != name:
-            record.node.set_friendly_name(name)
-            record.name = name
-    return records
-
-
-def _version(op: ov.Node) -> str:
-    return str(op.get_type_info().version_id)
-
-
-def normalize(model: ov.Model) -> bool:
-    """Tell ops of the same name apart and fold shape computations, in place; whether anything was folded."""
-    make_names_unique(model)
-    return fold_static_shapes(model) > 0
+    prepared = PreparedModel.of(model, shapes).then(FOLDED)
+    assert prepared.kinds is None or prepared.graph  # both from one reading, which is then dropped
+    return prepared

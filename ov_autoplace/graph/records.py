@@ -14,7 +14,7 @@ import openvino as ov
 
 from ov_autoplace.graph.shapes import assumed_size
 
-__all__ = ["ModelReader", "OpRecord", "ReadShape"]
+__all__ = ["ModelReader", "OpRecord", "ReadModel", "ReadShape"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +141,26 @@ class ModelReader:
             bits = element.bitwidth or 32
             found = self._outputs[key] = ((shape,), (name,), (-(-shape.elements * bits // 8),))
         return found
+
+
+class ReadModel:
+    """A model that passes change, with what was read of its ops for as long as that holds.
+
+    Attributes:
+        model: The model.
+    """
+
+    def __init__(self, model: ov.Model) -> None:
+        self.model = model
+        self._records: list[OpRecord] | None = None
+
+    @property
+    def records(self) -> list[OpRecord]:
+        """The records of its ops, in topological order."""
+        if self._records is None:
+            self._records = ModelReader().read(self.model.get_ordered_ops())
+        return self._records
+
+    def forget(self) -> None:
+        """Have the ops read anew when they are asked for again."""
+        self._records = None

@@ -23,7 +23,14 @@ from openvino import op as ov_op
 from ov_autoplace._base.text import counted
 from ov_autoplace.errors import ModelError, OptionError
 
-__all__ = ["DEFAULT_BATCH", "DEFAULT_DIMENSION", "DEFAULT_IMAGE_SIDE", "assumed_size", "with_static_shapes"]
+__all__ = [
+    "DEFAULT_BATCH",
+    "DEFAULT_DIMENSION",
+    "DEFAULT_IMAGE_SIDE",
+    "assumed_size",
+    "make_static",
+    "with_static_shapes",
+]
 
 DEFAULT_BATCH = 1
 DEFAULT_CHANNELS = 3
@@ -33,50 +40,50 @@ DEFAULT_DIMENSION = 64
 _log = logging.getLogger("ov_autoplace")
 
 
-def with_static_shapes(
-    model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None
-) -> tuple[ov.Model, dict[str, tuple[int, ...]]]:
-    """A clone of ``model`` whose inputs have static shapes.
+def with_static_shapes(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) -> ov.Model:
+    """A clone of a model, made static by :func:`make_static`, whose arguments and errors it has."""
+    clone = model.clone()
+    make_static(clone, shapes)
+    return clone
 
-    Only the inputs' shapes change and are propagated; no transformation runs, so the clone's ops are
-    in the same order under the same names.
+
+def make_static(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) -> int:
+    """Give the inputs of ``model`` static shapes, in place, and say which ones were guessed.
+
+    Only the inputs' shapes change and are propagated; no transformation runs, so the ops stay in the same
+    order under the same names.
 
     Args:
-        model: Any model; it is not modified.
+        model: Any model. It is of no use after an error.
         shapes: Shape by input name (any tensor name or the friendly name of the Parameter). Inputs that
             are not mentioned keep their static dimensions and take the defaults above for the others.
 
     Returns:
-        The clone, and the complete shape of every input of which a dimension was guessed, by the
-        input's friendly name.
+        How many inputs have another shape.
 
     Raises:
         OptionError: A name is no input, two names mean one input, or a shape does not fit.
         ModelError: An input has dynamic rank and no shape was given, or the guessed shapes do not fit.
     """
-    given = _by_input(model, shapes or {})
-    guessed = _guesses(model, given, DEFAULT_DIMENSION)
-    try:
-        clone = _reshaped(model, {**given, **guessed})
-    except RuntimeError as cause:
-        second = _guesses(model, given, _batch([*given.values(), *guessed.values()]))
-        if second == guessed:
-            raise _misfit(model, shapes or {}, guessed, cause) from cause
-        try:
-            clone = _reshaped(model, {**given, **second})
-        except RuntimeError:
-            raise _misfit(model, shapes or {}, guessed, cause) from cause
-        guessed = second
     inputs = model.get_parameters()
+    partial = [parameter.get_output_partial_shape(0) for parameter in inputs]
+    given = _by_input(model, shapes or {})
+    first = _guesses(model, given, DEFAULT_DIMENSION)
+    second = _guesses(model, given, _batch([*given.values(), *first.values()]))
+    # A model that refused a shape may take it the next time, so only a clone is asked twice.
+    cause = _refusal(model.clone(), {**given, **first}) if second != first else None
+    guessed = first if cause is None else second
+    refused = _refusal(model, {**given, **guessed})
+    if refused is not None:
+        raise _misfit(model, shapes or {}, first, cause or refused) from refused
     for i, shape in guessed.items():
-        name, partial = inputs[i].get_friendly_name(), inputs[i].get_output_partial_shape(0)
         _log.warning(
             "input %r of shape %s has no static shape; assuming %s (AUTOPLACE_SHAPES or --shape says which)",
-            name,
-            partial,
+            inputs[i].get_friendly_name(),
+            partial[i],
             list(shape),
         )
-    return clone, {inputs[i].get_friendly_name(): shape for i, shape in guessed.items()}
+    return sum(p.get_output_partial_shape(0) != old for p, old in zip(inputs, partial, strict=True))
 
 
 def assumed_size(position: int, dimension: ov.Dimension, rank: int) -> int:
@@ -173,22 +180,20 @@ def _clamped(size: int, dimension: ov.Dimension) -> int:
     return int(max(size if upper < 0 else min(size, upper), dimension.get_min_length()))
 
 
-def _reshaped(model: ov.Model, shapes: Mapping[int, tuple[int, ...]]) -> ov.Model:
-    """A clone with inputs of these shapes, by position of the Parameter.
-
-    Raises:
-        RuntimeError: They do not fit together.
-    """
-    clone = model.clone()
-    changed = False
-    for i, parameter in enumerate(clone.get_parameters()):
+def _refusal(model: ov.Model, shapes: Mapping[int, tuple[int, ...]]) -> RuntimeError | None:
+    """Give inputs these shapes, by position of the Parameter; why they do not fit together, if so."""
+    is_changed = False
+    for i, parameter in enumerate(model.get_parameters()):
         partial = parameter.get_output_partial_shape(0)
         if i in shapes and (partial.is_dynamic or tuple(partial.to_shape()) != shapes[i]):
             parameter.set_partial_shape(ov.PartialShape(list(shapes[i])))
-            changed = True
-    if changed:
-        clone.validate_nodes_and_infer_types()
-    return clone
+            is_changed = True
+    try:
+        if is_changed:
+            model.validate_nodes_and_infer_types()
+    except RuntimeError as cause:
+        return cause
+    return None
 
 
 def _misfit(

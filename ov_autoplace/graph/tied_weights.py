@@ -35,19 +35,19 @@ class _Reader:
     is_transposed: bool
 
 
-def untie_weights(model: ov.Model) -> dict[str, str]:
+def untie_weights(model: ov.Model) -> int:
     """Give those who read a square weight transposed a copy, in place, where others read it as it is.
 
-    A MatMul that is made anew keeps its name, the names of its output and the device that is written at it;
-    its weight gets that device, too, and a name that no op has.
+    A MatMul that is made anew keeps its name, the names of its output and the texts that are noted at it; the
+    ops that make its weight get names that no op has.
 
     Returns:
-        The names of the new ops that make a weight, each with that of the MatMul that reads it.
+        How many MatMuls were made anew.
     """
     readers = [reader for op in model.get_ops() if (reader := _reader(op)) is not None]
     tied = [reader for alike in _read_both_ways(readers, _kind) for reader in _of_equal_weights(alike)]
     taken = {op.get_friendly_name() for op in model.get_ops()} if tied else set()
-    return {name: reader.matmul.get_friendly_name() for reader in tied for name in _make_anew(reader, taken)}
+    return sum(_make_anew(reader, taken) for reader in tied)
 
 
 def _of_equal_weights(readers: Sequence[_Reader]) -> list[_Reader]:
@@ -120,36 +120,30 @@ def _copied(output: ov.Output, transposed: bool) -> list[ov.Node] | None:
     return [*(op for made in chains for op in made), last]
 
 
-def _make_anew(reader: _Reader, taken: set[str]) -> list[str]:
-    """Put a MatMul with a transposed copy of its weight in the place of one that transposes it.
+def _make_anew(reader: _Reader, taken: set[str]) -> bool:
+    """Put a MatMul with a transposed copy of its weight in the place of one that transposes it, if it can.
 
     Args:
         reader: The latter.
         taken: Names of ops, to which new ones are added.
-
-    Returns:
-        The names of the ops that make the weight.
     """
     old, name = reader.matmul, reader.matmul.get_friendly_name()
     attributes = old.get_attributes()
     made = _copied(old.input_value(1), bool(attributes["transpose_b"])) or []
     if not made:
-        return []
-    names = []
+        return False
     for op in made:
         own, number = f"{name}/weight", 1
         while own in taken:
             own, number = f"{name}/weight {number + 1}", number + 1
         taken.add(own)
-        names.append(own)
         op.set_friendly_name(own)
     new = ops.matmul(old.input_value(0), made[-1], bool(attributes["transpose_a"]), False)
     new.set_friendly_name(name)
     new.output(0).set_names(old.output(0).get_names())
     for key, noted in old.get_rt_info().items():
         if isinstance(noted.value, str):
-            for op in (*made, new):
-                op.get_rt_info()[key] = noted.value
+            new.get_rt_info()[key] = noted.value
     for target in old.output(0).get_target_inputs():
         target.replace_source_output(new.output(0))
-    return names
+    return True

@@ -23,12 +23,10 @@ from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import emulation, full_device_name, precision_of
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
-from ov_autoplace.graph.prepare import normalize
+from ov_autoplace.graph.passes import FOLDED, UNTIE, static_shapes
+from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.graph.refusal import refusal_reason, refused_op
-from ov_autoplace.graph.shapes import with_static_shapes
-from ov_autoplace.graph.tied_weights import untie_weights
 from ov_autoplace.measure.isolation.executable import was_lost
 from ov_autoplace.measure.model_file import (
     cannot_save,
@@ -40,6 +38,7 @@ from ov_autoplace.measure.model_file import (
 from ov_autoplace.measure.room import Room
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.lane import Lane
+from ov_autoplace.placement.partition import completed
 from ov_autoplace.placement.plan import Compiler, LanePlan, SplitPlan, WholePlan
 from ov_autoplace.placement.scheduled import (
     SCHEDULE_DEVICE,
@@ -108,8 +107,8 @@ class ProfilingSession:
         self.makes = {device: full_device_name(core, device) for device in devices}
         self.emulation = emulation(core, self.devices)
         self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
-        self.model, _ = with_static_shapes(model, shapes)
-        normalize(self.model)  # what static shapes alone make known is folded
+        # What static shapes alone make known is folded, too.
+        self._prepared = PreparedModel.of(model).then((static_shapes(shapes), *FOLDED))
         self.properties = properties or {}
         self._extensions = extensions_of(core)
         self.seed = seed
@@ -118,7 +117,6 @@ class ProfilingSession:
         self._input_high = input_ranges(self.model)
         self._compiled: dict[str, Executable] = {}
         self._refused: dict[str, str] = {}  # why, by device
-        self._untied: Mapping[str, str] = {}
         self._resources = ExitStack()
         if isinstance(self.profiler, IsolatedProfiler):
             self._resources.callback(self.profiler.close)
@@ -133,12 +131,17 @@ class ProfilingSession:
             self._resources.close()
             raise
 
+    @property
+    def model(self) -> ov.Model:
+        """What is compiled and timed: static, with unique names and folded shapes."""
+        return self._prepared.model
+
     @cached_property
     def room(self) -> Room:
         """The ops of the model, and what the devices support and can hold of them."""
         if self._room is not None:
             return self._room
-        graph = extract(self.model)
+        graph = self._prepared.graph
         supported = np.ones((len(graph), len(self.devices)), dtype=np.bool_)
         return Room(self.devices, graph, supported, np.full(len(self.devices), np.inf))
 
@@ -233,17 +236,16 @@ class ProfilingSession:
             A session that shares all else with this one, to be used before this one is closed; ``None`` where
             there are no such weights.
         """
-        model = self.model.clone()
-        untied = untie_weights(model)
-        if not untied:
+        untied = self._prepared.then((UNTIE,))
+        if UNTIE.name not in untied.changed:
             return None
         other = copy.copy(self)
-        other.model, other._untied = model, untied
+        other._prepared = untied
         other._compiled, other._resources = {}, ExitStack()
         folder = self._ir.parent / "untied"
         try:
             folder.mkdir(exist_ok=True)
-            other._ir = self._weights.save(model, folder)
+            other._ir = self._weights.save(untied.model, folder)
         except (OSError, RuntimeError) as cause:
             raise cannot_save(folder, openvino_reason(cause)) from cause
         return other
@@ -447,8 +449,8 @@ class ProfilingSession:
         properties: Mapping[str, str] | None = None,
     ) -> Executable:
         counting = {"PERF_COUNT": "YES"} if count_nodes else {}
-        if device_of is not None:
-            device_of = {**device_of, **{weight: device_of[op] for weight, op in self._untied.items()}}
+        if device_of is not None and UNTIE.name in self._prepared.changed:
+            device_of = completed(self.model, device_of)
         with failing_on(device):
             return self.profiler.compile(
                 str(self._ir),

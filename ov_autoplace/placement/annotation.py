@@ -17,11 +17,10 @@ import openvino as ov
 from ov_autoplace.devices.conditions import processor_name
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import DeviceError, PlacementError
-from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.graph.names import make_names_unique, unique_names
-from ov_autoplace.graph.tied_weights import untie_weights
-from ov_autoplace.placement.bounded import open_bounded_crossings
+from ov_autoplace.graph.passes import FOLDED, NAMED, UNTIE, run_passes
+from ov_autoplace.placement.bounded import opened_crossings
 from ov_autoplace.placement.fitting import FittedPlacement, check_complete, fit, remember_folded
+from ov_autoplace.placement.partition import completed
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import WholePlan
 
@@ -29,11 +28,10 @@ __all__ = [
     "AFFINITY_KEY",
     "OP_KEY",
     "annotate",
-    "annotate_fitted",
     "annotated_placement",
-    "completed",
     "set_affinities",
     "summarize",
+    "write_placement",
 ]
 
 AFFINITY_KEY = "affinity"
@@ -53,28 +51,22 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
         PlacementError: An op without a device, a device for an op that the model does not have, or a
             placement that HETERO cannot run.
     """
-    placement = placement if isinstance(placement, Placement) else Placement.from_dict(placement)
-    make_names_unique(model)
-    annotate_fitted(model, placement, fit(model, placement))
+    fitted = fit(model, placement)
+    run_passes(model, FOLDED if fitted.prepared.is_folded else NAMED)
+    write_placement(model, fitted)
 
 
-def annotate_fitted(model: ov.Model, placement: Placement, fitted: FittedPlacement) -> None:
-    """:func:`annotate` where it is known already which model the placement is of.
+def write_placement(model: ov.Model, fitted: FittedPlacement) -> None:
+    """:func:`annotate` a model that is in the form which its placement fits.
 
     Args:
-        model: The model that ``placement`` was fitted to, or a clone of it; its names are unique.
-        placement: The placement.
-        fitted: What :func:`~ov_autoplace.placement.fitting.fit` found.
+        model: The form's model, or a clone of it, with unique names.
+        fitted: The placement.
     """
-    if fitted.folded is not None:
-        fold_static_shapes(model)
-        if fitted.folded:
-            remember_folded(model, fitted.folded)
-    device_of: Mapping[str, str] = fitted.device_of
-    if len(fitted.graph.bounded_edges):
-        device_of = open_bounded_crossings(model, device_of)
-    devices = set_affinities(model, device_of, keys=(AFFINITY_KEY, OP_KEY))
-    untie_weights(model)
+    placement = fitted.placement
+    if fitted.prepared.is_folded:
+        remember_folded(model, set(placement.decided()).difference(fitted.device_of))
+    devices = set_affinities(model, fitted.device_of, keys=(AFFINITY_KEY, OP_KEY))
     summarize(model, placement, devices)
 
 
@@ -107,23 +99,26 @@ def summarize(model: ov.Model, placement: Placement, devices: Sequence[str] | No
 def set_affinities(
     model: ov.Model, device_of: Mapping[str, str], keys: tuple[str, ...] = (AFFINITY_KEY,)
 ) -> list[str]:
-    """Write each op's device under ``keys``; the model's names must be unique.
+    """Write each op's device under ``keys``, once tensors can cross between devices and weights are untied.
+
+    Args:
+        model: Its names are unique. It is of no use after an error but that of an op without a device.
+        device_of: Device of every op.
+        keys: Where to write.
 
     Returns:
         The device of every op, in topological order.
 
     Raises:
-        PlacementError: An op without a device; the model is left as it was.
+        PlacementError: An op without a device, or tensors that cannot cross.
     """
-    ops = model.get_ordered_ops()
-    names = [op.get_friendly_name() for op in ops]
-    check_complete(device_of, names)
-    devices = [device_of[name] for name in names]
-    for op, device in zip(ops, devices, strict=True):
-        rt_info = op.get_rt_info()
+    check_complete(device_of, [op.get_friendly_name() for op in model.get_ordered_ops()])
+    run_passes(model, (opened_crossings(device_of), UNTIE))
+    placed = completed(model, device_of)
+    for op in model.get_ordered_ops():
         for key in keys:
-            rt_info[key] = device
-    return devices
+            op.get_rt_info()[key] = placed[op.get_friendly_name()]
+    return list(placed.values())
 
 
 def annotated_placement(model: ov.Model) -> Placement | None:
@@ -190,34 +185,3 @@ def _text(model: ov.Model, key: str) -> str:
 def _compiler() -> str:
     """What decides how a model is compiled for a CPU."""
     return f"OpenVINO {ov.get_version()} on {processor_name()}"
-
-
-def completed(model: ov.Model, known: Mapping[str, str]) -> dict[str, str]:
-    """A device for every op: that of a producer, else of a consumer, else the most frequent one.
-
-    Args:
-        model: Its ops are named in ``known`` as ``make_names_unique`` would name them.
-        known: Devices of at least one op.
-
-    Returns:
-        Device by op name, in topological order.
-    """
-    device_of = dict(known)
-    ops = model.get_ordered_ops()
-    names = unique_names(op.get_friendly_name() for op in ops)
-    if all(name in device_of for name in names):
-        return {name: device_of[name] for name in names}
-    name_of = {op.get_instance_id(): name for op, name in zip(ops, names, strict=True)}
-    for op, name in zip(ops, names, strict=True):
-        if name not in device_of:
-            sources = (name_of[v.get_node().get_instance_id()] for v in op.input_values())
-            device = next((device_of[s] for s in sources if s in device_of), None)
-            if device is not None:
-                device_of[name] = device
-    most = Counter(device_of.values()).most_common(1)[0][0]
-    for op, name in zip(reversed(ops), reversed(names), strict=True):
-        if name not in device_of:
-            readers = (t.get_node().get_instance_id() for o in op.outputs() for t in o.get_target_inputs())
-            targets = (name_of[reader] for reader in readers)
-            device_of[name] = next((device_of[t] for t in targets if t in device_of), most)
-    return {name: device_of[name] for name in names}

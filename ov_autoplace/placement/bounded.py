@@ -11,106 +11,92 @@ away from where they were predicted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import PlacementError
+from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract_structure
+from ov_autoplace.graph.passes import Pass
+from ov_autoplace.graph.records import OpRecord, ReadModel
 from ov_autoplace.placement.legality import broken_bonds
-from ov_autoplace.placement.partition import number_devices, subgraphs_of
+from ov_autoplace.placement.partition import completed, graph_subgraphs, number_devices
 
-__all__ = ["open_bounded_crossings"]
+__all__ = ["opened_crossings"]
 
 _ATTEMPTS = 30
 
 
-def open_bounded_crossings(model: ov.Model, device_of: Mapping[str, str]) -> dict[str, str]:
-    """Insert what tensors with a lower bound need where a placement makes them cross, in place.
+def opened_crossings(device_of: Mapping[str, str]) -> Pass:
+    """The pass that inserts what tensors with a lower bound need where a placement makes them cross.
 
     Neither the inputs nor the outputs change their shapes, except that an output behind such a crossing may
-    lose its lower bounds.
+    lose its lower bounds. It refuses a model in which HETERO's cuts of cycles go through such a tensor
+    whatever is inserted, or through what has to stay together once it is.
 
     Args:
-        model: A model whose names are unique.
-        device_of: Device of every op.
-
-    Returns:
-        Device of every op, the inserted ones included: they are where the tensor is made.
-
-    Raises:
-        PlacementError: HETERO's cuts of cycles go through such a tensor whatever is inserted, or through
-            what has to stay together once it is. The model is left as it was.
+        device_of: Device of every op of the model, whose names are unique. What is inserted belongs to where
+            the tensor is made.
     """
-    replaced: list[tuple[ov.Input, ov.Output]] = []
-    try:
-        return _opened(model, dict(device_of), replaced)
-    except PlacementError:
-        for reader, tensor in reversed(replaced):
-            reader.replace_source_output(tensor)
-        model.validate_nodes_and_infer_types()
-        raise
+    return Pass("opening bounded crossings", lambda read: _open(read, device_of))
 
 
-def _opened(
-    model: ov.Model, placed: dict[str, str], replaced: list[tuple[ov.Input, ov.Output]]
-) -> dict[str, str]:
-    """What :func:`open_bounded_crossings` does; ``replaced`` gets who read what before."""
-    if len(set(placed.values())) < 2:
-        return placed
+def _open(read: ReadModel, device_of: Mapping[str, str]) -> int:
+    """Open what crosses, and say how many tensors were opened."""
+    opened = 0
+    if len(set(device_of.values())) < 2 or not _has_bounded(read.model):
+        return opened
     # New ops may still move HETERO's cuts of cycles to other edges, so this goes on until none is left.
     for attempt in range(_ATTEMPTS):
-        crossings = _bounded_crossings(model, placed)
+        graph = extract_structure(read.model, read.records)
+        device = number_devices(graph.names, completed(read.model, device_of))
+        crossings = _crossings(read.records, graph, device)
         if not crossings:
-            if attempt:
-                _check_legal(model, placed)
-            return placed
+            broken = broken_bonds(graph, device) if opened else []
+            if broken:
+                raise PlacementError(f"HETERO cannot run this placement: {broken[0].reason}")
+            return opened
         for tensor, readers in crossings:
             name = tensor.get_node().get_friendly_name()
             inserted = _whole(tensor)
             for node in inserted:
                 node.set_friendly_name(f"{name}/{tensor.get_index()}/{node.get_friendly_name()}_{attempt}")
-                placed[node.get_friendly_name()] = placed[name]
             for reader in readers:
-                replaced.append((reader, tensor))
                 reader.replace_source_output(inserted[-1].output(0))
-        model.validate_nodes_and_infer_types()
+        opened += len(crossings)
+        read.model.validate_nodes_and_infer_types()
+        read.forget()
     raise PlacementError(
         f"HETERO would cut {name!r}, a tensor with a bounded dimension, off the op that reads it; "
         "reshape the model to dimensions without a lower bound, or use fewer devices"
     )
 
 
-def _bounded_crossings(
-    model: ov.Model, device_of: Mapping[str, str]
+def _has_bounded(model: ov.Model) -> bool:
+    outputs = (output for op in model.get_ordered_ops() for output in op.outputs())
+    return any(_bounded_axes(output.get_partial_shape()) for output in outputs)
+
+
+def _crossings(
+    records: Sequence[OpRecord], graph: ComputationGraph, device: IntArray
 ) -> list[tuple[ov.Output, list[ov.Input]]]:
     """Tensors with a lower bound that cross between subgraphs, and all ops that read them."""
-    bounded = [
-        tensor
-        for op in model.get_ordered_ops()
-        for tensor in op.outputs()
-        if _bounded_axes(tensor.get_partial_shape())
-    ]
-    if not bounded:
-        return []
-    subgraph = subgraphs_of(model, device_of)
+    subgraph = graph_subgraphs(graph, device).tolist()
+    parted = {maker for maker, reader in graph.bounded_edges.tolist() if subgraph[maker] != subgraph[reader]}
     found = []
-    for tensor in bounded:
-        here = subgraph[tensor.get_node().get_friendly_name()]
-        readers = [t for t in tensor.get_target_inputs() if t.get_node().get_type_name() != "Result"]
-        if any(subgraph[reader.get_node().get_friendly_name()] != here for reader in readers):
-            found.append((tensor, readers))
+    for maker in sorted(parted):
+        for tensor in records[maker].node.outputs():
+            if not _bounded_axes(tensor.get_partial_shape()):
+                continue
+            readers = [t for t in tensor.get_target_inputs() if t.get_node().get_type_name() != "Result"]
+            names = [reader.get_node().get_friendly_name() for reader in readers]
+            if any(subgraph[graph.index[name]] != subgraph[maker] for name in names):
+                found.append((tensor, readers))
     return found
-
-
-def _check_legal(model: ov.Model, device_of: Mapping[str, str]) -> None:
-    """Refuse a placement that HETERO cannot run now that ops were inserted."""
-    graph = extract_structure(model)
-    broken = broken_bonds(graph, number_devices(graph.names, device_of))
-    if broken:
-        raise PlacementError(f"HETERO cannot run this placement: {broken[0].reason}")
 
 
 def _bounded_axes(shape: ov.PartialShape) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import openvino as ov
@@ -18,16 +18,26 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace._base.text import counted, parse_json
 from ov_autoplace.errors import PlacementError, VersionMismatchError
 from ov_autoplace.graph.computation_graph import ComputationGraph
-from ov_autoplace.graph.extract import extract_structure
-from ov_autoplace.graph.names import make_names_unique
-from ov_autoplace.graph.prepare import PreparedModel, normalize
-from ov_autoplace.placement.bounded import open_bounded_crossings
+from ov_autoplace.graph.passes import FOLDED, NAMES
+from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.placement.bounded import opened_crossings
 from ov_autoplace.placement.legality import broken_bonds
-from ov_autoplace.placement.partition import count_graph_subgraphs, graph_subgraphs, number_devices
+from ov_autoplace.placement.partition import (
+    completed,
+    count_graph_subgraphs,
+    graph_subgraphs,
+    number_devices,
+)
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import Plan
 
-__all__ = ["FittedPlacement", "check_complete", "count_subgraphs", "fit", "remember_folded"]
+__all__ = [
+    "FittedPlacement",
+    "check_complete",
+    "count_subgraphs",
+    "fit",
+    "fit_prepared",
+    "remember_folded",
+]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -37,32 +47,25 @@ _FOLDED_KEY = ["autoplace", "folded"]
 
 @dataclass(frozen=True, eq=False)
 class FittedPlacement:
-    """A placement with the model that HETERO can run it on.
+    """A placement with the form of its model that HETERO can run it on.
 
     Attributes:
-        model: The model itself, or a clone with unique names and folded shapes.
-        graph: Its N ops, whose sizes may mean nothing.
-        as_given: The ops of the given model: ``graph`` itself unless that is folded.
-        device_of: Device of each op, in topological order.
-        own_plan: Of the placement.
-        folded: Placed ops of the given model that ``model`` lacks, because it is a folded clone; ``None``
-            when ``model`` is the given one.
-        cut: The ops that HETERO cuts, with a number per op that tells devices apart: those of ``graph``,
+        prepared: The model as it is given, or with its shapes folded.
+        placement: The placement.
+        device_of: Device of each of the form's N ops, in topological order.
+        cut: The ops that HETERO cuts, with a number per op that tells devices apart: those of the form,
             and what is inserted where a tensor with bounded dimensions crosses.
     """
 
-    model: ov.Model
-    graph: ComputationGraph
-    as_given: ComputationGraph
+    prepared: PreparedModel
+    placement: Placement
     device_of: dict[str, str]
-    own_plan: Plan | None
-    folded: tuple[str, ...] | None
     cut: tuple[ComputationGraph, IntArray]
 
     @property
-    def plan(self) -> Plan:
-        """How :attr:`model` runs."""
-        return self.own_plan or Placement.from_dict(self.device_of).plan
+    def model(self) -> ov.Model:
+        """The model in that form."""
+        return self.prepared.model
 
     @property
     def submodels(self) -> int:
@@ -70,92 +73,72 @@ class FittedPlacement:
         return count_graph_subgraphs(*self.cut)
 
     def submodels_as_given(self, device_of: Mapping[str, str]) -> int:
-        """How many submodels plain HETERO makes of the given model.
+        """How many submodels plain HETERO makes of the model as it is given.
 
         Args:
             device_of: Device of its ops; a placement that runs there, as ``Placement.given`` does.
         """
-        return count_graph_subgraphs(self.as_given, number_devices(self.as_given.names, device_of))
-
-    @property
-    def devices(self) -> IntArray:
-        """A number per op, equal for ops on the same device, ``int32[N]``."""
-        return number_devices(self.graph.names, self.device_of)
+        graph = self.prepared.given_structure
+        return count_graph_subgraphs(graph, number_devices(graph.names, device_of))
 
 
-def fit(
-    model: ov.Model, placement: Placement | Mapping[str, str], prepared: PreparedModel | None = None
-) -> FittedPlacement:
-    """Find the model that a placement is of: the given one where HETERO can run it as it is, else the folded.
+def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlacement:
+    """Find the form that a placement is of: the model as given where HETERO can run that, else the folded.
 
-    A placement that was decided on the folded model (``Placement.given``) is of that.
+    A placement with :attr:`~ov_autoplace.placement.placement.Placement.given` is of the folded one.
 
     Args:
         model: The model; it is not modified. Where names repeat, ops are told apart as
             ``make_names_unique`` would name them.
         placement: A device for every op of ``model``, or for every op that folding leaves.
-        prepared: ``model`` as it was prepared, where that is known: it is then not read again.
 
     Raises:
         PlacementError: An op has no device, a placed op is not in the model, or HETERO cannot run the
             placement.
     """
     placement = placement if isinstance(placement, Placement) else Placement.from_dict(placement)
+    device_of, prepared = placement.decided(), PreparedModel.of(model)
+    _check_known(device_of, {*prepared.structure.names, *_folded_before(model)})
+    reasons = _reasons(prepared.structure, device_of) if placement.given is None else None
+    if reasons == []:
+        return _fitted(prepared, placement, device_of)
+    folded = prepared.then(FOLDED)
+    still = _reasons(folded.structure, device_of) if folded.is_folded or reasons is None else reasons
+    if still == []:
+        return _fitted(folded if folded.is_folded else prepared, placement, device_of)
+    if still is None and reasons is None:
+        check_complete(device_of, folded.structure.names)
+    raise _not_runnable(reasons or still or [])
+
+
+def fit_prepared(prepared: PreparedModel, placement: Placement) -> FittedPlacement:
+    """:func:`fit` where it is known that the placement was decided on that form of its model."""
     device_of = placement.decided()
-    is_read = prepared is not None and not prepared.is_folded
-    graph = prepared.graph if prepared is not None and is_read else extract_structure(model)
-    _check_known(device_of, {*graph.names, *_folded_before(model)})
-    reasons = _reasons(graph, device_of) if placement.given is None else None
-    if reasons is None or reasons:
-        folded = _folded(model, prepared)
-        if folded is not None:
-            clone, folded_graph = folded
-            still = _reasons(folded_graph, device_of)
-            if still is not None and not still:
-                gone = tuple(sorted(set(device_of) - set(folded_graph.names)))
-                return _fitted(clone, folded_graph, graph, device_of, placement.own_plan, gone)
-            graph, reasons = (folded_graph, still) if reasons is None else (graph, reasons)
-        elif reasons is None:
-            reasons = _reasons(graph, device_of)
-    if reasons is None:
-        check_complete(device_of, graph.names)
+    reasons = _reasons(prepared.structure, device_of)
     if reasons:
-        more = f" (and {len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
-        raise PlacementError(
-            f"HETERO cannot run this placement: {reasons[0]}{more}; "
-            "place them, and what lies between them, on one device"
-        )
-    return _fitted(model, graph, graph, device_of, placement.own_plan, None)
+        raise _not_runnable(reasons)
+    return _fitted(prepared, placement, device_of)
 
 
-def _folded(model: ov.Model, prepared: PreparedModel | None) -> tuple[ov.Model, ComputationGraph] | None:
-    """A clone of a model with its shape computations folded, and its ops; ``None`` where it has none."""
-    if prepared is not None:
-        return (prepared.model, prepared.graph) if prepared.is_folded else None
-    clone = model.clone()
-    return (clone, extract_structure(clone)) if normalize(clone) else None
+def _not_runnable(reasons: Sequence[str]) -> PlacementError:
+    more = f" (and {len(reasons) - 1} more like it)" if len(reasons) > 1 else ""
+    return PlacementError(
+        f"HETERO cannot run this placement: {reasons[0]}{more}; "
+        "place them, and what lies between them, on one device"
+    )
 
 
-def _fitted(
-    model: ov.Model,
-    graph: ComputationGraph,
-    as_given: ComputationGraph,
-    device_of: Mapping[str, str],
-    own_plan: Plan | None,
-    folded: tuple[str, ...] | None,
-) -> FittedPlacement:
+def _fitted(prepared: PreparedModel, placement: Placement, device_of: Mapping[str, str]) -> FittedPlacement:
+    graph = prepared.structure
     device_of = {name: device_of[name] for name in graph.names}
-    numbers = number_devices(graph.names, device_of)
-    cut = (graph, numbers)
+    cut = graph, number_devices(graph.names, device_of)
     if len(graph.bounded_edges):
-        subgraph = graph_subgraphs(graph, numbers)
+        subgraph = graph_subgraphs(*cut)
         if (subgraph[graph.bounded_edges[:, 0]] != subgraph[graph.bounded_edges[:, 1]]).any():
-            clone = model.clone()
-            make_names_unique(clone)
-            opened = open_bounded_crossings(clone, device_of)
-            opened_graph = extract_structure(clone)
-            cut = (opened_graph, number_devices(opened_graph.names, opened))
-    return FittedPlacement(model, graph, as_given, device_of, own_plan, folded, cut)
+            opened = prepared.then((NAMES, opened_crossings(device_of)))
+            graph = opened.structure
+            cut = graph, number_devices(graph.names, completed(opened.model, device_of))
+    return FittedPlacement(prepared, placement, device_of, cut)
 
 
 def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str] | None:

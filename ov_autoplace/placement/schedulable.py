@@ -10,24 +10,19 @@ from typing import NamedTuple
 import openvino as ov
 
 from ov_autoplace._base.arrays import offsets_of
+from ov_autoplace.devices.extension import SCHEDULE, type_of
 from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace.graph.names import unique_names
 
 __all__ = [
-    "SCHEDULE",
     "ModelOps",
     "Role",
     "Tensor",
     "carried_type",
-    "is_scheduled",
     "ops_of",
     "reason_not_schedulable",
     "refusal",
-    "schedule_ops",
 ]
-
-SCHEDULE = "Schedule", "autoplace"
-"""Type and version of the op that runs submodels."""
 
 # How data of a type cross the boundary of that op. The CPU plugin computes in the types on the
 # right anyway, in bf16 on some processors only: on the others it hands an op f32 in its place.
@@ -137,24 +132,6 @@ def _role(kind: str, is_stored: bool) -> Role:
     return Role.END if kind in ("Result", "Assign") else Role.RUNS
 
 
-def is_scheduled(model: ov.Model) -> bool:
-    """Whether a model holds submodels for lanes."""
-    return bool(schedule_ops(model))
-
-
-def schedule_ops(model: ov.Model) -> list[ov.Node]:
-    """The ops of a model that hold submodels."""
-    # Of an op, the name of its type is read four times as fast as all of it; and the model keeps its ops in
-    # order, but makes a list of them without order anew.
-    ops = model.get_ordered_ops()
-    return [op for op in ops if op.get_type_name() == SCHEDULE[0] and _type_of(op) == SCHEDULE]
-
-
-def _type_of(op: ov.Node) -> tuple[str, str]:
-    kind = op.get_type_info()
-    return kind.name, kind.version_id
-
-
 def carried_type(element: ov.Type) -> ov.Type | None:
     """The type in which data of a type cross the op's boundary; ``None`` where they cannot."""
     return _CARRIED.get(element.to_string())
@@ -172,7 +149,7 @@ def reason_not_schedulable(model: ov.Model) -> str | None:
 def refusal(ops: ModelOps) -> str | None:
     """The same for ops that were read already."""
     for node in _with_bodies(ops.nodes):
-        name, version = kind = _type_of(node)
+        name, version = kind = type_of(node)
         if kind == SCHEDULE:
             return "the model has a schedule already"
         if not version.startswith("opset"):

@@ -18,36 +18,22 @@ from openvino import opset13 as opset
 from openvino.utils.node_factory import NodeFactory
 
 from ov_autoplace._base.text import parse_json
-from ov_autoplace.devices.extension import extension_path
+from ov_autoplace.devices.extension import SCHEDULE, extension_path, is_scheduled
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.graph.prepare import normalize
-from ov_autoplace.graph.tied_weights import untie_weights
+from ov_autoplace.graph.passes import FOLDED, UNTIE, formed
 from ov_autoplace.placement.cutting import CutModel, cut
 from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.plan import LanePlan, read_plan
-from ov_autoplace.placement.schedulable import (
-    SCHEDULE,
-    ModelOps,
-    Role,
-    carried_type,
-    is_scheduled,
-    ops_of,
-    reason_not_schedulable,
-    refusal,
-    schedule_ops,
-)
+from ov_autoplace.placement.schedulable import ModelOps, Role, carried_type, ops_of, refusal
 from ov_autoplace.placement.stored_submodels import WeightsFile, store
 
 __all__ = [
     "OP_NAME",
     "SCHEDULE_DEVICE",
     "SCHEDULE_PROPERTIES",
-    "is_scheduled",
     "lanes_of",
     "plan_of",
-    "reason_not_schedulable",
-    "schedule_ops",
     "scheduled_model",
     "with_properties",
 ]
@@ -80,7 +66,7 @@ def scheduled_model(model: ov.Model, plan: LanePlan, weights: WeightsFile | None
     Args:
         model: Any model; it is not modified.
         plan: Names a submodel for every op that runs of the model with unique names and folded shapes
-            (:func:`~ov_autoplace.graph.prepare.normalize`).
+            (:data:`~ov_autoplace.graph.passes.FOLDED`).
         weights: Where the weights are to be; the model that is returned has something that stands for them,
             the last input of its op.
 
@@ -94,17 +80,13 @@ def scheduled_model(model: ov.Model, plan: LanePlan, weights: WeightsFile | None
             other.
         OutputError: There is no memory left for the submodels.
     """
-    inner, outer = model.clone(), model.clone()
-    normalize(inner)
-    normalize(outer)
-    if untie_weights(inner):
-        left = {op.get_friendly_name() for op in inner.get_ops()}
-        plan = replace(plan, submodel_of={name: s for name, s in plan.submodel_of.items() if name in left})
-    ops = ops_of(inner)
+    inner, outer = formed(model, (*FOLDED, UNTIE)), formed(model, FOLDED)
+    ops, around = ops_of(inner), ops_of(outer)
     reason = refusal(ops)
     if reason is not None:
         raise PlacementError(f"the model cannot run on lanes: {reason}")
-    around = ops_of(outer)
+    gone = set(around.names).difference(ops.names)
+    plan = replace(plan, submodel_of={op: s for op, s in plan.submodel_of.items() if op not in gone})
     parts = cut(inner, ops, plan)
     if parts.submodels:
         _put_in_place(around, parts, plan, weights)

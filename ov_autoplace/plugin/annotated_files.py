@@ -14,14 +14,14 @@ from ov_autoplace._base.collector import collection_paused
 from ov_autoplace._base.files import staged_folder
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import OutputError
-from ov_autoplace.graph.names import make_names_unique
-from ov_autoplace.placement.annotation import annotate_fitted, summarize
+from ov_autoplace.graph.passes import NAMED, run_passes
+from ov_autoplace.placement.annotation import summarize, write_placement
 from ov_autoplace.placement.fitting import FittedPlacement, fit
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import LanePlan
 from ov_autoplace.placement.scheduled import scheduled_model
 
-__all__ = ["AnnotatedFiles", "save_annotated", "save_annotated_as"]
+__all__ = ["AnnotatedFiles", "save_annotated", "save_fitted"]
 
 
 _RUNTIME_KEY = "OpenVINO Runtime"
@@ -59,55 +59,50 @@ class AnnotatedFiles(NamedTuple):
 
 
 def save_annotated(model: ov.Model, placement: Placement, folder: str | Path, stem: str) -> AnnotatedFiles:
-    """:func:`save_annotated_as` under the names of :meth:`AnnotatedFiles.of`."""
+    """Write a placement of a model by :func:`save_fitted` under the names of :meth:`AnnotatedFiles.of`."""
     files = AnnotatedFiles.of(folder, stem)
-    save_annotated_as(model, placement, files)
+    with collection_paused():
+        save_fitted(fit(model, placement), files)
     return files
 
 
-def save_annotated_as(
-    model: ov.Model,
-    placement: Placement,
-    files: AnnotatedFiles,
-    *,
-    fitted: FittedPlacement | None = None,
-    in_place: bool = False,
-) -> None:
+def save_fitted(fitted: FittedPlacement, files: AnnotatedFiles, *, in_place: bool = False) -> Placement:
     """Write an annotated model with its weights, and its affinities.
 
     A placement with a plan for lanes becomes a model with the plan in it; see
     :mod:`ov_autoplace.placement.scheduled`.
 
-    The affinity file is for ``model`` as it is given, as programs read it that set the affinities
+    The affinity file is for the model as it is given, as programs read it that set the affinities
     themselves. The annotated model may have its shape computations folded, and then be cut otherwise.
 
     All files are made in a hidden folder beside and renamed at the end, so that a failure leaves what was
     there. A kill at any moment leaves the older files, the new ones, or no ``.xml``.
 
     Args:
-        model: The model.
-        placement: Covers every op of the model, or every op that folding leaves.
+        fitted: The placement, and the form of the model that it fits.
         files: Their names; the folder exists.
-        fitted: What :func:`~ov_autoplace.placement.fitting.fit` finds for the two, where that is known.
-        in_place: Annotate ``model`` itself, of which nobody needs what it was before. Else a clone is
+        in_place: Annotate that form itself, of which nobody needs what it was before. Else a clone is
             annotated, and takes memory, too.
+
+    Returns:
+        The placement, with what the affinity file holds.
 
     Raises:
         OutputError: The folder cannot be written, or is full.
         PlacementError: See :func:`annotate`.
     """
-    folder = files.model.parent
+    folder, placement = files.model.parent, fitted.placement
     with collection_paused():
-        fitted = fitted or fit(model, placement)
-        if placement.given is None or set(placement.given) != set(fitted.as_given.names):
-            placement = unfolded(model, placement, fitted=fitted)
+        names = fitted.prepared.given_structure.names
+        if placement.given is None or set(placement.given) != set(names):
+            placement = unfolded(fitted)
         if isinstance(placement.plan, LanePlan):
-            annotated = scheduled_model(model, placement.plan)
+            annotated = scheduled_model(fitted.prepared.given, placement.plan)
             summarize(annotated, placement)
         else:
-            annotated = model if in_place else model.clone()
-            make_names_unique(annotated)
-            annotate_fitted(annotated, placement, fitted)
+            annotated = fitted.model if in_place else fitted.model.clone()
+            run_passes(annotated, NAMED)
+            write_placement(annotated, fitted)
     xml, weights, affinities = files.model.name, files.weights.name, files.affinities.name
     with staged_folder(folder) as stage:
         try:
@@ -119,6 +114,7 @@ def save_annotated_as(
         placement.save(stage / affinities)
         _check_complete_files(stage / xml, stage / weights)
         _take_places(stage, folder, (weights, affinities, xml))
+    return placement
 
 
 def _take_places(stage: Path, folder: Path, names: tuple[str, ...]) -> None:

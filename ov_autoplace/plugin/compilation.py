@@ -15,12 +15,9 @@ from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties, single_device_config
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import AutoplaceError, PlacementError
-from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.passes import FOLD, NAMED, UNTIE, formed, run_passes
 from ov_autoplace.graph.support import supported_ops
-from ov_autoplace.graph.tied_weights import untie_weights
 from ov_autoplace.placement.annotation import annotated_placement, set_affinities
-from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import HINT, LanePlan, Member, Plan, PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.blob_lock import cache_lock, tell_blobs_apart, writing_blobs
@@ -61,7 +58,7 @@ def compile_placed(
 
     Args:
         machine: The caller's Core, real devices, and the options, whose ``properties`` go to OpenVINO.
-        model: Belongs to this function: it gets affinities.
+        model: Is not modified.
         compile_native: Compiles.
         explicit: The caller named the devices; an annotation that uses others is then not applied.
         search: Finds a placement where none is known.
@@ -77,13 +74,13 @@ def compile_placed(
             )
         if not machine.widths(devices[0]) and not machine.wants_rate:
             return WholePlan(devices[0]).compile(_Compiler(machine, model, compile_native))
-    make_names_unique(model)
+    model = formed(model, NAMED)
     annotated = _annotation(model, devices, explicit)
     if annotated is not None:
         return annotated.plan.compile(_Compiler(machine, model, compile_native))
     if machine.wants_rate:
         machine.check_rate()
-    fold_static_shapes(model)
+    run_passes(model, (FOLD,))
     compiler = _Compiler(machine, model, compile_native)
     # The hint is among the properties, which are part of the key: an entry for a rate is none for latency.
     cache = DecisionCache.of(core, model, devices, options)
@@ -138,7 +135,7 @@ class _Compiler:
 
     Args:
         machine: The Core, the devices and the properties that the caller gives.
-        model: Gets affinities.
+        model: Is not modified: each plan is compiled from a clone.
         compile_native: Compiles.
     """
 
@@ -148,11 +145,11 @@ class _Compiler:
     def compile_whole(self, plan: WholePlan) -> ov.CompiledModel:
         """On as many threads as OpenVINO takes or as a width says."""
         machine, model, asked = self._machine, self._model, self._machine.options.properties
-        untie_weights(model)
         config = single_device_config(plan.device, asked) if ":" not in plan.device else dict(asked)
         threads = {} if plan.properties else _thread_properties(machine, model, plan)
         with writing_blobs(machine.core, config) as native:
-            compiled = self._compile_native(model, plan.device, {**native, **threads, **plan.properties})
+            own = {**native, **threads, **plan.properties}
+            compiled = self._compile_native(formed(model, (UNTIE,)), plan.device, own)
         if threads.get("NUM_STREAMS") != "0":
             return compiled
         # In the calling thread, a CPU says of itself that it has none.
@@ -163,19 +160,19 @@ class _Compiler:
         machine, model = self._machine, self._model
         core, config = machine.core, machine.options.properties
         used = [d for d in dict.fromkeys([*machine.devices, *plan.devices]) if d in plan.devices]
+        placed = model.clone()
         try:
-            set_affinities(model, open_bounded_crossings(model, plan.device_of))
-            untie_weights(model)
+            set_affinities(placed, plan.device_of)
         except PlacementError as cause:
             device = _able_device(machine, model, plan.device_of)
             if device is None:
                 raise PlacementError(f"{cause}; no device of it can run and hold the whole model") from cause
             _log.warning("the whole model runs on %s: %s", device, cause)
             return self.compile_whole(WholePlan(device))
-        tell_blobs_apart(core, model, used, config, plan.properties)
+        tell_blobs_apart(core, placed, used, config, plan.properties)
         own = {**hetero_config(core, used, config), **plan.properties}
         with writing_blobs(core, own) as native:
-            return self._compile_native(model, f"HETERO:{','.join(used)}", native)
+            return self._compile_native(placed, f"HETERO:{','.join(used)}", native)
 
     def compile_lanes(self, plan: LanePlan) -> ov.CompiledModel:
         """For the package's executor."""
@@ -192,7 +189,7 @@ class _Compiler:
         machine = replace(self._machine, options=replace(options, properties=own))
 
         def compiled(member: Member) -> ov.CompiledModel:
-            return member.compile(_Compiler(machine, self._model.clone(), self._compile_native))
+            return member.compile(_Compiler(machine, self._model, self._compile_native))
 
         base = compiled(plan.base)
         if not plan.members:

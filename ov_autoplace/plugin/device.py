@@ -97,10 +97,10 @@ def _compiling(core: ov.Core, shapes: Mapping[str, Sequence[int]]) -> Callable[.
         try:
             return native(model, device, config)
         except RuntimeError as cause:
+            from ov_autoplace.devices.extension import is_scheduled
             from ov_autoplace.devices.models import openvino_reason
             from ov_autoplace.devices.names import single_device_config
             from ov_autoplace.graph.refusal import refusal
-            from ov_autoplace.placement.schedulable import is_scheduled
 
             if is_scheduled(model):  # the reason is a sentence of the library
                 raise ModelError(openvino_reason(cause)) from cause
@@ -157,18 +157,18 @@ def _compile_model(
     devices = _asked(self, device_name)
     if devices is None:
         return _originals["compile_model"](self, model, device_name, config, weights=weights)
-    from ov_autoplace.placement.schedulable import is_scheduled
+    from ov_autoplace.devices.extension import is_scheduled
     from ov_autoplace.plugin.compilation import compile_placed
 
     machine, explicit = request_of(self, devices, config)
-    own_model, native = _own_model(self, model, weights), _compiling(self, machine.options.shapes)
+    read, native = _model_of(self, model, weights), _compiling(self, machine.options.shapes)
     compiled: ov.CompiledModel
-    if is_scheduled(own_model):
+    if is_scheduled(read):
         from ov_autoplace.plugin.scheduled import compile_scheduled
 
-        compiled = compile_scheduled(self, own_model, machine.options.properties, native)
+        compiled = compile_scheduled(self, read, machine.options.properties, native)
     else:
-        compiled = compile_placed(machine, own_model, native, explicit=explicit)
+        compiled = compile_placed(machine, read, native, explicit=explicit)
     compiled = _told(compiled, machine.options.properties)
     if weights is not None:
         compiled._autoplace_weights = weights  # the constants point into the caller's buffer
@@ -191,16 +191,16 @@ def _kept(core: ov.Core, compiled: ov.CompiledModel) -> ov.CompiledModel:
     return compiled
 
 
-def _own_model(core: ov.Core, model: Any, weights: bytes | None) -> ov.Model:
-    """A model that belongs to us: read from a file or from memory, else a clone of the caller's.
+def _model_of(core: ov.Core, model: Any, weights: bytes | None) -> ov.Model:
+    """A model, read from a file or from memory, or the caller's own.
 
     Raises:
         ModelError: It cannot be read.
     """
     if isinstance(model, ov.Model):
-        return model.clone()
+        return model
     if hasattr(model, "get_ordered_ops"):  # the bindings' class, passed by openvino.compile_model
-        return ov.Model(model).clone()
+        return ov.Model(model)
     from ov_autoplace.devices.models import read_model
 
     return read_model(core, model, weights)

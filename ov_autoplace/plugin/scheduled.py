@@ -22,10 +22,9 @@ import openvino as ov
 
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace._base.text import parse_json
-from ov_autoplace.devices.extension import add_extension
+from ov_autoplace.devices.extension import add_extension, schedule_ops
 from ov_autoplace.devices.names import device_settings, single_device_config
 from ov_autoplace.errors import ModelError
-from ov_autoplace.placement.schedulable import schedule_ops
 from ov_autoplace.placement.scheduled import (
     OP_NAME,
     SCHEDULE_DEVICE,

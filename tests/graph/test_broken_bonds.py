@@ -16,7 +16,7 @@ from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.simulator import simulate
 from random_dynamic_models import random_dynamic_model
@@ -165,8 +165,7 @@ def test_hetero_agrees(made: Callable[[], ov.Model], there: tuple[str, ...], une
 @pytest.mark.seeds(700, 720)
 def test_the_simulator_says_infinite_exactly_where_a_bond_breaks(seed: int) -> None:
     made = random_dynamic_model(seed, size=9)
-    fold_static_shapes(made.model)
-    coarse = coarsen(extract(made.model, made.shapes), light_ops=False)
+    coarse = coarsen(prepare(made.model, made.shapes).graph, light_ops=False)
     target = load_target("i9-12900k-flex-170")
     table: CostTable = analytic_table(coarse, target, target.device_names[:2])
     random = np.random.default_rng(seed)

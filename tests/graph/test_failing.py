@@ -9,7 +9,7 @@ from openvino import opset13 as ops
 
 import zoo
 from ov_autoplace.graph.failing import can_fail
-from ov_autoplace.graph.prepare import normalize
+from ov_autoplace.graph.passes import FOLDED, run_passes
 
 ZERO = np.int64(0)
 DATA = np.ones((4, 8), np.float32)
@@ -108,14 +108,14 @@ def test_what_openvino_raises_is_foreseen(build):
 @pytest.mark.parametrize("name", ["resnet50", "bert_base", "lstm_lm", "two_tower", "unet"])
 def test_networks_of_plain_ops_cannot_fail(name):
     model = zoo.build(name, "small")
-    normalize(model)
+    run_passes(model, FOLDED)
     assert not can_fail(model)
 
 
 @pytest.mark.parametrize("name", ["decoder", "control_flow", "ssdlite"])
 def test_state_bodies_and_selection_can(name):
     model = zoo.build(name, "small")
-    normalize(model)
+    run_passes(model, FOLDED)
     assert can_fail(model)
 
 

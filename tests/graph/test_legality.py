@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 import zoo
 from ov_autoplace.graph import coarsen, extract, input_ranges, with_static_shapes
 from ov_autoplace.placement.annotation import set_affinities
-from ov_autoplace.placement.bounded import open_bounded_crossings
 from ov_autoplace.placement.legality import broken_bonds
 
 DEVICES = ("XCPU", "CPU")
@@ -34,7 +33,7 @@ def random_inputs(model: ov.Model, shapes: dict[str, list[int]] | None) -> list[
     random = np.random.default_rng(0)
     bounds = input_ranges(model)
     inputs = []
-    for parameter in with_static_shapes(model, shapes)[0].get_parameters():
+    for parameter in with_static_shapes(model, shapes).get_parameters():
         shape, element = list(parameter.get_output_shape(0)), parameter.get_output_element_type(0)
         values = (
             random.standard_normal(shape)
@@ -79,7 +78,7 @@ def check_random_placements(
         if broken_bonds(coarse.ops, on):
             continue  # HETERO's own cuts go through groups; tools/legality.py shows that it cannot run
         device_of = dict(zip(coarse.ops.names, (DEVICES[i] for i in on), strict=True))
-        set_affinities(placed, open_bounded_crossings(placed, device_of))
+        set_affinities(placed, device_of)
         found = outputs_of_two_runs(core.compile_model(placed, "HETERO:XCPU,CPU"), inputs)
         for one, other in zip(expected, found, strict=True):
             scale = max(1e-6, float(np.abs(one).max(initial=0)))

@@ -18,13 +18,11 @@ from ov_autoplace.graph import support
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.folding import fold_static_shapes
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.graph.records import ModelReader
 from ov_autoplace.graph.support import supported_ops
-from ov_autoplace.placement.fitting import count_subgraphs, fit
+from ov_autoplace.placement.fitting import count_subgraphs, fit, fit_prepared
 from ov_autoplace.placement.placement import Placement
-from random_dynamic_models import random_dynamic_model
 from random_models import random_model
 
 ZERO_SHOT = ("--mode", "zero-shot", "--json")
@@ -45,17 +43,6 @@ def reshaping(batch: int, blocks: int = 4) -> ov.Model:
         whole = ops.concat([sizes, np.array([3, 8])], 0, name=f"whole{i}")
         value = ops.add(value, ops.reshape(soft, whole, False, name=f"joined{i}"), name=f"sum{i}")
     return ov.Model([ops.result(value, name="y")], [x], "reshaping")
-
-
-def described(model: ov.Model) -> list[tuple[str, str, list[str]]]:
-    return [
-        (
-            op.get_friendly_name(),
-            op.get_type_name(),
-            [value.get_node().get_friendly_name() for value in op.input_values()],
-        )
-        for op in model.get_ordered_ops()
-    ]
 
 
 def fields_of(graph: ComputationGraph) -> dict[str, object]:
@@ -89,14 +76,6 @@ def test_annotate_reads_a_model_once_and_a_folded_one_also_after_and_as_it_was_g
     assert report["affinity_subgraphs"] == count_subgraphs(model, affinities)
 
 
-@pytest.mark.parametrize("model", [reshaping(2), *(random_dynamic_model(seed).model for seed in (3, 8, 21))])
-def test_folding_by_what_was_read_replaces_the_same_ops(model: ov.Model) -> None:
-    with_records, without = model.clone(), model.clone()
-    records = ModelReader().read(with_records.get_ordered_ops())
-    assert fold_static_shapes(with_records, records) == fold_static_shapes(without)
-    assert described(with_records) == described(without)
-
-
 @pytest.mark.parametrize("batch", [-1, 2])
 def test_a_prepared_model_has_the_graph_of_a_model_that_is_read_anew(batch: int) -> None:
     prepared = prepare(reshaping(batch))
@@ -110,12 +89,13 @@ def test_a_placement_fits_a_prepared_model_as_it_fits_the_model(batch: int, firs
     prepared = prepare(reshaping(batch))
     known = {name: int(name[-1]) >= first_on_cpu for name in prepared.graph.names if name[:-1] in BLOCK}
     device_of = {name: "CPU" if known.get(name) else "XCPU" for name in prepared.graph.names}
-    placement = replace(Placement.from_dict(device_of), given={} if prepared.is_folded else None)
-    expected, found = fit(prepared.given, placement), fit(prepared.given, placement, prepared)
+    placement = Placement.from_dict(device_of)
+    expected = fit(prepared.given, replace(placement, given={} if prepared.is_folded else None))
+    found = fit_prepared(prepared, placement)
     assert found.device_of == expected.device_of
-    assert found.folded == expected.folded
+    assert found.prepared.is_folded == expected.prepared.is_folded
     assert found.submodels == expected.submodels == (2 if first_on_cpu == 2 else 1)
-    assert found.as_given.names == expected.as_given.names
+    assert found.prepared.given_structure.names == expected.prepared.given_structure.names
 
 
 @pytest.mark.parametrize("seed", [5, 17, 90])

@@ -11,8 +11,8 @@ from openvino import opset13 as ops
 
 from ov_autoplace.errors import ModelError
 from ov_autoplace.graph import support
-from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.op_kinds import op_kinds
+from ov_autoplace.graph.passes import NAMED, run_passes
 from ov_autoplace.graph.support import supported_ops
 from random_models import random_model
 
@@ -54,7 +54,7 @@ def edges(model: ov.Model) -> list[tuple[str, list[tuple[str, int]]]]:
 
 
 def names_of(model: ov.Model) -> list[str]:
-    make_names_unique(model)
+    run_passes(model, NAMED)
     return [op.get_friendly_name() for op in model.get_ordered_ops()]
 
 

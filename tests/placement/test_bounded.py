@@ -14,13 +14,12 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.errors import ModelError, PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.folding import fold_static_shapes
-from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.passes import FOLDED, formed, run_passes
 from ov_autoplace.placement.annotation import annotate, annotated_placement
-from ov_autoplace.placement.bounded import open_bounded_crossings
+from ov_autoplace.placement.bounded import opened_crossings
 from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.placement.legality import broken_bonds
-from ov_autoplace.placement.partition import count_graph_subgraphs
+from ov_autoplace.placement.partition import completed, count_graph_subgraphs
 from ov_autoplace.placement.plan import SplitPlan
 from ov_autoplace.plugin.compilation import _Compiler
 from random_dynamic_models import random_dynamic_model
@@ -81,22 +80,18 @@ def test_only_crossings_get_new_ops():
     model = dense_chain()
     before = len(model.get_ops())
     names = [op.get_friendly_name() for op in model.get_ordered_ops()]
-    assert open_bounded_crossings(model, dict.fromkeys(names, "CPU")) == dict.fromkeys(names, "CPU")
+    assert not run_passes(model, (opened_crossings(dict.fromkeys(names, "CPU")),))
     assert len(model.get_ops()) == before
     one_cut = {name: "XCPU" if name in ("x", "weights0", "dense0") else "CPU" for name in names}
-    placed = open_bounded_crossings(model, one_cut)
-    added = set(placed) - set(names)
-    assert {op.get_friendly_name() for op in model.get_ops()} == set(placed)
-    assert added
-    assert {placed[name] for name in added} == {"XCPU"}
-    assert open_bounded_crossings(model, placed) == placed
+    assert list(run_passes(model, (opened_crossings(one_cut),)).values()) == [1]
+    placed = completed(model, one_cut)
+    assert len(placed) > before
+    assert {placed[name] for name in set(placed) - set(names)} == {"XCPU"}
 
 
 @pytest.mark.parametrize("seed", [1, 10, 33, 110])
 def test_hetero_cuts_where_it_was_predicted_to(seed):
-    model = random_dynamic_model(seed).model
-    make_names_unique(model)
-    fold_static_shapes(model)
+    model = formed(random_dynamic_model(seed).model, FOLDED)
     graph = extract(model)
     coarse = coarsen(graph, light_ops=False)
     opened = 0
@@ -129,9 +124,7 @@ def test_what_must_stay_together_once_bounds_are_opened_is_refused_before_anythi
 def moved_cut() -> tuple[ov.Model, dict[str, str]]:
     """A placement of groups whose variable is parted once bounded dimensions are opened."""
     seed = 152
-    model = random_dynamic_model(seed).model
-    make_names_unique(model)
-    fold_static_shapes(model)
+    model = formed(random_dynamic_model(seed).model, FOLDED)
     coarse = coarsen(extract(model), light_ops=False)
     *_, groups = (g for _, g in zip(range(6), group_placements(len(coarse), seed), strict=False))
     names = coarse.ops.names

@@ -15,7 +15,8 @@ from command_line import Command
 from model_checks import open_shapes, outputs_of, random_inputs, random_regions, relative_error
 from ov_autoplace.decide.place import place
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.passes import FOLDED, formed
+from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.placement.annotation import annotate
 from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.placement.placement import Placement
@@ -59,9 +60,9 @@ def layers(shared_chain: bool, static: bool = True) -> ov.Model:
 
 
 def folded(model: ov.Model) -> ov.Model:
-    clone = model.clone()
-    assert fold_static_shapes(clone) > 0
-    return clone
+    folded = PreparedModel.of(model).then(FOLDED)
+    assert folded.is_folded
+    return folded.model
 
 
 def of_blocks(model: ov.Model, first_on: dict[int, str]) -> dict[str, str]:
@@ -207,7 +208,6 @@ def test_annotate_says_what_the_file_holds(core: ov.Core, cli: Command, tmp_path
 @pytest.mark.seeds(transformers_models.NAMES, argument="name", cost=10)
 def test_files_of_networks_that_nobody_here_wrote_hold(name: str, core: ov.Core, tmp_path: Path) -> None:
     model = transformers_models.build(name)
-    inner = model.clone()
-    fold_static_shapes(inner)
+    inner = formed(model, FOLDED)
     shapes = open_shapes(model, random_inputs(model, seed=0))
     check(core, model, Placement.from_dict(random_regions(inner, DEVICES, 4, 11, shapes)), tmp_path)

@@ -15,9 +15,9 @@ import pytest
 
 from lane_models import F32, NARROW, adding, by_name, on_cpu, on_lanes, ramps, sizes_that_clash, towers, typed
 from ov_autoplace import place
+from ov_autoplace.devices.extension import schedule_ops
 from ov_autoplace.errors import ModelError
 from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.schedulable import schedule_ops
 from ov_autoplace.placement.scheduled import lanes_of, scheduled_model
 from ov_autoplace.plugin.scheduled import compile_scheduled
 

@@ -131,5 +131,5 @@ def scripted_model(
     """A model whose ops are the groups of a table."""
     options = PlacerOptions(memory_limits=memory_limits or {}, pins=pins or {})
     machine = Machine(None, believed.devices, options)  # type: ignore[arg-type]
-    prepared = PreparedModel(None, None, False, None, {})  # type: ignore[arg-type]
+    prepared = PreparedModel(None)  # type: ignore[arg-type]
     return ProfiledModel(machine, prepared, digest, session, believed, 0.0)  # type: ignore[arg-type]

@@ -14,9 +14,7 @@ import pytest
 
 import zoo
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.graph.coarsen import coarsen
-from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner
@@ -50,8 +48,7 @@ def problems() -> list[HeldOut]:
     made = []
     for number, family in enumerate(zoo.HELD_OUT_FAMILIES):
         model = zoo.build_scaled(family, NUM_OPS, SEED)
-        fold_static_shapes(model)
-        workload = Workload.of(coarsen(extract(model)), family, family)
+        workload = Workload.of(prepare(model).groups({}), family, family)
         for machine in range(MACHINES):
             random = np.random.default_rng((SEED, number, machine))
             table = random_task(workload, random, targets, devices=2).true

@@ -96,7 +96,7 @@ def lanes_task(budget: TuningBudget, clock: Clock, name: str = "net", lanes: Cos
     session = DividedCpu(WHOLE, clock=clock, compile_seconds=0.1)
     divided = DividedModel(
         machine=machine_of(),
-        prepared=PreparedModel(None, None, False, None, {}),
+        prepared=PreparedModel(None),
         digest="digest",
         session=session,
         table=lanes,

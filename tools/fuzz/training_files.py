@@ -225,9 +225,7 @@ def _tuned() -> tuple[CostTable, Callable[[], Any]]:
         table = load_table(stored(cost_table_seeds()[0], Path(folder), "net.table.json"))
     table = replace(table, op_seconds=np.where(np.isinf(table.op_seconds), 0.2, table.op_seconds))
     none: Any = None
-    profiled = ProfiledModel(
-        Machine(none, table.devices), PreparedModel(none, none, False, none, {}), "digest", none, table, 0.0
-    )
+    profiled = ProfiledModel(Machine(none, table.devices), PreparedModel(none), "digest", none, table, 0.0)
     return table, lambda: TuningTask("net", profiled, none)  # nothing is compiled or raced
 
 

@@ -18,9 +18,10 @@ from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import OptionError, PlacementError, TrainingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import count_devices, count_width
+from ov_autoplace.placement.fitting import fit_prepared
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import WholePlan
-from ov_autoplace.placement.scheduled import reason_not_schedulable
+from ov_autoplace.placement.schedulable import reason_not_schedulable
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.plugin.model_hash import model_hash
 from ov_autoplace.training.finetuning.budget import TuningBudget
@@ -199,8 +200,7 @@ class LanesTask(TuningTask):
         prepared = self.profiled.prepared
         if not prepared.is_folded:
             return placement
-        # What was given is to be found: this was decided on the folded model.
-        return unfolded(prepared.given, replace(placement, given={}))
+        return unfolded(fit_prepared(prepared, placement))
 
     def _singles(self) -> list[Trial]:
         plan = WholePlan(self._divided.whole.devices[0], self._divided.width)

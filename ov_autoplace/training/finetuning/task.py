@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.measure.corrections import Observation, corrected_table
+from ov_autoplace.placement.fitting import fit_prepared
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import ModelPlan, plan_of_groups
 from ov_autoplace.placement.simulator import simulate
@@ -220,8 +221,7 @@ class TuningTask:
         placement = Placement.of_groups(self.table, trial.assignment)
         if not self.profiled.prepared.is_folded:
             return placement
-        placement = replace(placement, given={})  # to be found: it was decided on the folded model
-        return unfolded(self.profiled.prepared.given, placement, self.problem.at(self.corrected))
+        return unfolded(fit_prepared(self.profiled.prepared, placement), self.problem.at(self.corrected))
 
     def line(self, event: Event) -> dict[str, Any]:
         """An event as a line of the measurement log; all that is known of the task is in its lines."""

@@ -28,8 +28,7 @@ from ov_autoplace.cost.target_json import save_target
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.graph.inputs import input_ranges
-from ov_autoplace.graph.names import make_names_unique
-from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.graph.passes import NAMED, formed, static_shapes
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.transfers import measure_transfers
@@ -226,8 +225,7 @@ def _answer(placement: Placement, seconds: float) -> Answer:
 
 @contextmanager
 def _compiler(core: ov.Core, model: ov.Model, devices: Sequence[str]) -> Iterator[_Compile]:
-    static, _ = with_static_shapes(model, None)
-    make_names_unique(static)
+    static = formed(model, (static_shapes(), *NAMED))
     with tempfile.TemporaryDirectory(prefix="ov-autoplace-bench-") as folder:
         ir = str(save_ir(static, Path(folder)))
         yield _Compile(core, devices, ir, input_ranges(static))

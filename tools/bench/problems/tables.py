@@ -22,10 +22,8 @@ from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph
-from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.solvers import Problem
 from ov_autoplace.training.examples import by_family
 from ov_autoplace.training.targets import RandomTargets, Task, random_task
@@ -95,9 +93,8 @@ class Network:
 
 
 def coarse_graph(model: ov.Model) -> CoarseGraph:
-    """Groups of a model whose static shapes are folded, which modifies it."""
-    fold_static_shapes(model)
-    return coarsen(extract(model))
+    """Groups of a model whose static shapes are folded."""
+    return prepare(model).groups({})
 
 
 def networks(families: Sequence[str], quick: bool) -> Iterator[Network]:

@@ -41,7 +41,7 @@ import zoo
 from harness.environment import LANES
 from harness.process import Pieces, shared_folder
 from harness.result import Result, Table
-from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.passes import FOLDED, formed
 from problems import branching
 from problems.networks import NETWORKS
 from sections.finetune_race import WITHIN, Outcome, first_within, last_race, outcome_table
@@ -163,8 +163,7 @@ def _model_file(pair: str, family: str, ops: int) -> Path:
             model = branching.build(family)
         else:
             model = NETWORKS[family]() if pair == "gpu" else zoo.build_scaled(family, ops, 0, "random")
-        fold_static_shapes(model)
-        ov.save_model(model, path, compress_to_fp16=False)
+        ov.save_model(formed(model, FOLDED), path, compress_to_fp16=False)
     return path
 
 

@@ -22,7 +22,7 @@ from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.measure.isolation.interface import Executable
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.annotation import completed
+from ov_autoplace.placement.partition import completed
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.placement.planning import lane_plan

@@ -27,7 +27,7 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.passes import NAMED, formed
 from ov_autoplace.placement.annotation import set_affinities
 from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.solvers import solve
@@ -151,8 +151,7 @@ def compare_counts(
         core.set_property(device, {"SNIPPETS_MODE": "DISABLE"})
     found: dict[str, list[list[int]]] = {}
     for i, name in enumerate(models):
-        model = zoo.build(name)
-        make_names_unique(model)
+        model = formed(zoo.build(name), NAMED)
         group_of = coarsen(extract(model)).group_of
         found[name] = _count(core, model, group_of, placements, (seed, i))
     for i in range(random_models):

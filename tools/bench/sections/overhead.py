@@ -46,8 +46,8 @@ from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.annotation import completed
 from ov_autoplace.placement.lane import Lane
+from ov_autoplace.placement.partition import completed
 from ov_autoplace.placement.plan import LanePlan, WholePlan
 from ov_autoplace.placement.schedulable import Role, ops_of
 

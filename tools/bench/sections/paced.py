@@ -219,7 +219,7 @@ def _seconds(request: ov.InferRequest) -> float:
 
 
 def _model(name: str) -> ov.Model:
-    return with_static_shapes(NETWORKS[name]())[0]
+    return with_static_shapes(NETWORKS[name]())
 
 
 def _core() -> ov.Core:

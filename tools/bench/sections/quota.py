@@ -117,7 +117,7 @@ def compare(
     """
     ControlGroup(Path(folder), is_v2).enter()
     size, _, network = name.partition("/")
-    model, _ = with_static_shapes(zoo.build(network, "full" if size == "full" else "small"))
+    model = with_static_shapes(zoo.build(network, "full" if size == "full" else "small"))
     core, compiled, seconds = ov.Core(), {}, {}
     for who in (PLAIN, OURS):
         start = time.perf_counter()

@@ -88,7 +88,7 @@ def compare(name: str, seed: int, alias: bool) -> dict[str, Any]:
             calling and
         name, requests per second in the same rounds.
     """
-    model, _ = with_static_shapes(MODELS[name]())
+    model = with_static_shapes(MODELS[name]())
     core = ov.Core()
     devices = ["CPU"]
     if alias:
@@ -137,7 +137,7 @@ def compare_hints(name: str, seed: int) -> dict[str, Any]:
         By hint: ``is_device``, whether the answer runs as CPU does by itself, and ``rates`` as in
         :func:`compare`.
     """
-    model, _ = with_static_shapes(MODELS[name]())
+    model = with_static_shapes(MODELS[name]())
     core, found = ov.Core(), {}
     for hint, config in _HINTS.items():
         where = {_OURS: "AUTOPLACE:CPU", "CPU": "CPU", "CPU again": "CPU"}

@@ -41,12 +41,13 @@ from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph
-from ov_autoplace.graph.names import make_names_unique
+from ov_autoplace.graph.passes import NAMED, run_passes
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.graph.support import supported_ops
+from ov_autoplace.placement.fitting import fit
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import simulator_of
-from ov_autoplace.plugin.annotated_files import AnnotatedFiles, save_annotated_as
+from ov_autoplace.plugin.annotated_files import AnnotatedFiles, save_fitted
 from ov_autoplace.solvers import solve
 from problems.growing import BUILDERS, UNSEEN
 
@@ -166,7 +167,7 @@ def measure(kind: str, num_ops: int, seed: int, parts: Sequence[str] = _OURS) ->
         ov.serialize(BUILDERS[kind](num_ops, np.random.default_rng(seed)), folder / "net.xml")
         timer = _Timer()
         model = timer.repeated("read", lambda: core.read_model(folder / "net.xml"))
-        make_names_unique(model)
+        run_passes(model, NAMED)
         graph = timer.repeated("extract", lambda: ov_autoplace.extract(model))
         coarse = timer.repeated("coarsen", lambda: coarsen(graph))
 
@@ -189,7 +190,7 @@ def measure(kind: str, num_ops: int, seed: int, parts: Sequence[str] = _OURS) ->
             "solve 3": lambda: solve(replace(three)),
             "overlap": lambda: solve(replace(table), objective="overlap"),
             "annotate": lambda: ov_autoplace.annotate(model, placement),
-            "write": lambda: save_annotated_as(model, placement, files, in_place=True),
+            "write": lambda: save_fitted(fit(model, placement), files, in_place=True),
             "explain": lambda: HeteroExplanation(replace(table), halves).all_groups(),
         }
         for part in parts:

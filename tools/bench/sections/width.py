@@ -81,7 +81,7 @@ def compare(name: str, folder: str, seed: int) -> dict[str, Any]:
         ``width``, ``reason``, ``decision_seconds``; ``back_to_back`` and ``after_pauses``: seconds of both by
         name, in the same rounds.
     """
-    model, _ = with_static_shapes(MODELS[name]())
+    model = with_static_shapes(MODELS[name]())
     start = time.perf_counter()
     placement = ov_autoplace.place(model, "CPU", seed=seed)
     decision_seconds = time.perf_counter() - start

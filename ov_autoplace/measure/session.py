@@ -133,7 +133,7 @@ class ProfilingSession:
 
     @property
     def model(self) -> ov.Model:
-        """What is compiled and timed: static, with unique names and folded shapes."""
+        """The static model with unique names and folded shapes that is compiled and timed."""
         return self._prepared.model
 
     @cached_property

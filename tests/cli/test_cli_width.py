@@ -92,7 +92,8 @@ def test_annotate_writes_the_width_that_was_decided(
     def narrow(placer: Placer, model: ov.Model) -> tuple[Placement, FittedPlacement | None]:
         placement, fitted = search(placer, model)
         placement.decision.winner.plan = NARROW
-        return replace(placement, own_plan=NARROW), fitted
+        placement = replace(placement, own_plan=NARROW)
+        return placement, fitted and replace(fitted, placement=placement)
 
     monkeypatch.setattr(Placer, "place_fitted", narrow)
     ov.save_model(zoo.build("lstm_lm", "small"), tmp_path / "net.xml")

@@ -251,6 +251,29 @@ def test_a_stored_placement_that_cannot_be_compiled_is_made_anew(unequal_pair, c
     assert "cannot be run: a submodel is refused" in caplog.text
 
 
+def test_a_plan_that_failed_leaves_no_trace_in_what_is_searched_next(unequal_pair, config):
+    own, properties = split_config(config)
+    machine = Machine(unequal_pair, tuple(PAIR), PlacerOptions(**own, properties=properties))
+    given = matmuls()
+    halves = {op.get_friendly_name(): PAIR[op.get_friendly_name() == "first"] for op in given.get_ops()}
+    searched, compiled = [], []
+
+    def search(_: Machine, model: ov.Model) -> Placement:
+        searched.append(any("affinity" in op.get_rt_info() for op in model.get_ops()))
+        return Placement.from_dict(halves)
+
+    def refusing(model: ov.Model, *_: object) -> ov.CompiledModel:
+        compiled.append(model)
+        if len(compiled) == 2:
+            raise RuntimeError("a submodel is refused")
+        return unequal_pair.compile_model(model, "HETERO:XCPU,CPU")
+
+    for _ in range(2):
+        compile_placed(machine, given, refusing, search=search)
+    assert (len(compiled), searched) == (3, [False, False])
+    assert not any("affinity" in op.get_rt_info() for op in given.get_ops())
+
+
 def test_properties_that_were_set_on_the_core_are_part_of_the_key(unequal_pair, tmp_path):
     options = PlacerOptions(properties={"CACHE_DIR": str(tmp_path)})
     before = DecisionCache.of(unequal_pair, matmuls(), PAIR, options).path

@@ -11,7 +11,7 @@ import typer
 
 from ov_autoplace._base.text import counted
 from ov_autoplace.cli import arguments
-from ov_autoplace.cli.console import print_json, print_sentence, print_table
+from ov_autoplace.cli.console import print_json, print_sentence, show
 from ov_autoplace.cli.outputs import (
     ReportFile,
     TraceFile,
@@ -20,15 +20,15 @@ from ov_autoplace.cli.outputs import (
     check_folder,
     check_outputs,
     made_folder,
-    save_placement,
+    save_answer,
 )
 from ov_autoplace.cli.placer_options import with_placer_options
-from ov_autoplace.cli.rates import print_rates
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:
     from ov_autoplace.cli.request import Request
+    from ov_autoplace.placement.decision import Decision
     from ov_autoplace.placement.placement import Placement
     from ov_autoplace.plugin.annotated_files import AnnotatedFiles
 
@@ -114,7 +114,8 @@ def annotate(
     }
     if not as_json:
         _print_summary(report, decision)
-    save_placement(page, trace, request, placement, devices, options, as_json)
+    if page or trace:
+        save_answer(page, trace, request.explained(placement, devices, options), as_json)
     if as_json:
         print_json(report)
 
@@ -166,27 +167,12 @@ def _files(request: Request, output: Path | None) -> AnnotatedFiles:
     return files
 
 
-def _print_summary(report: dict[str, Any], decision: Any) -> None:
-    from ov_autoplace.cli.request import candidate_rows
+def _print_summary(report: dict[str, Any], decision: Decision) -> None:
+    from ov_autoplace.explain.candidates import candidates_table, rows_of
 
-    title = f"{report['model']} on {', '.join(report['devices'])} ({decision.mode.lower().replace('_', '-')})"
-    if decision.rates:
-        print_rates(title, decision.rates, decision.rate_bound)
-    else:
-        print_table(
-            title,
-            (
-                "candidate",
-                ">predicted ms",
-                ">measured ms",
-                ">?samples",
-                ">?subgraphs",
-                ">?outputs\ndiffer by",
-                "~also proposed by",
-                "~left out",
-            ),
-            candidate_rows(decision.candidates, decision.chosen),
-        )
+    mode = decision.mode.lower().replace("_", "-")
+    print_sentence(f"{report['model']} on {', '.join(report['devices'])} ({mode})")
+    show(candidates_table(rows_of(decision), decision.rate_bound))
     print_sentence(f"* {decision.reason}")
     ops = _ops(report["ops_per_device"])
     took = sum(report["seconds"].values())

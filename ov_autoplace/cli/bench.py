@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-from ov_autoplace._base.text import counted, milliseconds, relative_difference
+from ov_autoplace._base.text import counted
 from ov_autoplace.cli import arguments
-from ov_autoplace.cli.console import note, print_json, print_sentence, print_table, progress_bar
-from ov_autoplace.cli.outputs import ReportFile, TraceFile, changes_of, check_outputs, save_report, save_trace
+from ov_autoplace.cli.console import note, print_json, print_sentence, progress_bar, show
+from ov_autoplace.cli.outputs import ReportFile, TraceFile, check_outputs, save_answer
 from ov_autoplace.cli.placer_options import with_placer_options
-from ov_autoplace.cli.rates import bench_rate
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import ProfilingError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from ov_autoplace.cli.request import Request
     from ov_autoplace.decide.comparison import Comparison
+    from ov_autoplace.decide.machine import Machine
+    from ov_autoplace.explain.candidates import CandidateRow
     from ov_autoplace.explain.explanation import Explanation
     from ov_autoplace.measure.measured_run import MeasuredRun
     from ov_autoplace.placement.decision import Candidate
+    from ov_autoplace.placement.placement import Placement
 
 __all__ = ["bench"]
 
@@ -44,79 +46,95 @@ def bench(
     """Measure devices, fewer threads, AUTO, HETERO and AUTOPLACE in one table, with and without pauses."""
     check_outputs(report, trace, [model])
     from ov_autoplace.cli.request import decision_of, open_model
-    from ov_autoplace.decide.comparison import comparison
     from ov_autoplace.decide.machine import Machine
+    from ov_autoplace.explain.answer import Answer
+    from ov_autoplace.explain.candidates import candidates_table, measured_answer
 
     request = open_model(model)
     machine = Machine.of(request.core, devices, options)
     names, options = machine.devices, machine.options
     placement = request.annotated(names) or request.search(names, options)
-    if machine.wants_rate:
-        bench_rate(request, machine, placement, seconds, report, trace, as_json)
-        return
+    run = _rates if machine.wants_rate else _latencies
+    found = run(request, machine, placement, seconds, bool(report or trace))
+    decision, said = decision_of(placement), measured_answer(found.rows)
+    if not as_json:
+        print_sentence(f"{model} on {', '.join(names)}, run in turns; medians with 95 % intervals")
+        show(candidates_table(found.rows, decision.rate_bound))
+        for sentence in (*found.notes, f"AUTOPLACE: {decision.reason}", said):
+            print_sentence(sentence)
+    if report or trace:
+        explanation = request.explanation(placement, names, options)
+        beside = found.rows, found.tried(explanation)
+        answer = Answer.of(str(model), decision, explanation, options, request.model, *beside)
+        save_answer(report, trace, answer, as_json, found.profiled)
+    if as_json:
+        values = {"measured": said, "rows": found.values}
+        print_json({"model": str(model), "devices": list(names), **decision.to_json(), **values})
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was run.
+
+    Attributes:
+        rows: The ways of running the model.
+        values: The same for ``--json``.
+        tried: What the rows say of placements that a cost table can name, the explained answer among them.
+        profiled: The answer run once more with profiling on.
+        notes: Sentences about how it was run.
+    """
+
+    rows: Sequence[CandidateRow]
+    values: Sequence[dict[str, Any]]
+    tried: Callable[[Explanation], Sequence[Candidate]] = lambda _: ()
+    profiled: MeasuredRun | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _rates(request: Request, machine: Machine, placement: Placement, seconds: float, _: bool) -> _Found:
+    """The answer and what OpenVINO offers for many requests, called in both ways."""
+    from ov_autoplace.decide.rate_again import run_again
+    from ov_autoplace.explain.candidates import rate_rows
+    from ov_autoplace.graph.prepare import prepare
+    from ov_autoplace.placement.plan import PoolPlan
+
+    plan = placement.plan
+    assert isinstance(plan, PoolPlan)
+    with progress_bar() as progress:
+        progress(0, 1, "measure rates")
+        rows = run_again(machine, prepare(request.model, machine.options.shapes), plan, seconds)
+    return _Found(rate_rows(rows), [asdict(row) for row in rows])
+
+
+def _latencies(
+    request: Request, machine: Machine, placement: Placement, seconds: float, profile: bool
+) -> _Found:
+    """The answer and its rivals, one request at a time."""
+    from ov_autoplace.cli.request import decision_of
+    from ov_autoplace.decide.comparison import comparison
+    from ov_autoplace.explain.candidates import bench_rows
+    from ov_autoplace.placement.decision import Candidate
+
     with comparison(machine, request.model, placement) as compared:
         with progress_bar() as progress:
             rows = compared.rows(seconds, progress)
-        wanted = report or trace
-        profiled = _profiled(compared) if wanted else None
-    decision = decision_of(placement)
-    if not as_json:
-        _print(model, names, rows)
-        print_sentence(f"AUTOPLACE: {decision.reason}")
-        print_sentence(_measured_here(rows))
-    if report or trace:
-        explanation = request.explanation(placement, ",".join(names), options)
-        if report:
-            from ov_autoplace.report.contents import bench_contents
+        profiled = _profiled(compared) if profile else None
 
-            changes = changes_of(explanation, options, _tried(rows, compared, explanation))
-            contents = bench_contents(
-                str(model), decision, explanation, changes, rows, profiled, request.model
-            )
-            save_report(report, contents, as_json)
-        save_trace(trace, str(model), explanation, as_json, profiled)
-    if as_json:
-        print_json(
-            {
-                "model": str(model),
-                "devices": list(names),
-                **decision.to_json(),
-                "measured": _measured_here(rows),
-                "rows": rows,
-            }
-        )
+    def tried(explanation: Explanation) -> list[Candidate]:
+        found = []
+        for row in rows:
+            if row["median_ms"] is None:
+                continue
+            samples = np.array([row["median_ms"] / 1e3])
+            found.append(Candidate(row["name"], compared.plans[row["name"]], samples=samples))
+            if row["name"] == "AUTOPLACE":
+                found[-1].assignment = explanation.assignment
+                found[-1].scheduled = decision_of(placement).scheduled
+        return found
 
-
-def _measured_here(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What this benchmark says of the answer, which is another race than the one that decided."""
-    from ov_autoplace.report.latency import Latency, measured_answer
-
-    latencies = []
-    for row in rows:
-        low, high = row["ci95_ms"] or (None, None)
-        median, low, high = (None if ms is None else ms / 1e3 for ms in (row["median_ms"], low, high))
-        latencies.append(Latency(row["name"], None, median, low, high, chosen=row["name"] == "AUTOPLACE"))
-    return measured_answer(latencies)
-
-
-def _tried(
-    rows: Sequence[Mapping[str, Any]], compared: Comparison, explanation: Explanation
-) -> list[Candidate]:
-    """What these rows say of the placements that a cost table can name: devices alone, and the answer."""
-    from ov_autoplace.cli.request import decision_of
-    from ov_autoplace.placement.decision import Candidate
-
-    tried = []
-    for row in rows:
-        if row["median_ms"] is None:
-            continue
-        samples = np.array([row["median_ms"] / 1e3])
-        candidate = Candidate(row["name"], compared.plans[row["name"]], samples=samples)
-        if row["name"] == "AUTOPLACE":
-            candidate.assignment = explanation.assignment
-            candidate.scheduled = decision_of(compared.placement).scheduled
-        tried.append(candidate)
-    return tried
+    rounds = [max(row[f"{prefix}samples"] for row in rows) for prefix in ("", "paused_")]
+    how = f"{counted(rounds[0], 'round')} back to back, {rounds[1]:,} in which all rest 3 ms before each"
+    return _Found(bench_rows(rows), rows, tried, profiled, (f"{how} inference",))
 
 
 def _profiled(compared: Comparison) -> MeasuredRun | None:
@@ -126,56 +144,8 @@ def _profiled(compared: Comparison) -> MeasuredRun | None:
 
     scheduled = decision_of(compared.placement).scheduled
     try:
-        lanes = () if scheduled is None else scheduled.table.devices
+        lanes = scheduled.table.devices if scheduled else ()
         return measure_run(compared.session, compared.plan, lanes)
     except ProfilingError as cause:
         note(f"the measured run is left out: {cause}")
         return None
-
-
-def _print(model: Path, devices: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    """The table, which fits 80 columns, and below it what has no room there."""
-    rounds = [max(row[f"{prefix}samples"] for row in rows) for prefix in ("", "paused_")]
-    print_table(
-        f"{model} on {', '.join(devices)}, measured in turns: medians in ms with 95 % intervals",
-        ("name", ">measured\nback to back", ">measured\nafter 3 ms idle", ">predicted"),
-        [
-            (
-                row["name"],
-                _interval(row["median_ms"], row["ci95_ms"]),
-                _interval(row["paused_median_ms"], row["paused_ci95_ms"]),
-                _number(row["predicted_ms"]),
-            )
-            for row in rows
-        ],
-    )
-    print_sentence(
-        f"{counted(rounds[0], 'round')} back to back, {rounds[1]:,} in which all rest 3 ms before each "
-        "inference"
-    )
-    cut = [f"{row['name']} {row['subgraphs']}" for row in rows if (row["subgraphs"] or 1) > 1]
-    if cut:
-        print_sentence(f"subgraphs: {', '.join(cut)}")
-    differ = [
-        f"{row['name']} {relative_difference(row['output_difference'])}"
-        for row in rows
-        if row["output_difference"]
-    ]
-    if differ:
-        print_sentence(f"outputs differ by: {', '.join(differ)}")
-    for row in rows:
-        if row["note"]:
-            print_sentence(f"{row['name']}: {row['note']}")
-
-
-def _interval(median: float | None, interval: Sequence[float] | None) -> str | None:
-    """A median with the wider half of its interval, where there are enough samples for one."""
-    if median is None or interval is None:
-        return _number(median)
-    low, high = interval
-    half = max(median - low, high - median)
-    return f"{milliseconds(median / 1e3)} ± {milliseconds(half / 1e3, like=median / 1e3)}"
-
-
-def _number(value: float | None) -> str | None:
-    return None if value is None else milliseconds(value / 1e3)

@@ -10,21 +10,23 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from rich.cells import cell_len, chop_cells
+from rich import table as rich_table
+from rich.cells import chop_cells
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 
 from ov_autoplace._base import text as wording
 from ov_autoplace._base.progress import Progress as ProgressCallback
 from ov_autoplace._base.text import printable, printable_json
 from ov_autoplace.cli.tables import columns_of, layout_of, shortened
+
+if TYPE_CHECKING:
+    from ov_autoplace.explain.tables import Table
 
 __all__ = [
     "bytes_text",
@@ -36,14 +38,13 @@ __all__ = [
     "print_json",
     "print_sentence",
     "print_table",
-    "print_tree",
     "progress_bar",
+    "show",
 ]
 
 # A table that is piped into a file is wider than this only where names of ops are too long.
 _PIPE_WIDTH = 160
 _HANGING = "  "
-_INDENT = 8  # of the leaves of a tree
 
 
 def _stdout() -> Console:
@@ -129,7 +130,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
                 if column.cells[i]:
                     _print_hanging(console, f"{_one_line(column.heading)}: {column.cells[i]}")
         return
-    table = Table()
+    table = rich_table.Table()
     for column, width in layout.columns:
         side: Literal["left", "right"] = "right" if column.kind == ">" else "left"
         table.add_column(escape(column.heading), justify=side, overflow="fold", width=width)
@@ -144,6 +145,17 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
                 _print_hanging(console, f"{name}: {text}")
 
 
+def show(table: Table) -> None:
+    """Print a table, of which rows that stand out have a star, and the sentences below it."""
+    rest = "  " if table.strong and table.columns[0].startswith(">") else ""
+    marks = [" *" if i in table.strong else rest for i in range(len(table.rows))]
+    rows = [(row[0] + mark, *row[1:]) for row, mark in zip(table.rows, marks, strict=True)]
+    if rows:
+        print_table(table.title, table.columns, rows)
+    for sentence in table.notes:
+        print_sentence(sentence)
+
+
 def _print_hanging(console: Console, line: str) -> None:
     """Print an indented line, and what it goes on with one step further in."""
     if not _is_narrow():
@@ -154,20 +166,6 @@ def _print_hanging(console: Console, line: str) -> None:
         console.print(
             _HANGING * (1 if i == 0 else 2), part.plain.rstrip(), sep="", soft_wrap=True, markup=False
         )
-
-
-def print_tree(title: str, branches: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:
-    """Print a tree of two levels, whose leaves are something short and a name; all of it is plain text."""
-    console = _stdout()
-    tree = Tree(f"[bold]{_text(title)}[/]")
-    for text, leaves in branches:
-        branch = tree.add(_text(text))
-        texts, names = [_plain(text) for text, _ in leaves], [_plain(name) for _, name in leaves]
-        if _is_narrow():
-            names = _shortened(names, console.width - _INDENT - max(map(cell_len, texts), default=0))
-        for leaf, name in zip(texts, names, strict=True):
-            branch.add(escape(leaf + name))
-    console.print(tree)
 
 
 def print_json(value: dict[str, Any]) -> None:

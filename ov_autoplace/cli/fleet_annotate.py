@@ -107,7 +107,7 @@ def _save(output: Path, request: Any, answer: KindPlacement, options: PlacerOpti
         answer: Has a placement.
         options: The placer's, where a page is wanted.
     """
-    from ov_autoplace.cli.outputs import made_folder, save_placement
+    from ov_autoplace.cli.outputs import made_folder, save_answer
     from ov_autoplace.cost.table_json import save_table
     from ov_autoplace.plugin.annotated_files import save_annotated
 
@@ -122,7 +122,7 @@ def _save(output: Path, request: Any, answer: KindPlacement, options: PlacerOpti
             found["costs"] = str(folder / "costs.json")
             if options is not None:
                 page = folder / "report.html"
-                save_placement(page, None, request, placement, None, options, quiet=True)
+                save_answer(page, None, request.explained(placement, None, options), quiet=True)
                 found["report"] = str(page)
     return found
 

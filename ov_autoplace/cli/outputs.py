@@ -15,27 +15,20 @@ from ov_autoplace.cli.console import print_sentence
 from ov_autoplace.errors import OutputError
 
 if TYPE_CHECKING:
-    from ov_autoplace.cli.request import Request
-    from ov_autoplace.decide.options import PlacerOptions
-    from ov_autoplace.explain.explanation import Explanation
-    from ov_autoplace.explain.what_if import WhatIf
+    from ov_autoplace.explain.answer import Answer
     from ov_autoplace.measure.measured_run import MeasuredRun
-    from ov_autoplace.placement.decision import Candidate
-    from ov_autoplace.placement.placement import Placement
     from ov_autoplace.report.contents import Contents
 
 __all__ = [
     "ReportFile",
     "TraceFile",
-    "changes_of",
     "check_distinct",
     "check_file",
     "check_folder",
     "check_outputs",
     "made_folder",
-    "save_placement",
+    "save_answer",
     "save_report",
-    "save_trace",
 ]
 
 ReportFile = Annotated[
@@ -146,82 +139,40 @@ def check_outputs(report: Path | None, trace: Path | None = None, models: Sequen
         require_library(report)
 
 
-def save_report(path: Path | None, contents: Contents, quiet: bool) -> None:
-    """Write the page.
+def save_answer(
+    report: Path | None,
+    trace: Path | None,
+    answer: Answer,
+    quiet: bool,
+    measured: MeasuredRun | None = None,
+) -> None:
+    """Write what was asked for of a placement.
 
     Args:
-        path: The file.
-        contents: What it shows.
+        report: The page, or ``None`` when it was not asked for.
+        trace: The same of the trace.
+        answer: The placement.
         quiet: Say nothing, because stdout holds a JSON object.
+        measured: Its run on the devices.
     """
-    if path is None:
-        return
+    if report is not None:
+        from ov_autoplace.report.contents import placement_contents
+
+        save_report(report, placement_contents(answer, measured), quiet)
+    if trace is not None:
+        from ov_autoplace.explain.trace import write_trace
+
+        with made_folder(trace.parent):
+            write_trace(trace, answer.title, answer.explanation, measured)
+        if not quiet:
+            print_sentence(f"wrote {trace}; open it at https://ui.perfetto.dev or chrome://tracing")
+
+
+def save_report(path: Path, contents: Contents, quiet: bool) -> None:
+    """Write a page; the arguments are those of :func:`save_answer`."""
     from ov_autoplace.report import write_report
 
     with made_folder(path.parent):
         write_report(contents, path)
     if not quiet:
         print_sentence(f"wrote {path}")
-
-
-def save_trace(
-    path: Path | None, title: str, explanation: Explanation, quiet: bool, measured: MeasuredRun | None = None
-) -> None:
-    """Write the trace; the arguments are those of :func:`save_report`."""
-    if path is None:
-        return
-    from ov_autoplace.explain.trace import write_trace
-
-    with made_folder(path.parent):
-        write_trace(path, title, explanation, measured)
-    if not quiet:
-        print_sentence(f"wrote {path}; open it at https://ui.perfetto.dev or chrome://tracing")
-
-
-def changes_of(explanation: Explanation, options: PlacerOptions, tried: Sequence[Candidate]) -> list[WhatIf]:
-    """What would change the prediction, under the pins and limits of the request.
-
-    Args:
-        explanation: The placement.
-        options: The placer's.
-        tried: What was run; it has the last word on the costs as they are.
-    """
-    from ov_autoplace.explain.what_if import what_ifs
-
-    return what_ifs(explanation, memory_limits=options.memory_limits, seed=options.seed, tried=tried)
-
-
-def save_placement(
-    report: Path | None,
-    trace: Path | None,
-    request: Request,
-    placement: Placement,
-    devices: str | Sequence[str] | None,
-    options: PlacerOptions,
-    quiet: bool,
-) -> None:
-    """Write what was asked for of a placement that was decided.
-
-    Args:
-        report: The page, or ``None`` when it was not asked for.
-        trace: The same of the trace.
-        request: The model.
-        placement: Its placement.
-        devices: As the user named them.
-        options: The placer's.
-        quiet: Say nothing, because stdout holds a JSON object.
-    """
-    if report is None and trace is None:
-        return
-    from ov_autoplace.cli.request import decision_of
-
-    explanation, decision = request.explanation(placement, devices, options), decision_of(placement)
-    title = str(request.path)
-    if report is not None:
-        from ov_autoplace.report.contents import placement_contents
-
-        # What these ask for is the latency of one request.
-        changes = [] if decision.rates else changes_of(explanation, options, decision.candidates)
-        contents = placement_contents(title, decision, explanation, changes, request.model)
-        save_report(report, contents, quiet)
-    save_trace(trace, title, explanation, quiet)

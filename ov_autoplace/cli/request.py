@@ -12,8 +12,8 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace._base.text import counted, relative_difference
-from ov_autoplace.cli.console import milliseconds, note, progress_bar
+from ov_autoplace._base.text import counted
+from ov_autoplace.cli.console import note, progress_bar
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.extension import is_scheduled
@@ -27,16 +27,15 @@ from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.placement.placement import Placement
 
 if TYPE_CHECKING:
+    from ov_autoplace.explain.answer import Answer
     from ov_autoplace.explain.explanation import Explanation
     from ov_autoplace.placement.fitting import FittedPlacement
 
 __all__ = [
     "Request",
     "assignment_of",
-    "candidate_rows",
     "decision_of",
     "open_model",
-    "source_of",
 ]
 
 
@@ -149,6 +148,15 @@ class Request:
         table = self.cost_table(placement, devices, options)
         return HeteroExplanation(table, assignment_of(placement, table), options.pins)
 
+    def explained(
+        self, placement: Placement, devices: str | Sequence[str] | None, options: PlacerOptions
+    ) -> Answer:
+        """A decided placement taken apart, with what would change the prediction."""
+        from ov_autoplace.explain.answer import Answer
+
+        explanation = self.explanation(placement, devices, options)
+        return Answer.of(str(self.path), decision_of(placement), explanation, options, self.model)
+
     def _decided(self, placement: Placement, chosen: str, how: str) -> tuple[Placement, FittedPlacement]:
         from ov_autoplace.placement.fitting import fit
 
@@ -201,29 +209,3 @@ def assignment_of(placement: Placement, table: CostTable) -> IntArray:
         device_of = placement.decided()
         position = {device: d for d, device in enumerate(table.devices)}
         return np.array([position[device_of[name]] for name in table.names], dtype=np.int32)
-
-
-def source_of(decision: Decision) -> str:
-    """Who proposed the placement that was taken, and on how many threads it runs, as a sentence."""
-    also = next((c.also for c in decision.candidates if c.name == decision.chosen), ())
-    others = f"; also proposed by {', '.join(also)}" if also else ""
-    width = decision.width
-    threads = f"; it runs on {width.label}, and times of groups are those of all threads" if width else ""
-    return f"chosen: {decision.chosen}{others}{threads}"
-
-
-def candidate_rows(candidates: Sequence[Candidate], chosen: str) -> list[tuple[object, ...]]:
-    """Cells of the table of candidates."""
-    return [
-        (
-            f"{c.name} *" if c.name == chosen else c.name,
-            milliseconds(c.predicted_seconds),
-            milliseconds(c.measured_seconds),
-            len(c.samples) or None,
-            c.subgraphs,
-            relative_difference(c.output_difference) or None,
-            ", ".join(c.also),
-            c.dropped,
-        )
-        for c in candidates
-    ]

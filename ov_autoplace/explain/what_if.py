@@ -68,6 +68,12 @@ class WhatIf:
         return self.moved_ops > 0 and self.gain >= MINIMAL_GAIN and not self.is_refuted
 
     @property
+    def best(self) -> str:
+        """The best placement in words, and whether it saves too little to be taken."""
+        is_too_little = self.moved_ops > 0 and not self.matters and not self.is_refuted
+        return f"{self.answer} (too little)" if is_too_little else self.answer
+
+    @property
     def verdict(self) -> str:
         """What was measured of its placement, in words; empty where it was not run."""
         placed, best = self.placed_measured_seconds, self.best_measured_seconds

@@ -199,6 +199,11 @@ class Decision(Explained):
         return self.winner.plan.width
 
     @property
+    def threads(self) -> str:
+        """On how many threads the answer runs, in words; empty where that is up to OpenVINO."""
+        return "" if self.width is None else self.width.label
+
+    @property
     def scheduled(self) -> Scheduled | None:
         """What the prediction of an answer on lanes rests on; ``None`` for any other one."""
         return self.winner.scheduled

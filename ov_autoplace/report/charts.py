@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from bokeh.models import (
@@ -18,8 +19,8 @@ from bokeh.models import (
 from bokeh.plotting import figure
 
 from ov_autoplace._base.text import milliseconds
+from ov_autoplace.explain.candidates import CandidateRow, Measured
 from ov_autoplace.report.contents import Curve
-from ov_autoplace.report.latency import Latency
 from ov_autoplace.report.palette import MUTED, device_styles
 
 __all__ = [
@@ -55,81 +56,56 @@ def plain(chart: figure) -> figure:
     return chart
 
 
-def latency_chart(latencies: Sequence[Latency]) -> figure | None:
+def latency_chart(rows: Sequence[CandidateRow]) -> figure | None:
     """Measured medians with intervals as dots, predictions as rings; ``None`` when there is nothing."""
-    shown = [row for row in latencies if row.median is not None or row.predicted is not None]
+    shown = [row for row in rows if row.measured is not None or row.predicted is not None]
     if not shown:
         return None
-    places = [-float(i) for i in range(len(shown))]
-    longest = max(seconds for row in shown for seconds in (row.median, row.predicted) if seconds is not None)
     chart = rows_chart("latency", [row.name for row in shown], "latency in ms", 32)
+    predicted = [(-float(i), row.name, row.predicted) for i, row in enumerate(shown) if row.predicted]
+    measured = [(-float(i), row, row.measured) for i, row in enumerate(shown) if row.measured is not None]
+    longest = max([seconds for _, _, seconds in predicted] + [own.median for _, _, own in measured])
     chart.x_range = DataRange1d(default_span=0.2e3 * longest)  # where all are equal
-    measured = [(y, row) for y, row in zip(places, shown, strict=True) if row.median is not None]
-    predicted = [(y, row) for y, row in zip(places, shown, strict=True) if row.predicted is not None]
     if predicted:
-        rings = ColumnDataSource(
-            {
-                "x": [_ms(row.predicted) for _, row in predicted],
-                "y": [y for y, _ in predicted],
-                "name": [row.name for _, row in predicted],
-            }
-        )
-        drawn = chart.scatter(
-            "x",
-            "y",
-            source=rings,
-            size=11,
-            line_width=1.5,
-            line_color=MUTED,
-            fill_color=None,
-            legend_label="predicted",
-        )
-        chart.add_tools(
-            HoverTool(
-                renderers=[drawn], tooltips=[("", "@name"), ("predicted", "@x{0.0000} ms")], visible=False
-            )
-        )
+        columns = dict(zip(("y", "name"), zip(*(row[:2] for row in predicted), strict=True), strict=True))
+        columns["x"] = [1e3 * seconds for _, _, seconds in predicted]
+        style = {"line_width": 1.5, "line_color": MUTED, "fill_color": None, "legend_label": "predicted"}
+        _scatter(chart, ColumnDataSource(columns), (("predicted", "@x{0.0000} ms"),), size=11, **style)
     if measured:
-        dots = ColumnDataSource(
+        source = ColumnDataSource(
             {
-                "x": [_ms(row.median) for _, row in measured],
+                "x": [1e3 * own.median for _, _, own in measured],
                 # Without an interval the line has no length.
-                "low": [_ms(row.median if row.low is None else row.low) for _, row in measured],
-                "high": [_ms(row.median if row.high is None else row.high) for _, row in measured],
-                "interval": [_interval_text(row) for _, row in measured],
-                "samples": [row.samples for _, row in measured],
-                "y": [y for y, _ in measured],
-                "name": [row.name for _, row in measured],
+                "low": [1e3 * (own.interval or (own.median, own.median))[0] for _, _, own in measured],
+                "high": [1e3 * (own.interval or (own.median, own.median))[1] for _, _, own in measured],
+                "interval": [_interval_text(own) for _, _, own in measured],
+                "samples": [row.samples for _, row, _ in measured],
+                "y": [y for y, _, _ in measured],
+                "name": [row.name for _, row, _ in measured],
             }
         )
         colour = device_styles(1)[0].colour
         # Not Bokeh's whiskers, which the range of the axis leaves out.
-        chart.segment("low", "y", "high", "y", source=dots, line_color=colour, line_width=2)
-        drawn = chart.scatter(
-            "x", "y", source=dots, size=9, color=colour, legend_label="measured, 95 % interval"
-        )
-        chart.add_tools(
-            HoverTool(
-                renderers=[drawn],
-                tooltips=[
-                    ("", "@name"),
-                    ("measured", "@x{0.0000} ms"),
-                    ("95 % interval", "@interval"),
-                    ("samples", "@samples"),
-                ],
-                visible=False,
-            )
-        )
+        chart.segment("low", "y", "high", "y", source=source, line_color=colour, line_width=2)
+        known = (("measured", "@x{0.0000} ms"), ("95 % interval", "@interval"), ("samples", "@samples"))
+        _scatter(chart, source, known, size=9, color=colour, legend_label="measured, 95 % interval")
     chart.add_layout(chart.legend[0], "above")
     plain_legend(chart)
     return plain(chart)
 
 
-def _interval_text(row: Latency) -> str:
+def _scatter(chart: figure, source: ColumnDataSource, known: Sequence[tuple[str, str]], **style: Any) -> None:
+    """Marks whose tooltips tell their name and what is known of them."""
+    drawn = chart.scatter("x", "y", source=source, **style)
+    tooltips = [("", "@name"), *known]
+    chart.add_tools(HoverTool(renderers=[drawn], tooltips=tooltips, visible=False))
+
+
+def _interval_text(measured: Measured) -> str:
     """The 95 % interval of what was measured, in milliseconds."""
-    if row.interval is None:
+    if measured.interval is None:
         return "unknown, there are too few samples"
-    low, high = row.interval
+    low, high = measured.interval
     return f"{milliseconds(low)} .. {milliseconds(high)} ms"
 
 
@@ -191,29 +167,10 @@ def curve_chart(curves: Sequence[Curve]) -> figure | None:
                 "name": [curve.name] * len(values),
             }
         )
-        dots = chart.scatter(
-            "x",
-            "y",
-            source=source,
-            size=7,
-            color=style.colour,
-            alpha=0.3,
-            marker=style.shape,
-            line_color=None,
-        )
+        known = (("placement", "@x"), ("ratio", "@y{0.000}"), ("best until then", "@best{0.000}"))
+        dots = {"size": 7, "color": style.colour, "alpha": 0.3, "marker": style.shape, "line_color": None}
+        _scatter(chart, source, known, **dots)
         drawn.append((curve, style, source))
-        chart.add_tools(
-            HoverTool(
-                renderers=[dots],
-                tooltips=[
-                    ("", "@name"),
-                    ("placement", "@x"),
-                    ("ratio", "@y{0.000}"),
-                    ("best until then", "@best{0.000}"),
-                ],
-                visible=False,
-            )
-        )
     for curve, style, source in drawn:  # above the dots of all
         chart.step(
             "x",
@@ -238,7 +195,3 @@ def plain_legend(chart: figure) -> None:
     chart.legend.orientation = "horizontal"
     chart.legend.location = "top_left"
     chart.legend.margin = 0
-
-
-def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * 1e3

@@ -23,7 +23,7 @@ from bokeh.resources import Resources
 
 from ov_autoplace._version import __version__
 
-__all__ = ["chart", "document", "header", "note", "safe_json", "section"]
+__all__ = ["chart", "document", "facts_list", "header", "note", "safe_json", "section"]
 
 _SCRIPTS = ("common.js", "ops.js", "explorer.js", "page.js")  # each may use what those before it define
 
@@ -47,6 +47,12 @@ def section(title: str, *parts: str, tag: str = "") -> str:
     inside = "".join(parts)
     tagged = f'<span class="tag">{escape(tag)}</span>' if tag else ""
     return f"<section><div><h2>{escape(title)}</h2>{tagged}</div>{inside}</section>" if inside else ""
+
+
+def facts_list(facts: Sequence[tuple[str, str]]) -> str:
+    """Names over values."""
+    cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
+    return f"<dl>{cells}</dl>"
 
 
 def note(*sentences: str) -> str:

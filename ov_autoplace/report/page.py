@@ -10,26 +10,31 @@ from typing import Any
 
 from bokeh.plotting import figure
 
-from ov_autoplace.report.charts import curve_chart, latency_chart
-from ov_autoplace.report.contents import Contents
-from ov_autoplace.report.document import chart, document, header, note, section
-from ov_autoplace.report.graph import graph_chart, graph_facts
-from ov_autoplace.report.nodes import DrawnGraph, drawn_graph
-from ov_autoplace.report.rates import rates_section
-from ov_autoplace.report.record import Analysis, analysis_of, placement_record
-from ov_autoplace.report.schedule import draws_groups, schedule_chart
-from ov_autoplace.report.sections import (
-    candidates_table,
+from ov_autoplace.explain.candidates import candidates_table
+from ov_autoplace.explain.tables import (
+    Table,
     changes_table,
-    cuts_table,
     devices_table,
-    facts_list,
+    parts_table,
     path_table,
     slower_table,
-    subgraphs_table,
+    transfers_table,
 )
+from ov_autoplace.report.charts import curve_chart, latency_chart
+from ov_autoplace.report.contents import Contents
+from ov_autoplace.report.document import chart, document, facts_list, header, note, section
+from ov_autoplace.report.graph import graph_chart, graph_facts
+from ov_autoplace.report.nodes import DrawnGraph, drawn_graph
+from ov_autoplace.report.palette import device_styles
+from ov_autoplace.report.record import Analysis, analysis_of, placement_record
+from ov_autoplace.report.schedule import draws_groups, schedule_chart
+from ov_autoplace.report.tables import table
 
 __all__ = ["page"]
+
+
+_ROWS = 15
+"""Of a table; the script's search finds the rest."""
 
 
 def page(contents: Contents) -> str:
@@ -38,11 +43,9 @@ def page(contents: Contents) -> str:
     charts: list[figure] = []
     data: dict[str, Any] = {}
     body = [header(contents.title, contents.answer), section("Summary", facts_list(contents.facts))]
-    body.append(rates_section(contents.rates, contents.rate_bound))
-    if contents.latencies:
-        latencies = latency_chart(contents.latencies)
-        drawn = "" if latencies is None else chart(charts, latencies)
-        body.append(section("Latency of the candidates", drawn, candidates_table(contents.latencies)))
+    latencies = latency_chart(contents.candidates)
+    drawn = "" if latencies is None else chart(charts, latencies)
+    body.append(_tabled(candidates_table(contents.candidates, contents.rate_bound), drawn))
     if analysis is not None:
         graph = drawn_graph(analysis.explanation)
         data["placement"] = placement_record(analysis)
@@ -54,26 +57,29 @@ def page(contents: Contents) -> str:
     return document(contents.title, body, charts, data, contents.ops)
 
 
+def _tabled(shown: Table, *above: str, tag: str = "") -> str:
+    """A table as a section, with what stands above it; nothing where it is empty."""
+    below = table(shown)
+    return section(shown.title, *above, below, tag=tag) if below else ""
+
+
 def _placement(
     contents: Contents, analysis: Analysis, graph: DrawnGraph, charts: list[figure]
 ) -> Iterator[str]:
     """What is shown of a placement that can run."""
-    explanation = analysis.explanation
-    at_once = explanation.place == "lane"
-    runs = " and ".join(what for what, _ in analysis.runs)
+    explanation, runs = analysis.explanation, analysis.runs
     costs = f"predicted from {explanation.table.source} costs"
     cuts = explanation.cuts()
-    parts = _PARTS.format(parts=f"{explanation.part}s") if draws_groups(explanation) else ""
-    measured_note = "" if analysis.measured is None else _MEASURED_LANES if at_once else _MEASURED
+    colours = dict(zip(explanation.table.devices, device_styles(explanation.table.num_devices), strict=True))
     yield section(
         "Schedule",
-        note(*_said_of(contents, analysis), parts, measured_note),
+        note(*_said_of(analysis)),
         chart(charts, schedule_chart(analysis, contents.measured)),
-        devices_table(analysis),
-        tag=runs,
+        table(devices_table(explanation, runs), {name: style.colour for name, style in colours.items()}),
+        tag=" and ".join(runs),
     )
-    yield section("Critical path", path_table(analysis), tag=runs)
-    rows, collapsed = _ROWS if graph.row.any() else "", _COLLAPSED if graph.is_collapsed else ""
+    yield _tabled(path_table(runs, _ROWS), tag=" and ".join(runs))
+    rows, collapsed = _LONG if graph.row.any() else "", _COLLAPSED if graph.is_collapsed else ""
     yield section(
         "Placement",
         note(_GRAPH, _CUTS if cuts else "", _OPS if contents.ops is not None else "", rows, collapsed),
@@ -83,43 +89,36 @@ def _placement(
         "hidden></aside></div>",
         tag=costs,
     )
-    changes = changes_table(contents.changes)
-    yield section("What would change the prediction", note(_CHANGES) + changes if changes else "", tag=costs)
-    yield section("Left on a slower device", slower_table(explanation), tag=costs)
-    yield section("Dearest transfers", cuts_table(explanation), tag=costs)
-    title = "Submodels" if at_once else "Subgraphs"
-    yield section(title, subgraphs_table(explanation, analysis.predicted), tag=costs)
+    yield _tabled(changes_table(contents.changes), note(_CHANGES), tag=costs)
+    yield _tabled(slower_table(explanation, _ROWS), tag=costs)
+    yield _tabled(transfers_table("Dearest transfers", cuts, _ROWS), tag=costs)
+    if len(analysis.predicted.stages) > 1:
+        yield _tabled(parts_table(explanation, analysis.predicted, _ROWS), tag=costs)
 
 
-def _said_of(contents: Contents, analysis: Analysis) -> Iterator[str]:
+def _said_of(analysis: Analysis) -> Iterator[str]:
     """What to know of the schedule."""
-    if analysis.explanation.place == "lane":
-        yield _LANES
-    else:
-        yield _SCHEDULE if len(analysis.predicted.stages) > 1 else _ALONE
-    if contents.threads:
-        yield _THREADS.format(threads=contents.threads)
+    predicted, measured = analysis.predicted, analysis.measured
+    yield _SCHEDULE if len(predicted.stages) > 1 else _ALONE
+    if predicted.has_slack:
+        yield _PATH
+    if draws_groups(analysis.explanation):
+        yield _PARTS.format(parts=f"{analysis.explanation.part}s")
+    if measured is not None:
+        yield _MEASURED
 
 
 _SCHEDULE = (
-    "HETERO runs the subgraphs of one request one after another. Transfers are dark orange links; hatched is "
-    "idle time, orange where a transfer is waited for. Drag or zoom to look closer."
+    "Hatched is idle time, named by what is waited for where there is room, else by the pointer, and orange "
+    "where that is a transfer. Dark orange lines are transfers. Drag or zoom to look closer."
 )
-_LANES = (
-    "Lanes work at once. Hatched is idle time, named by what is waited for where there is room, else by the "
-    "pointer. Frames and thick lines are the critical path, which decides how long the request takes; dark "
-    "orange lines are transfers. Drag or zoom to look closer."
-)
+_PATH = "Frames and thick lines are the critical path, which decides how long the request takes."
 _ALONE = "One device runs the whole model. Drag or zoom to look closer."
-_THREADS = "These times are those of the model on all threads; the answer runs on {threads}."
 _PARTS = "Upper bars are {parts}, lower bars the groups of ops inside."
-_ROWS = "The graph is long, and is read like lines of text."
+_LONG = "The graph is long, and is read like lines of text."
 _MEASURED = (
-    "The measured rows put the devices' own times of their nodes end to end; what they leave out are "
-    "transfers and dispatch."
-)
-_MEASURED_LANES = (
-    "Above each predicted row is the measured one, of the run of median latency; a lane that is free may "
+    "Above each predicted row is the measured one. HETERO's devices say how long their nodes took, not when: "
+    "these are put end to end, and what they leave out are transfers and dispatch. A lane that is free may "
     "take over what was meant for another one."
 )
 _GRAPH = (

@@ -34,10 +34,10 @@ class Analysis:
     measured: Timeline | None
 
     @property
-    def runs(self) -> tuple[tuple[str, Timeline], ...]:
-        """The runs with the words for them; what was measured comes first."""
-        measured = () if self.measured is None else (("measured", self.measured),)
-        return (*measured, ("predicted", self.predicted))
+    def runs(self) -> dict[str, Timeline]:
+        """The runs by the words for them; what was measured comes first."""
+        measured = {} if self.measured is None else {"measured": self.measured}
+        return {**measured, "predicted": self.predicted}
 
 
 def analysis_of(contents: Contents) -> Analysis | None:

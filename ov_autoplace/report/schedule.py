@@ -48,7 +48,7 @@ def schedule_chart(analysis: Analysis, measured: MeasuredRun | None = None) -> f
     drawing.add_predicted(analysis.predicted, rows)
     if measured is not None and analysis.measured is not None:
         drawing.add_measured(analysis.measured, measured, rows)
-    total = max(run.seconds for _, run in analysis.runs)
+    total = max(run.seconds for run in analysis.runs.values())
     height = 76 if len(rows.labels) <= _FEW_ROWS else 58
     chart = rows_chart("schedule", rows.labels, "ms", height, tools="xpan,xwheel_zoom,xbox_zoom,reset,save")
     chart.x_range = Range1d(-0.005 * total * 1e3, 1.01 * total * 1e3)
@@ -70,10 +70,10 @@ class _Rows:
     def __init__(self, analysis: Analysis) -> None:
         self.labels: list[str] = []
         self._place: dict[tuple[str, str], int] = {}
-        uses = {(lane.name, what): lane for what, run in analysis.runs for lane in run.lanes}
-        names = dict.fromkeys(lane.name for _, run in analysis.runs for lane in run.lanes)
+        uses = {(lane.name, what): lane for what, run in analysis.runs.items() for lane in run.lanes}
+        names = dict.fromkeys(lane.name for run in analysis.runs.values() for lane in run.lanes)
         for name in names:
-            for what, _ in analysis.runs:
+            for what in analysis.runs:
                 lane = uses.get((name, what))
                 if lane is None:
                     continue

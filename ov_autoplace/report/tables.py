@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from html import escape
+
+from ov_autoplace.explain.tables import Table
+from ov_autoplace.report.document import note
+from ov_autoplace.report.palette import MUTED
 
 __all__ = ["table"]
 
@@ -13,39 +17,34 @@ _PART_ENDS = re.compile(r"(?<=[A-Za-z0-9][._/:])(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])
 _PIECE = re.compile(rf"(?:\S{{1,{_LONG}}}(?!\S)|\s)+|\S{{{_LONG}}}")
 
 
-def table(
-    heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    strong: Sequence[int] = (),
-    swatches: Sequence[str] = (),
-) -> str:
-    """A table without the columns that are empty.
+def table(shown: Table, swatches: Mapping[str, str] | None = None) -> str:
+    """A table without the columns that are empty, and the sentences below it; nothing without both.
 
     Args:
-        heads: Headings; a leading ``>`` aligns a column right, as numbers are.
-        rows: Cells.
-        strong: Numbers of the rows that stand out.
-        swatches: Colours beside the first cells, one for each row.
+        shown: The table.
+        swatches: Colours beside the first cells, by their text.
     """
-    kept = [i for i in range(len(heads)) if any(row[i] for row in rows)]
+    below = "".join(map(note, shown.notes))
+    if not shown.rows:
+        return below
+    kept = [i for i in range(len(shown.columns)) if any(row[i] for row in shown.rows)]
+    names = [escape(" ".join(head.lstrip(">~?").split())) for head in shown.columns]
     sides = [
-        _side(head.startswith(">"), max((len(row[i]) for row in rows), default=0))
-        for i, head in enumerate(heads)
+        _side(head.startswith(">"), max(len(row[i]) for row in shown.rows))
+        for i, head in enumerate(shown.columns)
     ]
-    names = [escape(head.lstrip(">")) for head in heads]
     head = "".join(f'<th scope="col"{sides[i]}>{names[i]}</th>' for i in kept)
     lines = []
-    for r, row in enumerate(rows):
-        opening = '<tr class="strong">' if r in strong else "<tr>"
+    for r, row in enumerate(shown.rows):
+        opening = '<tr class="strong">' if r in shown.strong else "<tr>"
         cells = []
         for i in kept:
-            swatch = _swatch(swatches[r]) if swatches and i == kept[0] else ""
+            swatch = _swatch(swatches.get(row[i], MUTED)) if swatches is not None and i == kept[0] else ""
             named = f' data-head="{names[i]}"' if row[i] else ""
             cells.append(f"<td{sides[i]}{named}>{swatch}{_breakable(row[i])}</td>")
         lines.append(f"{opening}{''.join(cells)}</tr>")
     body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
-    return f'<div class="wide"><table>{body}</table></div>'
+    return f'<div class="wide"><table>{body}</table></div>{below}'
 
 
 def _side(is_number: bool, longest: int) -> str:

@@ -12,9 +12,10 @@ import openvino as ov
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import Interval, median_interval, paired_ratio
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.explain.candidates import CandidateRow, Measured, answer_facts
 from ov_autoplace.explain.hetero import HeteroExplanation
-from ov_autoplace.report.contents import Contents, Curve, placement_facts
-from ov_autoplace.report.latency import Latency, answer_facts
+from ov_autoplace.explain.summary import placement_facts
+from ov_autoplace.report.contents import Contents, Curve
 from ov_autoplace.report.ops import op_columns
 from ov_autoplace.training.finetuning.files import LOG, TuningFolder
 from ov_autoplace.training.finetuning.learning_curve import best_so_far
@@ -40,7 +41,7 @@ def finetune_contents(result: FinetuneResult, model: ov.Model | None = None) -> 
     if alone is not None:
         table = _table(result.checkpoint, alone)
         explanation = HeteroExplanation(table, alone.placement.groups_of(table))
-    latencies = tuple(
+    candidates = tuple(
         row for each in result.models for row in _tuned(each, result.checkpoint, lines, alone is not None)
     )
     how: tuple[tuple[str, str], ...] = (
@@ -48,7 +49,7 @@ def finetune_contents(result: FinetuneResult, model: ov.Model | None = None) -> 
     )
     if explanation is not None:
         predicted = explanation.schedule.latency_seconds
-        how = (*answer_facts(latencies, predicted), *placement_facts(explanation))
+        how = (*answer_facts(candidates, predicted), *placement_facts(explanation))
     return Contents(
         title=f"fine-tuning on {', '.join(model.name for model in result.models) or 'no model'}",
         answer="; ".join(f"{model.name}: {model.reason}" for model in result.models),
@@ -60,7 +61,7 @@ def finetune_contents(result: FinetuneResult, model: ov.Model | None = None) -> 
             *((("not reached", ", ".join(result.not_reached)),) if result.not_reached else ()),
             *how,
         ),
-        latencies=latencies,
+        candidates=candidates,
         explanation=explanation,
         curves=tuple(_curve(name, lines) for name in dict.fromkeys(line["model"] for line in lines)),
         ops=None if model is None or explanation is None else op_columns(model),
@@ -71,7 +72,7 @@ def _table(folder: Path, model: TunedModel) -> CostTable:
     return TuningFolder(folder, resume=True).load_table(model.name)
 
 
-def _tuned(model: TunedModel, folder: Path, lines: Sequence[_Line], is_alone: bool) -> Iterator[Latency]:
+def _tuned(model: TunedModel, folder: Path, lines: Sequence[_Line], is_alone: bool) -> Iterator[CandidateRow]:
     """The devices alone, the policy's answers and the best placement, with all that was measured of them."""
     own = [line for line in lines if line["model"] == model.name]
     assignment = model.placement.groups_of(_table(folder, model))
@@ -90,16 +91,20 @@ def _tuned(model: TunedModel, folder: Path, lines: Sequence[_Line], is_alone: bo
     ]
     for what, text, relative in (*singles, *answers):
         samples, ratio = _ratio(own, text)
-        median = None if relative is None else relative * model.single_seconds
-        yield Latency(
+        yield CandidateRow(
             name=what if is_alone else f"{model.name}: {what}",
-            median=median,
-            low=median * ratio.low / ratio.median if median is not None and ratio is not None else None,
-            high=median * ratio.high / ratio.median if median is not None and ratio is not None else None,
+            measured=None if relative is None else _measured(relative * model.single_seconds, ratio),
             samples=samples,
             note="could not be measured" if relative is None else f"{relative:.3f} of the best single device",
             chosen=what == "best found",
         )
+
+
+def _measured(median: float, ratio: Interval | None) -> Measured:
+    """A latency with the interval of its ratio to another one."""
+    if ratio is None:
+        return Measured(median)
+    return Measured(median, median * ratio.low / ratio.median, median * ratio.high / ratio.median)
 
 
 def _placement(lines: Sequence[_Line], mark: str) -> str | None:

@@ -13,10 +13,10 @@ import pytest
 
 from command_line import EXTRA_DEVICES, Command
 from ov_autoplace import Target
-from ov_autoplace.cli import explain
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.target_json import save_target
 from ov_autoplace.devices.widths import Cores
+from ov_autoplace.explain import answer
 from ov_autoplace.explain.what_if import WhatIf
 from ov_autoplace.measure import calibrate
 
@@ -149,7 +149,7 @@ def test_what_was_measured_has_the_last_word_in_explain(
         placed_measured_seconds=1.2e-3,
         best_measured_seconds=1.5e-3,
     )
-    monkeypatch.setattr(explain, "changes_of", lambda *_: [refuted])
+    monkeypatch.setattr(answer, "what_ifs", lambda *_, **__: [refuted])
     monkeypatch.setenv("COLUMNS", "300")
     arguments = ("explain", small_ir, *DEVICES, "--mode", "zero-shot")
 

@@ -66,7 +66,7 @@ def test_what_is_decided_under_a_quota_says_so(
 
 def test_explain_says_on_how_many_threads_an_annotated_model_runs(cli: Command, narrow_ir: Path) -> None:
     assert cli("explain", narrow_ir, *CPU, "--json").json()["width"] == "1"
-    assert "it runs on 1 thread, and times of groups are those of all threads" in " ".join(
+    assert "runs on: 1 thread; times of groups are those of all threads" in " ".join(
         cli("explain", narrow_ir, *CPU).out.split()
     )
 
@@ -79,7 +79,7 @@ def test_bench_runs_an_annotated_model_on_its_threads(cli: Command, narrow_ir: P
     assert list(rows) == ["CPU", "CPU (1 thread)", "AUTO", "HETERO", "AUTOPLACE"]
     assert all(row["samples"] for row in rows.values())
     text = page.read_text(encoding="utf-8")
-    assert "those of the model on all threads; the answer runs on 1 thread" in text
+    assert "1 thread; times of groups are those of all threads" in text
     assert "no placement predicted below" not in text  # which is known of all threads alone
     assert json.loads(trace.read_text(encoding="utf-8"))
 

@@ -83,7 +83,7 @@ def test_every_kind_of_error_keeps_its_exit_code(
 
 
 def test_a_report_that_cannot_be_written_leaves_one_object(
-    cli: Command, small_ir: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Command, small_ir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ov_autoplace.cli import annotate
     from ov_autoplace.errors import OutputError
@@ -91,8 +91,8 @@ def test_a_report_that_cannot_be_written_leaves_one_object(
     def fail(*_: object) -> None:
         raise OutputError("the disk is full")
 
-    monkeypatch.setattr(annotate, "save_placement", fail)
-    outcome = cli("annotate", small_ir, *FAST, "--json")
+    monkeypatch.setattr(annotate, "save_answer", fail)
+    outcome = cli("annotate", small_ir, *FAST, "--trace", tmp_path / "run.json", "--json")
 
     assert json.loads(outcome.out) == {"error": "the disk is full", "kind": "OutputError", "exit_code": 2}
 

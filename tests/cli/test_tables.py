@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from ov_autoplace.cli.console import print_table, print_tree
+from ov_autoplace.cli.console import print_table
 from ov_autoplace.cli.tables import shortened
 
 HEADINGS = ("group", "?type", ">?ops", "device", ">GPU ms", ">CPU ms", "~why")
@@ -91,18 +91,6 @@ def test_a_pipe_gets_every_column(
     assert "Convolution" in text
     assert all(device in text for device in devices)
     assert len(text.splitlines()) <= 7
-
-
-def test_a_tree_keeps_what_stands_before_its_names(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    names = op_names(np.random.default_rng(7), 4)
-    printed(monkeypatch, capsys, 60)
-    print_tree("Subgraphs", [("0  GPU", [("0.123 ms  ", name) for name in names])])
-    lines = printed(monkeypatch, capsys, 60).splitlines()
-
-    assert sum("0.123 ms" in line for line in lines) == len(names)
-    assert len(set(lines)) == len(lines) == 2 + len(names)
 
 
 @pytest.mark.parametrize("width", [16, 24, 40])

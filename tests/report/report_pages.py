@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
@@ -12,6 +10,8 @@ from candidates import FOUND, on_groups
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.explain.answer import Answer
+from ov_autoplace.explain.candidates import CandidateRow, rows_of
 from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.lanes import LaneExplanation
 from ov_autoplace.explain.what_if import what_ifs
@@ -19,7 +19,6 @@ from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, Measure
 from ov_autoplace.placement.decision import Decision
 from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.report.contents import Contents, Curve, placement_contents
-from ov_autoplace.report.latency import Latency
 from ov_autoplace.report.ops import op_columns
 from report_tables import HOSTILE, layered_table, pieces
 
@@ -56,7 +55,7 @@ def _contents_of(table: CostTable, assignment: IntArray) -> Contents:
     findings = (Finding.of(Kind.PREDICTED, "portfolio"), Finding.of(Kind.LEFT_OUT, "NPU", detail=HOSTILE[1]))
     decision = Decision("portfolio", findings, "PROFILE", candidates, {}, table)
     changes = what_ifs(explanation) if len(table) < 1000 else []
-    return placement_contents(HOSTILE[0], decision, explanation, changes)
+    return placement_contents(Answer(HOSTILE[0], decision, explanation, rows_of(decision), changes))
 
 
 def every_part() -> Contents:
@@ -70,7 +69,7 @@ def every_part() -> Contents:
         title=page.title,
         answer=page.answer,
         facts=((HOSTILE[3], HOSTILE[4]), *page.facts),
-        latencies=(*page.latencies, Latency(HOSTILE[5], note=HOSTILE[0])),
+        candidates=(*page.candidates, CandidateRow(HOSTILE[5], note=HOSTILE[0])),
         explanation=explanation,
         changes=page.changes,
         measured=MeasuredRun(
@@ -104,6 +103,5 @@ def lanes_page(groups: int = 60) -> Contents:
         for name, factor in (("GPU", 1.5), ("CPU (2 lanes of 1 thread) + GPU", 1.1))
     )
     decision = Decision(candidates[1].name, FOUND, "PROFILE", candidates, {}, table)
-    changes = what_ifs(explanation)
-    page = placement_contents("lanes", decision, explanation, changes)
-    return replace(page, measured=MeasuredRun(stages, 1.2 * latency, 9))
+    answer = Answer("lanes", decision, explanation, rows_of(decision), what_ifs(explanation))
+    return placement_contents(answer, MeasuredRun(stages, 1.2 * latency, 9))

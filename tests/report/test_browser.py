@@ -266,9 +266,9 @@ def test_names_of_rows_that_are_broken_into_lines_have_room(
 ) -> None:
     page = placement_page(8, 2)
     longer = tuple(
-        replace(row, name=f"XCPU + CPU ({i} lanes of 1 thread)") for i, row in enumerate(page.latencies)
+        replace(row, name=f"XCPU + CPU ({i} lanes of 1 thread)") for i, row in enumerate(page.candidates)
     )
-    write_report(replace(page, latencies=longer), tmp_path / "long.html")
+    write_report(replace(page, candidates=longer), tmp_path / "long.html")
     opened = OpenedPage(chromium, tmp_path / "long.html", width=width)
     row, lines = opened.page.evaluate("""() => {
       const chart = Bokeh.documents.map((d) => d.get_model_by_name("latency")).find((m) => m !== null);

@@ -12,9 +12,9 @@ from report_pages import lanes_page
 
 from browser import OpenedPage, reads_well
 from ov_autoplace.explain.measured import measured_timeline
+from ov_autoplace.explain.tables import _in_order
 from ov_autoplace.report import write_report
 from ov_autoplace.report.contents import Contents
-from ov_autoplace.report.sections import _in_order
 from report_tables import HOSTILE
 
 

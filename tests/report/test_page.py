@@ -18,7 +18,10 @@ from report_pages import every_part, placement_page
 
 from candidates import FOUND
 from ov_autoplace.errors import OptionError, OutputError
+from ov_autoplace.explain.answer import Answer
+from ov_autoplace.explain.candidates import rows_of
 from ov_autoplace.explain.hetero import HeteroExplanation
+from ov_autoplace.explain.tables import Table
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.placement.decision import Candidate, Decision
 from ov_autoplace.placement.plan import WholePlan
@@ -102,13 +105,13 @@ def test_every_part_is_there(text: str) -> None:
 
     assert headings == [
         "Summary",
-        "Latency of the candidates",
+        "Candidates",
         "Schedule",
         "Placement",
         "What would change the prediction",
         "Left on a slower device",
         "Dearest transfers",
-        "Subgraphs",
+        "Subgraphs in the order in which they run",
         "Learning curve",
     ]
 
@@ -127,14 +130,14 @@ def test_a_page_of_one_device_compares_no_devices(tmp_path: Path) -> None:
     )
     explanation = HeteroExplanation(table, np.zeros(40, dtype=np.int32))
     decision = Decision("CPU", FOUND, "PROFILE", (Candidate("CPU", WholePlan("CPU"), 1e-3),), {}, table)
-    contents = placement_contents("one", decision, explanation, what_ifs(explanation))
-    write_report(contents, tmp_path / "page.html")
+    answer = Answer("one", decision, explanation, rows_of(decision), what_ifs(explanation))
+    write_report(placement_contents(answer), tmp_path / "page.html")
 
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
 
     assert re.findall("<h2>(.*?)</h2>", text) == [
         "Summary",
-        "Latency of the candidates",
+        "Candidates",
         "Schedule",
         "Placement",
     ]
@@ -145,7 +148,7 @@ def test_a_page_of_one_device_compares_no_devices(tmp_path: Path) -> None:
 @pytest.mark.bokeh
 def test_long_names_may_be_broken_and_words_are_not() -> None:
     hashed = "f" * 40
-    text = table(("group", "note"), [(hashed, "also proposed by portfolio (chosen)")])
+    text = table(Table("", ("group", "note"), [(hashed, "also proposed by portfolio (chosen)")]))
 
     assert f"{hashed[:18]}<wbr>{hashed[18:36]}<wbr>{hashed[36:]}" in text
     assert "also proposed by portfolio (chosen)" in text
@@ -226,5 +229,5 @@ def test_measurements_that_other_work_disturbed_are_marked(disturbed: bool) -> N
     decision = Decision(
         "CPU", FOUND, "PROFILE", (Candidate("CPU", WholePlan("CPU")),), {}, None, disturbed=disturbed
     )
-    facts = dict(placement_contents("model", decision, explanation).facts)
+    facts = dict(Answer("model", decision, explanation, rows_of(decision)).facts())
     assert ("other work" in facts) is disturbed

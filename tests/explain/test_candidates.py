@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ov_autoplace.report.latency import (
-    Latency,
+from ov_autoplace.explain.candidates import (
+    CandidateRow,
+    Measured,
     answer_facts,
     measured_answer,
     measured_apart,
@@ -13,12 +14,11 @@ from ov_autoplace.report.latency import (
 
 def row(
     name: str, measured: float | None = None, predicted: float | None = None, **fields: object
-) -> Latency:
+) -> CandidateRow:
     """Milliseconds, with an interval of 1 % to each side."""
-    low, high = (None, None) if measured is None else (measured * 0.99e-3, measured * 1.01e-3)
-    median = None if measured is None else measured * 1e-3
+    found = None if measured is None else Measured(measured * 1e-3, measured * 0.99e-3, measured * 1.01e-3)
     seconds = None if predicted is None else predicted * 1e-3
-    return Latency(name, predicted=seconds, median=median, low=low, high=high, **fields)  # type: ignore[arg-type]
+    return CandidateRow(name, predicted=seconds, measured=found, **fields)  # type: ignore[arg-type]
 
 
 def test_the_answer_is_compared_with_the_fastest_other() -> None:
@@ -58,7 +58,7 @@ def test_medians_that_were_not_measured_in_turns_are_no_comparison() -> None:
 
 def test_the_head_of_the_page_says_what_was_measured_before_what_is_predicted() -> None:
     assert list(answer_facts([row("CPU", 2.0, 3.0, chosen=True)], 9.0)) == [
-        ("measured", "2.000 ms (1.980 .. 2.020)"),
+        ("measured", "2.000 ± 0.020 ms"),
         ("predicted", "3.000 ms, 50 % more than measured"),
     ]
     assert list(answer_facts([row("CPU", None, 3.0, chosen=True)], 9e-3)) == [

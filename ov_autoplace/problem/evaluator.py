@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray, IntArray, rows_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import OBJECTIVES, simulate_batch
-from ov_autoplace.problem.cycles import cycles_of
 from ov_autoplace.problem.units import UnitGraph
 
 __all__ = ["Evaluator"]
@@ -100,8 +100,14 @@ class Evaluator:
         if OBJECTIVES[self.objective].at_once:
             return len(self.table)
         edges = np.stack([units.producer[rows_of(units.offsets)], units.consumers], axis=1)
-        visited_again = cycles_of(edges, device).visited - len(units)
-        return self.nodes + visited_again * self.nodes // len(units)
+        crosses = device[edges[:, 0]] != device[edges[:, 1]]
+        subgraph = _core.connected_labels(len(units), np.ascontiguousarray(edges[~crosses]))
+        cycle = _core.merge_cycles(subgraph, np.ascontiguousarray(edges[crosses]))
+        cycle_of = np.zeros(int(subgraph.max()) + 1, dtype=np.int64)
+        cycle_of[subgraph] = cycle
+        # Units in a cycle are visited once for each of its subgraphs.
+        visited = int((np.bincount(cycle_of) * np.bincount(cycle)).sum())
+        return self.nodes + (visited - len(units)) * self.nodes // len(units)
 
     def singles(self) -> dict[int, IntArray]:
         """The allowed placements on one device, by device."""

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.problem.device_memory import DeviceMemory
@@ -19,7 +18,6 @@ from ov_autoplace.solvers.moves import Move, Moved
 
 __all__ = ["fill_in_order", "filled", "first_fit", "limited_move"]
 
-_PACKING_STEPS = 20_000
 _PACKING_NODES = 200
 _PRICE_STEPS = 12
 # Of the program that finds the smallest limits.
@@ -163,7 +161,7 @@ def first_fit(table: CostTable, units: UnitGraph) -> IntArray:
         own = units.device_of[None, :] == device[:, None]
         lane: IntArray = np.argmin(np.where(own, units.op_seconds, np.inf), axis=1).astype(np.int32)
         return lane
-    for found in (repair(units, fastest), filled(units), _pack(units)):
+    for found in (repair(units, fastest), filled(units)):
         if found is not None and units.fits(found):
             return found
     packed = solve_model(_without_prices(units), np.isfinite(units.op_seconds), node_limit=_PACKING_NODES)
@@ -194,35 +192,6 @@ def _without_prices(units: UnitGraph) -> UnitGraph:
         transfer_latency=np.zeros_like(units.transfer_latency),
         transfer_seconds_per_byte=np.zeros_like(units.transfer_seconds_per_byte),
     )
-
-
-def _pack(units: UnitGraph) -> IntArray | None:
-    """Depth-first search for any packing: largest unit first, roomiest device first, bounded steps."""
-    order = np.argsort(-units.packing_bytes, kind="stable").tolist()
-    size = units.packing_bytes.tolist()
-    options = [np.flatnonzero(np.isfinite(row)).tolist() for row in units.op_seconds]
-    room = (units.memory_capacity * MEMORY_TOLERANCE).tolist()
-    device = np.zeros(len(units), dtype=np.int32)
-    stack = [sorted(options[order[0]], key=lambda d: room[d])]
-    placed: list[int] = []
-    for _ in range(_PACKING_STEPS + 4 * len(order)):
-        if len(placed) == len(order):
-            return device
-        if not stack[-1]:
-            stack.pop()
-            if not placed:
-                return None
-            unit = order[len(placed) - 1]
-            room[placed.pop()] += size[unit]
-            continue
-        unit, d = order[len(placed)], stack[-1].pop()
-        if size[unit] <= room[d]:
-            room[d] -= size[unit]
-            device[unit] = d
-            placed.append(d)
-            if len(placed) < len(order):
-                stack.append(sorted(options[order[len(placed)]], key=lambda d: room[d]))
-    return None
 
 
 def _smallest_limits(names: tuple[str, ...], units: UnitGraph) -> str:

@@ -26,9 +26,8 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.cuts import expansion_proposals
 from ov_autoplace.solvers.local import improve
-from ov_autoplace.solvers.memory import repair
 from ov_autoplace.solvers.milp_model import Solved, solve_model
-from ov_autoplace.solvers.pooling import copies_of, pooled, segmented, spread
+from ov_autoplace.solvers.pooling import copies_of, pooled, segmented
 from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = ["refine", "solve_milp", "with_relaxation"]
@@ -182,10 +181,7 @@ def _bound(
         return None, bound
     near = segmented(units, pools, solved.assignment)
     segments = solve_model(units.with_launches(1.0), near, **effort.of(_PART_SECONDS))
-    if segments.assignment is not None:
-        return segments.assignment, bound
-    device = spread(units, pools, solved.assignment)
-    return device if units.fits(device) else repair(units, device), bound
+    return segments.assignment, bound
 
 
 def _without_exchanges(units: UnitGraph, taken: UnitGraph, pools: list[list[int]]) -> BoolArray:

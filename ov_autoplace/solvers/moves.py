@@ -58,10 +58,6 @@ def expand(units: UnitGraph, device: IntArray, *, target: int) -> Moved:
 def swap(units: UnitGraph, device: IntArray, *, first: int, second: int) -> Moved:
     """Share out the units on ``first`` and ``second`` anew between these two devices."""
     active = (device == first) | (device == second)
-    if active.all():
-        return share_out(units, first, second)
-    if not active.any():
-        return Moved((device,), units.relaxed_seconds(device))
     may = np.isfinite(units.op_seconds)
     stay = np.where(active & may[:, first], first, device)
     change = np.where(active & may[:, second], second, device)
@@ -73,27 +69,8 @@ def share_out(units: UnitGraph, first: int, second: int) -> Moved:
 
     Every unit must be allowed on one of them.
     """
-    prices = units.op_seconds[:, [first, second]]
-    may = np.isfinite(prices)
-    free = np.flatnonzero(may.all(axis=1))
-    node = np.where(may[:, 0], SOURCE, SINK)
-    node[free] = np.arange(len(free))
-    tensors = Stars(
-        head=node[units.producer],
-        members=node[units.consumers],
-        lengths=np.diff(units.offsets),
-        leaving=units.transfer_seconds(first, second),
-        entering=units.transfer_seconds(second, first),
-    )
-    cut = minimum_cut(prices[free, 0], prices[free, 1], [tensors])
-    only_choice = np.where(may[:, 0], first, second).astype(np.int32)
-    assignments = []
-    for side in (cut.smallest, cut.largest):
-        only_choice[free] = np.where(side, first, second)
-        assignments.append(only_choice.copy())
-    forced = np.where(may, prices, 0.0).sum(axis=1)
-    forced[free] = 0.0
-    return Moved(assignments=_distinct(assignments), lower_bound=cut.lower_bound + float(forced.sum()))
+    everywhere = np.where(np.isfinite(units.op_seconds[:, first]), first, second)
+    return swap(units, everywhere.astype(np.int32), first=first, second=second)
 
 
 def _relabel(units: UnitGraph, stay: IntArray, change: IntArray) -> Moved:

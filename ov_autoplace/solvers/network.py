@@ -7,7 +7,8 @@ a tensor: one producer, several consumers, one transfer however many of them sit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,88 +75,67 @@ def minimum_cut(source_price: FloatArray, sink_price: FloatArray, stars: list[St
     number = np.arange(n + 2)
     number[[SOURCE, SINK]] = source, sink
     lower = np.minimum(source_price, sink_price)
-    terminals = _Arcs(
-        tail=np.concatenate([np.full(n, source), number[:n]]),
-        head=np.concatenate([number[:n], np.full(n, sink)]),
-        forward=np.concatenate([sink_price, source_price]) - np.tile(lower, 2),
-        backward=np.zeros(2 * n),
-    )
-    parts = [terminals]
+    arcs = [
+        _Arcs(np.full(n, source), number[:n], sink_price - lower),
+        _Arcs(number[:n], np.full(n, sink), source_price - lower),
+    ]
     for star in stars:
-        added, nodes = _star_arcs(star, number, nodes)
-        parts += added
-    arcs = _Arcs(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(_Arcs)))
-    flow, smallest, largest = _solve(arcs, nodes, source, sink)
+        for price, leaves in ((star.leaving, True), (star.entering, False)):
+            added, nodes = _star_arcs(star, price, number, nodes)
+            arcs += added if leaves else [_Arcs(a.head, a.tail, a.price) for a in added]
+    flow, smallest, largest = _solve(
+        _Arcs(*(np.concatenate(column) for column in zip(*arcs, strict=True))), nodes, source, sink
+    )
     return Cut(smallest=smallest[:n], largest=largest[:n], lower_bound=float(lower.sum()) + flow)
 
 
-@dataclass(frozen=True, eq=False)
-class _Arcs:
-    """Arcs between nodes: the price of cutting them from tail to head, and from head to tail."""
+class _Arcs(NamedTuple):
+    """Arcs between nodes, and the price of cutting each from tail to head."""
 
     tail: NDArray[np.integer]
     head: NDArray[np.integer]
-    forward: FloatArray
-    backward: FloatArray
+    price: FloatArray
 
 
-def _star_arcs(star: Stars, number: NDArray[np.integer], nodes: int) -> tuple[list[_Arcs], int]:
-    """The arcs of stars, and the number of nodes with the stars' own ones."""
+def _star_arcs(
+    star: Stars, price: FloatArray, number: NDArray[np.integer], nodes: int
+) -> tuple[list[_Arcs], int]:
+    """The arcs from heads to members at a price, and the number of nodes with the stars' own ones.
+
+    A head of several members has an own node between: no more can pass through it than its one arc lets, so
+    that price is as good as an infinite one on the members' arcs, and keeps every number small.
+    """
+    paid = price > 0
+    several = paid & (star.lengths > 1)
     centre = number[star.head]
-    members = number[star.members]
-    single = star.lengths == 1
-    of_single = np.repeat(single, star.lengths)
-    parts = [_Arcs(centre[single], members[of_single], star.leaving[single], star.entering[single])]
-    # head -> own node -> members: no more can pass through the own node than its one arc lets, so that price
-    # is as good as an infinite one on the members' arcs, and keeps every number small.
-    for price, leaves in ((star.leaving, True), (star.entering, False)):
-        paid = ~single & (price > 0)
-        if not paid.any():
-            continue
-        own = np.arange(nodes, nodes + int(paid.sum()))
-        nodes += len(own)
-        lengths = star.lengths[paid]
-        spread = np.repeat(own, lengths)
-        reached = members[np.repeat(paid, star.lengths)]
-        nothing, nothing_each = np.zeros(len(own)), np.zeros(len(spread))
-        each = np.repeat(price[paid], lengths)
-        if leaves:
-            parts.append(_Arcs(centre[paid], own, price[paid], nothing))
-            parts.append(_Arcs(spread, reached, each, nothing_each))
-        else:
-            parts.append(_Arcs(centre[paid], own, nothing, price[paid]))
-            parts.append(_Arcs(spread, reached, nothing_each, each))
-    return parts, nodes
+    hub = centre.copy()
+    hub[several] = np.arange(nodes, nodes + int(several.sum()))
+    members = number[star.members[np.repeat(paid, star.lengths)]]
+    lengths = star.lengths[paid]
+    return [
+        _Arcs(centre[several], hub[several], price[several]),
+        _Arcs(np.repeat(hub[paid], lengths), members, np.repeat(price[paid], lengths)),
+    ], nodes + int(several.sum())
 
 
 def _solve(arcs: _Arcs, nodes: int, source: int, sink: int) -> tuple[float, BoolArray, BoolArray]:
     """Maximum flow, rounded down, and the smallest and the largest source side of a minimum cut."""
     # What enters the source or leaves the sink is never worth sending.
-    forward = np.where((arcs.tail != sink) & (arcs.head != source), arcs.forward, 0.0)
-    backward = np.where((arcs.head != sink) & (arcs.tail != source), arcs.backward, 0.0)
-    useful = (arcs.tail != arcs.head) & ((forward > 0) | (backward > 0))
+    useful = (arcs.tail != arcs.head) & (arcs.tail != sink) & (arcs.head != source) & (arcs.price > 0)
     tail, head = arcs.tail[useful].astype(np.int32), arcs.head[useful].astype(np.int32)
-    forward, backward = forward[useful], backward[useful]
+    price = arcs.price[useful]
     # The flow cannot exceed what leaves the source or enters the sink: a capacity well above that is never
     # filled, never part of a minimum cut, and as good as infinite.
-    leaving = np.concatenate([forward[tail == source], backward[head == source]])
-    entering = np.concatenate([forward[head == sink], backward[tail == sink]])
-    upper = min(float(leaving.sum()), float(entering.sum()))
+    leaving = price[tail == source]
+    upper = min(float(leaving.sum()), float(price[head == sink].sum()))
     if upper > 0:
         most = 2 * upper
         scale = min(_LARGEST_FLOW / upper, _LARGEST_SUM / float(np.minimum(leaving, most).sum()))
         # Rounded down, so that the flow never exceeds the true minimum and the bound stays a bound.
-        forward, backward = (np.floor(np.minimum(p, most) * scale) for p in (forward, backward))
+        capacity = np.floor(np.minimum(price, most) * scale)
     else:  # nothing flows, and every arc that has a price holds its two ends together
-        scale = 1.0
-        forward, backward = np.sign(forward), np.sign(backward)
+        scale, capacity = 1.0, np.sign(price)
     flow, smallest, largest = _core.minimum_cut(
-        nodes,
-        source,
-        sink,
-        tail,
-        head,
-        forward.astype(np.int64),
-        backward.astype(np.int64),
+        nodes, source, sink, tail, head, capacity.astype(np.int64), np.zeros(len(capacity), dtype=np.int64)
     )
     return flow / scale, smallest.astype(np.bool_), largest.astype(np.bool_)

@@ -11,7 +11,7 @@ from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 
-__all__ = ["copies_of", "pooled", "segmented", "spread", "without_copies"]
+__all__ = ["copies_of", "pooled", "segmented", "without_copies"]
 
 _BORDER = 0.2  # of a segment, on each side
 
@@ -106,23 +106,3 @@ def segmented(units: UnitGraph, pools: list[list[int]], placed: IntArray) -> Boo
     alone = ~allowed.any(axis=1)
     allowed[alone] = may_run[alone]
     return allowed
-
-
-def spread(units: UnitGraph, pools: list[list[int]], placed: IntArray) -> IntArray:
-    """An assignment to devices from one to pools: each pool's members are filled one after the other.
-
-    Units are taken in order; one that fits nowhere in its pool goes to the first member, overfull.
-    """
-    room = (units.memory_capacity * MEMORY_TOLERANCE).tolist()
-    device = np.empty(len(units), dtype=np.int32)
-    filling = [0] * len(pools)
-    for u in units.order.tolist():
-        p = int(placed[u])
-        size = float(units.packing_bytes[u])
-        pool = pools[p]
-        order = [*pool[filling[p] :], *pool[: filling[p]]]
-        chosen = next((d for d in order if size <= room[d]), pool[0])
-        filling[p] = max(filling[p], pool.index(chosen))
-        room[chosen] -= size
-        device[u] = chosen
-    return device

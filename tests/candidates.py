@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.budget import Budget
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict
-from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.decide.workbench import Workbench
+from ov_autoplace.placement.decision import Candidate, Decision, Load
 from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.placement.plan import plan_of_groups
 
-__all__ = ["FOUND", "detail", "kinds", "numbers", "on_groups"]
+if TYPE_CHECKING:
+    from ov_autoplace.measure.session import ProfilingSession
+
+__all__ = ["FOUND", "detail", "kinds", "numbers", "on_groups", "race_of", "result_of"]
 
 _Candidate = TypeVar("_Candidate", bound=Candidate)
 
@@ -43,7 +53,28 @@ def on_groups(
     """
     chosen = np.asarray(assignment, dtype=np.int32)
     plan = plan_of_groups(devices, tuple(f"group{g}" for g in range(len(chosen))), chosen)
-    return kind(name, plan, seconds, samples=np.asarray(samples), assignment=chosen, **known)
+    times = {Load.STEADY: np.asarray(samples)} if len(samples) else {}
+    return kind(name, plan, seconds, times=times, assignment=chosen, **known)
+
+
+def race_of(
+    session: object, table: CostTable, options: PlacerOptions | None = None, seconds: float = 1e6
+) -> Race:
+    """Races in a session that only plays one."""
+    bench = Workbench(cast("ProfilingSession", session), table, Budget(seconds))
+    return Race(bench, options or PlacerOptions())
+
+
+def result_of(samples: Sequence[FloatArray], dropped: Sequence[str] = ()) -> SimpleNamespace:
+    """What a race returns that measured this."""
+    why = [*dropped, *[""] * (len(samples) - len(dropped))]
+    medians = [np.median(own) if len(own) else np.inf for own in samples]
+    return SimpleNamespace(
+        entries=[SimpleNamespace(samples=own, dropped=d) for own, d in zip(samples, why, strict=True)],
+        best=int(np.argmin(medians)),
+        rounds=max(map(len, samples)),
+        seconds=1.0,
+    )
 
 
 def kinds(decided: Verdict | Decision) -> list[Kind]:

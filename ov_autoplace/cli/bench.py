@@ -93,16 +93,18 @@ class _Found:
 
 def _rates(request: Request, machine: Machine, placement: Placement, seconds: float, _: bool) -> _Found:
     """The answer and what OpenVINO offers for many requests, called in both ways."""
-    from ov_autoplace.decide.rate_again import run_again
+    from ov_autoplace.decide.comparison import compared_rates
     from ov_autoplace.explain.candidates import rate_rows
     from ov_autoplace.graph.prepare import prepare
+    from ov_autoplace.placement.decision import RateRow
     from ov_autoplace.placement.plan import PoolPlan
 
     plan = placement.plan
     assert isinstance(plan, PoolPlan)
     with progress_bar() as progress:
         progress(0, 1, "measure rates")
-        rows = run_again(machine, prepare(request.model, machine.options.shapes), plan, seconds)
+        found = compared_rates(machine, prepare(request.model, machine.options.shapes), plan, seconds)
+    rows = [RateRow.of(candidate, is_answer=candidate is found[-1]) for candidate in found]
     return _Found(rate_rows(rows), [asdict(row) for row in rows])
 
 
@@ -113,7 +115,7 @@ def _latencies(
     from ov_autoplace.cli.request import decision_of
     from ov_autoplace.decide.comparison import comparison
     from ov_autoplace.explain.candidates import bench_rows
-    from ov_autoplace.placement.decision import Candidate
+    from ov_autoplace.placement.decision import Candidate, Load
 
     with comparison(machine, request.model, placement) as compared:
         with progress_bar() as progress:
@@ -125,8 +127,8 @@ def _latencies(
         for row in rows:
             if row["median_ms"] is None:
                 continue
-            samples = np.array([row["median_ms"] / 1e3])
-            found.append(Candidate(row["name"], compared.plans[row["name"]], samples=samples))
+            times = {Load.STEADY: np.array([row["median_ms"] / 1e3])}
+            found.append(Candidate(row["name"], compared.plans[row["name"]], times=times))
             if row["name"] == "AUTOPLACE":
                 found[-1].assignment = explanation.assignment
                 found[-1].scheduled = decision_of(placement).scheduled

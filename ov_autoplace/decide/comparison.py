@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,21 +16,27 @@ from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.progress import Progress
 from ov_autoplace._base.statistics import median_interval
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.decide.race import PAUSE_SECONDS, sampling
+from ov_autoplace.decide.pools import able_devices, hinted, without_hint
+from ov_autoplace.decide.rate_rule import Pair
+from ov_autoplace.decide.stages.rates import enter_pools, run_pools
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
 from ov_autoplace.decide.widths import widths_for
+from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.names import device_properties, is_emulated
 from ov_autoplace.errors import PlacementError, ProfilingError
+from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.isolation.interface import Executable
+from ov_autoplace.measure.loads import run_in_turns
 from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.room import room_of
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Decision
+from ov_autoplace.measure.sustained import turn_seconds
+from ov_autoplace.placement.decision import Candidate, Decision, Load
 from ov_autoplace.placement.fitting import fit
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import ModelPlan, WholePlan
+from ov_autoplace.placement.plan import ModelPlan, PoolPlan, WholePlan
 
-__all__ = ["Comparison", "comparison"]
+__all__ = ["Comparison", "compared_rates", "comparison"]
 
 _MOST_SAMPLES = 1000
 _ANSWER = "AUTOPLACE"
@@ -77,9 +84,11 @@ class Comparison:
             progress: Called as the work goes on.
         """
         plans = self.plans
+        how: dict[str, Any] = {"seed": self.machine.options.seed}
         # What was chosen by longer samples is shown by them.
-        divided = any(plan.is_divided for plan in plans.values())
-        how = {"seed": self.machine.options.seed, **sampling(divided=divided, quota=self.machine.quota)}
+        how["divided"] = any(plan.is_divided for plan in plans.values())
+        if how["divided"] and self.machine.quota is not None:
+            how["min_sample_seconds"] = turn_seconds(self.machine.quota)
         outputs = self.session.compare_outputs(self.machine.options.output_tolerance, Budget(seconds))
         rows = _measure(self.session, plans, self.placement, seconds, progress, how, outputs)
         for row in rows:
@@ -112,6 +121,38 @@ def comparison(machine: Machine, model: ov.Model, placement: Placement) -> Itera
         room=room_of(machine.core, fitted.model, machine.devices, options.shapes, limits, target),
     ) as session:
         yield Comparison(machine, placement, session, placement.plan.one_model)
+
+
+def compared_rates(
+    machine: Machine, prepared: PreparedModel, plan: PoolPlan, seconds: float
+) -> tuple[Candidate, ...]:
+    """Run a plan and everything that OpenVINO offers in turns; the plan comes last.
+
+    Args:
+        machine: Its options carry the hint.
+        prepared: The model.
+        plan: The answer.
+        seconds: For all of it.
+
+    Raises:
+        ProfilingError: The plan cannot be run.
+    """
+    bare = without_hint(machine)
+    base = pool = Candidate(_ANSWER, PoolPlan(_ANSWER, plan.base))
+    if plan.members:
+        pool = Candidate(f"{_ANSWER} for waiting threads", plan)
+    with bare.open(prepared, Budget(seconds)) as opened:
+        session = opened.untied() or opened
+        bench = Workbench(session, None, Budget(math.inf), machine.options.seed)
+        hints = hinted(able_devices(bare, session), prepared)
+        field = list(dict.fromkeys([*hints, base, pool]))
+        enter_pools(bench, field)
+        bench.executable(base)
+        bench.executable(pool)
+        for candidate in field:  # those that compute wrong outputs are shown, too
+            candidate.dropped = "" if candidate.is_wrong else candidate.dropped
+        run_pools(bench, field, seconds, keep_all=True)
+    return (*hints, replace(Pair(base, pool).candidate(), name=_ANSWER))
 
 
 def _decision_of(placement: Placement) -> Decision:
@@ -163,29 +204,30 @@ def _measure(
                 name, executables[name], name if name == _ANSWER else plan.computes_like(session.makes)
             )
     by_name = {row["name"]: row for row in rows}
-    parts = (("", 0.0, 1 - _PAUSED_SHARE), ("paused_", PAUSE_SECONDS, _PAUSED_SHARE))
-    for prefix, pause_seconds, share in parts:
+    parts = (("", Load.STEADY, 1 - _PAUSED_SHARE), ("paused_", Load.PAUSED, _PAUSED_SHARE))
+    for prefix, load, share in parts:
         running = {name: e for name, e in executables.items() if not by_name[name]["note"]}
-        what = "measure after pauses" if pause_seconds else "measure"
+        what = "measure after pauses" if load is Load.PAUSED else "measure"
         part = seconds * share
 
         def show(rounds: int, _: int, spent: float, what: str = what, part: float = part) -> None:
             progress(int(10 * spent), int(10 * part), f"{what}, round {rounds}")
 
-        result = session.race(
+        result = run_in_turns(
+            session,
             list(running.values()),
+            load,
             part,
             min_rounds=_MOST_SAMPLES,  # nobody is dropped: the table shows them all
             max_rounds=_MOST_SAMPLES,
             names=list(running),
-            pause_seconds=pause_seconds,
             **how,
             progress=show,
         )
-        for name, entry in zip(running, result.entries, strict=True):
+        for name, timing in zip(running, result.timings, strict=True):
             by_name[name]["subgraphs"] = submodels.get(name, running[name].subgraphs)
-            by_name[name]["note"] = entry.dropped
-            by_name[name] |= _latency(entry.samples, prefix)
+            by_name[name]["note"] = timing.dropped
+            by_name[name] |= _latency(timing.samples, prefix)
     return rows
 
 

@@ -1,44 +1,42 @@
-"""A short race of an answer that was found on a busy machine, or elsewhere, against the devices alone."""
+"""A short race of an answer that was found on a busy machine, or elsewhere, with what OpenVINO runs alone."""
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.statistics import Interval
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.decide.race import PAUSE_SECONDS, PAUSED_SECONDS, must_win_after_pauses, sampling
-from ov_autoplace.decide.rate_again import confirm_rate
-from ov_autoplace.decide.verdict import (
-    CONVINCING_ROUNDS,
-    Verdict,
-    is_faster,
-    paired,
-    sustained,
-    were_disturbed,
+from ov_autoplace.decide.pools import (
+    able_devices,
+    copies,
+    hinted,
+    other_bases,
+    room_for_copies,
+    without_hint,
 )
+from ov_autoplace.decide.race import PAUSED_SECONDS, must_win_after_pauses
+from ov_autoplace.decide.rate_rule import RATE_LOADS, Pair, holds
+from ov_autoplace.decide.stages.rates import enter_pools, rate_seconds, run_pools
+from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, is_faster, sustains_more
 from ov_autoplace.decide.widths import is_worth_measuring, widths_for
-from ov_autoplace.decide.workbench import Workbench
-from ov_autoplace.devices.quota import Quota
+from ov_autoplace.decide.workbench import Raced, Workbench
 from ov_autoplace.errors import PlacementError, ProfilingError
-from ov_autoplace.graph.prepare import prepare
-from ov_autoplace.measure.sustained import run_over_periods
-from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.plan import ModelPlan, Plan, PoolPlan, WholePlan
+from ov_autoplace.graph.prepare import PreparedModel, prepare
+from ov_autoplace.placement.decision import Candidate, Load
+from ov_autoplace.placement.plan import Plan, PoolPlan, WholePlan
 
-__all__ = ["Confirmation", "confirm", "holds"]
+__all__ = ["Confirmation", "confirm"]
 
 _log = logging.getLogger("ov_autoplace")
-_SECONDS, _SUSTAINED_SECONDS = 0.5, 4.0
+_SECONDS, _SUSTAINED_SECONDS, _RATE_SECONDS = 0.5, 4.0, 1.5
 
 
 @dataclass(frozen=True)
@@ -61,52 +59,68 @@ class Confirmation:
     ratio: Interval | None = None
 
 
-def holds(machine: Machine, model: ov.Model, plan: Plan) -> bool | None:
-    """Whether a plan would be chosen again; ``None`` where that cannot be told, because the machine is busy.
+def confirm(machine: Machine, model: ov.Model, plan: Plan) -> Confirmation:
+    """Run a plan beside what OpenVINO runs by itself, as the race did that chose it.
+
+    A device as OpenVINO runs it by itself holds where no other one is faster by more than 2 %, and none of
+    its widths wins. A mix, a width and lanes have to be faster than all devices, lanes after idle gaps too
+    unless requests come back to back; lanes that the user demands have only to run. Under a quota of
+    processor time, widths and lanes have to win by what is sustained over its periods. An answer for many
+    requests has to win as in :func:`~ov_autoplace.decide.rate_rule.holds`. Who computes wrong outputs is no
+    rival.
 
     Args:
         machine: The devices that were asked for.
         model: The model that the plan is of.
         plan: The answer, for one request at a time or for many.
     """
-    if isinstance(plan, PoolPlan):
-        return confirm_rate(machine, prepare(model, machine.options.shapes), plan)
-    return confirm(machine, model, plan.one_model).holds
-
-
-def confirm(machine: Machine, model: ov.Model, plan: ModelPlan) -> Confirmation:
-    """Run a plan beside the devices that can run the model alone, as the race did that chose it.
-
-    A device as OpenVINO runs it by itself holds where no other one is faster by more than 2 %, and none of
-    its widths wins. A mix, a width and lanes have to be faster than all devices, lanes after idle gaps too
-    unless requests come back to back; lanes that the user demands have only to run. Under a quota of
-    processor time, widths and lanes have to win by what is sustained over its periods. Who computes wrong
-    outputs is no rival.
-
-    Args:
-        machine: The devices that were asked for.
-        model: The model that the plan is of.
-        plan: The answer.
-    """
+    machine = without_hint(machine) if plan.serves_many else machine
     prepared = prepare(model, machine.options.shapes)
     with machine.open(prepared, Budget(_SECONDS)) as opened:
         session = opened.untied() or opened
-        answer = Candidate("the answer", plan)
-        rivals = [device for device in _devices(machine) if not (plan.is_default and device in plan.devices)]
-        plans: list[ModelPlan] = [WholePlan(device) for device in rivals]
-        if plan.is_default:
-            plans += _widths(machine, prepared.model, *plan.devices)
-        field = [answer, *(Candidate(rival.name, rival) for rival in plans)]
         bench = Workbench(session, None, Budget(math.inf), machine.options.seed)
         try:
-            # Who cannot run or hold the model alone is no rival.
-            entered = bench.enter(field, lambda *_: True) or [c for c in field if c.is_wrong]
-            if answer not in entered:
-                return Confirmation(holds=False)
-            return _compared(bench, machine, entered)
+            if isinstance(plan, PoolPlan):
+                return Confirmation(_rate_holds(bench, machine, prepared, plan))
+            return _compared(bench, machine, prepared, plan)
         except (PlacementError, ProfilingError) as cause:
             _log.debug("an answer cannot be run: %s", cause)
             return Confirmation(holds=False)
+
+
+def _compared(bench: Workbench, machine: Machine, prepared: PreparedModel, plan: Plan) -> Confirmation:
+    """What races of an answer say with devices, and with widths of its own.
+
+    Raises:
+        ProfilingError: None of them can be run.
+    """
+    answer = Candidate("the answer", plan)
+    rivals = [device for device in _devices(machine) if not (plan.is_default and device in plan.devices)]
+    plans = [WholePlan(device) for device in rivals]
+    if plan.is_default:
+        plans += _widths(machine, prepared.model, *plan.devices)
+    field = [answer, *(Candidate(rival.name, rival) for rival in plans)]
+    # Who cannot run or hold the model alone is no rival.
+    entered = bench.enter(field, lambda *_: True) or [c for c in field if c.is_wrong]
+    if answer not in entered:
+        return Confirmation(holds=False)
+    if len(entered) == 1:
+        return Confirmation(holds=True)
+    options, has_lanes = machine.options, plan.lane_count > 0
+    if machine.quota is not None and any(candidate.plan.is_divided for candidate in entered):
+        raced = bench.race(entered, Load.SUSTAINED, _SUSTAINED_SECONDS)
+    else:
+        raced = _raced(bench, entered, Load.STEADY, _SECONDS)
+    found = _judged(raced, answer)
+    if has_lanes and options.executor == "OVERLAP":
+        return replace(found, holds=found.seconds is not None)
+    if found.holds and found.best_device and must_win_after_pauses(options, has_lanes=has_lanes):
+        best = next(rival for rival in entered if rival.name == found.best_device)
+        paused = _raced(bench, [answer, best], Load.PAUSED, PAUSED_SECONDS)
+        ratio = paused.ratio(answer, best)
+        is_known = ratio is not None and not paused.was_disturbed
+        return replace(found, holds=is_faster(ratio, gain=0.0) if is_known and ratio else None)
+    return found
 
 
 def _devices(machine: Machine) -> list[str]:
@@ -121,96 +135,73 @@ def _widths(machine: Machine, model: ov.Model, device: str) -> list[WholePlan]:
     return [WholePlan(device, width) for width in able]
 
 
-def _compared(bench: Workbench, machine: Machine, entered: Sequence[Candidate]) -> Confirmation:
-    """What races of an answer say, which is the first one, with devices, and with widths of its own.
+def _judged(raced: Raced, answer: Candidate) -> Confirmation:
+    """What a race says of an answer, see :func:`confirm`."""
+    ran = [c for c, timing in raced.timings.items() if len(timing.samples)]
+    if answer not in ran:
+        return Confirmation(holds=False)
+    seconds = {c: float(np.median(raced.samples(c))) for c in ran}
+    devices = [c for c in ran if c is not answer and c.plan.is_default]
+    best = min(devices, key=seconds.__getitem__, default=None)
+    found = Confirmation(None, seconds[answer])
+    if best is not None:
+        found = replace(
+            found, best_device=best.name, best_seconds=seconds[best], ratio=raced.ratio(answer, best)
+        )
+    return replace(found, holds=_wins_again(raced, answer, [c for c in ran if c is not answer], found))
+
+
+def _wins_again(
+    raced: Raced, answer: Candidate, rivals: Sequence[Candidate], found: Confirmation
+) -> bool | None:
+    needs_proof, timings = not answer.plan.is_default, raced.timings
+    if raced.load is Load.SUSTAINED:
+        if needs_proof:
+            return all(sustains_more(timings[answer], timings[rival]) for rival in rivals)
+        return not any(sustains_more(timings[rival], timings[answer]) for rival in rivals)
+    narrow = [raced.ratio(rival, answer) for rival in rivals if not rival.plan.is_default]
+    is_beaten = any(ratio is not None and is_faster(ratio) for ratio in narrow)
+    if raced.was_disturbed:
+        return None
+    if not found.best_device:
+        return not is_beaten
+    if found.ratio is None:
+        return None
+    if needs_proof:
+        return is_faster(found.ratio)
+    return not is_beaten and found.ratio.median <= 1 + MINIMAL_GAIN
+
+
+def _raced(bench: Workbench, candidates: Sequence[Candidate], load: Load, seconds: float) -> Raced:
+    """A race of as many rounds as prove something.
 
     Raises:
         ProfilingError: None of them can be run.
     """
-    if len(entered) == 1:
-        return Confirmation(holds=True)
-    options, quota, answer = machine.options, machine.quota, entered[0]
-    needs_proof, has_lanes = not answer.plan.is_default, answer.plan.lane_count > 0
-    is_divided = any(candidate.plan.is_divided for candidate in entered)
-    if quota is not None and is_divided:
-        found = _sustained(bench, entered, quota, needs_proof=needs_proof)
-    else:
-        samples = _raced(bench, entered, _SECONDS, **sampling(divided=is_divided))
-        found = _judged(dict(zip(entered, samples, strict=True)), needs_proof=needs_proof)
-    if has_lanes and options.executor == "OVERLAP":
-        return replace(found, holds=found.seconds is not None)
-    if found.holds and found.best_device and must_win_after_pauses(options, has_lanes=has_lanes):
-        best = next(rival for rival in entered if rival.name == found.best_device)
-        paused = _raced(bench, [answer, best], PAUSED_SECONDS, pause_seconds=PAUSE_SECONDS)
-        return replace(found, holds=_still_holds(paused))
-    return found
-
-
-def _judged(samples: Mapping[Candidate, FloatArray], *, needs_proof: bool) -> Confirmation:
-    """What back to back says of an answer, see :func:`_compared`.
-
-    Args:
-        samples: Of everybody.
-        needs_proof: The answer has to be faster than the devices.
-    """
-    answer, *rivals = samples
-    own = samples[answer]
-    if not len(own):
-        return Confirmation(holds=False)
-    seconds = {c: float(np.median(samples[c])) for c in rivals if c.plan.width is None and len(samples[c])}
-    best = min(seconds, key=seconds.__getitem__, default=None)
-    narrow = [paired(samples[c], own) for c in rivals if c.plan.width is not None]
-    holds: bool | None = not any(found is not None and is_faster(found) for found in narrow)
-    disturbed = were_disturbed(samples.values())
-    if best is None:
-        return Confirmation(None if disturbed else holds, float(np.median(own)))
-    ratio = paired(own, samples[best])
-    if ratio is None or disturbed:
-        holds = None
-    else:
-        holds = is_faster(ratio) if needs_proof else holds and ratio.median <= 1 + MINIMAL_GAIN
-    return Confirmation(holds, float(np.median(own)), best.name, seconds[best], ratio)
-
-
-def _sustained(
-    bench: Workbench, entered: Sequence[Candidate], quota: Quota, *, needs_proof: bool
-) -> Confirmation:
-    """What whole periods of a quota say of an answer, see :func:`_compared`."""
-    answer, *rivals = entered
-    outcomes = run_over_periods([bench.executable(c) for c in entered], quota, _SUSTAINED_SECONDS)
-    pairs = zip(entered, outcomes, strict=True)
-    turns = {candidate: found for candidate, found in pairs if not isinstance(found, ProfilingError)}
-    if answer not in turns:
-        return Confirmation(holds=False)
-
-    def wins(one: Candidate, other: Candidate) -> bool:
-        verdict = Verdict(other, (), [other])
-        return sustained([other], verdict, {c: turns[c] for c in (one, other)}).winner is one
-
-    ran = [rival for rival in rivals if rival in turns]
-    holds = all(wins(answer, c) for c in ran) if needs_proof else not any(wins(c, answer) for c in ran)
-    seconds = {c: float(np.mean([turn.seconds for turn in turns[c]])) for c in (answer, *ran)}
-    best = min((c for c in ran if c.plan.width is None), key=seconds.__getitem__, default=None)
-    if best is None:
-        return Confirmation(holds, seconds[answer])
-    return Confirmation(holds, seconds[answer], best.name, seconds[best])
-
-
-def _still_holds(paused: Sequence[FloatArray]) -> bool | None:
-    """Whether an answer is faster than the best device after idle gaps, too."""
-    ratio = paired(*paused)
-    return None if ratio is None or were_disturbed(paused) else is_faster(ratio, gain=0.0)
-
-
-def _raced(bench: Workbench, candidates: Sequence[Candidate], seconds: float, **how: Any) -> list[FloatArray]:
-    """Samples of each, in as many rounds as prove something.
-
-    Raises:
-        ProfilingError: None of them can be run.
-    """
-    result = bench.race(candidates, seconds, min_rounds=CONVINCING_ROUNDS, **how)
-    if result.rounds < CONVINCING_ROUNDS:
+    raced = bench.race(candidates, load, seconds)
+    if raced.rounds < CONVINCING_ROUNDS:
         # The first round also warms up, so the others are no longer.
-        seconds = CONVINCING_ROUNDS * result.seconds / result.rounds
-        result = bench.race(candidates, seconds, min_rounds=CONVINCING_ROUNDS, **how)
-    return [entry.samples for entry in result.entries]
+        raced = bench.race(candidates, load, CONVINCING_ROUNDS * raced.seconds / raced.rounds)
+    return raced
+
+
+def _rate_holds(bench: Workbench, machine: Machine, prepared: PreparedModel, plan: PoolPlan) -> bool | None:
+    """Whether an answer for many requests would be chosen again, and a hint beside copies as well."""
+    devices = able_devices(machine, bench.session)
+    hints = hinted(devices, prepared)
+    own = Candidate("the answer", PoolPlan("the answer", plan.base))
+    base = next((hint for hint in hints if hint.plan.models == (plan.base,)), own)
+    pool = Candidate("its pool", plan) if plan.members else base
+    field = list(dict.fromkeys([*hints, base, pool]))
+    if base is pool and base in hints:
+        room = room_for_copies(bench.session, devices)
+        field += [*other_bases(machine, devices, prepared), *copies(machine, devices, prepared, room)]
+    if field == [base]:
+        return True  # there is nothing to compare with
+    enter_pools(bench, field)
+    seconds = max(_RATE_SECONDS, rate_seconds(len(field)))
+    run_pools(bench, field, seconds, keep_all=True)
+    rounds = [len(c.on(load)) for c in field if not c.dropped for load in RATE_LOADS]
+    if 0 < min(rounds, default=0) < CONVINCING_ROUNDS:
+        run_pools(bench, field, seconds * CONVINCING_ROUNDS / min(rounds), keep_all=True)
+    return holds(Pair(base, pool), field)

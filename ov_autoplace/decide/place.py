@@ -13,7 +13,6 @@ from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions
 from ov_autoplace.decide.placer import Placer
-from ov_autoplace.decide.rate import place_for_rate
 from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.placement.fitting import FittedPlacement
 from ov_autoplace.placement.placement import Placement
@@ -102,8 +101,6 @@ def place_fitted(machine: Machine, model: ov.Model) -> tuple[Placement, FittedPl
     Whoever writes or counts the placement next need not read the model again then, as long as nobody changes
     it. ``None`` where the decision did not need it.
     """
-    if machine.wants_rate:
-        return place_for_rate(machine, model), None
     return Placer(machine).place_fitted(model)
 
 

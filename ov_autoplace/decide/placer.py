@@ -24,25 +24,26 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from operator import attrgetter
 
 import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.budget import Budget
-from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.decide import lanes, widths
-from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
-from ov_autoplace.decide.costs import CostSource, Measured
+from ov_autoplace.decide.context import Context, Stage
 from ov_autoplace.decide.divisions import is_worth_dividing
 from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.pools import without_hint
 from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
-from ov_autoplace.decide.race import Race
+from ov_autoplace.decide.stages.lanes import Lanes
+from ov_autoplace.decide.stages.rates import Rates
+from ov_autoplace.decide.stages.singles import Singles
+from ov_autoplace.decide.stages.splits import Splits
+from ov_autoplace.decide.stages.widths import Widths
 from ov_autoplace.decide.unfolding import unfolded
-from ov_autoplace.decide.verdict import Verdict, out_of_time, predicted, proven
+from ov_autoplace.decide.verdict import Verdict
+from ov_autoplace.decide.widths import is_worth_measuring
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel, prepare
-from ov_autoplace.measure.counting import CountedDevices, count_devices
 from ov_autoplace.measure.model_file import UnreadableModelError
 from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.session import ProfilingSession
@@ -52,19 +53,21 @@ from ov_autoplace.placement.fitting import FittedPlacement, fit_prepared
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.policy.runner import find_policy
-from ov_autoplace.problem.problem import Problem
 
-__all__ = ["Placer"]
+__all__ = ["STAGES", "Placer"]
 
 _log = logging.getLogger("ov_autoplace")
 _PHASES = (
-    ("extract", "prepare", "profile", "transfers", "solve", "measure"),
+    ("extract", "prepare", "compile", "profile", "transfers", "solve", "measure"),
     ("extract", "estimate", "solve"),
 )
-# A default budget grows by so many compilations for all devices and inferences on each, at most to twice.
-_COMPILATIONS, _INFERENCES = 3, 12
-# Compiling the learned policy took 0.12 to 0.18 s on a Zen 5 core, and the search from its answer 0.2 s.
-_POLICY_SECONDS = 0.5
+
+
+STAGES: Mapping[str, tuple[type[Stage], ...]] = {
+    "one request at a time": (Singles, Splits, Widths, Lanes),
+    "many requests": (Rates,),
+}
+"""Which stages a decision has, in this order, by what is asked for."""
 
 
 class Placer:
@@ -74,19 +77,24 @@ class Placer:
         machine: The devices, and what the user asked for.
         left_out: Why a device takes no part, by device.
         budget: Wall-clock time; as the options say when ``None``.
+
+    Raises:
+        OptionError: Options that are about one request, where many are asked for.
     """
 
     def __init__(
         self, machine: Machine, left_out: Mapping[str, str] | None = None, budget: Budget | None = None
     ) -> None:
-        self._machine = machine
+        self._serves_many = machine.wants_rate
+        if self._serves_many:
+            machine.check_rate()
+        self._asked = machine
+        self._machine = without_hint(machine) if self._serves_many else machine
         self._options = machine.options
         self._left_out = dict(left_out or {})
         self._budget = budget or Budget(machine.options.budget_seconds)
-        self._costs = CostSource(machine, self._budget)
         self._seconds: dict[str, float] = {}
         self._outputs: OutputCheck | None = None
-        self._as_given: dict[str, str] = {}  # names of devices that were wrong and are mended, by device
 
     def place(self, model: ov.Model) -> Placement:
         """See :func:`place`."""
@@ -95,87 +103,104 @@ class Placer:
     def place_fitted(self, model: ov.Model) -> tuple[Placement, FittedPlacement | None]:
         """:meth:`place`, with what :func:`~ov_autoplace.placement.fitting.fit` finds, where that is known."""
         self._seconds = {}
-        options, machine = self._options, self._machine
-        # Who names the policy among the solvers demands one: the shipped one when none is named.
-        asked = options.policy or ("base" if POLICY_NAME in options.solvers else None)
-        policy = find_policy(asked, len(machine.devices))
-        source = ProposalSource(options.solvers, policy, asked is not None, options.seed)
+        machine = self._machine
         with self._phase("extract"):
-            prepared = prepare(model, options.shapes)
-        if options.mode == "ZERO_SHOT":
-            with self._phase("estimate"):
-                table = self._costs.estimate(prepared)
-            with self._phase("solve"):
-                problem = machine.problem(table)
-                verdict = widths.estimated(machine, table, prepared, predicted(propose(problem, source)))
-                verdict = lanes.not_estimated(machine, verdict)
-            return self._answer(prepared, problem, verdict, source)
-        if self._is_settled(prepared):
-            return self._only(prepared), None
+            prepared = prepare(model, self._options.shapes)
+        context = Context(machine, prepared, self._budget, self._source(), self._phase)
+        stages = [
+            stage() for stage in STAGES["many requests" if self._serves_many else "one request at a time"]
+        ]
+        if self._is_estimated:
+            return self._estimated(context, stages)
+        if not self._serves_many and self._is_settled(prepared):
+            return self._only(context), None
         try:
             with self._phase("prepare"):
                 session = machine.open(prepared, self._budget)
                 self._outputs = session.outputs
         except UnreadableModelError as cause:
-            placer = Placer(machine.estimating(cause), self._left_out, self._budget)
+            placer = Placer(self._asked.estimating(cause), self._left_out, self._budget)
             return placer.place_fitted(model)
         with session:
             try:
-                with self._phase("profile"):
-                    # A budget that nobody gave grows with the model, once that was compiled everywhere.
-                    is_firm = options.time_budget_ms is not None
-                    counted = (
-                        count_devices(session, self._budget, is_firm=is_firm)
-                        if machine.known is None
-                        else machine.known.counted
-                    )
-                if counted is None:
-                    with self._phase("solve"):
-                        problem = machine.problem(self._costs.estimate(prepared, session.room.supported))
-                        candidates = propose(problem, self._affordable(source))
-                        verdict = out_of_time(candidates, self._budget.seconds)
-                else:
-                    with self._phase("measure"):
-                        known = Measured(self._mended(session, counted), counted)
-                    with self._phase("solve"):
-                        self._reserve(known, prepared)
-                    problem, verdict = self._measure(known, source)
-                    disturbed = verdict.disturbed or counted.was_disturbed
-                    verdict = replace(verdict, disturbed=disturbed)
-                    with self._phase("measure"):
-                        verdict = widths.raced(machine, known, prepared, problem, verdict, self._budget)
-                        verdict = lanes.scheduled(machine, known, prepared, problem, verdict, self._budget)
-                    verdict = self._with_outputs(verdict)
+                context.open(self._form(session))
+                self._run(context, stages)
+                context.verdict = self._with_outputs(context)
             except ProfilingError as cause:
                 if cause.device is None or len(machine.devices) == 1:
+                    if self._serves_many:
+                        raise
                     return self._single(prepared, session, cause), None
                 failure = {cause.device: cause}
             else:
-                return self._answer(prepared, problem, verdict, source)
+                return self._answer(context)
         # The same request on the other devices, in the time that is left.
         left_out = self._left_out | {device: str(cause) for device, cause in failure.items()}
-        return Placer(machine.without(failure), left_out, self._budget).place_fitted(model)
+        return Placer(self._asked.without(failure), left_out, self._budget).place_fitted(model)
+
+    def _source(self) -> ProposalSource:
+        """Who proposes placements; the policy is demanded where somebody names it."""
+        options = self._options
+        # Who names the policy among the solvers demands one: the shipped one when none is named.
+        asked = options.policy or ("base" if POLICY_NAME in options.solvers else None)
+        policy = None if self._serves_many else find_policy(asked, len(self._machine.devices))
+        return ProposalSource(options.solvers, policy, asked is not None, options.seed)
+
+    @property
+    def _is_estimated(self) -> bool:
+        """Whether nothing is measured."""
+        no_time = self._serves_many and self._options.time_budget_ms == 0 and len(self._machine.devices) > 1
+        return self._options.mode == "ZERO_SHOT" or no_time
+
+    def _estimated(
+        self, context: Context, stages: Sequence[Stage]
+    ) -> tuple[Placement, FittedPlacement | None]:
+        """The answer by estimates of all stages."""
+        with self._phase("estimate"):
+            table = context.costs.estimate(context.prepared)
+        with self._phase("solve"):
+            context.problem = self._machine.problem(table)
+            for stage in stages:
+                context.verdict = stage.estimate(context)
+        return self._answer(context)
+
+    def _form(self, session: ProfilingSession) -> ProfilingSession:
+        """The model to run: where many requests are served, as AUTOPLACE compiles it for that."""
+        return (session.untied() or session) if self._serves_many else session
+
+    def _run(self, context: Context, stages: Sequence[Stage]) -> None:
+        """One stage after the other: each proposes candidates, and races them with the answer so far."""
+        first, *later = stages
+        context.verdict = first.decide(context, first.propose(context))
+        if context.is_final:
+            return
+        with self._phase("solve"):
+            for stage in later if context.has_verdict else ():
+                stage.reserve(context)
+        for stage in later:
+            context.verdict = stage.decide(context, stage.propose(context))
 
     def _is_settled(self, prepared: PreparedModel) -> bool:
         """Whether there is one device and one way to run the model on it: nothing is worth measuring."""
         machine, devices = self._machine, self._machine.devices
         if len(devices) > 1 or self._left_out or self._options.executor == "OVERLAP":
             return False
-        if widths.is_worth_measuring(machine, devices[0], prepared.model):
+        if is_worth_measuring(machine, devices[0], prepared.model):
             return False
         return self._options.executor == "HETERO" or not is_worth_dividing(
             machine, devices[0], prepared.model
         )
 
-    def _only(self, prepared: PreparedModel) -> Placement:
+    def _only(self, context: Context) -> Placement:
         """The one device, once it is known that it supports the model and holds it as the user wants."""
         (device,) = self._machine.devices
         with self._phase("solve"):
-            propose(self._machine.problem(self._costs.estimate(prepared)), ProposalSource(solvers=()))
+            table = context.costs.estimate(context.prepared)
+            propose(self._machine.problem(table), ProposalSource(solvers=()))
         findings = [Finding.of(Kind.ONLY_DEVICE, device)]
         if self._machine.widths(device):
             findings.append(Finding(Kind.NARROWER_UNLIKELY))
-        return self._whole(prepared, Candidate(device, WholePlan(device)), findings)
+        return self._whole(context.prepared, Candidate(device, WholePlan(device)), findings)
 
     def _single(self, prepared: PreparedModel, session: ProfilingSession, cause: ProfilingError) -> Placement:
         """The fastest device that can be measured, else the first one that compiles, when all else fails.
@@ -220,132 +245,25 @@ class Placer:
         )
         return replace(Placement.on_device(prepared.given, chosen.name), decision=decision)
 
-    def _measure(self, known: Measured, source: ProposalSource) -> tuple[Problem, Verdict]:
-        """From counted nodes to an answer, with as few further measurements as prove it."""
-        budget, options = self._budget, self._options
-        if options.time_budget_ms is None:
-            once = sum(float(np.median(samples)) for samples in known.counted.samples.values())
-            base = budget.seconds + _COMPILATIONS * known.counted.compile_seconds
-            budget.seconds = base + min(base, _INFERENCES * once)
-        with self._phase("solve"):
-            answer = self._proven(known, free_transfers(self._machine.devices))
-        if answer is not None:
-            return answer
-        with self._phase("transfers"):
-            transfers, are_known = self._costs.transfers(known.session)
-        # TUNE corrects what crossings cost, so that they prove nothing there.
-        if are_known and options.mode == "PROFILE":
-            with self._phase("solve"):
-                answer = self._proven(known, cheap_transfers(transfers), transfers)
-            if answer is not None:
-                return answer
-        with self._phase("profile"):
-            profile = self._costs.profile(known, transfers)
-        with self._phase("solve"):
-            problem = self._machine.problem(profile.table)
-            candidates = propose(problem, self._affordable(source))
-        with self._phase("measure"):
-            race = Race(known.session, problem, profile.samples, source, options, budget)
-            return problem, race.run(candidates)
-
-    def _reserve(self, known: Measured, prepared: PreparedModel) -> None:
-        """Keep some of the budget for widths and lanes, which race when devices and mixes have.
-
-        Args:
-            known: What was measured.
-            prepared: The model.
-        """
-        machine, samples = self._machine, known.counted.samples
-        if self._options.time_budget_ms is None and self._options.mode != "TUNE":
-            return  # it grows by what these take
-        problem = machine.problem(self._costs.counted(known, free_transfers(machine.devices)).table)
-        alone = [
-            Candidate(
-                name,
-                WholePlan(name),
-                samples=samples[name],
-                assignment=problem.units.to_groups(everywhere),
-            )
-            for d, everywhere in problem.evaluator.singles().items()
-            if (name := machine.devices[d]) in samples
-        ]
-        fastest = min(alone, key=attrgetter("seconds"), default=None)
-        if fastest is None:
-            return
-        verdict = Verdict(fastest, (), alone)
-        widths.reserve(machine, known, prepared, verdict, self._budget)
-        lanes.reserve(machine, known, prepared, problem, verdict, self._budget)
-
-    def _proven(
-        self, known: Measured, assumed: TransferFit, shown: TransferFit | None = None
-    ) -> tuple[Problem, Verdict] | None:
-        """The best device, where no mix can be faster even if crossings cost ``assumed``; or the only one.
-
-        Args:
-            known: What was measured.
-            assumed: What crossings cost at least.
-            shown: What they cost, for the table of the answer; assumed by kind of device when ``None``.
-        """
-        if known.counted.was_disturbed and len(self._machine.devices) > 1:
-            return None
-        samples = known.counted.samples
-        hopeful = self._machine.problem(self._costs.counted(known, assumed).table)
-        best = unbeatable_device(hopeful, samples, self._options.seed)
-        outputs = known.session.outputs
-        if best is None or (outputs is not None and outputs.is_wrong(best.name)):
-            return None
-        problem = self._machine.problem(
-            self._costs.counted(known, shown or self._costs.assumed_transfers()).table
-        )
-        candidates = propose(problem, ProposalSource(solvers=()))
-        return problem, proven(candidates, samples, best.name)
-
-    @property
-    def _compared_seconds(self) -> float:
-        return 0.0 if self._outputs is None else self._outputs.seconds
-
-    def _mended(self, session: ProfilingSession, counted: CountedDevices) -> ProfilingSession:
-        """The session to go on with, where devices compute wrong for a reason that our compiling mends.
-
-        Args:
-            session: The model as it was given.
-            counted: What the devices took.
-        """
-        outputs, devices = session.outputs, tuple(counted.samples)
-        if outputs is None or not any(map(outputs.is_wrong, devices)) or (other := session.untied()) is None:
-            return session
-        self._as_given = {device: f"{device} (model as given)" for device in devices}
-        outputs.rename(self._as_given)
-        for device in devices:
-            outputs.note(device, other.compile_device(device), other.makes[device])
-        return other
-
-    def _with_outputs(self, verdict: Verdict) -> Verdict:
+    def _with_outputs(self, context: Context) -> Verdict:
         """The verdict with what is known of everybody's outputs."""
-        outputs = self._outputs
+        verdict, outputs = context.verdict, self._outputs
         if outputs is None:
             return verdict
-        given = [Candidate(name, WholePlan(device)) for device, name in self._as_given.items()]
+        given = [Candidate(name, WholePlan(device)) for device, name in context.as_given.items()]
         candidates = [*verdict.candidates, *given]
-        outputs.mark(candidates)
-        said = outputs.findings(verdict.winner.name)
+        if not self._serves_many:
+            outputs.mark(candidates)
+        said = outputs.findings(is_chosen_wrong=verdict.winner.is_wrong)
         if given:
             said = (*said, Finding(Kind.UNTIED))
         if any(candidate.is_wrong for candidate in candidates):
             _log.warning("%s", sentence(said))
         return replace(verdict.noting(*said), candidates=candidates)
 
-    def _affordable(self, source: ProposalSource) -> ProposalSource:
-        """Without the policy where there is no time to compile it and nobody asked for it."""
-        policy = source.policy
-        if policy is None or source.policy_is_demanded or policy.is_compiled:
-            return source
-        return source if self._budget.allows(_POLICY_SECONDS) else replace(source, policy=None)
-
-    def _answer(
-        self, prepared: PreparedModel, problem: Problem, verdict: Verdict, source: ProposalSource
-    ) -> tuple[Placement, FittedPlacement]:
-        table, winner = problem.table, verdict.winner
+    def _answer(self, context: Context) -> tuple[Placement, FittedPlacement | None]:
+        table, prepared, verdict = context.table, context.prepared, context.verdict
+        winner = verdict.winner
         decision = Decision(
             chosen=winner.name,
             findings=(*verdict.findings, *self._machine.remarks(self._left_out)),
@@ -355,9 +273,13 @@ class Placer:
             table=table,
             left_out=self._left_out,
             disturbed=verdict.disturbed,
+            rate_bound=context.rate_bound,
             quota=self._machine.quota,
         )
         _log.info("%s", decision)
+        if table is None or not len(winner.assignment):
+            placement = Placement.on_device(prepared.given, winner.plan.models[0].devices[0])
+            return replace(placement, solver=winner.name, own_plan=winner.plan, decision=decision), None
         placement = replace(
             Placement.of_groups(table, winner.assignment, solver=winner.name),
             own_plan=winner.plan if winner.plan.is_divided else None,
@@ -366,13 +288,19 @@ class Placer:
             decision=decision,
         )
         fitted = fit_prepared(prepared, placement)
-        placement = unfolded(fitted, problem, source)
+        if self._serves_many:
+            return replace(unfolded(fitted), own_plan=winner.plan), None
+        placement = unfolded(fitted, context.problem, context.source)
         return placement, replace(fitted, placement=placement)
+
+    @property
+    def _compared_seconds(self) -> float:
+        return 0.0 if self._outputs is None else self._outputs.seconds
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
         """Time a phase, but for comparing outputs, which is one of its own; tell the caller that it began."""
-        phases = _PHASES[self._options.mode == "ZERO_SHOT"]
+        phases = _PHASES[self._is_estimated]
         if self._options.progress is not None:
             self._options.progress(phases.index(name), len(phases), name)
         start, compared = time.perf_counter(), self._compared_seconds

@@ -9,13 +9,13 @@ from operator import attrgetter
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray, frozen_array
+from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import Interval, paired_ratio, was_disturbed
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.proposals import POLICY_NAME
 from ov_autoplace.devices.widths import Cores
-from ov_autoplace.measure.sustained import Turn
-from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.measure.loads import Timing
+from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.findings import Explained, Finding, Kind
 
 __all__ = [
@@ -28,7 +28,10 @@ __all__ = [
     "paired",
     "predicted",
     "proven",
+    "proven_anew",
+    "right",
     "sustained",
+    "sustains_more",
     "unconfirmed",
     "were_disturbed",
 ]
@@ -39,7 +42,6 @@ ESTIMATE_MARGIN = 0.1
 CONVINCING_ROUNDS = 6
 """Fewer paired samples than this give no 95 % interval of a median, so they cannot prove a gain."""
 
-_TAIL = 99  # percentile of latencies that no answer makes worse under a quota
 _NO_SINGLE = "no single device could be run"
 _OUT_OF_TIME = "the time budget ended before both were compiled anew to confirm it"
 
@@ -99,7 +101,8 @@ def proven(candidates: Sequence[Candidate], samples: Mapping[str, FloatArray], b
         best: The device.
     """
     for candidate in candidates:
-        candidate.samples = samples.get(candidate.name, np.empty(0))
+        if candidate.name in samples:
+            candidate.times[Load.STEADY] = samples[candidate.name]
     winner = next(c for c in candidates if c.name == best)
     return Verdict(winner, (Finding.of(Kind.BOUND, best, gain=100 * MINIMAL_GAIN),), candidates)
 
@@ -188,13 +191,13 @@ def measured(
     if reference is None:
         finding = Finding.of(Kind.WITHOUT_RIVAL, champion.name, detail=why_no_single)
         return Verdict(champion, (finding,), candidates)
-    ratio = paired(champion.samples, reference.samples)
+    ratio = paired(champion.on(Load.STEADY), reference.on(Load.STEADY))
     if ratio is None:
         finding = Finding.of(
             Kind.TOO_FEW_ROUNDS,
             reference.name,
             champion.name,
-            rounds=min(len(champion.samples), len(reference.samples)),
+            rounds=min(len(champion.on(Load.STEADY)), len(reference.on(Load.STEADY))),
             needed=CONVINCING_ROUNDS,
         )
         return Verdict(reference, (finding,), candidates)
@@ -208,57 +211,75 @@ def measured(
     return Verdict(reference, (finding,), candidates)
 
 
-def sustained(
-    candidates: Sequence[Candidate], before: Verdict, turns: Mapping[Candidate, Sequence[Turn]]
+def proven_anew(
+    candidates: Sequence[Candidate], reference: Candidate, champion: Candidate, ran: Sequence[Candidate]
 ) -> Verdict:
-    """Who wins under a quota of processor time, by latencies over whole periods of it.
-
-    Whoever replaces the winner so far has a 99th percentile that is not above that one's. By the geometric
-    mean of mean latency and 99th percentile it is the best, better than the winner so far in every turn, and
-    by what counts in all of them together: what it loses in rate it has to gain more than once in the tail.
+    """What a race of two that were compiled anew says; those that did not run in it prove nothing.
 
     Args:
         candidates: Everybody.
-        before: What was decided without the challengers.
-        turns: Of whoever was run; the winner so far among them.
+        reference: Whom the champion has to beat.
+        champion: Was the fastest before.
+        ran: Who was run again.
     """
-    reference, own = before.winner, turns[before.winner]
-    challengers = [c for c in turns if c is not reference]
-    if not challengers:
-        return replace(before, candidates=candidates)
-    for candidate, parts in turns.items():
-        candidate.samples = frozen_array([turn.seconds for turn in parts], np.float64)
-        candidate.tail_seconds = _tail(parts)
+    failed = [c for c in (champion, reference) if c not in ran]
+    if not failed:
+        return measured(candidates, reference, champion)
+    because = next((f"{c.name} {c.dropped}" for c in failed if c.dropped), "")
+    return unconfirmed(candidates, reference, champion, because=because)
 
-    def wins(candidate: Candidate) -> bool:
-        parts = turns[candidate]
-        return (
-            _tail(parts) <= _tail(own)
-            and all(_both([a]) < _both([b]) for a, b in zip(parts, own, strict=True))
-            and _both(parts) <= (1 - MINIMAL_GAIN) * _both(own)
-        )
 
-    best = min(challengers, key=lambda c: (not wins(c), _both(turns[c])))
-    names = best.name, reference.name
+def right(verdict: Verdict, candidate: Candidate) -> Verdict:
+    """The verdict for somebody whose outputs are right, where the winner so far computes wrong ones."""
+    finding = Finding.of(Kind.RIGHT_OUTPUTS, candidate.name)
+    return replace(verdict, winner=candidate, findings=(finding,))
+
+
+def sustained(before: Verdict, timings: Mapping[Candidate, Timing]) -> Verdict:
+    """Who wins under a quota of processor time, by latencies over whole periods of it.
+
+    Args:
+        before: What was decided without the challengers.
+        timings: Of whoever was run; the winner so far among them.
+    """
+    reference = before.winner
+    ran = [c for c in timings if c is not reference and len(timings[c].samples)]
+    if not ran:
+        return before
+    own = timings[reference]
+    best = min(ran, key=lambda c: (not sustains_more(timings[c], own), _mean_and_tail(timings[c])))
     numbers = {
-        "rate": _mean(own) / _mean(turns[best]),
-        "tail": 1e3 * _tail(turns[best]),
-        "before": 1e3 * _tail(own),
+        "rate": float(own.samples.mean() / timings[best].samples.mean()),
+        "tail": 1e3 * timings[best].tail_seconds,
+        "before": 1e3 * own.tail_seconds,
     }
-    if wins(best):
-        return Verdict(best, (Finding.of(Kind.SUSTAINED, *names, **numbers),), candidates, before.disturbed)
-    finding = Finding.of(Kind.SUSTAINED_NO_BETTER, *names, **numbers)
-    return replace(before.noting(finding), candidates=candidates)
+    if sustains_more(timings[best], own):
+        finding = Finding.of(Kind.SUSTAINED, best.name, reference.name, **numbers)
+        return replace(before, winner=best, findings=(finding,))
+    return before.noting(Finding.of(Kind.SUSTAINED_NO_BETTER, best.name, reference.name, **numbers))
 
 
-def _mean(turns: Sequence[Turn]) -> float:
-    return float(np.mean([turn.seconds for turn in turns]))
+def sustains_more(one: Timing, other: Timing) -> bool:
+    """Whether somebody is better under a quota of processor time than somebody else.
+
+    It has a 99th percentile that is not above the other one's. By the geometric mean of mean latency and 99th
+    percentile it is better in every turn, and by what counts in all of them together: what it loses in rate
+    it has to gain more than once in the tail.
+    """
+    turns = zip(_by_turn(one), _by_turn(other), strict=True)
+    return (
+        one.tail_seconds <= other.tail_seconds
+        and all(mine < theirs for mine, theirs in turns)
+        and _mean_and_tail(one) <= (1 - MINIMAL_GAIN) * _mean_and_tail(other)
+    )
 
 
-def _tail(turns: Sequence[Turn]) -> float:
-    return float(np.percentile(np.concatenate([turn.latencies for turn in turns]), _TAIL))
+def _by_turn(timing: Timing) -> list[float]:
+    """What counts, in each turn."""
+    pairs = zip(timing.samples, timing.latencies, strict=True)
+    return [_mean_and_tail(Timing(np.atleast_1d(mean), latencies=(own,))) for mean, own in pairs]
 
 
-def _both(turns: Sequence[Turn]) -> float:
+def _mean_and_tail(timing: Timing) -> float:
     """Geometric mean of the two."""
-    return math.sqrt(_mean(turns) * _tail(turns))
+    return math.sqrt(float(timing.samples.mean()) * timing.tail_seconds)

@@ -1,27 +1,70 @@
-"""What races run on: placements of one model, compiled once and run in turns."""
+"""What races run on: candidates for one model, compiled once and timed in turns."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.budget import Budget
+from ov_autoplace._base.statistics import Interval
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, paired, were_disturbed
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.loads import Compiled, Pool, Timing, run_in_turns
+from ov_autoplace.measure.model_file import failing_on
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.decision import Candidate, Load
 
-if TYPE_CHECKING:
-    from ov_autoplace.measure.isolation.interface import Executable, RaceResult
-
-__all__ = ["Workbench"]
+__all__ = ["Raced", "Workbench"]
 
 _C = TypeVar("_C", bound=Candidate)
 _RECENT = 5  # compilations; the longest of them is the estimate of the next one
+
+
+@dataclass(frozen=True, eq=False)
+class Raced:
+    """What one race measured.
+
+    Attributes:
+        load: Under which it was.
+        timings: Of everybody, in the same rounds.
+        rounds: How many.
+        seconds: Of all of it.
+        best: The fastest that stayed.
+    """
+
+    load: Load
+    timings: Mapping[Candidate, Timing]
+    rounds: int
+    seconds: float
+    best: Candidate
+
+    def samples(self, candidate: Candidate) -> FloatArray:
+        """What one took, ``float64[n]`` in seconds; empty for one that was not in it."""
+        return self.timings[candidate].samples if candidate in self.timings else np.empty(0)
+
+    def ratio(self, one: Candidate, other: Candidate) -> Interval | None:
+        """Of two in the rounds that both ran; ``None`` where those are too few to prove anything."""
+        return paired(self.samples(one), self.samples(other))
+
+    @property
+    def was_disturbed(self) -> bool:
+        """Whether other work on the machine made some of it long."""
+        return were_disturbed(timing.samples for timing in self.timings.values())
+
+    def record(self) -> None:
+        """Write into the candidates what it measured."""
+        for candidate, timing in self.timings.items():
+            candidate.remember(self.load, timing.samples)
+            candidate.dropped = timing.dropped
+            if timing.latencies:
+                candidate.tail_seconds = timing.tail_seconds
 
 
 class Workbench:
@@ -48,20 +91,20 @@ class Workbench:
         self.budget = budget
         self._seed = seed
         self._races = 0
-        self._executables: dict[Hashable, Executable] = {}
-        self._compile_seconds: dict[Hashable, float] = {}
+        self._executables: dict[Candidate, Compiled] = {}
+        self._compile_seconds: dict[Candidate, float] = {}
         self._recent = deque([compile_seconds], maxlen=_RECENT)
 
     def is_compiled(self, candidate: Candidate) -> bool:
         """Whether it can be run at once."""
         plan = candidate.plan
-        return plan.key in self._executables or (
-            plan.is_default and self.session.has_compiled(plan.devices[0])
+        return candidate in self._executables or (
+            plan.is_default and not plan.serves_many and self.session.has_compiled(plan.devices[0])
         )
 
     def compile_seconds(self, candidate: Candidate) -> float:
         """What compiling a candidate took, or would take."""
-        return self._compile_seconds.get(candidate.plan.key, self.longest_compilation)
+        return self._compile_seconds.get(candidate, self.longest_compilation)
 
     @property
     def longest_compilation(self) -> float:
@@ -103,54 +146,73 @@ class Workbench:
         if outputs is None:
             return list(candidates)
         for candidate in candidates:
-            way = candidate.plan.computes_like(self.session.makes)
-            outputs.note(candidate.name, self.executable(candidate), way)
+            compiled = self.executable(candidate)
+            members = compiled.members if isinstance(compiled, Pool) else (compiled,)
+            distinct = dict(zip(candidate.plan.models, members, strict=True))  # of copies one is enough
+            for name, (model, executable) in zip(candidate.parts, distinct.items(), strict=True):
+                outputs.note(name, executable, model.computes_like(self.session.makes))
         outputs.mark(candidates)
         return [candidate for candidate in candidates if not candidate.is_wrong]
 
-    def race(self, candidates: Sequence[Candidate], seconds: float, **options: Any) -> RaceResult:
-        """Run candidates in turns.
+    def race(self, candidates: Sequence[_C], load: Load, seconds: float, **options: Any) -> Raced:
+        """Run candidates in turns; they do not remember it unless they are told to.
 
         Args:
             candidates: Are compiled first where they are not.
+            load: How they are called.
             seconds: When to stop.
-            **options: Further arguments of :meth:`ProfilingSession.race`.
+            **options: Further arguments of :func:`~ov_autoplace.measure.loads.run_in_turns`.
 
         Raises:
             ProfilingError: None of them can be run.
         """
         self._races += 1
-        return self.session.race(
+        options.setdefault("min_rounds", CONVINCING_ROUNDS)
+        found = run_in_turns(
+            self.session,
             [self.executable(candidate) for candidate in candidates],
+            load,
             seconds,
+            divided=any(candidate.plan.is_divided for candidate in candidates),
             seed=self._seed + self._races - 1,
             names=[candidate.name for candidate in candidates],
             **options,
         )
+        timings: dict[Candidate, Timing] = dict(zip(candidates, found.timings, strict=True))
+        return Raced(load, timings, found.rounds, found.seconds, candidates[found.best])
 
-    def executable(self, candidate: Candidate) -> Executable:
+    def executable(self, candidate: Candidate) -> Compiled:
         """The compiled candidate.
 
         Raises:
             ProfilingError: It cannot be compiled.
         """
-        key = candidate.plan.key
-        if key not in self._executables:
+        if candidate not in self._executables:
             before = self.budget.spent
-            executable = candidate.plan.one_model.compile(self.session)
+            executable = candidate.plan.compile(self.session)
             if not candidate.plan.lane_count:
                 candidate.subgraphs = executable.subgraphs
             # A device that the session had compiled took no time now, but does when all is compiled anew.
             seconds = max(executable.compile_seconds, self.budget.spent - before)
-            self._compile_seconds[key] = seconds
+            self._compile_seconds[candidate] = seconds
             self._recent.append(seconds)
-            self._executables[key] = executable
-        return self._executables[key]
+            self._executables[candidate] = executable
+        return self._executables[candidate]
+
+    def shortest_seconds(self, candidate: Candidate, runs: int) -> float:
+        """The shortest of so many inferences, which tells how long they are, and compares nothing.
+
+        Raises:
+            ProfilingError: It cannot be run.
+        """
+        compiled = self.executable(candidate)
+        model = compiled.members[0] if isinstance(compiled, Pool) else compiled
+        with failing_on(candidate.name):
+            return float(np.min(model.run(runs, warmup=int(runs > 1))))
 
     def keep_only(self, candidates: Sequence[Candidate]) -> None:
         """Drop what was compiled for other candidates."""
-        kept = {candidate.plan.key for candidate in candidates}
-        self._executables = {key: value for key, value in self._executables.items() if key in kept}
+        self._executables = {key: value for key, value in self._executables.items() if key in candidates}
 
     def forget(self) -> None:
         """Drop everything, so that it is compiled anew.
@@ -161,10 +223,15 @@ class Workbench:
         self._executables.clear()
         self.session.forget()
 
+    @property
+    def is_short_of_memory(self) -> bool:
+        """Whether devices may not hold everything at once."""
+        return self.table is not None and bool(np.isfinite(self.table.memory_capacity).any())
+
     def _fit_together(self, candidates: Sequence[Candidate]) -> bool:
         """Whether devices can hold all of these at the same time, as a race needs it."""
-        table = self.table
-        if len(candidates) < 2 or table is None or np.isinf(table.memory_capacity).all():
+        table, known = self.table, [c for c in candidates if not c.plan.serves_many]
+        if table is None or len(known) < 2 or not self.is_short_of_memory:
             return True
-        held = sum(held_bytes(table, candidate.assignment) for candidate in candidates)
+        held = sum(held_bytes(table, candidate.assignment) for candidate in known)
         return bool((held <= table.memory_capacity).all())

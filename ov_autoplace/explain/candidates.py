@@ -13,7 +13,7 @@ from ov_autoplace._base.statistics import median_interval
 from ov_autoplace._base.text import counted, milliseconds, relative_difference
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
 from ov_autoplace.explain.tables import Table
-from ov_autoplace.placement.decision import Candidate, Decision, RateRow
+from ov_autoplace.placement.decision import Candidate, Decision, Load, RateRow
 
 __all__ = [
     "CandidateRow",
@@ -103,7 +103,7 @@ def _row(candidate: Candidate, chosen: bool) -> CandidateRow:
         name=candidate.name,
         predicted=candidate.predicted_seconds,
         measured=Measured.of(candidate.samples),
-        paused=Measured.of(candidate.paused_samples),
+        paused=Measured.of(candidate.on(Load.PAUSED)),
         samples=len(candidate.samples),
         subgraphs=candidate.subgraphs,
         output_difference=candidate.output_difference,

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ov_autoplace._base.arrays import frozen_array
+from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace.cost.table_json import table_of_text, table_text
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.errors import FleetError, PlacementError
-from ov_autoplace.placement.decision import Candidate, Decision, Scheduled
+from ov_autoplace.placement.decision import Candidate, Decision, Load, Scheduled
 from ov_autoplace.placement.findings import Finding
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import Plan, read_plan
@@ -118,8 +118,7 @@ def _candidate_values(candidate: Candidate) -> dict[str, Any]:
         "plan": candidate.plan.to_json(),
         "predicted_seconds": _finite(candidate.predicted_seconds),
         "subgraphs": candidate.subgraphs,
-        "samples": candidate.samples.tolist(),
-        "paused_samples": candidate.paused_samples.tolist(),
+        "times": {load.value: samples.tolist() for load, samples in candidate.times.items()},
         "tail_seconds": candidate.tail_seconds,
         "dropped": candidate.dropped,
         "output_difference": candidate.output_difference,
@@ -135,16 +134,20 @@ def _candidate(record: Record, scheduled: Scheduled | None) -> Candidate:
         _plan(record, "plan"),
         record.number("predicted_seconds") if "predicted_seconds" in record else None,
         record.integer("subgraphs", 0, 2**31 - 1),
-        frozen_array(record.numbers("samples"), np.float64),
+        _times(record.record("times")),
         record.text("dropped"),
         record.texts("also"),
         frozen_array(record.integers("assignment", 0, 2**31 - 1), np.int32),
         scheduled=scheduled,
-        paused_samples=frozen_array(record.numbers("paused_samples"), np.float64),
         tail_seconds=record.number("tail_seconds") if "tail_seconds" in record else None,
         output_difference=record.number("output_difference") if "output_difference" in record else None,
         is_wrong=record.flag("is_wrong", False),
     )
+
+
+def _times(record: Record) -> dict[Load, FloatArray]:
+    known = [load for load in Load if load.value in record]
+    return {load: frozen_array(record.numbers(load.value), np.float64) for load in known}
 
 
 def _plan(record: Record, key: str) -> Plan:

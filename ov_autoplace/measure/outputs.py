@@ -210,10 +210,12 @@ class OutputCheck:
     def mark(self, candidates: Iterable[Candidate]) -> None:
         """Write into candidates what is known of their outputs."""
         for candidate in candidates:
-            was_wrong, candidate.is_wrong = candidate.is_wrong, self.is_wrong(candidate.name)
-            candidate.output_difference = self.difference(candidate.name)
-            if candidate.is_wrong or was_wrong:
-                candidate.dropped = self.refusal(candidate.name) if candidate.is_wrong else ""
+            known = [found for name in candidate.parts if (found := self.difference(name)) is not None]
+            wrong = [name for name in candidate.parts if self.is_wrong(name)]
+            was_wrong, candidate.is_wrong = candidate.is_wrong, bool(wrong)
+            candidate.output_difference = max(known, default=None)
+            if wrong or was_wrong:
+                candidate.dropped = self.refusal(wrong[0]) if wrong else ""
 
     def refusal(self, name: str) -> str:
         """Why a candidate is not taken whose outputs are wrong."""
@@ -223,11 +225,11 @@ class OutputCheck:
             f"{max(self._allowed):.2g} that {explained}"
         )
 
-    def findings(self, chosen: str) -> tuple[Finding, ...]:
+    def findings(self, *, is_chosen_wrong: bool) -> tuple[Finding, ...]:
         """What a decision says of outputs; nothing where all is well.
 
         Args:
-            chosen: Whom it takes.
+            is_chosen_wrong: Whether it takes somebody whose outputs are wrong.
         """
         if self._incomparable:
             return (Finding.of(Kind.OUTPUTS_NOT_COMPARED, detail=self._incomparable),)
@@ -242,7 +244,7 @@ class OutputCheck:
             return (Finding.of(Kind.OUTPUTS_DIFFER, *names, detail=whose, difference=furthest),)
         furthest = max(self._distance(answer, self._right) for answer in others)
         wrong = Finding.of(Kind.OUTPUTS_WRONG, *names, detail=self._whose, difference=furthest)
-        return (wrong, Finding(Kind.NOBODY_RIGHT)) if self.is_wrong(chosen) else (wrong,)
+        return (wrong, Finding(Kind.NOBODY_RIGHT)) if is_chosen_wrong else (wrong,)
 
     @property
     def _whose(self) -> str:

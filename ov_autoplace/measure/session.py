@@ -28,6 +28,7 @@ from ov_autoplace.graph.passes import FOLDED, UNTIE, static_shapes
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.graph.refusal import refusal_reason, refused_op
 from ov_autoplace.measure.isolation.executable import was_lost
+from ov_autoplace.measure.loads import Pool
 from ov_autoplace.measure.model_file import (
     cannot_save,
     check_readable,
@@ -36,10 +37,10 @@ from ov_autoplace.measure.model_file import (
     save_ir,
 )
 from ov_autoplace.measure.room import Room
-from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.partition import completed
-from ov_autoplace.placement.plan import Compiler, LanePlan, SplitPlan, WholePlan
+from ov_autoplace.placement.plan import Compiler, LanePlan, PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.placement.scheduled import (
     SCHEDULE_DEVICE,
     SCHEDULE_PROPERTIES,
@@ -264,7 +265,8 @@ class ProfilingSession:
             executable = self.compile_device(device)
             with failing_on(device):
                 samples = executable.run(_ALONE_RUNS)
-                return Candidate(device, WholePlan(device), subgraphs=executable.subgraphs, samples=samples)
+                times = {Load.STEADY: samples}
+                return Candidate(device, WholePlan(device), subgraphs=executable.subgraphs, times=times)
         except ProfilingError as cause:
             return Candidate(device, WholePlan(device), dropped=f"failed: {cause}")
 
@@ -361,6 +363,16 @@ class ProfilingSession:
             ProfilingError: The model cannot be timed so.
         """
         return self._compile_lanes(plan, {})[0]
+
+    def compile_pool(self, plan: PoolPlan) -> Pool:
+        """The models of a pool, each compiled anew, and how many requests they want.
+
+        Raises:
+            ProfilingError: One of them cannot be compiled.
+        """
+        members = tuple(member.compile(self) for member in plan.models)
+        wanted = sum(member.optimal_requests for member in members)
+        return Pool(members, plan.order, max(wanted, plan.requests), max(m.subgraphs for m in members))
 
     def compile_counted_lanes(self, plan: LanePlan) -> tuple[Executable, tuple[int, ...]]:
         """The same, with :meth:`Executable.lane_profile` listing nodes, which slows every node a little.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,24 @@ from ov_autoplace.placement.plan import Plan
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
 
-__all__ = ["Candidate", "Decision", "RateRow", "Scheduled"]
+__all__ = ["Candidate", "Decision", "Load", "RateRow", "Scheduled"]
+
+_NOTHING = np.empty(0)
+
+
+class Load(Enum):
+    """How a program calls a model, which decides what an inference or a request takes."""
+
+    STEADY = "steady"
+    """One inference after another."""
+    PAUSED = "paused"
+    """One inference at a time, each after an idle gap."""
+    SUSTAINED = "sustained"
+    """One inference after another over whole periods of a quota of processor time."""
+    WAITING = "waiting"
+    """Requests in flight, each with a thread that waits in ``infer()``."""
+    QUEUED = "queued"
+    """Requests in flight that one thread starts, whichever is idle, as ``AsyncInferQueue`` does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +59,18 @@ class Candidate:
         name: A device's name for a single device, also with a width (``CPU (1 thread)``), ``HETERO``, the
             solver's name, ``policy`` for the policy's greedy answer, or ``policy sample 3``.
         plan: How the model is to be run.
-        predicted_seconds: Simulated latency; ``None`` when no cost table was made.
+        predicted_seconds: Simulated latency, or seconds per request of a plan for many; ``None`` when no cost
+            table was made.
         subgraphs: Number of subgraphs of HETERO.
-        samples: Measured latencies in seconds, ``float64[n]``, empty when it was not run.
+        times: Measured seconds per inference or request by load, ``float64[n]``; ``SUSTAINED`` has means over
+            turns of whole periods. Only loads under which it was run.
         dropped: Why it left the race, or an empty string.
         also: Names of the other sources that proposed the same placement.
         assignment: Device of each group of the cost table, ``int32[G]``; empty without a table.
         lower_bound_seconds: Proven bound below the latency of all placements, when its source proved one.
         scheduled: What its prediction rests on where its lanes work at once. ``assignment`` then has the
             device that runs most of each group, and ``subgraphs`` counts submodels.
-        paused_samples: Measured like ``samples``, each after an idle gap; empty where only that was not run.
-        tail_seconds: Where it was raced under a quota, the 99th percentile of its latencies; ``samples`` are
-            then their means over whole periods of the quota.
+        tail_seconds: Where it was raced under a quota, the 99th percentile of its latencies.
         output_difference: How far what it computes is from what the first device computes, or from the right
             outputs where that device is wrong: see :mod:`ov_autoplace.measure.outputs`. ``None`` where it was
             not compared.
@@ -63,16 +81,35 @@ class Candidate:
     plan: Plan
     predicted_seconds: float | None = None
     subgraphs: int = 1
-    samples: FloatArray = field(default_factory=lambda: np.empty(0))
+    times: dict[Load, FloatArray] = field(default_factory=dict)
     dropped: str = ""
     also: tuple[str, ...] = ()
     assignment: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int32), repr=False)
     lower_bound_seconds: float | None = None
     scheduled: Scheduled | None = None
-    paused_samples: FloatArray = field(default_factory=lambda: np.empty(0))
     tail_seconds: float | None = None
     output_difference: float | None = None
     is_wrong: bool = False
+
+    def on(self, load: Load) -> FloatArray:
+        """What was measured under a load, empty when it was not run so."""
+        return self.times.get(load, _NOTHING)
+
+    def remember(self, load: Load, samples: FloatArray) -> None:
+        """Replace what was measured under a load; no samples mean that it was not run so."""
+        self.times.pop(load, None)
+        if len(samples):
+            self.times[load] = samples
+
+    def median(self, load: Load) -> float:
+        """The median under a load, ``inf`` when it was not run so."""
+        samples = self.on(load)
+        return float(np.median(samples)) if len(samples) else float("inf")
+
+    @property
+    def samples(self) -> FloatArray:
+        """Seconds of one inference at a time by what counted last: periods of a quota, else back to back."""
+        return self.times.get(Load.SUSTAINED, self.on(Load.STEADY))
 
     @property
     def measured_seconds(self) -> float | None:
@@ -95,6 +132,17 @@ class Candidate:
         """Whether one device runs all of it."""
         return len(self.plan.devices) == 1
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of its compiled models that are not alike."""
+        distinct = dict.fromkeys(self.plan.models)
+        return (self.name, *(f"{self.name} (model {i})" for i in range(2, len(distinct) + 1)))
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it left its latest race for another reason than being slower."""
+        return bool(self.dropped) and (not self.times or self.dropped.startswith("failed"))
+
 
 @dataclass(frozen=True)
 class RateRow:
@@ -107,7 +155,7 @@ class RateRow:
         synchronous: Measured with a thread per request that calls ``infer()``; ``None`` when it was not run.
         asynchronous: Measured with one thread that starts whichever request is idle.
         dropped: Why it was not run to the end, or an empty string.
-        is_answer: Whether the answer is this, or this for one of the two ways of calling it.
+        is_answer: Whether the answer is this.
         output_difference: See :class:`Candidate`.
     """
 
@@ -119,6 +167,21 @@ class RateRow:
     dropped: str = ""
     is_answer: bool = False
     output_difference: float | None = None
+
+    @classmethod
+    def of(cls, candidate: Candidate, *, is_answer: bool = False) -> RateRow:
+        """What is known of a candidate for many requests."""
+        waiting, queued = candidate.median(Load.WAITING), candidate.median(Load.QUEUED)
+        return cls(
+            candidate.name,
+            candidate.plan.requests,
+            None if candidate.predicted_seconds is None else 1 / candidate.predicted_seconds,
+            1 / waiting if np.isfinite(waiting) else None,
+            1 / queued if np.isfinite(queued) else None,
+            candidate.dropped,
+            is_answer,
+            candidate.output_difference,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +197,6 @@ class Decision(Explained):
         table: The cost table that the predictions rest on, or ``None`` when none was made.
         left_out: Why a device took no part, by device.
         disturbed: Other work kept the devices busy while they were measured, so the answer may be wrong.
-        rates: Where a rate was asked for: all ways to run many requests that were considered.
         rate_bound: Requests per second that no mixture of placements exceeds, by the cost table.
         quota: Of processor time, under which it was made.
     """
@@ -147,7 +209,6 @@ class Decision(Explained):
     table: CostTable | None = field(default=None, repr=False)
     left_out: Mapping[str, str] = field(default_factory=dict)
     disturbed: bool = False
-    rates: tuple[RateRow, ...] = ()
     rate_bound: float | None = None
     quota: Quota | None = None
 
@@ -160,8 +221,9 @@ class Decision(Explained):
         Times are in milliseconds, by candidate. Where a rate was asked for, there are ``rates`` and
         ``rate_bound_per_second``, too.
         """
-        predicted = {c.name: c.predicted_seconds for c in self.candidates if c.predicted_seconds is not None}
-        measured = {c.name: c.measured_seconds for c in self.candidates if c.measured_seconds is not None}
+        single = [c for c in self.candidates if not c.plan.serves_many]
+        predicted = {c.name: c.predicted_seconds for c in single if c.predicted_seconds is not None}
+        measured = {c.name: c.measured_seconds for c in single if c.measured_seconds is not None}
         rates = {"rates": [asdict(row) for row in self.rates], "rate_bound_per_second": self.rate_bound}
         quota = None
         if self.quota is not None:
@@ -194,6 +256,12 @@ class Decision(Explained):
         return self.candidate(self.chosen)
 
     @property
+    def rates(self) -> tuple[RateRow, ...]:
+        """All ways to run many requests that were considered, where that was asked for."""
+        many = (c for c in self.candidates if c.plan.serves_many)
+        return tuple(RateRow.of(c, is_answer=c.name == self.chosen) for c in many)
+
+    @property
     def width(self) -> Width | None:
         """On how many threads of its one device the answer runs; ``None`` = as OpenVINO does by itself."""
         return self.winner.plan.width
@@ -211,8 +279,7 @@ class Decision(Explained):
     @property
     def output_difference(self) -> dict[str, float]:
         """How far the outputs of those that were compared are from the right ones, by name."""
-        compared: list[Candidate | RateRow] = [*self.candidates, *self.rates]
-        return {c.name: c.output_difference for c in compared if c.output_difference is not None}
+        return {c.name: c.output_difference for c in self.candidates if c.output_difference is not None}
 
     def candidate(self, name: str) -> Candidate:
         """The candidate of that name.

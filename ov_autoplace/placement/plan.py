@@ -45,6 +45,7 @@ _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 _SCHEMA, _VERSION = "ov_autoplace.plan", 1
 _MOST, _MOST_REQUESTS = 2**31 - 1, 1_000_000
+_HINTS = ("THROUGHPUT", "CUMULATIVE_THROUGHPUT")
 
 
 class Compiler(Protocol[_T_co]):
@@ -100,13 +101,28 @@ class Plan(ABC):
 
     @property
     def is_default(self) -> bool:
-        """Whether it is one device as OpenVINO runs it by itself, which an answer must be faster than."""
+        """Whether it is what OpenVINO runs by itself, which an answer must be faster than."""
         return False
 
     @property
     def is_divided(self) -> bool:
         """Whether it runs on a part of a CPU's threads, or on several parts at once."""
         return self.width is not None or self.lane_count > 0
+
+    @property
+    def serves_many(self) -> bool:
+        """Whether it is for many requests at once."""
+        return self.requests > 0
+
+    @property
+    def requests(self) -> int:
+        """How many requests should be in flight; 0 = one at a time."""
+        return 0
+
+    @property
+    @abstractmethod
+    def models(self) -> tuple[ModelPlan, ...]:
+        """The compiled models whose requests take turns."""
 
     @property
     def one_model(self) -> ModelPlan:
@@ -169,6 +185,10 @@ class Plan(ABC):
 
 class ModelPlan(Plan):
     """A plan that is compiled to one model."""
+
+    @property
+    def models(self) -> tuple[ModelPlan, ...]:  # noqa: D102
+        return (self,)
 
     @property
     def one_model(self) -> ModelPlan:  # noqa: D102
@@ -448,9 +468,18 @@ class PoolPlan(Plan):
         return tuple(dict.fromkeys(d for member in (self.base, *self.members) for d in member.devices))
 
     @property
+    def is_default(self) -> bool:
+        """Whether it is what OpenVINO offers by itself: one model under its hints for many requests."""
+        return not self.members and self.base.properties.get(HINT) in _HINTS
+
+    @property
+    def models(self) -> tuple[ModelPlan, ...]:  # noqa: D102
+        return self.members or (self.base,)
+
+    @property
     def order(self) -> tuple[int, ...]:
-        """Indices into ``members`` of the first requests, after which they are repeated."""
-        return self.turns or tuple(range(len(self.members)))
+        """Indices into :attr:`models` of the first requests, after which they are repeated."""
+        return self.turns or tuple(range(len(self.models)))
 
     def compile(self, compiler: PoolCompiler[_T]) -> _T:  # noqa: D102
         return compiler.compile_pool(self)

@@ -41,9 +41,9 @@ def _search(machine: Machine, model: ov.Model) -> Placement:
 
 
 def _confirm(machine: Machine, model: ov.Model, plan: Plan) -> bool | None:
-    from ov_autoplace.decide.confirmation import holds
+    from ov_autoplace.decide.confirmation import confirm
 
-    return holds(machine, model, plan)
+    return confirm(machine, model, plan).holds
 
 
 def compile_placed(

@@ -20,7 +20,7 @@ from ov_autoplace.decide.placer import Placer
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.placement.decision import Candidate, Decision, Scheduled
+from ov_autoplace.placement.decision import Candidate, Decision, Load, Scheduled
 from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.planning import lane_plan
@@ -62,7 +62,7 @@ def decided(model: ov.Model, chosen: str) -> Placement:
             len(plan.lane_of),
             assignment=alone,
             scheduled=Scheduled(lanes, assignment),
-            paused_samples=np.array([2 * latency]),
+            times={Load.PAUSED: np.array([2 * latency])},
         ),
     )
     decision = Decision(chosen, FOUND, "PROFILE", candidates, {}, table)

@@ -1,20 +1,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from candidates import detail, numbers, on_groups
+from candidates import detail, numbers, on_groups, result_of
 from ov_autoplace._base.budget import Budget
+from ov_autoplace.decide.context import Context
+from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource
-from ov_autoplace.decide.race import Race
+from ov_autoplace.decide.stages.splits import Splits
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.findings import Kind
 from ov_autoplace.placement.plan import ModelPlan, SplitPlan
 from ov_autoplace.problem.problem import Problem
@@ -63,17 +66,8 @@ class _Session:
         self.budgets.append(budget)
         factors = [self._factors[0][name] for name in names]
         noise = NOISE * np.where(np.arange(len(NOISE)) == 0, self.disturb, 1.0)
-        entries = [
-            SimpleNamespace(
-                samples=self._seconds
-                * factor
-                * (noise[:min_rounds] if factor >= 2 * min(factors) else noise),
-                dropped="",
-            )
-            for factor in factors
-        ]
-        medians = [float(np.median(entry.samples)) for entry in entries]
-        return SimpleNamespace(entries=entries, best=int(np.argmin(medians)))
+        kept = [noise[:min_rounds] if factor >= 2 * min(factors) else noise for factor in factors]
+        return result_of([self._seconds * f * own for f, own in zip(factors, kept, strict=True)])
 
 
 def _raced(
@@ -99,15 +93,15 @@ def _raced(
         if len(samples)
     ]
     proposals.append(on_groups("portfolio", [0, 0, 1, 1], predicted_seconds))
-    race = Race(
-        session,
-        Problem.of(table),
-        alone,
-        ProposalSource(solvers),
-        PlacerOptions(mode=mode),
-        Budget(seconds),
-    )
-    return race.run(proposals)
+    for proposal in proposals:
+        if proposal.name in alone:
+            proposal.times[Load.STEADY] = alone[proposal.name]
+    machine = Machine(None, table.devices, PlacerOptions(mode=mode))
+    context = Context(machine, None, Budget(seconds), ProposalSource(solvers), lambda _: nullcontext())
+    context.open(session)
+    context.known = SimpleNamespace(counted=SimpleNamespace(was_disturbed=False))
+    context.problem = Problem.of(table)
+    return Splits().decide(context, proposals)
 
 
 def test_a_mix_has_to_win_again_when_both_are_compiled_anew():
@@ -193,7 +187,9 @@ def test_devices_that_cannot_be_run_anew_are_judged_by_what_was_measured_before(
 )
 def test_tuning_asks_only_the_first_solver_that_was_asked(asked, again, monkeypatch):
     seen = []
-    monkeypatch.setattr("ov_autoplace.decide.race.propose", lambda _, source: seen.append(source) or [])
+    monkeypatch.setattr(
+        "ov_autoplace.decide.stages.splits.propose", lambda _, source: seen.append(source) or []
+    )
     _raced(_Session(*[{"D1": 1.0, "D0+D1": 1.1}] * 4), mode="TUNE", solvers=asked)
     assert {(tuple(source.solvers), source.policy) for source in seen} == {(tuple(again), None)}
 
@@ -330,7 +326,7 @@ class _SessionByOp(_Session):
 
 def test_the_answer_of_tuning_is_the_fastest_mix_that_it_found(monkeypatch):
     better, worse = on_groups("min-cut", [0, 1, 1, 1], 0.7), on_groups("min-cut", [0, 0, 0, 1], 0.6)
-    monkeypatch.setattr("ov_autoplace.decide.race.propose", lambda *_: [better, worse])
+    monkeypatch.setattr("ov_autoplace.decide.stages.splits.propose", lambda *_: [better, worse])
     factors = {"D1": 1.0, "D0 D0 D1 D1": 0.9, "D0 D1 D1 D1": 0.7, "D0 D0 D0 D1": 0.95}
     verdict = _raced(_SessionByOp(*[factors] * 5), mode="TUNE", solvers=("portfolio",))
     assert verdict.winner.assignment.tolist() == [0, 1, 1, 1]

@@ -14,25 +14,21 @@ import openvino as ov
 import pytest
 from openvino import opset13 as opset
 
-from candidates import FOUND
-from ov_autoplace._base.budget import Budget
+from candidates import FOUND, on_groups, race_of, result_of
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.decide.comparison import Comparison
 from ov_autoplace.decide.confirmation import confirm
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.decide.proposals import ProposalSource
-from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.placement.decision import Candidate, Decision, Load
 from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import LanePlan, ModelPlan, SplitPlan, WholePlan
 from ov_autoplace.placement.planning import lane_plan
-from ov_autoplace.problem.problem import Problem
 from random_tables import random_table
 
 NOISE = np.random.default_rng(3).lognormal(sigma=0.05, size=60)
@@ -122,9 +118,9 @@ class ScriptedSession:
         took = {"answer": self.ratio[pause_seconds > 0], "device": 1.0}
         rounds = self.rounds if len(self.loads) == 1 else len(NOISE)
         found = [1e-4 * took[e.name] * NOISE[:rounds] for e in executables]
-        entries = [SimpleNamespace(samples=samples, dropped="") for samples in found]
-        best = int(np.argmin([np.median(f) for f in found]))
-        return SimpleNamespace(entries=entries, best=best, rounds=rounds, seconds=seconds)
+        result = result_of(found)
+        result.seconds = seconds
+        return result
 
 
 def told(
@@ -202,7 +198,7 @@ def test_under_a_quota_whole_periods_decide(monkeypatch, two_cores, answer, quot
 def test_bench_shows_whole_periods_of_a_quota(monkeypatch, two_cores):
     monkeypatch.setattr(Cores, "quota", Quota(1.0, 0.15))
     session = ScriptedSession(1.0)
-    alone = Candidate("CPU", WholePlan("CPU"), 1e-4, samples=1e-4 * NOISE)
+    alone = Candidate("CPU", WholePlan("CPU"), 1e-4, times={Load.STEADY: 1e-4 * NOISE})
     decision = Decision("CPU", FOUND, "PROFILE", (alone,), {})
     placement = replace(Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision)
     Comparison(Machine(ov.Core(), ("CPU",)), placement, session, placement.plan).rows(1.0, lambda *_: None)
@@ -245,12 +241,11 @@ def test_an_answer_that_cannot_be_run_does_not_hold(monkeypatch):
 def test_a_race_its_confirmation_and_bench_time_alike(monkeypatch, two_cores, kind):
     """With the loads that the race chose by: the samples' length, and the idle gaps."""
     everywhere = np.zeros(len(TABLE), dtype=np.int32)
-    alone = Candidate("CPU", WholePlan("CPU"), 1e-4, samples=1e-4 * NOISE, assignment=everywhere)
+    alone = on_groups("CPU", everywhere, 1e-4, 1e-4 * NOISE, ("CPU",))
     plan = NARROW if kind == "width" else PLAN
     answer = Candidate(plan.name, plan, 5e-5, assignment=everywhere)
     raced, checked, shown = (ScriptedSession(0.6, 0.9) for _ in range(3))
-    race = Race(raced, Problem.of(TABLE), {}, ProposalSource(()), PlacerOptions(), Budget(1e6))
-    verdict = race.challenge(Verdict(alone, FOUND, [alone]), [answer])
+    verdict = race_of(raced, TABLE).challenge(Verdict(alone, FOUND, [alone]), [answer])
     assert verdict.winner is answer
     assert told(monkeypatch, checked, plan=plan) is True
     decision = Decision(answer.name, FOUND, "PROFILE", (alone, answer), {})

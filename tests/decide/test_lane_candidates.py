@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,23 +11,24 @@ import numpy as np
 import openvino as ov
 import pytest
 from openvino import opset13 as ops
+from ov_autoplace.decide.stages.lanes import _Search
 
 import ov_autoplace
-from candidates import FOUND, kinds, numbers, on_groups
+from candidates import FOUND, kinds, numbers, on_groups, race_of, result_of
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.lanes import with_lanes
-from ov_autoplace.decide import lanes
+from ov_autoplace.decide.context import Context
 from ov_autoplace.decide.divisions import Division, is_worth_dividing, lanes_for
 from ov_autoplace.decide.lane_costs import LaneCosts
-from ov_autoplace.decide.lanes import _Search
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource
-from ov_autoplace.decide.race import Race
+from ov_autoplace.decide.stages import lanes
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.devices.widths import Cores, Lanes, Width
 from ov_autoplace.errors import CheckpointError, ProfilingError
-from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.graph.prepare import prepare
+from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.findings import Kind
 from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.planning import lane_plan
@@ -127,8 +129,7 @@ class ScriptedSession:
         self.races.append(pause_seconds > 0)
         told = self.seconds[pause_seconds > 0]
         found = [1e-4 * told[executable.name] * NOISE for executable in executables]
-        entries = [SimpleNamespace(samples=samples, dropped="") for samples in found]
-        return SimpleNamespace(entries=entries, best=int(np.argmin([np.median(f) for f in found])))
+        return result_of(found)
 
 
 def decided(session: ScriptedSession, call: str = "challenge", **options: object) -> Verdict:
@@ -142,7 +143,7 @@ def decided(session: ScriptedSession, call: str = "challenge", **options: object
     alone = on_groups("device", everywhere, 1e-4, 1e-4 * NOISE, table.devices)
     schedule = Candidate("lanes", plan, 5e-5, len(plan.lane_of), assignment=everywhere)
     settings = PlacerOptions.from_arguments(options)
-    race = Race(session, Problem.of(table), {}, ProposalSource(()), settings, Budget(1e6))
+    race = race_of(session, table, settings)
     verdict = Verdict(alone, FOUND, [alone])
     return getattr(race, call)(verdict, [schedule])
 
@@ -161,7 +162,7 @@ def test_lanes_that_lose_after_pauses_lose():
     verdict = decided(ScriptedSession({"device": 1.0, "lanes": 0.6}, {"device": 1.0, "lanes": 1.1}))
     assert verdict.winner.name == "device"
     assert kinds(verdict) == [*(f.kind for f in FOUND), Kind.STEADY_ONLY, Kind.AFTER_PAUSES]
-    assert verdict.candidates[-1].paused_samples.size
+    assert verdict.candidates[-1].on(Load.PAUSED).size
 
 
 def test_steady_arrivals_take_what_wins_back_to_back():
@@ -247,8 +248,7 @@ def test_schedules_are_tuned_until_nothing_else_is_proposed():
         return [schedules[name] for name in waiting[len(seen) - 1]]
 
     settings = PlacerOptions.from_arguments({"mode": "TUNE"})
-    race = Race(session, Problem.of(table), {}, ProposalSource(()), settings, Budget(1e6))
-    found = race.tune_schedules([schedules["first"]], more)
+    found = race_of(session, table, settings).tune_schedules([schedules["first"]], more)
     assert [candidate.name for candidate in found] == ["third", "first", "second", "fourth"]
     assert [len(names) for names in seen] == [1, 3, 4]
     assert all(len(candidate.samples) for candidate in found)
@@ -261,9 +261,12 @@ def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs
     division = Division(device.devices[0], lanes)
     table = with_lanes(device, device.devices[0], 2)
     costs = LaneCosts(table, tuple([Lane.of(device.devices[0], {})] * 2), {})
-    asked, problem = machine(mode="TUNE", policy="none"), Problem.of(device)
+    asked = machine(mode="TUNE", policy="none")
+    context = Context(asked, prepare(towers(2)), Budget(1e6), ProposalSource(()), lambda _: nullcontext())
     alone = on_groups("CPU", [0] * len(device), 1.0, NOISE, ("CPU",))
-    search = _Search(asked, SimpleNamespace(), problem, Verdict(alone, FOUND, [alone]), Budget(1e6))
+    context.known, context.problem = SimpleNamespace(), Problem.of(device)
+    context.verdict = Verdict(alone, FOUND, [alone])
+    search = _Search(context)
     search._divided.append((division, costs))
     tried = [search._scheduled(division, costs, search._solved(table))]
     for _ in range(2):

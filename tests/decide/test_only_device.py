@@ -8,7 +8,7 @@ import openvino as ov
 import pytest
 
 from command_line import Command, two_layers
-from ov_autoplace.decide import placer, widths
+from ov_autoplace.decide import placer
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.place import place
 from ov_autoplace.errors import OptionError, PlacementError
@@ -18,7 +18,7 @@ from ov_autoplace.placement.findings import Kind
 @pytest.fixture(autouse=True)
 def _no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     """As for a model that is too large for fewer threads or lanes to be faster."""
-    monkeypatch.setattr(widths, "is_worth_measuring", lambda *_: False)
+    monkeypatch.setattr(placer, "is_worth_measuring", lambda *_: False)
     monkeypatch.setattr(placer, "is_worth_dividing", lambda *_: False)
 
 
@@ -52,7 +52,7 @@ def test_the_only_device_is_taken_as_it_is(opened: list[tuple[str, ...]], mode: 
 def test_what_may_be_faster_is_still_measured(
     opened: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(widths, "is_worth_measuring", lambda *_: True)
+    monkeypatch.setattr(placer, "is_worth_measuring", lambda *_: True)
     place(two_layers([1, 3, 16, 16]), "CPU", time_budget_ms=50, executor="HETERO")
     assert opened == [("CPU",)]
 

@@ -175,7 +175,7 @@ def test_tuning_asks_the_first_solver_again_and_nobody_where_there_is_none(
     unequal_pair: ov.Core, alternating: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "ov_autoplace.decide.placer.unbeatable_device", lambda *_: None
+        "ov_autoplace.decide.stages.splits.unbeatable_device", lambda *_: None
     )  # else nothing is tuned
 
     def tuned(solvers: list[str]) -> list[str]:

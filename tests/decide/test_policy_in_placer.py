@@ -194,7 +194,7 @@ def test_modes_that_measure_race_the_policys_answer(
     unequal_pair: ov.Core, fastest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "ov_autoplace.decide.placer.unbeatable_device", lambda *_: None
+        "ov_autoplace.decide.stages.splits.unbeatable_device", lambda *_: None
     )  # else nothing is raced
     placement = ov_autoplace.place(matmuls(1), ["XCPU", "CPU"], "PROFILE", unequal_pair, policy=fastest)
     candidates = placement.decision.candidates

@@ -17,26 +17,25 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 import zoo
-from candidates import FOUND, on_groups
+from candidates import FOUND, on_groups, race_of, result_of
 from ov_autoplace._base.budget import Budget
-from ov_autoplace.decide import rate_race
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.decide.proposals import ProposalSource
-from ov_autoplace.decide.race import Race
-from ov_autoplace.decide.rate_candidates import Entrant, copies
+from ov_autoplace.decide.pools import copies
+from ov_autoplace.decide.stages.rates import run_pools
 from ov_autoplace.decide.verdict import Verdict, sustained
 from ov_autoplace.decide.widths import is_worth_measuring
+from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.fleet.answers import placement_of, placement_values
 from ov_autoplace.graph.prepare import prepare
-from ov_autoplace.measure.sustained import Turn
-from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.measure import loads
+from ov_autoplace.measure.loads import Pool, Timing
+from ov_autoplace.placement.decision import Candidate, Load
+from ov_autoplace.placement.plan import PoolPlan, WholePlan
 from ov_autoplace.plugin.decision_cache import DecisionCache
-from ov_autoplace.problem.problem import Problem
 from random_tables import random_table
 
 NARROW = Width(1)
@@ -129,8 +128,7 @@ def challenged(session: TwoCores, monkeypatch: pytest.MonkeyPatch, seconds: floa
     samples = np.full(9, session.wide)
     alone = on_groups(table.devices[0], everywhere, session.wide, samples, table.devices)
     narrow = Candidate("narrow", WholePlan(alone.name, NARROW), session.narrow, assignment=everywhere)
-    race = Race(session, Problem.of(table), {}, ProposalSource(()), PlacerOptions(), Budget(seconds))
-    return race.challenge(Verdict(alone, FOUND, [alone]), [narrow])
+    return race_of(session, table, seconds=seconds).challenge(Verdict(alone, FOUND, [alone]), [narrow])
 
 
 # Milliseconds on two threads and on one, measured of MobileNet-V2, SSDLite and ResNet-50 in their full sizes
@@ -169,13 +167,13 @@ def test_whole_periods_decide_and_not_the_median(monkeypatch, milliseconds, core
 
 def test_who_stays_because_nobody_else_runs_keeps_what_proved_it():
     """And what replaces an answer from a busy machine is from one, too."""
-    winner = Candidate("CPU", WholePlan("CPU"), 1.0, samples=np.full(9, 1.0))
+    winner = Candidate("CPU", WholePlan("CPU"), 1.0, times={Load.STEADY: np.full(9, 1.0)})
     other = Candidate("narrow", WholePlan("CPU", NARROW), 1.0)
-    turn, shorter = Turn(2.0, np.full(9, 2.0)), Turn(1.0, np.full(9, 1.0))
+    longer, shorter = (Timing(np.full(1, s), latencies=(np.full(9, s),)) for s in (2.0, 1.0))
     before = Verdict(winner, FOUND, [winner], disturbed=True)
-    assert sustained([winner, other], before, {winner: [turn]}).winner is winner
+    assert sustained(before, {winner: longer}).winner is winner
     assert winner.samples.tolist() == [1.0] * 9
-    found = sustained([winner, other], before, {winner: [turn], other: [shorter]})
+    found = sustained(before, {winner: longer, other: shorter})
     assert found.winner is other
     assert found.disturbed
 
@@ -230,17 +228,15 @@ def test_an_answer_that_cannot_be_run_over_periods_keeps_what_proved_it(monkeypa
 def test_the_rule(first, second, wins):
     """Turns of known means, and of one latency in fifty that is slow: the percentile."""
 
-    def turns(values: list[tuple[float, float]]) -> list[Turn]:
-        return [Turn(mean, np.array([0.1] * 49 + [tail])) for mean, tail in values]
+    def turns(values: list[tuple[float, float]]) -> Timing:
+        means = np.array([mean for mean, _ in values])
+        return Timing(means, latencies=tuple(np.array([0.1] * 49 + [tail]) for _, tail in values))
 
     former = Candidate("former", WholePlan("CPU"), 1.0)
     other = Candidate("other", WholePlan("CPU", NARROW), 1.0)
     verdict = Verdict(former, FOUND, [former])
-    found = sustained([former, other], verdict, {former: turns(first), other: turns(second)})
+    found = sustained(verdict, {former: turns(first), other: turns(second)})
     assert (found.winner is other) == wins
-    assert [c.seconds for c in (former, other)] == pytest.approx(
-        [np.median([mean for mean, _ in values]) for values in (first, second)]
-    )
 
 
 @pytest.mark.parametrize("cores", [0.6, 1.0, 1.5, 2.0, 3.5])
@@ -321,13 +317,15 @@ def test_rates_are_those_of_whole_periods(monkeypatch, period, seconds):
     monkeypatch.setattr(Cores, "quota", period and Quota(1.5, period))
     asked = []
 
-    def race(session: object, loads: Sequence[object], budget: float, **options: float) -> SimpleNamespace:
+    def race(loads: Sequence[object], budget: float, **options: float) -> SimpleNamespace:
         asked.append(options["sample_seconds"])
-        return SimpleNamespace(entries=[SimpleNamespace(samples=np.ones(6), dropped="") for _ in loads])
+        return result_of([np.ones(6) for _ in loads])
 
-    monkeypatch.setattr(rate_race, "race_loads", race)
-    entrants = [Entrant("one", (WholePlan("CPU"),), executables=(SimpleNamespace(),))]
-    rate_race.measure(SimpleNamespace(), entrants, 1.0, 0)
+    monkeypatch.setattr(loads._core, "race_loads", race)
+    model = SimpleNamespace(optimal_requests=1, compile_seconds=0.0, subgraphs=1)
+    session = SimpleNamespace(profiler=None, outputs=None, compile_pool=lambda _: Pool((model,), (0,), 1))
+    one = Candidate("one", PoolPlan("one", WholePlan("CPU")))
+    run_pools(Workbench(session, None, Budget(9.0)), [one], 1.0)
     assert asked == pytest.approx([seconds, seconds])  # waiting callers, and a queue
 
 
@@ -341,11 +339,11 @@ def test_lanes_and_copies_together_use_no_more_than_the_quota(monkeypatch, cores
     monkeypatch.setattr(Cores, "quota", Quota(cores, 0.1) if cores < 8 else None)
     found = [(lane.count, lane.width.threads) for lane in Cores.of_this_process().lanes]
     assert found == ([(8, 1), (4, 2), (2, 4)] if lanes is None else lanes)
-    entrants = copies(machine(), ["CPU"], prepare(zoo.build("lstm_lm", "small")), {"CPU": 64.0})
+    found = copies(machine(), ["CPU"], prepare(zoo.build("lstm_lm", "small")), {"CPU": 64.0})
     threads = [
-        len(e.members) * max(1, int(e.members[0].all_properties["INFERENCE_NUM_THREADS"])) for e in entrants
+        len(c.plan.models) * max(1, int(c.plan.base.all_properties["INFERENCE_NUM_THREADS"])) for c in found
     ]
     assert max(threads, default=0) <= cores
-    assert sorted({len(e.members) for e in entrants}, reverse=True) == (
+    assert sorted({len(c.plan.models) for c in found}, reverse=True) == (
         [8, 4, 2] if counts is None else counts
     )

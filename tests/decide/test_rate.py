@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import openvino as ov
@@ -10,18 +14,29 @@ import pytest
 from openvino import opset13 as ops
 
 import ov_autoplace
+from candidates import detail, numbers, result_of
 from command_line import Command
 from ov_autoplace._base.budget import Budget
-from ov_autoplace.decide import rate, rate_again, rate_race
+from ov_autoplace.decide import confirmation
+from ov_autoplace.decide.comparison import compared_rates
+from ov_autoplace.decide.confirmation import confirm
+from ov_autoplace.decide.context import Context
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.decide.rate_again import confirm_rate, run_again
-from ov_autoplace.decide.rate_candidates import Entrant, copies, hinted, mixed, other_bases, without_hint
-from ov_autoplace.decide.rate_race import Pair, best_hint, chosen, confirmed, finalists, holds, ranked
+from ov_autoplace.decide.pools import copies, hinted, mixed, other_bases, without_hint
+from ov_autoplace.decide.proposals import ProposalSource
+from ov_autoplace.decide.rate_rule import RATE_LOADS, Pair, best_hint, chosen, finalists, holds, ranked
+from ov_autoplace.decide.stages import rates
+from ov_autoplace.decide.stages.rates import Rates, enter_pools
+from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.devices.names import plugin_library
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
+from ov_autoplace.measure import loads
+from ov_autoplace.measure.loads import Pool
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.findings import Kind
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
@@ -49,61 +64,103 @@ def two_devices() -> ov.Core:
     return core
 
 
-def entrant(name: str, waiting: float, queued: float, *, hint: bool = False, models: int = 1) -> Entrant:
-    members = (WholePlan("CPU", properties={"NAME": name}),) * models
-    found = Entrant(name, members, tuple(range(models)), is_hint=hint)
-    found.synchronous, found.asynchronous = np.full(12, waiting), np.full(12, queued)
-    return found
+def way(name: str, waiting: float, queued: float, *, hint: bool = False, models: int = 1) -> Candidate:
+    """A way to run many requests, with seconds per request of waiting callers and of a queue."""
+    hints = HINT if hint else {}
+    member = WholePlan("CPU", properties={**hints, "NAME": name})
+    members = (member,) * models if models > 1 else ()
+    times = {Load.WAITING: np.full(12, waiting), Load.QUEUED: np.full(12, queued)}
+    return Candidate(name, PoolPlan(name, member, members), times=times)
 
 
 def test_copies_win_with_a_base_that_is_as_good_asynchronously() -> None:
-    hint = entrant("hint", 2.0, 4.0, hint=True)
-    caller = entrant("caller", 5.0, 2.0)
-    dealt = entrant("copies", 1.0, 2.1, models=2)
-    pair = chosen([hint, caller, dealt])
-    assert (pair.base, pair.dealt) == (caller, dealt)
-    assert pair.synchronous == 1.0
-    assert pair.asynchronous == 2.0  # of a queue
-    assert pair.slowest_asynchronous == 2.1  # of requests that a program starts itself
-    assert best_hint([hint, caller, dealt]).base is hint
+    hint = way("hint", 2.0, 4.0, hint=True)
+    caller = way("caller", 5.0, 2.0)
+    pool = way("copies", 1.0, 2.1, models=2)
+    pair = chosen([hint, caller, pool])
+    assert (pair.base, pair.pool) == (caller, pool)
+    assert pair.waiting == 1.0
+    assert pair.queued == 2.0  # of a queue
+    assert pair.slowest_queued == 2.1  # of requests that a program starts itself
+    assert best_hint([hint, caller, pool]).base is hint
 
 
 def test_nobody_wins_who_is_worse_in_one_way_of_calling() -> None:
-    hint = entrant("hint", 2.0, 2.0, hint=True)
+    hint = way("hint", 2.0, 2.0, hint=True)
     # Five times as fast for waiting callers, and 3 % slower for who starts such requests.
-    dealt = entrant("copies", 0.4, 2.06, models=2)
-    assert chosen([hint, dealt]).is_one
+    pool = way("copies", 0.4, 2.06, models=2)
+    assert chosen([hint, pool]).is_one
     # A queue may have another model than the callers.
-    caller = entrant("caller", 9.0, 1.0)
-    pair = chosen([hint, caller, dealt])
-    assert (pair.base, pair.dealt) == (caller, hint)
-    almost = entrant("copies", 0.4, 2.03, models=2)
-    pair = chosen([hint, entrant("caller", 9.0, 1.0), almost])
-    assert pair.dealt is almost
+    caller = way("caller", 9.0, 1.0)
+    pair = chosen([hint, caller, pool])
+    assert (pair.base, pair.pool) == (caller, hint)
+    almost = way("copies", 0.4, 2.03, models=2)
+    pair = chosen([hint, way("caller", 9.0, 1.0), almost])
+    assert pair.pool is almost
 
 
 def test_the_best_of_several_hints_is_the_floor_in_each_way() -> None:
-    waiting = entrant("AUTO", 1.0, 3.0, hint=True)
-    queued = entrant("GPU", 3.0, 1.0, hint=True)
-    middling = entrant("middling", 1.5, 1.5)
+    waiting = way("AUTO", 1.0, 3.0, hint=True)
+    queued = way("GPU", 3.0, 1.0, hint=True)
+    middling = way("middling", 1.5, 1.5)
     # Better than either in the mean, but worse than the better one in both ways.
     assert chosen([waiting, queued, middling]).base in (waiting, queued)
-    pair = chosen([waiting, queued, middling, entrant("good", 0.9, 0.9)])
+    pair = chosen([waiting, queued, middling, way("good", 0.9, 0.9)])
     assert pair.base.name == "good"
 
 
 def test_a_gain_that_does_not_count_leaves_the_hint() -> None:
-    hint = entrant("hint", 1.0, 1.0, hint=True)
-    assert chosen([hint, entrant("other", 0.99, 0.99)]).base is hint
-    assert chosen([hint, entrant("other", 0.97, 0.97)]).base.name == "other"
+    hint = way("hint", 1.0, 1.0, hint=True)
+    assert chosen([hint, way("other", 0.99, 0.99)]).base is hint
+    assert chosen([hint, way("other", 0.97, 0.97)]).base.name == "other"
 
 
 def test_who_failed_takes_no_part() -> None:
-    hint, good = entrant("hint", 1.0, 1.0, hint=True), entrant("good", 0.1, 0.1)
+    hint, good = way("hint", 1.0, 1.0, hint=True), way("good", 0.1, 0.1)
     good.dropped = "failed"
     assert chosen([hint, good]).base is hint
     hint.dropped = "failed"
     assert chosen([hint, good]) is None
+
+
+class ScriptedSession:
+    """Compiles everything; callers that wait, or a queue, find what a plan is told to take."""
+
+    outputs = None  # nobody compares them
+    makes: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, told: Mapping[str, tuple[float, float]], rounds: int = 12) -> None:
+        self.told, self.rounds = told, rounds
+        self.raced: list[list[str]] = []
+        self.profiler = None
+
+    def compile_pool(self, plan: PoolPlan) -> Pool:
+        model = SimpleNamespace(name=plan.base.properties["NAME"], compile_seconds=0.01)
+        return Pool((model,) * len(plan.models), plan.order, 3)
+
+    def forget(self) -> None:
+        pass
+
+    def race_loads(
+        self, loads: Sequence[tuple[list[SimpleNamespace], int, bool]], *_: object, **__: object
+    ) -> SimpleNamespace:
+        self.raced.append([members[0].name for members, _, _ in loads])
+        return result_of(
+            [np.full(self.rounds, self.told[members[0].name][queued]) for members, _, queued in loads]
+        )
+
+
+def decided(
+    session: ScriptedSession, monkeypatch: pytest.MonkeyPatch, field: Sequence[Candidate]
+) -> tuple[Verdict, Rates]:
+    monkeypatch.setattr(loads._core, "race_loads", session.race_loads)
+    machine = Machine(ov.Core(), ("CPU",), PlacerOptions())
+    context = Context(machine, prepare(small()), Budget(1e6), ProposalSource(()), lambda _: nullcontext())
+    context.open(session)
+    stage = Rates()
+    stage._field = list(field)
+    enter_pools(context.bench, field)
+    return stage.decide(context, field), stage
 
 
 @pytest.mark.parametrize(
@@ -111,32 +168,37 @@ def test_who_failed_takes_no_part() -> None:
     [(0.7, 0.9, True), (0.7, 1.1, False), (0.99, 0.99, False), (1.0, 0.5, True)],
 )
 def test_the_winner_has_to_win_again(waiting: float, queued: float, wins: bool, monkeypatch) -> None:
-    hint, winner = entrant("hint", 1.0, 1.0, hint=True), entrant("winner", 0.1, 0.1)
-
-    def measured(session, entrants, seconds, seed, *, keep_all):
-        assert all(not len(e.synchronous) for e in entrants)  # what chose it counts no more
-        for e in entrants:
-            e.synchronous = np.full(12, waiting if e is winner else 1.0)
-            e.asynchronous = np.full(12, queued if e is winner else 1.0)
-
-    monkeypatch.setattr(rate_race, "measure", measured)
-    won, rates, _ = confirmed(None, finalists([hint, winner]), Budget(1.0), 0)
-    assert (won is not None and won.is_one and won.base is winner) is wins
+    told = {"hint": (1.0, 1.0), "winner": (0.1, 0.1)}
+    session = ScriptedSession(told)
+    monkeypatch.setattr(session, "forget", lambda: told.update(winner=(waiting, queued)))
+    field = [way("hint", 9.0, 9.0, hint=True), way("winner", 9.0, 9.0)]
+    verdict, _ = decided(session, monkeypatch, field)
+    assert verdict.winner.name == ("winner" if wins else "hint")
+    assert len(session.raced) == 4  # two ways, twice
     if wins:
+        rates = numbers(verdict, Kind.HIGHEST_RATE)
         assert rates == pytest.approx({"waiting": 1 / waiting, "queued": 1 / queued})
+        assert verdict.winner.median(Load.WAITING) == waiting  # what chose it counts no more
+    assert verdict.winner.plan.requests == 3
 
 
 def test_fewer_rounds_than_a_latency_needs_prove_no_rate(monkeypatch) -> None:
-    hint, winner = entrant("hint", 1.0, 1.0, hint=True), entrant("winner", 0.1, 0.1)
+    session = ScriptedSession({"hint": (1.0, 1.0), "winner": (0.1, 0.1)}, rounds=5)
+    field = [way("hint", 9.0, 9.0, hint=True), way("winner", 9.0, 9.0)]
+    verdict, _ = decided(session, monkeypatch, field)
+    assert verdict.winner.name == "hint"
+    assert "time budget" in detail(verdict, Kind.NO_RATE_BETTER)
 
-    def measured(session, entrants, seconds, seed, *, keep_all):
-        for e in entrants:
-            e.synchronous = e.asynchronous = np.full(5, 0.1 if e is winner else 1.0)
 
-    monkeypatch.setattr(rate_race, "measure", measured)
-    won, _, why = confirmed(None, [hint, winner], Budget(1.0), 0)
-    assert won is None
-    assert "time budget" in why
+def test_an_answer_of_two_shows_what_each_was_measured_for(monkeypatch) -> None:
+    told = {"hint": (2.0, 2.0), "copies": (1.0, 2.0)}
+    field = [way("hint", 9.0, 9.0, hint=True), way("copies", 9.0, 9.0, models=2)]
+    verdict, _ = decided(ScriptedSession(told), monkeypatch, field)
+    assert verdict.winner.name == "copies, for queues hint"
+    assert verdict.winner.plan.base == field[0].plan.base
+    assert verdict.winner.plan.members == field[1].plan.members
+    assert [verdict.winner.median(load) for load in RATE_LOADS] == [1.0, 2.0]
+    assert [c.name for c in verdict.candidates] == ["hint", "copies", "copies, for queues hint"]
 
 
 @pytest.mark.parametrize(
@@ -144,36 +206,35 @@ def test_fewer_rounds_than_a_latency_needs_prove_no_rate(monkeypatch) -> None:
     [(0.7, 0.9, True), (0.7, 1.1, False), (0.99, 0.99, False), (1.0, 0.5, True)],
 )
 def test_an_answer_holds_by_the_rule_by_which_it_was_chosen(waiting, queued, expected) -> None:
-    hint, answer = entrant("hint", 1.0, 1.0, hint=True), entrant("answer", waiting, queued)
-    entrants = [hint, answer]
-    assert holds(Pair(answer, answer), entrants) is expected
-    answer.asynchronous = answer.asynchronous[:5]
-    assert holds(Pair(answer, answer), entrants) is None
-    answer.asynchronous = np.full(12, queued)
-    hint.synchronous = np.array([*np.full(11, 1.0), 90.0])
-    assert holds(Pair(answer, answer), entrants) is None  # the machine is busy
+    hint, answer = way("hint", 1.0, 1.0, hint=True), way("answer", waiting, queued)
+    candidates = [hint, answer]
+    assert holds(Pair(answer, answer), candidates) is expected
+    answer.times[Load.QUEUED] = np.full(5, queued)
+    assert holds(Pair(answer, answer), candidates) is None
+    answer.times[Load.QUEUED] = np.full(12, queued)
+    hint.times[Load.WAITING] = np.array([*np.full(11, 1.0), 90.0])
+    assert holds(Pair(answer, answer), candidates) is None  # the machine is busy
     answer.dropped = "failed"
-    assert holds(Pair(answer, answer), entrants) is False
+    assert holds(Pair(answer, answer), candidates) is False
 
 
 def test_a_hint_holds_unless_something_else_is_better() -> None:
-    hint = entrant("hint", 1.0, 1.0, hint=True)
+    hint = way("hint", 1.0, 1.0, hint=True)
     for seconds, expected in ((1.1, True), (0.99, True), (0.9, False)):
         for is_hint in (True, False):
-            other = entrant("other", seconds, seconds, hint=is_hint)
+            other = way("other", seconds, seconds, hint=is_hint)
             assert holds(Pair(hint, hint), [hint, other]) is expected
-    assert holds(Pair(hint, hint), [hint, entrant("one way only", 0.1, 1.1)]) is True
+    assert holds(Pair(hint, hint), [hint, way("one way only", 0.1, 1.1)]) is True
 
 
 @pytest.mark.alone
 @pytest.mark.parametrize("disturb", [1.0, 90.0])
 def test_a_rate_that_was_measured_on_a_busy_machine_says_so(disturb, monkeypatch) -> None:
-    def measured(session, entrants, *_: object, **__: object) -> None:
-        for e in entrants:
-            e.synchronous = e.asynchronous = np.array([disturb, *np.full(11, 1.0)])
+    def measured(bench, candidates, *_: object, **__: object) -> None:
+        for c in candidates:
+            c.times = {load: np.array([disturb, *np.full(11, 1.0)]) for load in RATE_LOADS}
 
-    monkeypatch.setattr(rate, "measure", measured)
-    monkeypatch.setattr(rate_race, "measure", measured)
+    monkeypatch.setattr(rates, "run_pools", measured)
     decision = ov_autoplace.place(small(), "CPU", properties=HINT).decision
     assert decision.disturbed is (disturb > 1)
 
@@ -181,24 +242,24 @@ def test_a_rate_that_was_measured_on_a_busy_machine_says_so(disturb, monkeypatch
 def test_a_rate_is_confirmed_beside_the_hints(monkeypatch) -> None:
     raced = []
 
-    def measured(session, entrants, *_: object, **how: object) -> None:
-        raced.append([(e.is_hint, len(e.members), len(e.executables)) for e in entrants])
-        for e in entrants:
-            e.synchronous = e.asynchronous = np.full(12, 1.0 if e.is_hint else 0.5)
+    def measured(bench, candidates, *_: object, **how: object) -> None:
+        raced.append([(c.plan.is_default, len(c.plan.models)) for c in candidates])
+        for c in candidates:
+            c.times = {load: np.full(12, 1.0 if c.plan.is_default else 0.5) for load in RATE_LOADS}
 
-    monkeypatch.setattr(rate_again, "measure", measured)
+    monkeypatch.setattr(confirmation, "run_pools", measured)
     machine = Machine(ov.Core(), ("CPU",), PlacerOptions(properties=HINT))
     caller = WholePlan("CPU", Width(1, in_caller=True))
-    assert confirm_rate(machine, prepare(small()), PoolPlan("2 x", caller, (caller, caller), 2)) is True
-    assert raced == [[(True, 1, 1), (False, 1, 1), (False, 2, 2)]]
+    assert confirm(machine, small(), PoolPlan("2 x", caller, (caller, caller), 2)).holds is True
+    assert raced == [[(True, 1), (False, 1), (False, 2)]]
     hint = PoolPlan("CPU THROUGHPUT", WholePlan("CPU", properties=HINT))
-    assert confirm_rate(machine, prepare(small()), hint) is False
-    assert {(True, 1, 1), (False, 1, 1)} <= set(raced[1])  # beside what else could win
+    assert confirm(machine, small(), hint).holds is False
+    assert {(True, 1), (False, 1)} <= set(raced[1])  # beside what else could win
     chosen_by_user = Machine(ov.Core(), ("CPU",), PlacerOptions(properties={**HINT, "NUM_STREAMS": "2"}))
-    assert confirm_rate(chosen_by_user, prepare(small()), hint) is True  # there is nothing else
+    assert confirm(chosen_by_user, small(), hint).holds is True  # there is nothing else
     assert len(raced) == 2
     strange = PoolPlan("CPU", WholePlan("CPU", properties={"NUM_STREAMS": "many"}))
-    assert confirm_rate(machine, prepare(small()), strange) is False
+    assert confirm(machine, small(), strange).holds is False
 
 
 @pytest.mark.parametrize("option", [{"executor": "OVERLAP"}, {"lanes": "2x1"}])
@@ -213,9 +274,9 @@ def test_what_is_about_one_request_is_refused_for_many(option, mode) -> None:
 
 
 def test_answers_that_are_near_run_again() -> None:
-    hint, other = entrant("hint", 1.0, 2.0, hint=True), entrant("other hint", 2.0, 1.0, hint=True)
+    hint, other = way("hint", 1.0, 2.0, hint=True), way("other hint", 2.0, 1.0, hint=True)
     # Below the floor by what noise can be, and by more.
-    near, far = entrant("near", 0.1, 1.08), entrant("far", 0.05, 1.5)
+    near, far = way("near", 0.1, 1.08), way("far", 0.05, 1.5)
     assert finalists([hint, other, near, far]) == [hint, other, near]
     assert [pair.base.name for pair in ranked([hint, other, near, far], 0.98)] == []
 
@@ -244,9 +305,10 @@ def test_who_is_considered_on_one_cpu() -> None:
     found = copies(machine, ["CPU"], prepared, {"CPU": 1e9})
     if cores > 1:
         assert found[0].name == f"{cores} x CPU (1 thread, the caller's)"
-        assert len(found[0].members) == cores
+        assert len(found[0].plan.models) == cores
         assert all(
-            len(e.members) * int(e.members[0].all_properties["INFERENCE_NUM_THREADS"]) <= cores for e in found
+            len(c.plan.models) * int(c.plan.base.all_properties["INFERENCE_NUM_THREADS"]) <= cores
+            for c in found
         )
     assert copies(machine, ["CPU"], prepared, {"CPU": 1.5}) == []  # no memory for two
     chosen_by_user = Machine(ov.Core(), ("CPU",), PlacerOptions(properties={"NUM_STREAMS": "2"}))
@@ -274,14 +336,14 @@ def test_mixtures_and_pipelines_become_compiled_models() -> None:
     found = mixed(mixture, whole, {"XCPU": {"EXCLUSIVE_ASYNC_REQUESTS": "NO"}, "CPU": {}})
     pipeline = found[0]
     assert pipeline.name == "pipeline"
-    assert pipeline.members[0].devices == ("XCPU", "CPU")
-    assert pipeline.members[0].device_of == {"a": "XCPU", "b": "CPU", "c": whole.to_dict()["c"]}
+    assert pipeline.plan.base.devices == ("XCPU", "CPU")
+    assert pipeline.plan.base.device_of == {"a": "XCPU", "b": "CPU", "c": whole.to_dict()["c"]}
     text = (
         "{XCPU:{EXCLUSIVE_ASYNC_REQUESTS:NO,PERFORMANCE_HINT:THROUGHPUT},CPU:{PERFORMANCE_HINT:THROUGHPUT}}"
     )
-    assert pipeline.members[0].properties == {"DEVICE_PROPERTIES": text}
+    assert pipeline.plan.base.properties == {"DEVICE_PROPERTIES": text}
     if len(mixture.placements) > 1:
-        shares = np.bincount(found[1].turns) / len(found[1].turns)
+        shares = np.bincount(found[1].plan.turns) / len(found[1].plan.turns)
         assert shares == pytest.approx(mixture.fractions, abs=0.15)
 
 
@@ -301,7 +363,7 @@ def test_a_large_model_is_settled_by_its_size(monkeypatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("a race was run")
 
-    monkeypatch.setattr(rate, "measure", never)
+    monkeypatch.setattr(rates, "run_pools", never)
     placement = ov_autoplace.place(small(20, 2048), "CPU", properties=HINT)
     assert placement.plan == PoolPlan(
         "CPU THROUGHPUT", WholePlan("CPU", properties=HINT), requests=placement.plan.requests
@@ -317,7 +379,7 @@ def test_two_devices_are_profiled_and_run(monkeypatch: pytest.MonkeyPatch) -> No
         asked.append(options.policy)
         return mixture_and_whole(problem, options)
 
-    monkeypatch.setattr(rate, "mixture_and_whole", noted)
+    monkeypatch.setattr(rates, "mixture_and_whole", noted)
     core = two_devices()
     placement = ov_autoplace.place(
         small(6, 64),
@@ -404,10 +466,10 @@ def test_a_pipeline_takes_part_where_the_model_is_profiled() -> None:
 
 
 def test_a_model_that_no_device_compiles_is_an_error(monkeypatch) -> None:
-    def refuse(session, entrant):
+    def refuse(session, plan):
         raise ProfilingError("not today")
 
-    monkeypatch.setattr(rate, "compile_entrant", refuse)
+    monkeypatch.setattr(ProfilingSession, "compile_pool", refuse)
     with pytest.raises(ProfilingError, match="not today"):
         ov_autoplace.place(small(), "CPU", properties=HINT)
 
@@ -416,13 +478,11 @@ def test_a_model_that_no_device_compiles_is_an_error(monkeypatch) -> None:
 def test_the_answer_is_run_again_for_bench() -> None:
     machine = Machine(ov.Core(), ("CPU",), PlacerOptions(properties=HINT))
     caller = WholePlan("CPU", Width(1, in_caller=True))
-    rows = run_again(machine, prepare(small()), PoolPlan("2 x", caller, (caller, caller), 2), 1.0)
-    assert [row.name for row in rows] == [
-        "CPU THROUGHPUT",
-        "AUTOPLACE (queue)",
-        "AUTOPLACE (waiting threads)",
-    ]
-    assert all(row.synchronous > 0 and row.asynchronous > 0 for row in rows)
+    plan = PoolPlan("2 x", caller, (caller, caller), 2)
+    found = compared_rates(machine, prepare(small()), plan, 1.0)
+    assert [c.name for c in found] == ["CPU THROUGHPUT", "AUTOPLACE"]
+    assert found[-1].plan.members == plan.members
+    assert all(c.median(load) < np.inf for c in found for load in RATE_LOADS)
 
 
 @pytest.mark.alone
@@ -436,6 +496,6 @@ def test_commands_show_rates(cli: Command, tmp_path) -> None:
     shown = cli("bench", *request, *quick)
     assert shown.code == 0, shown.err
     assert "CPU THROUGHPUT" in shown.out
-    assert "waiting threads" in shown.out
+    assert "AUTOPLACE" in shown.out
     rows = cli("bench", *request, *quick, "--json").json()["rows"]
     assert all(row["synchronous"] > 0 for row in rows)

@@ -14,12 +14,13 @@ import ov_autoplace
 from candidates import detail, kinds, numbers
 from lane_models import towers
 from ov_autoplace._base.budget import Budget
-from ov_autoplace.decide import costs, placer, widths
+from ov_autoplace.decide import costs
 from ov_autoplace.decide.costs import CostSource
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.placer import Placer
 from ov_autoplace.decide.proposals import ProposalSource, propose
+from ov_autoplace.decide.stages import singles, splits, widths
 from ov_autoplace.measure.counting import count_devices
 from ov_autoplace.measure.node_counts import NodeCount
 from ov_autoplace.measure.session import ProfilingSession
@@ -112,8 +113,8 @@ def test_a_default_budget_grows_with_what_compiling_and_running_take_at_most_to_
         counted.append(count_devices(*arguments, **options))
         return counted[0]
 
-    monkeypatch.setattr(placer, "count_devices", noting)
-    monkeypatch.setattr(placer, "unbeatable_device", lambda problem, *_: proposals_of(problem)[1])
+    monkeypatch.setattr(singles, "count_devices", noting)
+    monkeypatch.setattr(splits, "unbeatable_device", lambda problem, *_: proposals_of(problem)[1])
     budget = Budget(2.0, clock=clock.perf_counter)
     Placer(Machine(unequal_pair, PAIR, PlacerOptions(executor="HETERO")), budget=budget).place(matmuls())
     compiled = 2.0 + 3 * counted[0].compile_seconds
@@ -134,7 +135,7 @@ def test_pins_are_kept_where_there_is_no_time_to_measure(unequal_pair, clock, st
 
 def test_a_device_that_is_proven_best_ends_the_measuring(unequal_pair, clock, steps, monkeypatch):
     """The proof itself is tested with the bounds."""
-    monkeypatch.setattr(placer, "unbeatable_device", lambda problem, *_: proposals_of(problem)[1])
+    monkeypatch.setattr(splits, "unbeatable_device", lambda problem, *_: proposals_of(problem)[1])
     decision = place(unequal_pair, clock, 100.0).decision
     assert steps == ["compile", "compile"], "each device once, for its nodes' times"
     assert decision.chosen == "CPU"
@@ -154,7 +155,7 @@ def test_what_crossings_cost_proves_something_where_it_is_known_and_not_to_be_co
     def unproven(problem: Problem, *_: object) -> None:
         assumed.append(bool(problem.table.transfer_latency.any()))
 
-    monkeypatch.setattr(placer, "unbeatable_device", unproven)
+    monkeypatch.setattr(splits, "unbeatable_device", unproven)
     monkeypatch.setattr(CostSource, "transfers", lambda costs, _: (costs.assumed_transfers(), are_known))
     place(unequal_pair, clock, 6.0, mode=mode)
     assert assumed == [False, True][:proofs]
@@ -166,7 +167,7 @@ def proposals_of(problem: Problem) -> list[Candidate]:
 
 @pytest.mark.parametrize("seconds", [3.0, 8.0])
 def test_no_more_than_one_step_begins_after_the_budget_ends(unequal_pair, clock, steps, monkeypatch, seconds):
-    monkeypatch.setattr(placer, "unbeatable_device", lambda *_: None)
+    monkeypatch.setattr(splits, "unbeatable_device", lambda *_: None)
     place(unequal_pair, clock, seconds)
     # Races are told how long they may take; the clock here counts a second for each.
     assert len([step for step in steps if step != "race"]) <= seconds + 1
@@ -179,7 +180,7 @@ def test_measurements_that_other_work_disturbed_prove_nothing_and_are_marked(
 
     asked = []
     monkeypatch.setattr(CountedDevices, "was_disturbed", True)
-    monkeypatch.setattr(placer, "unbeatable_device", lambda *_: asked.append(1))
+    monkeypatch.setattr(splits, "unbeatable_device", lambda *_: asked.append(1))
     with caplog.at_level(logging.INFO, "ov_autoplace"):
         assert place(unequal_pair, clock, None, default=0.3).decision.disturbed
     assert not asked
@@ -202,8 +203,8 @@ def endless(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     monkeypatch.setattr(ProfilingSession, "race", racing)
     monkeypatch.setattr(ProfilingSession, "_compile", compiling)
     monkeypatch.setattr(costs, "measure_transfers", lambda *_, **__: SimpleNamespace(samples=[]))
-    monkeypatch.setattr(placer, "unbeatable_device", lambda *_: None)
-    monkeypatch.setattr(widths, "_could_win", lambda *_: True)
+    monkeypatch.setattr(splits, "unbeatable_device", lambda *_: None)
+    monkeypatch.setattr(widths, "could_win", lambda *_: True)
 
 
 @pytest.fixture

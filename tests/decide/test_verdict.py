@@ -7,7 +7,7 @@ import pytest
 
 from candidates import detail, kinds, numbers, on_groups
 from ov_autoplace.decide.verdict import measured, predicted, proven
-from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.findings import Kind
 
 NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
@@ -45,14 +45,15 @@ def test_a_gain_that_noise_could_explain_is_no_gain():
     random = np.random.default_rng(1)
     single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
     mix = _candidate("mincut", [0, 1], 0.9)
-    mix.samples = 0.97 * random.lognormal(sigma=0.5, size=12)
+    mix.times[Load.STEADY] = 0.97 * random.lognormal(sigma=0.5, size=12)
     assert measured([single, mix], reference=single, champion=mix).winner is single
 
 
 def test_a_handful_of_runs_proves_no_gain():
     single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
     mix = _candidate("mincut", [0, 1], 0.5, factor=0.5)
-    mix.samples, single.samples = mix.samples[:5], single.samples[:5]
+    for candidate in (mix, single):
+        candidate.times[Load.STEADY] = candidate.samples[:5]
     verdict = measured([single, mix], reference=single, champion=mix)
     assert verdict.winner is single
     assert numbers(verdict, Kind.TOO_FEW_ROUNDS)["rounds"] == 5
@@ -104,7 +105,7 @@ def test_how_far_the_policy_is_behind_is_told_in_percent_of_the_fastest():
 
 
 def test_a_device_that_is_proven_best_is_shown_with_what_was_measured_of_everybody():
-    best, other = _candidate("CPU", [1, 1], 1.0), _candidate("XCPU", [0, 0], 2.0, factor=2.0)
+    best, other = _candidate("CPU", [1, 1], 1.0), _candidate("XCPU", [0, 0], 2.0)
     verdict = proven([other, best], {"CPU": NOISE}, "CPU")
     assert verdict.winner is best
     assert [len(best.samples), len(other.samples)] == [len(NOISE), 0]

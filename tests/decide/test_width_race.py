@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -13,15 +14,17 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 import zoo
-from candidates import FOUND, detail, kinds, numbers, on_groups
+from candidates import FOUND, detail, kinds, numbers, on_groups, race_of, result_of
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.target_json import load_target, save_target
 from ov_autoplace.decide import widths
+from ov_autoplace.decide.context import Context
 from ov_autoplace.decide.costs import CostSource
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource, propose
-from ov_autoplace.decide.race import Race
+from ov_autoplace.decide.stages import widths as stage
+from ov_autoplace.decide.stages.widths import Widths
 from ov_autoplace.decide.verdict import Verdict, predicted
 from ov_autoplace.decide.widths import is_worth_measuring, width_candidate, widths_for
 from ov_autoplace.devices.widths import Width
@@ -32,7 +35,6 @@ from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.findings import Kind
 from ov_autoplace.placement.plan import WholePlan
-from ov_autoplace.problem.problem import Problem
 from random_tables import random_table
 
 NOISE = np.random.default_rng(7).lognormal(sigma=0.1, size=60)
@@ -65,8 +67,7 @@ class ScriptedSession:
     def race(self, executables: list[SimpleNamespace], budget: float, **_: object) -> SimpleNamespace:
         self.races += 1
         found = [self.seconds * self.compilations[0][e.name] * self.noise for e in executables]
-        entries = [SimpleNamespace(samples=samples, dropped="") for samples in found]
-        return SimpleNamespace(entries=entries, best=int(np.argmin([np.median(f) for f in found])))
+        return result_of(found)
 
 
 def challenged(session: ScriptedSession, *, seconds: float = 1e6, disturbed: bool = False) -> Verdict:
@@ -76,9 +77,8 @@ def challenged(session: ScriptedSession, *, seconds: float = 1e6, disturbed: boo
     device, *_ = table.devices
     alone = on_groups(device, everywhere, 1e-4, session.seconds * NOISE, table.devices)
     narrow = Candidate("narrow", WholePlan(device, NARROW), 1e-4, assignment=everywhere)
-    race = Race(session, Problem.of(table), {}, ProposalSource(()), PlacerOptions(), Budget(seconds))
     verdict = Verdict(alone, FOUND, [alone], disturbed)
-    return race.challenge(verdict, [narrow])
+    return race_of(session, table, seconds=seconds).challenge(verdict, [narrow])
 
 
 def names() -> tuple[str, str]:
@@ -131,14 +131,12 @@ def fails(names: list[str]) -> SimpleNamespace:
 
 def narrow_fails(names: list[str]) -> SimpleNamespace:
     """At its first inference, so that its rival runs the fewest rounds alone."""
-    entries = [SimpleNamespace(samples=1e-4 * NOISE[:6], dropped="") for _ in names]
-    entries[-1] = SimpleNamespace(samples=np.empty(0), dropped="failed: out of resources")
-    return SimpleNamespace(entries=entries, best=0)
+    found = [1e-4 * NOISE[:6] for _ in names]
+    return result_of([*found[:-1], np.empty(0)], [*[""] * (len(names) - 1), "failed: out of resources"])
 
 
 def has_no_time(names: list[str]) -> SimpleNamespace:
-    entries = [SimpleNamespace(samples=1e-4 * NOISE[:1], dropped="") for _ in names]
-    return SimpleNamespace(entries=entries, best=len(names) - 1)
+    return result_of([1e-4 * (1 - 0.1 * i) * NOISE[:1] for i, _ in enumerate(names)])
 
 
 @pytest.mark.parametrize("goes_wrong", [fails, narrow_fails, has_no_time])
@@ -296,12 +294,14 @@ def test_a_width_that_estimates_cannot_tell_apart_is_named(two_cores, monkeypatc
     verdict = predicted(propose(here.problem(table), ProposalSource(())))
     seconds = verdict.winner.promised_seconds
     monkeypatch.setattr(
-        widths,
+        stage,
         "width_candidate",
         lambda alone, device, width, _: width_candidate(alone, device, width, (1 - saved) * seconds),
     )
 
-    found = widths.estimated(here, table, prepared, verdict)
+    context = Context(here, prepared, Budget(10.0), ProposalSource(()), lambda _: nullcontext())
+    context.problem, context.verdict = here.problem(table), verdict
+    found = Widths().estimate(context)
 
     assert (found.winner.plan.width is not None) == wins
     kind = Kind.NARROW_PREDICTED if wins else Kind.NARROWER_BY_LITTLE
@@ -349,4 +349,4 @@ def test_the_bound_never_excludes_what_the_prediction_calls_faster():
         share = float(2 ** random.integers(1, 7))
         guess = widths.narrow_seconds(seconds, nodes, share, 2.6e-6, 0.0, 0.7, 0.6)
         if guess < 0.98 * seconds:
-            assert widths._could_win(seconds, nodes, share, seconds)
+            assert widths.could_win(seconds, nodes, share, seconds)

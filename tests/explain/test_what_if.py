@@ -11,7 +11,7 @@ from candidates import on_groups
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.what_if import what_ifs
-from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.placement.simulator import simulate_batch
 from random_tables import legal_assignments
@@ -126,7 +126,7 @@ def test_a_measurement_has_the_last_word_on_the_costs_as_they_are() -> None:
 def test_a_device_that_was_measured_before_there_were_costs_is_told_by_its_name() -> None:
     table = replace(diamond(), op_seconds=diamond().op_seconds * [1, 9])
     devices = [
-        Candidate(name, WholePlan(name), samples=np.full(9, seconds))
+        Candidate(name, WholePlan(name), times={Load.STEADY: np.full(9, seconds)})
         for name, seconds in (("X", 0.2), ("Y", 0.1))
     ]
 

@@ -10,8 +10,9 @@ from openvino import opset13 as ops
 from ov_autoplace import _core
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.measure.loads import Load, race_loads
+from ov_autoplace.measure.loads import Pool, run_in_turns
 from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.decision import Load
 from ov_autoplace.placement.plan import WholePlan
 
 pytestmark = pytest.mark.alone
@@ -41,15 +42,14 @@ def test_a_longer_model_and_more_requests_are_told_apart(isolation: bool) -> Non
     with ProfilingSession(None, chain(400, 256), ["CPU"], isolation=isolation) as session:
         model = session.compile_whole(CALLER)
         assert model.optimal_requests == 1
-        loads = [Load((model,), 1, False), Load((model,), 1, True)]
-        result = race_loads(
-            session, loads, 30.0, min_rounds=4, max_rounds=4, sample_seconds=0.01, names=["a", "b"]
-        )
+        short = {"min_rounds": 4, "max_rounds": 4, "sample_seconds": 0.01, "names": ["a"]}
+        pools = [Pool((model,), (0,), 1)]
+        found = [run_in_turns(session, pools, load, 30.0, **short) for load in (Load.WAITING, Load.QUEUED)]
         once = float(np.median(model.run(20)))
-    for entry in result.entries:
-        assert len(entry.samples) == 4
+    for (timing,) in (turns.timings for turns in found):
+        assert len(timing.samples) == 4
         # One request after the other, in either way, in the calling thread: about its latency.
-        assert 0.2 * once < np.median(entry.samples) < 5 * once
+        assert 0.2 * once < np.median(timing.samples) < 5 * once
 
 
 @pytest.mark.parametrize("asynchronous", [True, False])
@@ -70,15 +70,16 @@ def test_streams_say_how_many_requests_they_want() -> None:
 
 
 @pytest.mark.parametrize("isolation", [True, False])
-@pytest.mark.parametrize("asynchronous", [True, False])
-def test_a_request_that_fails_ends_its_load_alone(isolation: bool, asynchronous: bool) -> None:
+@pytest.mark.parametrize(("load", "other"), [(Load.WAITING, Load.QUEUED), (Load.QUEUED, Load.WAITING)])
+def test_a_request_that_fails_ends_its_load_alone(isolation: bool, load: Load, other: Load) -> None:
     with ProfilingSession(None, failing(), ["CPU"], isolation=isolation) as session:
         model = session.compile_whole(CALLER)
-        with pytest.raises(ProfilingError, match="no load can be run"):
-            race_loads(session, [Load((model,), 3, asynchronous)], 0.2, min_rounds=1, max_rounds=2)
+        pool = Pool((model,), (0,), 3)
+        with pytest.raises(ProfilingError, match="no candidate can be run"):
+            run_in_turns(session, [pool], load, 0.2, min_rounds=1, max_rounds=2)
         # The requests can be used again.
         with pytest.raises(ProfilingError):
-            race_loads(session, [Load((model,), 3, not asynchronous)], 0.2, min_rounds=1, max_rounds=2)
+            run_in_turns(session, [pool], other, 0.2, min_rounds=1, max_rounds=2)
 
 
 def test_bad_loads_are_refused() -> None:

@@ -137,7 +137,7 @@ def test_candidates_that_compute_the_same_are_right(bench: Bench) -> None:
     assert outputs.difference("other") == pytest.approx(1e-5, rel=0.05)
     assert not outputs.is_wrong("CPU")
     assert not outputs.is_wrong("other")
-    assert outputs.findings("CPU") == ()
+    assert outputs.findings(is_chosen_wrong=False) == ()
     assert outputs.difference("nobody") is None
 
 
@@ -149,7 +149,7 @@ def test_who_differs_from_the_model_run_op_by_op_is_wrong(bench: Bench) -> None:
     assert outputs.is_wrong("wrong")
     assert not outputs.is_wrong("right")
     assert outputs.difference("wrong") > 0.5
-    assert "wrong" in sentence(outputs.findings("right"))
+    assert "wrong" in sentence(outputs.findings(is_chosen_wrong=False))
 
 
 @pytest.mark.parametrize("wrong", [1, 2])
@@ -208,7 +208,7 @@ def test_without_it_most_are_right_and_devices_before_mixes(
     for name, seed in answers:
         outputs.note(name, bench.compiled(layer(seed=seed)), name)
     assert {name for name, _ in answers if outputs.is_wrong(name)} == wrong
-    assert all(name in sentence(outputs.findings("CPU")) for name in wrong or {answers[1][0]})
+    assert all(name in sentence(outputs.findings(is_chosen_wrong=False)) for name in wrong or {answers[1][0]})
 
 
 # ---- what is explained ------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def test_off_compares_nothing(bench: Bench) -> None:
 
     assert outputs.difference("wrong") is None
     assert not outputs.is_wrong("wrong")
-    assert outputs.findings("CPU") == ()
+    assert outputs.findings(is_chosen_wrong=False) == ()
     assert outputs.seconds == 0
 
 
@@ -324,7 +324,7 @@ def test_a_model_that_draws_random_numbers_is_not_compared(core: ov.Core, tmp_pa
         assert outputs.difference("other") is None
         assert not outputs.is_wrong("other")
         assert not outputs.is_wrong("CPU")
-        assert "random" in sentence(outputs.findings("CPU"))
+        assert "random" in sentence(outputs.findings(is_chosen_wrong=False))
 
 
 def test_random_numbers_in_a_body_are_found() -> None:

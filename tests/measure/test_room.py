@@ -286,7 +286,7 @@ def test_where_everything_fails_no_device_is_taken_that_is_too_small(
     def fail(*_: object, **__: object) -> None:
         raise ProfilingError("nothing can be counted")
 
-    monkeypatch.setattr("ov_autoplace.decide.placer.count_devices", fail)
+    monkeypatch.setattr("ov_autoplace.decide.stages.singles.count_devices", fail)
     limits = {"XCPU": 2.5 * LAYER}
     placement = ov_autoplace.place(layers(), PAIR, core=unequal_pair, memory_limits=limits, policy="none")
     assert placement.devices == ("CPU",)

@@ -122,7 +122,7 @@ def test_a_second_process_places_without_measuring_transfers(unequal_pair, monke
         return SimpleNamespace(samples=samples(*sizes))
 
     monkeypatch.setattr("ov_autoplace.decide.costs.measure_transfers", scripted)
-    monkeypatch.setattr("ov_autoplace.decide.placer.unbeatable_device", lambda *_: None)
+    monkeypatch.setattr("ov_autoplace.decide.stages.splits.unbeatable_device", lambda *_: None)
     model = two_layers([1, 3, 16, 16])
     for _ in range(2):
         _of_this_process.clear()

@@ -16,7 +16,7 @@ from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.lanes import LaneExplanation
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage
-from ov_autoplace.placement.decision import Decision
+from ov_autoplace.placement.decision import Decision, Load
 from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.report.contents import Contents, Curve, placement_contents
 from ov_autoplace.report.ops import op_columns
@@ -97,11 +97,11 @@ def lanes_page(groups: int = 60) -> Contents:
     )
     latency = predicted.seconds
     candidates = tuple(
-        on_groups(
-            name, [0], factor * latency, np.full(9, factor * latency), paused_samples=np.full(9, latency)
-        )
+        on_groups(name, [0], factor * latency, np.full(9, factor * latency))
         for name, factor in (("GPU", 1.5), ("CPU (2 lanes of 1 thread) + GPU", 1.1))
     )
+    for candidate in candidates:
+        candidate.times[Load.PAUSED] = np.full(9, latency)
     decision = Decision(candidates[1].name, FOUND, "PROFILE", candidates, {}, table)
     answer = Answer("lanes", decision, explanation, rows_of(decision), what_ifs(explanation))
     return placement_contents(answer, MeasuredRun(stages, 1.2 * latency, 9))

@@ -11,12 +11,11 @@ from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace._base.statistics import Interval, paired_ratio
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
-from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, Verdict, measured
+from ov_autoplace.decide.verdict import Verdict, measured
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.measure.model_file import reported_failure
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.training.finetuning.budget import TuningBudget
 
@@ -77,7 +76,7 @@ class Trial(Candidate):
     def add(self, samples: FloatArray, reference: FloatArray) -> None:
         """Take the rounds of a race in which both ran."""
         rounds = min(len(samples), len(reference))
-        self.samples = np.concatenate([self.samples, samples[:rounds]])
+        self.times[Load.STEADY] = np.concatenate([self.samples, samples[:rounds]])
         self.reference = np.concatenate([self.reference, reference[:rounds]])
 
 
@@ -121,7 +120,7 @@ class ReferenceRaces:
         entered = self._enter(singles, [])
         if not entered:
             return []
-        samples = dict(zip(entered, self._run(entered), strict=True))
+        samples = self._run(entered)
         medians = {trial: float(np.median(own)) for trial, own in samples.items() if len(own)}
         if not medians:
             return []
@@ -158,10 +157,9 @@ class ReferenceRaces:
         done = [*(trial for trial in others if trial not in entered and trial.dropped), *hopeless]
         if not racing:
             return done
-        first, *samples = self._run([reference, *racing])
-        reference.add(first, first)
-        for trial, own in zip(racing, samples, strict=True):
-            trial.add(own, first)
+        samples = self._run([reference, *racing])
+        for trial in (reference, *racing):
+            trial.add(samples[trial], samples[reference])
         return [*done, *racing]
 
     def confirm(self, trial: Trial, single: Trial, champion: Trial) -> Verdict | None:
@@ -187,7 +185,7 @@ class ReferenceRaces:
             return Verdict(single, (Finding.of(Kind.UNCONFIRMED, single.name, trial.name, detail=cause),), ())
         samples = self._run(contenders)
         # Of this race alone.
-        fresh = {c: replace(c, samples=own) for c, own in zip(contenders, samples, strict=True)}
+        fresh = {c: replace(c, times={Load.STEADY: samples[c]}) for c in contenders}
         verdict = measured(list(fresh.values()), fresh[single], fresh[trial])
         if verdict.winner is fresh[trial] and champion is not single:
             ratio = paired_ratio(fresh[trial].samples, fresh[champion].samples)
@@ -219,19 +217,19 @@ class ReferenceRaces:
 
         return self.bench.enter(trials, is_affordable, beside)
 
-    def _run(self, trials: Sequence[Trial]) -> list[FloatArray]:
+    def _run(self, trials: Sequence[Trial]) -> dict[Trial, FloatArray]:
         """Samples of each, one per round."""
-        result = self.bench.race(
+        raced = self.bench.race(
             trials,
+            Load.STEADY,
             self._race_seconds(trials),
-            min_rounds=CONVINCING_ROUNDS,
             max_rounds=self._inferences,
             progress=lambda *_: self._budget.check(),
         )
-        for trial, entry in zip(trials, result.entries, strict=True):
-            if entry.dropped.startswith("failed"):
-                trial.dropped = entry.dropped
-        return [np.array(entry.samples) for entry in result.entries]
+        for trial in trials:
+            if raced.timings[trial].has_failed:
+                trial.dropped = raced.timings[trial].dropped
+        return {trial: raced.samples(trial) for trial in trials}
 
     def _race_seconds(self, trials: Sequence[Trial]) -> float:
         """How long placements may race each other."""
@@ -245,10 +243,10 @@ class ReferenceRaces:
         if usual < _LONG:
             return False
         try:
-            first = self._run_once(trial)
+            first = self.bench.shortest_seconds(trial, 1)
             if first < _HOPELESS * usual or not self._budget.allows(first + usual):
                 return False
-            beside, again = self._run_once(reference), self._run_once(trial)
+            beside, again = self.bench.shortest_seconds(reference, 1), self.bench.shortest_seconds(trial, 1)
         except ProfilingError as cause:
             trial.dropped = str(cause)
             return True
@@ -256,7 +254,3 @@ class ReferenceRaces:
             return False
         trial.add(np.array([again]), np.array([beside]))
         return True
-
-    def _run_once(self, trial: Trial) -> float:
-        with reported_failure("the placement cannot be run"):
-            return float(self.bench.executable(trial).run(1, warmup=0)[0])

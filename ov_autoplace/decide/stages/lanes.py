@@ -18,14 +18,12 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
-import openvino as ov
 
 from ov_autoplace._base.arrays import IntArray, frozen_array
-from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
-from ov_autoplace.decide.costs import Measured
+from ov_autoplace.decide.context import Context, Stage
 from ov_autoplace.decide.divisions import (
     HOPED,
     Division,
@@ -36,14 +34,10 @@ from ov_autoplace.decide.divisions import (
     total_seconds,
 )
 from ov_autoplace.decide.lane_costs import LaneCosts, executor_table, lane_costs
-from ov_autoplace.decide.machine import Machine
-from ov_autoplace.decide.proposals import ProposalSource
-from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.decide.widths import width_candidate
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import CheckpointError, PlacementError, ProfilingError
-from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.corrections import perturbed_table
 from ov_autoplace.measure.counting import CountedDevices, count_width
 from ov_autoplace.placement.decision import Candidate, Scheduled
@@ -57,7 +51,7 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.registry import solve_problem
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["not_estimated", "reserve", "scheduled"]
+__all__ = ["Lanes"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -72,79 +66,64 @@ _RACE_SECONDS, _SEARCH_SECONDS = 1.5, 0.8
 _PURPOSE, _MOST_RESERVED = "lanes", 0.3
 
 
-def scheduled(
-    machine: Machine,
-    known: Measured,
-    prepared: PreparedModel,
-    problem: Problem,
-    verdict: Verdict,
-    budget: Budget,
-) -> Verdict:
-    """The verdict after a race of its winner with schedules on lanes, where those could win.
+class Lanes(Stage):
+    """Submodels that run at once, on lanes and devices."""
 
-    Args:
-        machine: The devices.
-        known: What was measured of the model on each of them.
-        prepared: The model.
-        problem: Its costs.
-        verdict: The answer so far.
-        budget: Grows by what this takes, unless the user gave it.
-    """
-    options = machine.options
-    if options.executor == "HETERO":
-        return verdict
-    is_demanded = options.executor == "OVERLAP"
-    reason = _obstacle(machine, known, prepared)
-    search = _Search(machine, known, problem, verdict, budget)
-    if reason is None:
-        search.run(prepared.model, is_demanded)
-        reason = "no schedule on its lanes can be run"
-    race = Race(known.session, problem, known.counted.samples, ProposalSource(()), options, budget)
-    if search.widths:
-        search.reserve(len(search.schedules))
-        search.allow(_RACE_SECONDS, 2)
-        verdict = race.challenge(verdict, search.widths)
-    budget.release(_PURPOSE)
-    if not search.schedules:
-        if is_demanded:
-            return verdict.noting(Finding.of(Kind.NO_EXECUTOR, detail=reason))
-        return verdict
-    search.allow(*_race(len(search.schedules)))
-    schedules = search.schedules
-    if options.mode == "TUNE":
-        found = race.tune_schedules(schedules, search.more)
-        schedules, tried = found[:_RACED], found[_RACED:]
-        verdict = replace(verdict, candidates=[*verdict.candidates, *tried])
-    if is_demanded:
-        return race.demand(verdict, schedules)
-    return race.challenge(verdict, schedules)
+    def __init__(self) -> None:
+        self._obstacle: str | None = None
+        self._search: _Search | None = None
 
+    def estimate(self, context: Context) -> Verdict:
+        """The verdict, which says of lanes that were demanded why there are none."""
+        if context.options.executor != "OVERLAP":
+            return context.verdict
+        return context.verdict.noting(Finding(Kind.LANES_NOT_ESTIMATED))
 
-def reserve(
-    machine: Machine,
-    known: Measured,
-    prepared: PreparedModel,
-    problem: Problem,
-    verdict: Verdict,
-    budget: Budget,
-) -> None:
-    """Keep time for :func:`scheduled`, so that races before it do not use up all of the budget.
-
-    Args:
-        machine: The devices.
-        known: What was measured of the model on each of them.
-        prepared: The model.
-        problem: Its costs, or less.
-        verdict: The fastest of the devices, with all of them.
-        budget: The time that is divided.
-    """
-    budget.release(_PURPOSE)
-    executor = machine.options.executor
-    if executor != "HETERO" and _obstacle(machine, known, prepared) is None:
-        search = _Search(machine, known, problem, verdict, budget)
-        hopeful = search.hopeful(prepared.model, executor == "OVERLAP")
+    def reserve(self, context: Context) -> None:  # noqa: D102
+        options = context.options
+        executor, grows = options.executor, options.time_budget_ms is None and options.mode != "TUNE"
+        if grows or executor == "HETERO" or _obstacle(context) is not None:
+            return
+        search = _Search(context)
+        hopeful = search.hopeful(is_demanded=executor == "OVERLAP")
         may_win = any(map(search.may_win, hopeful))
         search.reserve(len(hopeful[:_RACED]), len(hopeful), goes_on=may_win)
+
+    def propose(self, context: Context) -> list[Candidate]:
+        """Schedules that are predicted to win, or the best ones where some are demanded."""
+        if context.options.executor == "HETERO":
+            return []
+        with context.phase("measure"):
+            self._obstacle, self._search = _obstacle(context), _Search(context)
+            if self._obstacle is None:
+                self._search.run(is_demanded=context.options.executor == "OVERLAP")
+        return self._search.schedules
+
+    def decide(self, context: Context, candidates: Sequence[Candidate]) -> Verdict:
+        """Race them with the answer so far, after widths that proved fast while they were looked for."""
+        if self._search is None:
+            return context.verdict
+        with context.phase("measure"):
+            return self._raced(context, self._search, list(candidates))
+
+    def _raced(self, context: Context, search: _Search, schedules: list[Candidate]) -> Verdict:
+        race, verdict = context.race, context.verdict
+        if search.widths:
+            search.reserve(len(schedules))
+            context.allow(_RACE_SECONDS + 2 * context.compile_seconds)
+            verdict = race.challenge(verdict, search.widths)
+        context.budget.release(_PURPOSE)
+        is_demanded = context.options.executor == "OVERLAP"
+        if not schedules:
+            reason = self._obstacle or "no schedule on its lanes can be run"
+            return verdict.noting(Finding.of(Kind.NO_EXECUTOR, detail=reason)) if is_demanded else verdict
+        seconds, compilations = _race(len(schedules))
+        context.allow(seconds + compilations * context.compile_seconds)
+        if context.options.mode == "TUNE":
+            found = race.tune_schedules(schedules, search.more)
+            schedules, tried = found[:_RACED], found[_RACED:]
+            verdict = replace(verdict, candidates=[*verdict.candidates, *tried])
+        return race.demand(verdict, schedules) if is_demanded else race.challenge(verdict, schedules)
 
 
 def _race(schedules: int) -> tuple[float, int]:
@@ -152,30 +131,20 @@ def _race(schedules: int) -> tuple[float, int]:
     return _RACE_SECONDS, 3 * schedules + 2
 
 
-def not_estimated(machine: Machine, verdict: Verdict) -> Verdict:
-    """The verdict of ``ZERO_SHOT``, which says of lanes that were demanded why there are none."""
-    if machine.options.executor != "OVERLAP":
-        return verdict
-    return verdict.noting(Finding(Kind.LANES_NOT_ESTIMATED))
-
-
-def _obstacle(machine: Machine, known: Measured, prepared: PreparedModel) -> str | None:
-    """Why the executor cannot run a model on this machine, if so."""
-    if len(machine.devices) == 1 and not lanes_for(machine, machine.devices[0], prepared.model):
+def _obstacle(context: Context) -> str | None:
+    """Why the executor cannot run the model on this machine, if so."""
+    machine, model = context.machine, context.prepared.model
+    if len(machine.devices) == 1 and not lanes_for(machine, machine.devices[0], model):
         return f"{machine.devices[0]} cannot be divided into lanes"
     # The op that runs a schedule keeps the weights of all submodels, and the CPU compiles it.
-    return reason_not_schedulable(prepared.model) or known.session.room.refusal("CPU") or None
+    return reason_not_schedulable(model) or context.known.session.room.refusal("CPU") or None
 
 
 class _Search:
     """Looks for schedules that could win.
 
     Args:
-        machine: The devices.
-        known: What was measured of the model on each of them.
-        problem: Its costs.
-        verdict: The answer so far.
-        budget: The time that it may take.
+        context: The decision.
 
     Attributes:
         schedules: Those found, the most promising first.
@@ -183,21 +152,15 @@ class _Search:
             has raced yet.
     """
 
-    def __init__(
-        self, machine: Machine, known: Measured, problem: Problem, verdict: Verdict, budget: Budget
-    ) -> None:
+    def __init__(self, context: Context) -> None:
         self.schedules: list[Candidate] = []
         self.widths: list[Candidate] = []
-        self._machine, self._known, self._problem, self._budget = machine, known, problem, budget
-        self._random = np.random.default_rng(machine.options.seed)
+        self._context, self._budget = context, context.budget
+        self._machine, self._known, self._problem = context.machine, context.known, context.problem
+        self._random = np.random.default_rng(context.options.seed)
         self._divided: list[tuple[Division, LaneCosts]] = []
-        self._verdict = verdict
+        self._verdict = verdict = context.verdict
         self._best = min([verdict.winner.seconds, *(c.seconds for c in verdict.candidates)])
-
-    def allow(self, seconds: float, compilations: int) -> None:
-        """Let the decision take longer by this, unless the user gave the budget."""
-        if self._machine.options.time_budget_ms is None:
-            self._budget.seconds += seconds + compilations * self._compile_seconds
 
     def reserve(self, schedules: int, searched: int = 0, *, goes_on: bool = True) -> None:
         """Keep time for racing so many schedules, and for finding some in so many divisions.
@@ -212,24 +175,21 @@ class _Search:
         if not schedules or (options.time_budget_ms is None and options.mode != "TUNE"):
             return
         seconds, compilations = _race(schedules)
-        seconds += searched * _SEARCH_SECONDS + (compilations + searched) * self._compile_seconds
+        seconds += searched * _SEARCH_SECONDS + (compilations + searched) * self._context.compile_seconds
         most = _MOST_RESERVED * self._budget.free
         is_tuned = goes_on and options.mode == "TUNE"
         self._budget.reserve(_PURPOSE, most if is_tuned else min(seconds, most))
 
-    @property
-    def _compile_seconds(self) -> float:
-        return self._known.counted.compile_seconds / len(self._machine.devices)
-
-    def hopeful(self, model: ov.Model, is_demanded: bool) -> list[Division]:
+    def hopeful(self, *, is_demanded: bool) -> list[Division]:
         """The divisions that are worth a search: those that may win, or all where schedules are demanded."""
-        return [d for d in divisions(self._machine, model) if is_demanded or self.may_win(d)]
+        found = divisions(self._machine, self._context.prepared.model)
+        return [division for division in found if is_demanded or self.may_win(division)]
 
-    def run(self, model: ov.Model, is_demanded: bool) -> None:
+    def run(self, *, is_demanded: bool) -> None:
         """Find schedules that are predicted to win, or the best ones where some are demanded."""
         devices = self._machine.devices
-        for division in self.hopeful(model, is_demanded):
-            self.allow(_SEARCH_SECONDS, 1)
+        for division in self.hopeful(is_demanded=is_demanded):
+            self._context.allow(_SEARCH_SECONDS + self._context.compile_seconds)
             try:
                 candidate = self._candidate(division)
             except (PlacementError, ProfilingError) as cause:

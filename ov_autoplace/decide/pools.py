@@ -10,25 +10,23 @@ asynchronously, because no thread is woken.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.names import property_text
 from ov_autoplace.devices.widths import Cores, Width, is_cpu
 from ov_autoplace.graph.failing import can_fail
 from ov_autoplace.graph.prepare import PreparedModel
-from ov_autoplace.measure.isolation.interface import Executable
 from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import HINT, Member, SplitPlan, WholePlan
+from ov_autoplace.placement.plan import HINT, Member, PoolPlan, SplitPlan, WholePlan
 
 __all__ = [
-    "Entrant",
     "able_devices",
     "copies",
     "hinted",
@@ -40,48 +38,6 @@ __all__ = [
 
 _TURNS = 8  # of a mixture's requests: fractions are rounded to so many parts
 _MOST_COPIES = 64
-
-
-@dataclass(eq=False)
-class Entrant:
-    """One way to run many requests; it fills up on its way through the race.
-
-    Attributes:
-        name: For tables and sentences.
-        members: What is compiled.
-        turns: Whose turn it is with each request, as indices into ``members``.
-        is_hint: It is what OpenVINO offers by itself, which an answer must not be slower than.
-        predicted: Requests per second by a cost table, where one knows it.
-        placement: Of its first member, where that is a mix of devices.
-        executables: The compiled members.
-        requests: How many are in flight.
-        synchronous, asynchronous: Measured seconds per request, ``float64[n]``, empty when it was not run.
-        dropped: Why it takes no part, or an empty string.
-        output_difference: How far its outputs are from the right ones; ``None`` where they were not compared.
-    """
-
-    name: str
-    members: tuple[Member, ...]
-    turns: tuple[int, ...] = (0,)
-    is_hint: bool = False
-    predicted: float | None = None
-    placement: Placement | None = None
-    executables: tuple[Executable, ...] = ()
-    requests: int = 1
-    synchronous: FloatArray = field(default_factory=lambda: np.empty(0))
-    asynchronous: FloatArray = field(default_factory=lambda: np.empty(0))
-    dropped: str = ""
-    output_difference: float | None = None
-
-    @property
-    def is_base(self) -> bool:
-        """Whether it is one compiled model."""
-        return len(self.members) == 1
-
-    @property
-    def fewest_requests(self) -> int:
-        """How many in flight keep all of it busy; a request of a pipeline is on one device at a time."""
-        return self.members[0].fewest_requests if self.is_base else len(self.turns)
 
 
 def without_hint(machine: Machine) -> Machine:
@@ -97,23 +53,23 @@ def able_devices(machine: Machine, session: ProfilingSession) -> list[str]:
     return [d for d in session.devices if room.supports_all(d) and room.holds_all(d) and pinned <= {d}]
 
 
-def hinted(devices: Sequence[str], prepared: PreparedModel) -> list[Entrant]:
+def hinted(devices: Sequence[str], prepared: PreparedModel) -> list[Candidate]:
     """What OpenVINO offers: each device under THROUGHPUT, and AUTO over all of them.
 
     Args:
         devices: Those that can run and hold the whole model.
         prepared: The model; AUTO refuses one with variables, whose requests cannot change devices.
     """
-    found = [Entrant(f"{d} THROUGHPUT", (_hinted(d, "THROUGHPUT"),), is_hint=True) for d in devices]
+    found = [_alone(f"{d} THROUGHPUT", _hinted(d, "THROUGHPUT")) for d in devices]
     if len(devices) > 1 and not prepared.model.get_sinks():
         # AUTO would run on the CPU until the others are compiled.
         settings = {HINT: "CUMULATIVE_THROUGHPUT", "ENABLE_STARTUP_FALLBACK": "NO"}
         member = WholePlan("AUTO:" + ",".join(devices), properties=settings)
-        found.append(Entrant("AUTO CUMULATIVE_THROUGHPUT", (member,), is_hint=True))
+        found.append(_alone("AUTO CUMULATIVE_THROUGHPUT", member))
     return found
 
 
-def other_bases(machine: Machine, devices: Sequence[str], prepared: PreparedModel) -> list[Entrant]:
+def other_bases(machine: Machine, devices: Sequence[str], prepared: PreparedModel) -> list[Candidate]:
     """Single compiled models beside the hinted ones: a device for itself, and a CPU in the calling thread.
 
     Args:
@@ -125,15 +81,15 @@ def other_bases(machine: Machine, devices: Sequence[str], prepared: PreparedMode
     for device in devices:
         if not _may_choose(machine, device, prepared):
             continue
-        found.append(Entrant(f"{device} LATENCY", (_hinted(device, "LATENCY"),)))
+        found.append(_alone(f"{device} LATENCY", _hinted(device, "LATENCY")))
         caller = WholePlan(device, Width(1, in_caller=True))
-        found.append(Entrant(f"{device} in the calling thread", (caller,)))
+        found.append(_alone(f"{device} in the calling thread", caller))
     return found
 
 
 def copies(
     machine: Machine, devices: Sequence[str], prepared: PreparedModel, room: Mapping[str, float]
-) -> list[Entrant]:
+) -> list[Candidate]:
     """N models of a part of a CPU's threads each, which together have all of them.
 
     Args:
@@ -154,7 +110,8 @@ def copies(
             count = min(cores // width.threads, _MOST_COPIES)
             if 2 <= count <= room[device]:
                 member = WholePlan(device, width)
-                found.append(Entrant(f"{count} x {member.name}", (member,) * count, tuple(range(count))))
+                name = f"{count} x {member.name}"
+                found.append(Candidate(name, PoolPlan(name, member, (member,) * count, count)))
     return found
 
 
@@ -166,7 +123,7 @@ def room_for_copies(session: ProfilingSession, devices: Sequence[str]) -> dict[s
 
 def mixed(
     mixture: Mixture | None, whole: Placement | None, properties: Mapping[str, Mapping[str, Any]]
-) -> list[Entrant]:
+) -> list[Candidate]:
     """The best pipeline and the best mixture of placements, where they are more than one device.
 
     Args:
@@ -177,24 +134,25 @@ def mixed(
     texts = {d: {key: property_text(value) for key, value in own.items()} for d, own in properties.items()}
     found = []
     if whole is not None and whole.latency_seconds and len(set(whole.assignment.tolist())) > 1:
-        member = member_of(whole, texts)
-        found.append(Entrant("pipeline", (member,), predicted=1 / whole.latency_seconds, placement=whole))
+        pipeline = _alone("pipeline", member_of(whole, texts), whole.latency_seconds)
+        pipeline.assignment = whole.assignment
+        found.append(pipeline)
     if mixture is not None and len(mixture.placements) > 1:
         members = tuple(member_of(placement, texts) for placement in mixture.placements)
         counts = np.maximum(1, np.round(mixture.fractions * _TURNS)).astype(int)
         turns = np.repeat(np.arange(len(members)), counts)
         # Spread out, so that the first few requests already have about the right shares.
         order = np.argsort(np.concatenate([(np.arange(c) + 0.5) / c for c in counts]), kind="stable")
-        found.append(
-            Entrant(
-                "mixture of " + ", ".join(" + ".join(member.devices) for member in members),
-                members,
-                tuple(turns[order].tolist()),
-                predicted=mixture.rate_per_second,
-                placement=mixture.placements[0],
-            )
-        )
+        name = "mixture of " + ", ".join(" + ".join(member.devices) for member in members)
+        plan = PoolPlan(name, members[0], members, len(turns), tuple(turns[order].tolist()))
+        assignment = mixture.placements[0].assignment
+        found.append(Candidate(name, plan, 1 / mixture.rate_per_second, assignment=assignment))
     return found
+
+
+def _alone(name: str, model: Member, seconds: float | None = None) -> Candidate:
+    """One compiled model; how many requests it wants is known when it is compiled."""
+    return Candidate(name, PoolPlan(name, model, requests=model.fewest_requests), seconds)
 
 
 def member_of(placement: Placement, properties: Mapping[str, Mapping[str, str]]) -> Member:

@@ -1,0 +1,92 @@
+"""Devices alone: each is compiled, run and counted, and the fastest is what everything else has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ov_autoplace.decide.bounds import free_transfers
+from ov_autoplace.decide.context import Context, Stage
+from ov_autoplace.decide.costs import Measured
+from ov_autoplace.decide.proposals import propose
+from ov_autoplace.decide.verdict import Verdict, out_of_time
+from ov_autoplace.measure.counting import CountedDevices, count_devices
+from ov_autoplace.placement.decision import Candidate, Load
+from ov_autoplace.placement.plan import WholePlan
+
+__all__ = ["Singles"]
+
+# A default budget grows by so many compilations for all devices and inferences on each, at most to twice.
+_COMPILATIONS, _INFERENCES = 3, 12
+
+
+class Singles(Stage):
+    """Each device as OpenVINO runs it by itself."""
+
+    def __init__(self) -> None:
+        self._is_counted = False
+
+    def propose(self, context: Context) -> list[Candidate]:
+        """The devices that ran the whole model; none where the budget is too short to count its nodes."""
+        machine, session = context.machine, context.session
+        with context.phase("profile"):
+            # A budget that nobody gave grows with the model, once that was compiled everywhere.
+            is_firm = context.options.time_budget_ms is not None
+            if machine.known is not None:
+                counted: CountedDevices | None = machine.known.counted
+            else:
+                counted = count_devices(session, context.budget, is_firm=is_firm)
+        if counted is None:
+            return []
+        self._is_counted = True
+        with context.phase("measure"):
+            _mend(context, tuple(counted.samples))
+        context.known = known = Measured(context.session, counted)
+        once = sum(float(np.median(samples)) for samples in counted.samples.values())
+        base = context.budget.seconds + _COMPILATIONS * counted.compile_seconds
+        context.allow(base + min(base, _INFERENCES * once) - context.budget.seconds)
+        with context.phase("solve"):
+            context.problem = machine.problem(
+                context.costs.counted(known, free_transfers(machine.devices)).table
+            )
+        problem, samples = context.problem, counted.samples
+        return [
+            Candidate(
+                name,
+                WholePlan(name),
+                times={Load.STEADY: samples[name]},
+                assignment=problem.units.to_groups(everywhere),
+            )
+            for d, everywhere in problem.evaluator.singles().items()
+            if (name := machine.devices[d]) in samples
+        ]
+
+    def decide(self, context: Context, candidates: Sequence[Candidate]) -> Verdict | None:
+        """The fastest, or the best by estimates where there was no time to count."""
+        if not self._is_counted:
+            context.is_final = True
+            with context.phase("solve"):
+                table = context.costs.estimate(context.prepared, context.session.room.supported)
+                context.problem = context.machine.problem(table)
+                proposals = propose(context.problem, context.affordable_source())
+                return out_of_time(proposals, context.budget.seconds)
+        fastest = min(candidates, key=lambda candidate: candidate.seconds, default=None)
+        if fastest is None:
+            return None
+        return Verdict(fastest, (), candidates, context.known.counted.was_disturbed)
+
+
+def _mend(context: Context, devices: Sequence[str]) -> None:
+    """Go on with another form of the model, where devices compute wrong for a reason that it mends."""
+    outputs = context.session.outputs
+    if outputs is None or not any(map(outputs.is_wrong, devices)):
+        return
+    other = context.session.untied()
+    if other is None:
+        return
+    context.as_given = {device: f"{device} (model as given)" for device in devices}
+    outputs.rename(context.as_given)
+    for device in devices:
+        outputs.note(device, other.compile_device(device), other.makes[device])
+    context.open(other)

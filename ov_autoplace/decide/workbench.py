@@ -16,7 +16,8 @@ from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, paired, were_disturbed
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.measure.loads import Compiled, Pool, Timing, run_in_turns
+from ov_autoplace.measure.isolation.interface import Compiled, Pool
+from ov_autoplace.measure.loads import Timing, run_in_turns
 from ov_autoplace.measure.model_file import failing_on
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Load

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,16 +17,17 @@ from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.isolation.interface import Compiled, Executable, Pool
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.model_file import reported_failure
 from ov_autoplace.measure.sustained import run_over_periods
 from ov_autoplace.placement.decision import Load
 
 if TYPE_CHECKING:
-    from ov_autoplace.measure.isolation.interface import Executable, RaceResult
+    from ov_autoplace.measure.isolation.interface import RaceResult
     from ov_autoplace.measure.session import ProfilingSession
 
-__all__ = ["PAUSE_SECONDS", "Compiled", "Pool", "Timing", "Turns", "run_in_turns", "sample_seconds"]
+__all__ = ["PAUSE_SECONDS", "Timing", "Turns", "run_in_turns", "sample_seconds"]
 
 PAUSE_SECONDS = 3e-3
 """How long the machine idles before each inference where models are timed with pauses."""
@@ -36,30 +37,6 @@ PAUSE_SECONDS = 3e-3
 _DIVIDED_SECONDS = 5e-3
 _TAIL = 99
 _RATE_SECONDS = 0.015  # how long a closed loop runs in each round
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """Several compiled models whose requests take turns.
-
-    Attributes:
-        members: The models.
-        turns: Whose turn it is with each request, as indices into ``members``.
-        requests: How many are in flight.
-    """
-
-    members: tuple[Executable, ...]
-    turns: tuple[int, ...]
-    requests: int
-    subgraphs: int = 1
-
-    @property
-    def compile_seconds(self) -> float:
-        """What compiling all of them took."""
-        return sum(member.compile_seconds for member in self.members)
-
-
-Compiled: TypeAlias = "Executable | Pool"
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +115,9 @@ def run_in_turns(
         return _sustained(models, budget_seconds)
     if divided:
         options.setdefault("min_sample_seconds", _DIVIDED_SECONDS)
-    pause = PAUSE_SECONDS if load is Load.PAUSED else 0.0
-    return _turns(session.race(models, budget_seconds, pause_seconds=pause, **options))
+    if load is Load.PAUSED:
+        options["pause_seconds"] = PAUSE_SECONDS
+    return _turns(session.race(models, budget_seconds, **options))
 
 
 def sample_seconds() -> float:

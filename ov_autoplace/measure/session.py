@@ -28,7 +28,6 @@ from ov_autoplace.graph.passes import FOLDED, UNTIE, static_shapes
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.graph.refusal import refusal_reason, refused_op
 from ov_autoplace.measure.isolation.executable import was_lost
-from ov_autoplace.measure.loads import Pool
 from ov_autoplace.measure.model_file import (
     cannot_save,
     check_readable,
@@ -51,7 +50,7 @@ from ov_autoplace.placement.stored_submodels import WeightsFile
 
 if TYPE_CHECKING:
     from ov_autoplace._base.budget import Budget
-    from ov_autoplace.measure.isolation.interface import Executable, Profiler, RaceResult
+    from ov_autoplace.measure.isolation.interface import Executable, Pool, Profiler, RaceResult
     from ov_autoplace.measure.outputs import OutputCheck
 
 __all__ = ["ProfilingSession"]
@@ -370,6 +369,8 @@ class ProfilingSession:
         Raises:
             ProfilingError: One of them cannot be compiled.
         """
+        from ov_autoplace.measure.isolation.interface import Pool
+
         members = tuple(member.compile(self) for member in plan.models)
         wanted = sum(member.optimal_requests for member in members)
         return Pool(members, plan.order, max(wanted, plan.requests), max(m.subgraphs for m in members))

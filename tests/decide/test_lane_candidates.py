@@ -11,7 +11,6 @@ import numpy as np
 import openvino as ov
 import pytest
 from openvino import opset13 as ops
-from ov_autoplace.decide.stages.lanes import _Search
 
 import ov_autoplace
 from candidates import FOUND, kinds, numbers, on_groups, race_of, result_of
@@ -24,6 +23,7 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.stages import lanes
+from ov_autoplace.decide.stages.lanes import _Search
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.devices.widths import Cores, Lanes, Width
 from ov_autoplace.errors import CheckpointError, ProfilingError

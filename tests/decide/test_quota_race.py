@@ -32,7 +32,8 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.fleet.answers import placement_of, placement_values
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure import loads
-from ov_autoplace.measure.loads import Pool, Timing
+from ov_autoplace.measure.isolation.interface import Pool
+from ov_autoplace.measure.loads import Timing
 from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.plan import PoolPlan, WholePlan
 from ov_autoplace.plugin.decision_cache import DecisionCache

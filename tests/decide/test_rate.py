@@ -34,7 +34,7 @@ from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import OptionError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure import loads
-from ov_autoplace.measure.loads import Pool
+from ov_autoplace.measure.isolation.interface import Pool
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.findings import Kind

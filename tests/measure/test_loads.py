@@ -10,7 +10,8 @@ from openvino import opset13 as ops
 from ov_autoplace import _core
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.measure.loads import Pool, run_in_turns
+from ov_autoplace.measure.isolation.interface import Pool
+from ov_autoplace.measure.loads import run_in_turns
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Load
 from ov_autoplace.placement.plan import WholePlan

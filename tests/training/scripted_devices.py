@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from candidates import on_groups
+from candidates import on_groups, result_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
@@ -94,18 +94,19 @@ class ScriptedSession:
             run=lambda runs, warmup: np.array([self._sample(seconds) for _ in range(runs)]),
         )
 
-    def race(self, executables, budget_seconds, *, seed, min_rounds, max_rounds, names, progress):
+    def race(self, executables, budget_seconds, *, max_rounds, names, progress, **_):
         assert len(names) == len(executables)
         self.raced.append([executable.devices for executable in executables])
         if self.interrupt_in_race == len(self.raced):
             raise KeyboardInterrupt
         progress(0, len(executables), 0.0)
         drift = 1.0 + 0.3 * self._random.random()  # machines are faster and slower from race to race
-        entries = []
-        for executable in executables:
-            samples = [drift * self._sample(executable.seconds) for _ in range(max_rounds)]
-            entries.append(SimpleNamespace(samples=np.array(samples), dropped=""))
-        return SimpleNamespace(entries=entries)
+        return result_of(
+            [
+                np.array([drift * self._sample(executable.seconds) for _ in range(max_rounds)])
+                for executable in executables
+            ]
+        )
 
     def has_compiled(self, device: str) -> bool:
         return not self.compilations_forgotten

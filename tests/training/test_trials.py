@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ov_autoplace.placement.decision import Load
 from ov_autoplace.placement.findings import Kind
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.trials import ReferenceRaces, Trial
@@ -88,7 +89,7 @@ def test_a_hopeless_placement_is_run_twice_and_not_raced(clock):
     session = ScriptedSession(table, clock=clock)
     races = ReferenceRaces(session, table, TuningBudget(1e6, clock=clock.perf_counter), 12, 0)  # type: ignore[arg-type]
     reference, slow, fair = trial(SINGLES[0]), trial(SINGLES[1]), trial((0, 0, 0, 0, 0, 0))
-    reference.samples = np.array([6.25])
+    reference.times[Load.STEADY] = np.array([6.25])
     assert slow in races.race(reference, [slow, fair])
     assert len(slow.samples) == 1
     assert slow.ratio.median == pytest.approx(48, rel=0.05)

@@ -39,7 +39,8 @@ from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import AutoplaceError, PlacementError, ProfilingError
 from ov_autoplace.measure.counting import count_devices
-from ov_autoplace.measure.loads import Pool, sample_seconds
+from ov_autoplace.measure.isolation.interface import Pool
+from ov_autoplace.measure.loads import sample_seconds
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.findings import Finding, Kind
 from ov_autoplace.placement.mixture import Mixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import openvino as ov
@@ -17,13 +18,45 @@ from ov_autoplace.measure.isolation.executable import IsolatedExecutable, Isolat
 from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 
-__all__ = ["Executable", "NodeTime", "Profiler", "RaceResult", "measured_settings", "profiler_for"]
+__all__ = [
+    "Compiled",
+    "Executable",
+    "NodeTime",
+    "Pool",
+    "Profiler",
+    "RaceResult",
+    "measured_settings",
+    "profiler_for",
+]
 
 Executable: TypeAlias = "_core.Executable | IsolatedExecutable"
 NodeTime: TypeAlias = "_core.NodeTime | IsolatedNodeTime"
 Profiler: TypeAlias = "_core.Profiler | IsolatedProfiler"
 RaceResult: TypeAlias = "_core.RaceResult"  # the child's has the same attributes
 
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Several compiled models whose requests take turns.
+
+    Attributes:
+        members: The models.
+        turns: Whose turn it is with each request, as indices into ``members``.
+        requests: How many are in flight.
+    """
+
+    members: tuple[Executable, ...]
+    turns: tuple[int, ...]
+    requests: int
+    subgraphs: int = 1
+
+    @property
+    def compile_seconds(self) -> float:
+        """What compiling all of them took."""
+        return sum(member.compile_seconds for member in self.members)
+
+
+Compiled: TypeAlias = "_core.Executable | IsolatedExecutable | Pool"
 
 _log = logging.getLogger("ov_autoplace")
 

@@ -19,7 +19,7 @@ import openvino as ov
 from numpy.typing import NDArray
 from openvino import opset13 as ops
 
-__all__ = ["untie_weights"]
+__all__ = ["has_tied_weights", "untie_weights"]
 
 _READABLE = ("f16", "f32", "f64", "i8", "u8")
 # What is between a weight and its reader, which reads the weight as the first input.
@@ -44,10 +44,20 @@ def untie_weights(model: ov.Model) -> int:
     Returns:
         How many MatMuls were made anew.
     """
-    readers = [reader for op in model.get_ops() if (reader := _reader(op)) is not None]
-    tied = [reader for alike in _read_both_ways(readers, _kind) for reader in _of_equal_weights(alike)]
+    tied = _tied(model)
     taken = {op.get_friendly_name() for op in model.get_ops()} if tied else set()
     return sum(_make_anew(reader, taken) for reader in tied)
+
+
+def has_tied_weights(model: ov.Model) -> bool:
+    """Whether a square weight is read both ways."""
+    return bool(_tied(model))
+
+
+def _tied(model: ov.Model) -> list[_Reader]:
+    """Those who transpose a weight that others read as it is."""
+    readers = [reader for op in model.get_ops() if (reader := _reader(op)) is not None]
+    return [reader for alike in _read_both_ways(readers, _kind) for reader in _of_equal_weights(alike)]
 
 
 def _of_equal_weights(readers: Sequence[_Reader]) -> list[_Reader]:

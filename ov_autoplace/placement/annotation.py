@@ -17,9 +17,8 @@ import openvino as ov
 from ov_autoplace.devices.conditions import processor_name
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import DeviceError, PlacementError
-from ov_autoplace.graph.passes import FOLDED, NAMED, UNTIE, run_passes
-from ov_autoplace.placement.bounded import opened_crossings
-from ov_autoplace.placement.fitting import FittedPlacement, check_complete, fit, remember_folded
+from ov_autoplace.graph.passes import FOLDED, NAMED, run_passes
+from ov_autoplace.placement.fitting import FittedPlacement, check_complete, fit, placing, remember_changes
 from ov_autoplace.placement.partition import completed
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import WholePlan
@@ -63,11 +62,9 @@ def write_placement(model: ov.Model, fitted: FittedPlacement) -> None:
         model: The form's model, or a clone of it, with unique names.
         fitted: The placement.
     """
-    placement = fitted.placement
-    if fitted.prepared.is_folded:
-        remember_folded(model, set(placement.decided()).difference(fitted.device_of))
-    devices = set_affinities(model, fitted.device_of, keys=(AFFINITY_KEY, OP_KEY))
-    summarize(model, placement, devices)
+    device_of = set_affinities(model, fitted.device_of, keys=(AFFINITY_KEY, OP_KEY))
+    remember_changes(model, fitted.placement.decided().keys() ^ device_of.keys())
+    summarize(model, fitted.placement, list(device_of.values()))
 
 
 def summarize(model: ov.Model, placement: Placement, devices: Sequence[str] | None = None) -> None:
@@ -98,7 +95,7 @@ def summarize(model: ov.Model, placement: Placement, devices: Sequence[str] | No
 
 def set_affinities(
     model: ov.Model, device_of: Mapping[str, str], keys: tuple[str, ...] = (AFFINITY_KEY,)
-) -> list[str]:
+) -> dict[str, str]:
     """Write each op's device under ``keys``, once tensors can cross between devices and weights are untied.
 
     Args:
@@ -113,12 +110,12 @@ def set_affinities(
         PlacementError: An op without a device, or tensors that cannot cross.
     """
     check_complete(device_of, [op.get_friendly_name() for op in model.get_ordered_ops()])
-    run_passes(model, (opened_crossings(device_of), UNTIE))
+    run_passes(model, placing(device_of))
     placed = completed(model, device_of)
     for op in model.get_ordered_ops():
         for key in keys:
             op.get_rt_info()[key] = placed[op.get_friendly_name()]
-    return list(placed.values())
+    return placed
 
 
 def annotated_placement(model: ov.Model) -> Placement | None:

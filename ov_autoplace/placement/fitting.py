@@ -18,14 +18,14 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace._base.text import counted, parse_json
 from ov_autoplace.errors import PlacementError, VersionMismatchError
 from ov_autoplace.graph.computation_graph import ComputationGraph
-from ov_autoplace.graph.passes import FOLDED, NAMES
+from ov_autoplace.graph.passes import FOLDED, NAMES, UNTIE, Pass
 from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.graph.tied_weights import has_tied_weights
 from ov_autoplace.placement.bounded import opened_crossings
 from ov_autoplace.placement.legality import broken_bonds
 from ov_autoplace.placement.partition import (
     completed,
     count_graph_subgraphs,
-    graph_subgraphs,
     number_devices,
 )
 from ov_autoplace.placement.placement import Placement
@@ -36,13 +36,14 @@ __all__ = [
     "count_subgraphs",
     "fit",
     "fit_prepared",
-    "remember_folded",
+    "placing",
+    "remember_changes",
 ]
 
 _log = logging.getLogger("ov_autoplace")
 
-# Where `annotate` notes, in a model that it folded, the placed ops that are no more.
-_FOLDED_KEY = ["autoplace", "folded"]
+# Where `annotate` notes, in a model that it changed, the ops that are no more, and those that are new.
+_CHANGED_KEY = ["autoplace", "changed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +54,8 @@ class FittedPlacement:
         prepared: The model as it is given, or with its shapes folded.
         placement: The placement.
         device_of: Device of each of the form's N ops, in topological order.
-        cut: The ops that HETERO cuts, with a number per op that tells devices apart: those of the form,
-            and what is inserted where a tensor with bounded dimensions crosses.
+        cut: The ops that HETERO cuts, those of the form after :func:`placing`, with a number per op that
+            tells devices apart.
     """
 
     prepared: PreparedModel
@@ -97,17 +98,16 @@ def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlac
             placement.
     """
     placement = placement if isinstance(placement, Placement) else Placement.from_dict(placement)
-    device_of, prepared = placement.decided(), PreparedModel.of(model)
-    _check_known(device_of, {*prepared.structure.names, *_folded_before(model)})
-    reasons = _reasons(prepared.structure, device_of) if placement.given is None else None
+    given = PreparedModel.of(model)
+    device_of = _of_annotated(model, placement.decided(), given.structure.names)
+    reasons = _reasons(given.structure, device_of) if placement.given is None else None
     if reasons == []:
-        return _fitted(prepared, placement, device_of)
-    folded = prepared.then(FOLDED)
-    still = _reasons(folded.structure, device_of) if folded.is_folded or reasons is None else reasons
+        return _fitted(given, placement, device_of)
+    folded = given.then(FOLDED)
+    still = _reasons(folded.structure, device_of)
     if still == []:
-        return _fitted(folded if folded.is_folded else prepared, placement, device_of)
-    if still is None and reasons is None:
-        check_complete(device_of, folded.structure.names)
+        return _fitted(folded, placement, device_of)
+    check_complete(device_of, folded.structure.names)
     raise _not_runnable(reasons or still or [])
 
 
@@ -132,13 +132,16 @@ def _fitted(prepared: PreparedModel, placement: Placement, device_of: Mapping[st
     graph = prepared.structure
     device_of = {name: device_of[name] for name in graph.names}
     cut = graph, number_devices(graph.names, device_of)
-    if len(graph.bounded_edges):
-        subgraph = graph_subgraphs(*cut)
-        if (subgraph[graph.bounded_edges[:, 0]] != subgraph[graph.bounded_edges[:, 1]]).any():
-            opened = prepared.then((NAMES, opened_crossings(device_of)))
-            graph = opened.structure
-            cut = graph, number_devices(graph.names, completed(opened.model, device_of))
+    if len(set(device_of.values())) > 1 and (len(graph.bounded_edges) or has_tied_weights(prepared.model)):
+        placed = prepared.then((NAMES, *placing(device_of)))
+        names = placed.structure.names
+        cut = placed.structure, number_devices(names, completed(placed.model, device_of))
     return FittedPlacement(prepared, placement, device_of, cut)
+
+
+def placing(device_of: Mapping[str, str]) -> tuple[Pass, ...]:
+    """What is done to a model that is to run on these devices, by op."""
+    return opened_crossings(device_of), UNTIE
 
 
 def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str] | None:
@@ -170,29 +173,40 @@ def check_complete(device_of: Mapping[str, str], names: Iterable[str]) -> None:
         )
 
 
-def remember_folded(model: ov.Model, names: Iterable[str]) -> None:
-    """Note in a model which placed ops were folded away, so that their placement is known as its own."""
-    model.set_rt_info(json.dumps(sorted({*names, *_folded_before(model)})), _FOLDED_KEY)
+def remember_changes(model: ov.Model, names: Iterable[str]) -> None:
+    """Note in a model which ops passes took away or added, so that its placement is known as its own."""
+    noted = {*names, *_changed_before(model)}
+    if noted:
+        model.set_rt_info(json.dumps(sorted(noted)), _CHANGED_KEY)
 
 
-def _folded_before(model: ov.Model) -> list[str]:
-    if not model.has_rt_info(_FOLDED_KEY):
-        return []
-    noted = model.get_rt_info(_FOLDED_KEY)
+def _changed_before(model: ov.Model) -> set[str]:
+    if not model.has_rt_info(_CHANGED_KEY):
+        return set()
+    noted = model.get_rt_info(_CHANGED_KEY)
     try:
         names = parse_json(getattr(noted, "value", noted))
     except (ValueError, TypeError):
-        return []
-    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []
+        return set()
+    return set(names) if isinstance(names, list) and all(isinstance(name, str) for name in names) else set()
 
 
-def _check_known(device_of: Mapping[str, str], known: set[str]) -> None:
-    unknown = sorted(name for name in device_of if name not in known)
+def _of_annotated(model: ov.Model, device_of: dict[str, str], names: Sequence[str]) -> dict[str, str]:
+    """The devices of a placement, and of what :func:`annotate` added to the model when it wrote it.
+
+    Raises:
+        PlacementError: A placed op is not in the model, and was not when that was annotated.
+    """
+    noted, known = _changed_before(model), set(names)
+    unknown = sorted(name for name in device_of if name not in known | noted)
     if unknown:
         others = f" and lacks {counted(len(unknown) - 1, 'other placed op')}" if len(unknown) > 1 else ""
         raise PlacementError(
             f"the model has no op {unknown[0]!r}{others}; was the placement made for another model?"
         )
+    added = known.difference(device_of) & noted
+    placed = completed(model, device_of) if added else {}
+    return device_of | {name: placed[name] for name in added}
 
 
 def count_subgraphs(model: ov.Model, placement: Placement | Mapping[str, str]) -> int:

@@ -12,6 +12,7 @@ from openvino._offline_transformations import apply_moc_transformations
 from full_disk import full_disk
 from ov_autoplace.errors import OutputError, PlacementError
 from ov_autoplace.placement.annotation import annotate, annotated_placement, set_affinities
+from ov_autoplace.placement.fitting import count_subgraphs
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.plugin.annotated_files import save_annotated
 
@@ -102,6 +103,39 @@ def test_shape_computations_that_hetero_would_cut_off_become_constants(unequal_p
     data = np.ones((2, 6), np.float32)
     result = unequal_pair.compile_model(model, "HETERO:XCPU,CPU")(data)[0]
     np.testing.assert_allclose(result, np.exp(data)[..., None], rtol=1e-5)
+
+
+def _with_tied_weights():
+    """Two products with one weight, one of them with its transpose; each is read on another device."""
+    x, y = (ops.parameter([4, 16], np.float32, name=name) for name in "xy")
+    weight = ops.constant(np.eye(16, k=1, dtype=np.float32), name="weight")
+    first = ops.relu(ops.matmul(x, weight, False, False, name="xw"), name="last x")
+    second = ops.exp(ops.matmul(y, weight, False, True, name="yw"), name="last y")
+    return ov.Model([ops.result(first, name="to x"), ops.result(second, name="to y")], [x, y])
+
+
+def _with_bounded_batch():
+    x = ops.parameter(ov.PartialShape([ov.Dimension(1, 4), 4]), np.float32, name="x")
+    weight = ops.constant(np.eye(4, dtype=np.float32), name="weight")
+    return ov.Model([ops.result(ops.relu(ops.matmul(x, weight, False, False), name="last"), name="to")], [x])
+
+
+@pytest.mark.parametrize(("build", "submodels"), [(_with_tied_weights, 4), (_with_bounded_batch, 2)])
+def test_hetero_cuts_as_predicted_before_and_after_ops_were_added(build, submodels, unequal_pair):
+    model = build()
+    names = [op.get_friendly_name() for op in model.get_ops()]
+    device_of = {name: "CPU" if name.startswith(("last", "to")) else "XCPU" for name in names}
+    before = count_subgraphs(model, device_of)
+    annotate(model, device_of)
+    assert len(model.get_ops()) > len(names)
+    compiled = unequal_pair.compile_model(model, "HETERO:XCPU,CPU")
+    assert compiled.get_property("HETERO_NUMBER_OF_SUBMODELS") == before == submodels
+    assert count_subgraphs(model, device_of) == before
+    number = len(model.get_ops())
+    annotate(model, device_of)
+    assert len(model.get_ops()) == number
+    with pytest.raises(PlacementError, match="there is no device for 1 of"):
+        annotate(model, {name: device for name, device in device_of.items() if name != "x"})
 
 
 def test_duplicate_names_are_renamed_when_annotating():

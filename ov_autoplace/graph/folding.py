@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,108 +47,77 @@ def fold_static_shapes(model: ov.Model, records: Sequence[OpRecord] | None = Non
     Returns:
         How many ops were replaced.
     """
-    known = _KnownValues()
-    folded = 0
-    for op in _that_may_be_known(records or ModelReader().read(model.get_ordered_ops())):
-        if not known.find(op):
-            continue
-        read = [port for port in op.outputs() if port.get_target_inputs()]
-        if len(read) != 1:
-            continue  # a Constant has one output and the op's one name
-        constant = opset.constant(known.value(read[0]))
-        constant.set_friendly_name(op.get_friendly_name())
-        constant.output(0).set_names(read[0].get_names())
-        known.replace(op, read[0].get_index(), constant)
-        for target in read[0].get_target_inputs():
-            target.replace_source_output(constant.output(0))
-        folded += 1
-    return folded
+    records = ModelReader().read(model.get_ordered_ops()) if records is None else records
+    known = _KnownValues(records)
+    return sum(_replaced(records[i].node, known.values[i]) for i in range(len(records)) if known.find(i))
 
 
-def _that_may_be_known(records: Sequence[OpRecord]) -> list[ov.Node]:
-    """The ops whose values may be known, and the Constants that these read, in topological order."""
-    may = [False] * len(records)
-    wanted: set[int] = set()
-    for i, record in enumerate(records):
-        if record.op_type == "Constant":
-            may[i] = True
-            continue
-        if record.op_type == "ShapeOf":
-            ((source, port),) = record.sources
-            may[i] = not records[source].shapes[port].dynamic
-        elif record.sources and record.op_type not in _NEVER_FOLDED:
-            may[i] = all(may[source] for source, _ in record.sources)
-        if may[i]:
-            wanted.add(i)
-            wanted.update([source for source, _ in record.sources if records[source].op_type == "Constant"])
-    return [records[i].node for i in sorted(wanted)]
+def _replaced(op: ov.Node, values: Sequence[ov.Tensor]) -> bool:
+    """Put a Constant in the place of an op; not of one of which several outputs are read or none."""
+    read = [port for port in op.outputs() if port.get_target_inputs()]
+    if len(read) != 1:
+        return False  # a Constant has one output and the op's one name
+    constant = opset.constant(values[read[0].get_index()])
+    constant.set_friendly_name(op.get_friendly_name())
+    constant.output(0).set_names(read[0].get_names())
+    for target in read[0].get_target_inputs():
+        target.replace_source_output(constant.output(0))
+    return True
 
 
 class _KnownValues:
-    """Small values that do not depend on any input of the model, by the op and output that have them.
+    """Small values that do not depend on any input of the model, by the position of the op that has them.
 
     Those of a model's own Constants are read when an op is found that is computed from such values alone.
     """
 
-    def __init__(self) -> None:
-        self._constants: dict[int, ov.Node] = {}
-        self._values: dict[int, list[ov.Tensor]] = {}
+    def __init__(self, records: Sequence[OpRecord]) -> None:
+        self._records = records
+        self.values: dict[int, list[ov.Tensor]] = {}
         # What the model stores, and of that what is stored in fewer bits, with the ops that decompress it.
         self._stored: set[int] = set()
         self._compressed: set[int] = set()
 
-    def value(self, output: ov.Output) -> ov.Tensor:
-        """What :meth:`find` has found for an output."""
-        return self._values[output.get_node().get_instance_id()][output.get_index()]
-
-    def replace(self, op: ov.Node, port: int, constant: ov.Node) -> None:
-        """Remember that ``constant`` replaces an output of ``op`` from now on."""
-        self._values[constant.get_instance_id()] = [self._values[op.get_instance_id()][port]]
-
-    def find(self, op: ov.Node) -> bool:
-        """Whether Constants may take the place of ``op``, whose producers were looked at before."""
-        kind, identity = op.get_type_name(), op.get_instance_id()
-        if kind == "Constant":
-            self._constants[identity] = op
+    def find(self, i: int) -> bool:
+        """Whether a Constant may take the place of an op, whose producers were looked at before."""
+        record = self._records[i]
+        op, sources = record.node, [source for source, _ in record.sources]
+        if record.op_type == "ShapeOf":
+            ((source, port),) = record.sources
+            shape = self._records[source].shapes[port]
+            if not shape.dynamic:
+                dtype = op.get_output_element_type(0).to_dtype()
+                self.values[i] = [ov.Tensor(np.array(shape.known, dtype=dtype))]
+            return not shape.dynamic
+        if not sources or record.op_type in _NEVER_FOLDED or not _is_small(record):
             return False
-        if kind == "ShapeOf":
-            if op.get_input_partial_shape(0).is_static:
-                dtype = np.int32 if op.get_output_element_type(0) == ov.Type.i32 else np.int64
-                self._values[identity] = [ov.Tensor(np.array(list(op.get_input_shape(0)), dtype=dtype))]
-            return identity in self._values
-        sources = [value.get_node().get_instance_id() for value in op.input_values()]
-        if not sources or not all(map(self._is_known, sources)):
-            return False
-        if kind in _NEVER_FOLDED or not _is_small(op):
+        if not all(map(self._is_known, sources)):
             return False
         values = [ov.Tensor(out.get_element_type(), out.get_shape()) for out in op.outputs()]
-        if not op.evaluate(values, [self.value(value) for value in op.input_values()]):
+        if not op.evaluate(values, [self.values[source][port] for source, port in record.sources]):
             return False
-        self._values[identity] = values
+        self.values[i] = values
         if all(source in self._stored for source in sources):
-            expands = kind == "Convert" and _expands(op)
+            expands = record.op_type == "Convert" and _expands(op)
             if expands or any(source in self._compressed for source in sources):
-                self._stored.add(identity)
-                self._compressed.add(identity)
-        return identity not in self._compressed
+                self._stored.add(i)
+                self._compressed.add(i)
+        return i not in self._compressed
 
-    def _is_known(self, identity: int) -> bool:
+    def _is_known(self, i: int) -> bool:
         """Whether the values of an op are known; reads those of a small Constant."""
-        if identity not in self._values and identity in self._constants:
-            constant = self._constants.pop(identity)
-            if _is_small(constant):
-                self._values[identity] = [ov.Tensor(constant.get_data())]
-                self._stored.add(identity)
-        return identity in self._values
+        record = self._records[i]
+        if i not in self.values and record.op_type == "Constant" and _is_small(record):
+            self.values[i] = [ov.Tensor(record.node.get_data())]
+            self._stored.add(i)
+        return i in self.values
 
 
-def _is_small(op: ov.Node) -> bool:
+def _is_small(record: OpRecord) -> bool:
     """Whether all outputs are static, readable and small."""
     return all(
-        out.get_partial_shape().is_static
-        and out.get_element_type().to_string() in _READABLE
-        and out.get_element_type().size * math.prod(out.get_shape()) <= _LARGEST_BYTES
-        for out in op.outputs()
+        not shape.dynamic and element in _READABLE and size <= _LARGEST_BYTES
+        for shape, element, size in zip(record.shapes, record.types, record.bytes, strict=True)
     )
 
 

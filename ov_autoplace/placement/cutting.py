@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 import openvino as ov
@@ -251,7 +252,6 @@ def _submodels(ops: ModelOps, plan: LanePlan) -> list[int]:
             f"there is no submodel for {len(left_out)} of {counted(sum(runs), 'op')} that run, the first is "
             f"{left_out[0]!r}; a plan names one for each"
         )
-    known = plan.submodel_of
     return [known[name] if run else _NOWHERE for name, run in zip(ops.names, runs, strict=True)]
 
 
@@ -266,27 +266,22 @@ def _in_order(ops: ModelOps, where: list[int], plan: LanePlan) -> list[int]:
         if number != _NOWHERE:
             needs[number].update(where[tensor.op] for tensor in ops.sources[reader])
             needs[number] -= {number, _NOWHERE}
-    readers: dict[int, list[int]] = {number: [] for number in needs}
-    for number, producers in needs.items():
-        for producer in producers:
-            readers[producer].append(number)
-    missing = {number: len(producers) for number, producers in needs.items()}
-    ready = [(plan.rank[number], number) for number, count in missing.items() if count == 0]
-    heapq.heapify(ready)
-    order: list[int] = []
-    while ready:
-        _, number = heapq.heappop(ready)
-        order.append(number)
-        for reader in readers[number]:
-            missing[reader] -= 1
-            if missing[reader] == 0:
-                heapq.heappush(ready, (plan.rank[reader], reader))
-    if len(order) < len(needs):
-        stuck = sorted(number for number, count in missing.items() if count > 0)
-        first = [ops.names[where.index(number)] for number in stuck[:2]]
+    sorter = TopologicalSorter(needs)
+    try:
+        sorter.prepare()
+    except CycleError as cause:
+        *stuck, _ = cause.args[1]
+        first = [ops.names[where.index(number)] for number in sorted(stuck)[:2]]
         raise PlacementError(
             f"{len(stuck)} submodels of the plan wait for each other, "
             f"those of {' and '.join(map(repr, first))} among them; "
             "a submodel must hold all that lies between its ops"
-        )
+        ) from cause
+    ready: list[tuple[int, int]] = []
+    order: list[int] = []
+    while sorter:
+        for number in sorter.get_ready():
+            heapq.heappush(ready, (plan.rank[number], number))
+        order.append(heapq.heappop(ready)[1])
+        sorter.done(order[-1])
     return order

@@ -279,18 +279,16 @@ class Placer:
         _log.info("%s", decision)
         if table is None or not len(winner.assignment):
             placement = Placement.on_device(prepared.given, winner.plan.models[0].devices[0])
-            return replace(placement, solver=winner.name, own_plan=winner.plan, decision=decision), None
+            return replace(placement, solver=winner.name, plan=winner.plan, decision=decision), None
         placement = replace(
             Placement.of_groups(table, winner.assignment, solver=winner.name),
-            own_plan=winner.plan if winner.plan.is_divided else None,
+            plan=winner.plan,
             latency_seconds=winner.predicted_seconds,
             lower_bound_seconds=winner.lower_bound_seconds,
             decision=decision,
         )
         fitted = fit_prepared(prepared, placement)
-        if self._serves_many:
-            return replace(unfolded(fitted), own_plan=winner.plan), None
-        placement = unfolded(fitted, context.problem, context.source)
+        placement = unfolded(fitted, None if self._serves_many else context.problem, context.source)
         return placement, replace(fitted, placement=placement)
 
     @property

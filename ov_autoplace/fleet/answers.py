@@ -36,7 +36,7 @@ def placement_values(placement: Placement) -> dict[str, Any]:
         "solver": placement.solver,
         "latency_seconds": _finite(placement.latency_seconds),
         "lower_bound_seconds": _finite(placement.lower_bound_seconds),
-        "own_plan": None if placement.own_plan is None else placement.own_plan.to_json(),
+        "plan": placement.plan.to_json(),
         "chosen": decision.chosen,
         "findings": [finding.to_json() for finding in decision.findings],
         "mode": decision.mode,
@@ -108,7 +108,7 @@ def placement_of(data: object, where: str) -> Placement:
         solver=top.text("solver"),
         decision=decision,
         given=given,
-        own_plan=_plan(top, "own_plan") if "own_plan" in top else None,
+        plan=_plan(top, "plan"),
     )
 
 

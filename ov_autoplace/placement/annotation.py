@@ -145,7 +145,7 @@ def annotated_placement(model: ov.Model) -> Placement | None:
     width = _annotated_width(model, placement, is_as_written)
     if width is None:
         return placement
-    return replace(placement, own_plan=WholePlan(placement.devices[0], width))
+    return replace(placement, plan=WholePlan(placement.devices[0], width))
 
 
 def _annotated_width(model: ov.Model, placement: Placement, is_as_written: bool) -> Width | None:

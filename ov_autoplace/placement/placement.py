@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,8 +43,8 @@ class Placement:
             has in the model as it was given: the device of every op of that one, in a placement that HETERO
             can run there. ``annotate`` and ``count_subgraphs`` fold the model and take the names;
             :meth:`to_dict` and :meth:`save` speak of the model as it was given.
-        own_plan: How it runs, where that is not each op on its device in turns: on a part of a CPU's threads,
-            on lanes, or for many requests. Devices are then those that HETERO would use.
+        plan: How it runs; where nothing is given, each op on its device in turns. Of a plan for a part of a
+            CPU's threads, for lanes, or for many requests, the devices are those that HETERO would use.
     """
 
     devices: tuple[str, ...]
@@ -57,12 +56,13 @@ class Placement:
     solver: str = "given"
     decision: Decision | None = field(default=None, repr=False)
     given: Mapping[str, str] | None = field(default=None, repr=False)
-    own_plan: Plan | None = None
+    plan: Plan = None  # type: ignore[assignment]  # it is never None once made
 
-    @cached_property
-    def plan(self) -> Plan:
-        """How it runs."""
-        return self.own_plan or plan_of_groups(self.devices, self.names, self.assignment, self.members)
+    def __post_init__(self) -> None:
+        """Make the plan that is not given."""
+        if self.plan is None:
+            made = plan_of_groups(self.devices, self.names, self.assignment, self.members)
+            object.__setattr__(self, "plan", made)
 
     def to_dict(self) -> dict[str, str]:
         """Device of every op by friendly name."""

@@ -71,7 +71,7 @@ def decided(model: ov.Model, chosen: str) -> Placement:
         names=table.names,
         assignment=alone,
         members=table.members,
-        own_plan=plan if chosen == LANES else None,
+        plan=plan if chosen == LANES else None,
         decision=decision,
     )
 

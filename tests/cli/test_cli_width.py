@@ -41,7 +41,7 @@ def narrow_ir(tmp_path: Path) -> Path:
     """A network that is annotated to run on one thread."""
     model = zoo.build("mobilenet_v2", "small")
     placed = Placement.from_dict({op.get_friendly_name(): "CPU" for op in model.get_ordered_ops()})
-    ov_autoplace.annotate(model, replace(placed, own_plan=NARROW))
+    ov_autoplace.annotate(model, replace(placed, plan=NARROW))
     ov.save_model(model, tmp_path / "narrow.xml")
     return tmp_path / "narrow.xml"
 
@@ -92,7 +92,7 @@ def test_annotate_writes_the_width_that_was_decided(
     def narrow(placer: Placer, model: ov.Model) -> tuple[Placement, FittedPlacement | None]:
         placement, fitted = search(placer, model)
         placement.decision.winner.plan = NARROW
-        placement = replace(placement, own_plan=NARROW)
+        placement = replace(placement, plan=NARROW)
         return placement, fitted and replace(fitted, placement=placement)
 
     monkeypatch.setattr(Placer, "place_fitted", narrow)

@@ -249,7 +249,7 @@ def test_a_race_its_confirmation_and_bench_time_alike(monkeypatch, two_cores, ki
     assert verdict.winner is answer
     assert told(monkeypatch, checked, plan=plan) is True
     decision = Decision(answer.name, FOUND, "PROFILE", (alone, answer), {})
-    placement = replace(Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision, own_plan=plan)
+    placement = replace(Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision, plan=plan)
     Comparison(Machine(ov.Core(), ("CPU",)), placement, shown, plan).rows(1.0, lambda *_: None)
 
     def by_pause(session: ScriptedSession) -> dict[bool, set[tuple[float, float]]]:

@@ -56,7 +56,7 @@ def compiled_by(plan: PoolPlan, core: ov.Core | None = None, **properties: str) 
 
     def search(machine: Machine, model: ov.Model) -> Placement:
         names = [op.get_friendly_name() for op in model.get_ordered_ops()]
-        return replace(Placement.from_dict(dict.fromkeys(names, "CPU")), own_plan=plan)
+        return replace(Placement.from_dict(dict.fromkeys(names, "CPU")), plan=plan)
 
     return compile_placed(Machine(core, ("CPU",), options), model, core.compile_model, search=search)
 
@@ -125,7 +125,7 @@ def test_requests_take_turns_and_the_first_copy_is_the_base() -> None:
         Machine(core, ("CPU",), options),
         two_outputs(),
         compile_native,
-        search=lambda *_: replace(placed, own_plan=COPIES),
+        search=lambda *_: replace(placed, plan=COPIES),
     )
     assert len(made) == 2  # two copies, of which one is the base
     assert all("PERFORMANCE_HINT" not in config for _, _, config in made)
@@ -204,9 +204,7 @@ def test_a_plan_from_a_busy_machine_is_checked_at_the_next_compile(answer, searc
         def found(_: Machine, model: ov.Model) -> Placement:
             searched.append(model)
             names = [op.get_friendly_name() for op in model.get_ordered_ops()]
-            return replace(
-                Placement.from_dict(dict.fromkeys(names, "CPU")), own_plan=COPIES, decision=decision
-            )
+            return replace(Placement.from_dict(dict.fromkeys(names, "CPU")), plan=COPIES, decision=decision)
 
         return found
 

@@ -36,7 +36,7 @@ ONE, CALLER = Width(1), Width(1, in_caller=True)
 
 
 def placed(names: Iterable[str], width: Width | None) -> Placement:
-    return replace(Placement.from_dict(dict.fromkeys(names, "CPU")), own_plan=WholePlan("CPU", width))
+    return replace(Placement.from_dict(dict.fromkeys(names, "CPU")), plan=WholePlan("CPU", width))
 
 
 def annotated(model: ov.Model, width: Width) -> ov.Model:

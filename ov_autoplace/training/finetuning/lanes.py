@@ -195,7 +195,7 @@ class LanesTask(TuningTask):
         """What ``annotate`` writes into a model: the plan, or the width."""
         placement = replace(
             Placement.of_groups(self._divided.whole, trial.assignment, solver=trial.name),
-            own_plan=trial.plan if trial.plan.is_divided else None,
+            plan=trial.plan,
         )
         prepared = self.profiled.prepared
         if not prepared.is_folded:

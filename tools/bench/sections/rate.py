@@ -154,7 +154,7 @@ def compare_hints(name: str, seed: int) -> dict[str, Any]:
 def _with(placement: ov_autoplace.Placement, plan: Plan) -> ov_autoplace.Placement:
     from dataclasses import replace
 
-    return replace(placement, own_plan=plan)
+    return replace(placement, plan=plan)
 
 
 def _loads(session: ProfilingSession, plan: PoolPlan) -> tuple[Load, Load]:

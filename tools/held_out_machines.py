@@ -18,6 +18,7 @@ import numpy as np
 from ov_autoplace.cost.lanes import CORUN_FACTOR, EXECUTOR_SECONDS, with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.placement.simulator import OBJECTIVES
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.targets import Task
 from ov_autoplace.training.workload import Workload
@@ -92,7 +93,7 @@ def held_out_task(
         limited: Whether devices hold less than the workload takes.
     """
     lanes = 1
-    if objective == "overlap":
+    if OBJECTIVES[objective].at_once:
         others = (
             0 if devices == 2 or random.random() < 0.5 else int(random.integers(1, min(2, devices - 2) + 1))
         )

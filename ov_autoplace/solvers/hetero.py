@@ -38,11 +38,7 @@ def _simple(problem: Problem, options: SolverOptions) -> Proposals:
 HETERO = Search(
     _proposals,
     _simple,
-    starts=3,
-    starts_up_to=200,
-    work=600_000,
-    kicked_work=60_000,
-    most_stale=0,
+    most_stale=4,
     idles_copies=True,
     refine=refine,
 )

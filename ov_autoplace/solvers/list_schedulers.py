@@ -12,7 +12,7 @@ shortest by what has to follow it: of all ready tasks, the one on it goes next, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -40,25 +40,10 @@ def heft_assignment(problem: Problem, tasks: TaskGraph) -> IntArray | None:
 
     Of ranks that are equal up to rounding, the first task goes first.
     """
-    schedule, ranks = ListSchedule(problem, tasks), upward_ranks(problem, tasks)
+    ranks = upward_ranks(problem, tasks)
     # Sums in another order differ in their last digits.
     largest = max(float(ranks.max(initial=0.0)), np.finfo(np.float64).tiny)
-    urgency: list[float] = np.round(-ranks / largest, 12).tolist()
-    waits = [len(producers) for producers in tasks.producers]
-    ready = [(urgency[task], task) for task, count in enumerate(waits) if not count]
-    heapify(ready)
-    while ready:
-        task = heappop(ready)[1]
-        finish = schedule.finish_seconds(task)
-        if not np.isfinite(finish).any():
-            return None
-        lane = int(np.argmin(finish))
-        schedule.put(task, lane, float(finish[lane]))
-        for reader, _ in schedule.readers[task]:
-            waits[reader] -= 1
-            if not waits[reader]:
-                heappush(ready, (urgency[reader], reader))
-    return schedule.assignment()
+    return _assignment(problem, tasks, np.zeros_like(tasks.seconds), np.round(ranks / largest, 12))
 
 
 def upward_ranks(problem: Problem, tasks: TaskGraph) -> FloatArray:
@@ -87,32 +72,44 @@ def _mean_hop(problem: Problem) -> tuple[float, float]:
 
 
 def critical_path_assignment(problem: Problem, tasks: TaskGraph) -> IntArray | None:
-    """Units by a critical path found anew at each step, ``int32[U]``; ``None`` when memory is full.
+    """Units by a critical path found anew at each step, ``int32[U]``; ``None`` when memory is full."""
+    return _assignment(problem, tasks, seconds_after(problem, tasks))
 
-    Ways only get longer while lanes fill. Where more tasks are ready than a step looks at, it takes those
-    whose ways were the longest when they were last looked at.
+
+def _assignment(
+    problem: Problem, tasks: TaskGraph, after: FloatArray, ranks: FloatArray | None = None
+) -> IntArray | None:
+    """List scheduling: the most urgent of the ready tasks goes where it, and what is behind it, end first.
+
+    Args:
+        problem: On L lanes.
+        tasks: N tasks.
+        after: Seconds behind each task on each lane, ``float64[N, L]``.
+        ranks: How urgent each is, ``float64[N]``. Else it is the end of what is behind it, which only gets
+            later while lanes fill: where more tasks are ready than a step looks at, it takes those whose
+            ways were the longest when they were last looked at.
     """
-    schedule, costs = ListSchedule(problem, tasks), seconds_after(problem, tasks)
+    schedule = ListSchedule(problem, tasks)
     waits = [len(producers) for producers in tasks.producers]
     ready: list[tuple[float, int]] = []
 
     def enter(task: int) -> None:
-        heappush(ready, (-float((schedule.finish_seconds(task) + costs[task]).min()), task))
+        way = (schedule.finish_seconds(task) + after[task]).min() if ranks is None else ranks[task]
+        heappush(ready, (-float(way), task))
 
     for task in [task for task, count in enumerate(waits) if not count]:
         enter(task)
     while ready:
-        looked_at = [heappop(ready)[1] for _ in range(min(_MOST_READY, len(ready)))]
-        finish = {task: schedule.finish_seconds(task) for task in looked_at}
-        ways = {task: float((ends + costs[task]).min()) for task, ends in finish.items()}
+        count = min(_MOST_READY if ranks is None else 1, len(ready))
+        ends = {task: schedule.finish_seconds(task) for _, task in [heappop(ready) for _ in range(count)]}
+        ways = {task: float((finish + after[task]).min()) for task, finish in ends.items()}
         task = max(ways, key=lambda t: (ways[t], -t))
-        lane = int(np.argmin(finish[task] + costs[task]))
-        if not np.isfinite(finish[task][lane]):
+        lane = int(np.argmin(ends[task] + after[task]))
+        if not np.isfinite(ends[task][lane]):
             return None
-        schedule.put(task, lane, float(finish[task][lane]))
-        for other in looked_at:
-            if other != task:
-                heappush(ready, (-ways[other], other))
+        schedule.put(task, lane, float(ends[task][lane]))
+        for other in ends.keys() - {task}:
+            heappush(ready, (-ways[other], other))
         for reader, _ in schedule.readers[task]:
             waits[reader] -= 1
             if not waits[reader]:

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypedDict
 
 import numpy as np
 
@@ -59,13 +58,6 @@ def solve_milp(problem: Problem, options: SolverOptions) -> Placement:
     return problem.evaluator.answer(*refine(problem.evaluator, found, bound, options))
 
 
-class _Limits(TypedDict, total=False):
-    """The limits of one program, as ``solve_model`` takes them."""
-
-    time_limit: float
-    node_limit: int
-
-
 @dataclass(frozen=True)
 class _Effort:
     """How much the programs may take: until some moment, and a number of nodes each unless it is ``None``."""
@@ -73,12 +65,11 @@ class _Effort:
     until: float
     nodes: int | None
 
-    def of(self, seconds: float | None = None) -> _Limits:
-        """Limits of one program; where nodes are not counted, it may take at most some seconds."""
+    def solve(self, units: UnitGraph, allowed: BoolArray, seconds: float = np.inf) -> Solved:
+        """The best placement of a program that, where nodes are not counted, takes at most some seconds."""
         left = self.until - time.monotonic()
-        if self.nodes is not None:
-            return {"node_limit": self.nodes, "time_limit": left}
-        return {"time_limit": left if seconds is None else min(left, seconds)}
+        time_limit = left if self.nodes is not None else min(left, seconds)
+        return solve_model(units, allowed, time_limit=time_limit, node_limit=self.nodes)
 
     @property
     def is_over(self) -> bool:
@@ -175,12 +166,12 @@ def _bound(
     """The minimum over pools: a placement made from it that fits, if any, and the better of two bounds."""
     units = evaluator.units
     taken = pooled(units, pools)
-    solved: Solved = solve_model(taken, _without_exchanges(units, taken, pools), **effort.of())
+    solved = effort.solve(taken, _without_exchanges(units, taken, pools))
     bound = max(bound, evaluator.bound(solved.bound)) if np.isfinite(solved.bound) else bound
     if solved.assignment is None:
         return None, bound
     near = segmented(units, pools, solved.assignment)
-    segments = solve_model(units.with_launches(1.0), near, **effort.of(_PART_SECONDS))
+    segments = effort.solve(units.with_launches(1.0), near, _PART_SECONDS)
     return segments.assignment, bound
 
 
@@ -216,7 +207,7 @@ def _search(evaluator: Evaluator, start: IntArray, bound: float, effort: _Effort
             key = np.packbits(allowed).tobytes()
             if key in known_stuck:
                 continue
-            solved = solve_model(priced, allowed, **effort.of(_PART_SECONDS))
+            solved = effort.solve(priced, allowed, _PART_SECONDS)
             if solved.is_optimal:
                 known_stuck.add(key)
             if solved.assignment is None:

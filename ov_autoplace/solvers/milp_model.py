@@ -24,7 +24,7 @@ from ov_autoplace.problem.units import UnitGraph
 
 __all__ = ["Solved", "solve_model"]
 
-_GAP = 1e-4
+_GAP = 1e-4  # at which to stop
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,6 @@ def solve_model(
     *,
     time_limit: float | None = None,
     node_limit: int | None = None,
-    enough: float | None = None,
     shrinking: tuple[int, ...] = (),
     is_fractional: bool = False,
 ) -> Solved:
@@ -204,7 +203,6 @@ def solve_model(
             can run it.
         time_limit: Seconds.
         node_limit: Nodes of the search tree, for an answer that can be repeated.
-        enough: Relative gap at which to stop; a hundredth of a percent when not given.
         shrinking: Devices whose limits do not hold: instead of seconds, the most bytes that one of them
             holds is minimised. The bound then says nothing.
         is_fractional: Units may be on several devices in parts, which takes a hundredth of the time and less;
@@ -223,7 +221,7 @@ def solve_model(
     price = np.array(rows.price)
     scale = 1.0 / max(float(np.abs(price).max()), 1e-300)
     matrix = csr_array((rows.value, (rows.row, rows.column)), shape=(len(rows.low), len(price)))
-    options: dict[str, float] = {"mip_rel_gap": _GAP if enough is None else enough}
+    options: dict[str, float] = {"mip_rel_gap": _GAP}
     if time_limit is not None:
         options["time_limit"] = max(time_limit, 0.01)
     if node_limit is not None:

@@ -209,14 +209,7 @@ class _Search:
         problem, model = self._problem, self._model
         table, parts, seconds = problem.table, parts_of(problem.table), piece_seconds(problem)
         unit_of = np.empty(len(parts), dtype=np.int32)
-        for g, p in enumerate(parts.piece_of.tolist()):
-            first = unit_of[p] = problem.units.unit_of[np.flatnonzero(parts.piece_of == p)[0]]
-            other = int(problem.units.unit_of[g])
-            for d in self._on[first].keys() | self._on[other].keys():
-                if d in self._on[first] and d in self._on[other]:
-                    model.add(self._on[first][d] == self._on[other][d])
-                else:
-                    model.add(self._on[first].get(d, self._on[other].get(d, 0)) == 0)
+        unit_of[parts.piece_of] = problem.units.unit_of
         _, several = self._works()
         end_of_all = model.new_int_var(0, 2 * _RESOLUTION, "makespan")
         start: dict[int, IntVar] = {}

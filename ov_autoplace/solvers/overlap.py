@@ -49,8 +49,7 @@ def schedules_of(scheduler: str) -> Callable[[Problem, SolverOptions], Proposals
 OVERLAP = Search(
     _proposals,
     _simple,
-    starts=3,
-    starts_up_to=np.inf,
+    most_groups=np.inf,
     work=1_500_000,
     kicked_work=300_000,
     most_stale=6,

@@ -37,10 +37,6 @@ def _simple(problem: Problem, options: SolverOptions) -> Proposals:
 RATE = Search(
     _proposals,
     _simple,
-    starts=4,
-    starts_up_to=1_000,
-    work=150_000,
-    kicked_work=60_000,
     most_stale=16,
     at_policy=True,
 )

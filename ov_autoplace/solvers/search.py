@@ -28,6 +28,7 @@ from ov_autoplace.solvers.solver import Solver, SolverOptions
 __all__ = ["Proposals", "Search", "allowed_assignments", "solve_exact", "solve_greedy", "solve_single"]
 
 _TRIED_BY_EXACT = 1 << 18  # placements, some seconds
+_STARTS = 4  # of local search: the fastest proposals, and the best single device besides
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +63,10 @@ class Search:
     Attributes:
         propose: Where the search begins.
         simple: Where the solver ``local`` does.
-        starts: From so many proposals, the fastest, and from the best single device.
-        starts_up_to: Groups; beyond, from one.
+        most_stale: So many changed copies on end that bring nothing faster end the search.
+        most_groups: Beyond, the search begins from one proposal, and ends where it leads.
         work: Nodes that the simulator visits in one search.
         kicked_work: Likewise from a changed copy.
-        most_stale: So many changed copies on end that bring nothing faster end the search.
         at_policy: Whether it begins at the policy's answer too.
         idles_copies: Whether a copy of a device brings nothing but transfers where memory is not limited.
         refine: Goes on under memory limits, and raises the bound.
@@ -74,11 +74,10 @@ class Search:
 
     propose: Proposer
     simple: Proposer
-    starts: int
-    starts_up_to: float
-    work: int
-    kicked_work: int
     most_stale: int
+    most_groups: float = 1_000
+    work: int = 600_000
+    kicked_work: int = 60_000
     at_policy: bool = False
     idles_copies: bool = False
     refine: Refiner | None = None
@@ -141,7 +140,7 @@ class Search:
             lambda device, number: kicked(
                 units, device, rng, found.blocks, found.shares if number % 2 else None
             ),
-            self.most_stale if len(problem.table) <= self.starts_up_to else 0,
+            self.most_stale if len(problem.table) <= self.most_groups else 0,
             bound,
             self.kicked_work,
             found.blocks,
@@ -152,7 +151,7 @@ class Search:
         evaluator = problem.evaluator
         singles = list(evaluator.singles().values())
         starts = [*proposals, *singles] or [first_fit(problem.table, problem.units)]
-        count = self.starts if len(problem.table) <= self.starts_up_to else 1
+        count = _STARTS if len(problem.table) <= self.most_groups else 1
         order = np.argsort(evaluator.latencies(starts), kind="stable")
         chosen = [starts[i] for i in order[:count]]
         if singles:

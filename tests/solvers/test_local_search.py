@@ -68,13 +68,6 @@ def test_free_and_equal_units_stay_on_one_device(seconds: float) -> None:
     assert len(set(found.tolist())) == 1
 
 
-def test_pins_are_kept() -> None:
-    table = random_table(901, groups=25, devices=3, constrained=False)
-    problem = Problem.of(table, pins={"group1*": "DEV2"})
-    found = improve(problem.evaluator, first_fit(table, problem.units), SolverOptions())
-    assert set(problem.units.to_groups(found)[10:20].tolist()) == {2}
-
-
 def test_limits_are_crossed_where_no_move_within_them_is_better() -> None:
     # Both devices are full. The one large unit has to change places with the two small ones, and none of the
     # three can go first; of runs of neighbours none holds the two small ones alone.

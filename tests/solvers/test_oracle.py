@@ -1,53 +1,15 @@
-"""CP-SAT against all legal placements of tiny random problems, under each objective."""
+"""CP-SAT beyond tiny problems, for which it is held to the contract of all solvers."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from ov_autoplace.cost.lanes import with_lanes
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
-from ov_autoplace.placement.simulator import OBJECTIVES, simulate_batch
-from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers import SolverOptions, solve
-from ov_autoplace.solvers.greedy import solve_greedy
-from ov_autoplace.solvers.oracle import oracle
-from random_tables import legal_assignments, random_table
-
-PROVEN = 2e-5  # twice what the solver calls proven
-
-
-def tiny_table(seed: int) -> CostTable:
-    """Unequal devices, or two lanes of one beside another; with constraints or without."""
-    devices = 2 + seed % 2
-    table = random_table(seed + 910_000, 5 if devices == 3 else 7, devices, constrained=bool(seed % 4 < 2))
-    if seed % 5 == 0:
-        table = replace(table, memory_capacity=np.full(devices, np.inf))
-        table = with_lanes(table, table.devices[0], 2, hand_over_seconds=0.3)
-    mix, corun = (0.4, 1.05) if seed % 3 == 0 else (0.0, 1.0)
-    return replace(table, mix_seconds=mix, corun_factor=corun)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.seeds(12)
-def test_its_answer_is_the_best_of_all_placements_and_proven(objective: str, seed: int) -> None:
-    table = tiny_table(seed)
-    legal = legal_assignments(table)
-    if not len(legal):
-        return
-    latencies = simulate_batch(table, legal, objective=objective)
-    problem = Problem.of(table, objective=objective)
-    answer = oracle(solve_greedy)(problem, SolverOptions())
-    matches = np.flatnonzero((legal == answer.assignment).all(axis=1))
-    assert len(matches) == 1
-    assert latencies[matches[0]] == pytest.approx(latencies.min(), rel=PROVEN)
-    assert answer.lower_bound_seconds == pytest.approx(latencies.min(), rel=PROVEN)
-    assert answer.lower_bound_seconds <= latencies.min() * (1 + 1e-9)
+from ov_autoplace.placement.simulator import OBJECTIVES
+from ov_autoplace.solvers import solve
+from random_tables import random_table
 
 
 @pytest.mark.oracle

@@ -47,7 +47,7 @@ def run(
     models: tuple[str, ...] = ("resnet50", "bert_base"),
     batch: int = 10_000,
     repeats: int = 300,
-    objectives: tuple[str, ...] = OBJECTIVES,
+    objectives: tuple[str, ...] = tuple(OBJECTIVES),
 ) -> Result:
     """One table per objective, one row per table and kind of placement.
 
@@ -91,7 +91,7 @@ def _draw(random: np.random.Generator, style: str, groups: int) -> IntArray:
 def _measure(
     table: CostTable, style: str, random: np.random.Generator, repeats: int, batch: int, objective: str
 ) -> tuple[str, ...]:
-    if objective == "overlap":
+    if OBJECTIVES[objective].at_once:
         # What cannot run where a draw puts it is known at once; here every draw is to be scheduled.
         table = replace(
             table,

@@ -264,11 +264,11 @@ def random_table(rng: np.random.Generator, groups: int, devices: int, constants:
     )
 
 
-def busy_seconds(table: CostTable, device: Sequence[int]) -> np.ndarray | None:
-    """Seconds of each device for one request, or ``None`` where HETERO would cut what must stay together."""
+def busy_seconds(table: CostTable, device: Sequence[int]) -> np.ndarray:
+    """Seconds of each device for one request, ``inf`` where HETERO would cut what must stay together."""
     latency, subgraph_of = latency_seconds(table, device)
     if not np.isfinite(latency):
-        return None
+        return np.full(table.num_devices, np.inf)
     busy = np.zeros(table.num_devices)
     for g, d in enumerate(device):
         busy[d] += table.op_seconds[g, d]

@@ -28,7 +28,7 @@ from ov_autoplace.solvers.solver import Solver, SolverOptions
 __all__ = ["SOLVERS", "SOLVERS_OF", "solve", "solve_mixture", "solve_problem"]
 
 
-def _solvers(search: Search, **special: Solver) -> dict[str, Solver]:
+def _solvers(search: Search, special: Mapping[str, Solver]) -> dict[str, Solver]:
     """The solvers of an objective: those that there are for every one, and its own."""
     return {
         "single": solve_single,
@@ -42,23 +42,21 @@ def _solvers(search: Search, **special: Solver) -> dict[str, Solver]:
     }
 
 
-SOLVERS_OF: dict[str, dict[str, Solver]] = {
-    "hetero": _solvers(HETERO, mincut=solve_mincut, expansion=solve_expansion, milp=solve_milp),
-    "overlap": _solvers(
-        OVERLAP,
-        chains=solve_chains,
+_SEARCHES = {"hetero": HETERO, "overlap": OVERLAP, "rate": RATE}
+_SPECIAL: dict[str, dict[str, Solver]] = {
+    "hetero": {"mincut": solve_mincut, "expansion": solve_expansion, "milp": solve_milp},
+    "overlap": {
+        "chains": solve_chains,
         **{name: OVERLAP.searching(schedules_of(name)) for name in LIST_SCHEDULERS},
-    ),
-    "rate": _solvers(RATE),
+    },
+    "rate": {},
 }
+SOLVERS_OF = {name: _solvers(search, _SPECIAL[name]) for name, search in _SEARCHES.items()}
 """The solvers of each objective by name; what is put into one of them can be named wherever a solver is. Cuts
 and programs know HETERO's costs alone; under ``rate``, cuts at prices look for mixtures."""
 
 SOLVERS = SOLVERS_OF["hetero"]
 """Those of the objective ``hetero``."""
-
-_BEGIN_AT_POLICY = ("policy", "portfolio", "oracle")
-_WITH_POLICY = {"hetero": ("policy",), "overlap": _BEGIN_AT_POLICY, "rate": _BEGIN_AT_POLICY}
 
 
 def solve(
@@ -102,9 +100,9 @@ def solve(
     """
     objective_of(objective)
     if solver not in SOLVERS_OF[objective]:
-        what = "solver" if objective == "hetero" else f"solver of the objective {objective}"
-        raise OptionError(unknown_name(what, solver, SOLVERS_OF[objective]))
-    if policy is not None and solver not in _WITH_POLICY[objective]:
+        raise OptionError(unknown_name(f"solver of the objective {objective}", solver, SOLVERS_OF[objective]))
+    asking = ("policy", "portfolio", "oracle") if _SEARCHES[objective].at_policy else ("policy",)
+    if policy is not None and solver not in asking:
         raise OptionError(f"the solver {solver!r} of {objective} takes no policy; use solver='policy'")
     options = _options(table, time_limit, seed, policy)
     return solve_problem(Problem.of(table, memory_limits, pins, objective), solver, options)

@@ -37,6 +37,11 @@ def test_schedule_agrees_with_the_plain_simulator(seed: int) -> None:
         assert sum(schedule.device_seconds) + schedule.transfer_seconds == pytest.approx(latency, rel=1e-12)
         memory = [table.memory_bytes[assignment == d].sum() for d in range(devices)]
         assert schedule.memory_bytes == pytest.approx(memory)
+        many = simulate(table, assignment, "rate")
+        busy = reference.busy_seconds(table, assignment.tolist())
+        assert many.seconds_per_request == pytest.approx(busy.max(), rel=1e-12)
+        if np.isfinite(latency):
+            assert many.device_seconds == pytest.approx(busy, rel=1e-12)
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])

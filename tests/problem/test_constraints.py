@@ -44,7 +44,7 @@ def test_a_pin_matches_ops_inside_a_group_and_a_later_pin_wins() -> None:
         ({"memory_limits": {"GPU": 1e9}}, "a memory limit names 'GPU'"),
         ({"memory_limits": {"DEV0": -1}}, "the memory limit of DEV0 is -1"),
         ({"memory_limits": {"DEV0": float("nan")}}, "the memory limit of DEV0 is nan"),
-        ({"solver": "mincutt"}, "unknown solver 'mincutt'; did you mean 'mincut'?"),
+        ({"solver": "mincutt"}, "unknown solver of the objective hetero 'mincutt'; did you mean 'mincut'?"),
         ({"time_limit": 0}, "the time limit is 0"),
     ],
 )

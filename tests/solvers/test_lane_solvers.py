@@ -149,7 +149,7 @@ def test_solvers_are_known_by_objective() -> None:
         OptionError, match=r"unknown solver of the objective overlap 'mincut'; .*valid: single"
     ):
         solve(table, "mincut", objective="overlap")
-    with pytest.raises(OptionError, match="unknown solver 'heft'"):
+    with pytest.raises(OptionError, match="unknown solver of the objective hetero 'heft'"):
         solve(table, "heft")
     with pytest.raises(OptionError, match="unknown objective 'overlapped'; did you mean 'overlap'"):
         solve(table, objective="overlapped")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-import reference_hetero as reference
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError, PlacementError
@@ -45,27 +44,6 @@ def check_consistent(table: CostTable, mixture: Mixture) -> None:
     assert mixture.rate_per_second == pytest.approx(1 / busy.max(), rel=1e-6)
     assert mixture.device_load == pytest.approx(mixture.rate_per_second * busy, rel=1e-6)
     assert mixture.rate_per_second <= mixture.bound_per_second * (1 + 1e-9)
-
-
-@pytest.mark.seeds(50)
-@pytest.mark.parametrize(("devices", "groups"), [(2, 7), (3, 5)])
-def test_the_simulator_counts_what_keeps_each_device_busy(seed: int, devices: int, groups: int) -> None:
-    table = random_table(seed + 40_000, groups, devices)
-    rng = np.random.default_rng(seed)
-    G = np.arange(groups)
-    for _ in range(20):
-        device = rng.integers(devices, size=groups).astype(np.int32)
-        if not np.isfinite(table.op_seconds[G, device]).all():
-            continue
-        schedule = simulate(table, device, "rate")
-        busy = reference.busy_seconds(table, device.tolist())
-        if busy is None:
-            assert schedule.seconds_per_request == np.inf
-            assert schedule.rate_per_second == 0
-        else:
-            assert schedule.device_seconds == pytest.approx(busy, rel=1e-12)
-            assert schedule.rate_per_second == pytest.approx(1 / busy.max(), rel=1e-12)
-            assert schedule.latency_seconds == simulate(table, device).latency_seconds
 
 
 @pytest.mark.parametrize("all_at_once", [True, False])

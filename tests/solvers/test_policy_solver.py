@@ -22,7 +22,6 @@ from ov_autoplace.solvers.list_schedulers import heft_assignment
 from ov_autoplace.solvers.policy import refined_assignment
 from ov_autoplace.solvers.solver import SolverOptions
 from ov_autoplace.solvers.tasks import task_graphs
-from ov_autoplace.training.teachers import teach
 from policy_checkpoints import handmade
 from random_tables import make_table, random_table
 
@@ -175,16 +174,3 @@ def test_the_default_solver_begins_at_the_policys_answer_where_nothing_is_exact(
     assert not asked
     with pytest.raises(CheckpointError, match="there is no checkpoint at"):
         solve(table, objective=objective, policy=tmp_path / "nothing")
-
-
-@pytest.mark.parametrize("objective", ["hetero", "overlap", "rate"])
-def test_no_teacher_asks_the_policy_that_is_there_already(
-    monkeypatch: pytest.MonkeyPatch, objective: str
-) -> None:
-    def refused(self: PolicyRunner, graph: object) -> None:
-        raise AssertionError("a policy was asked")
-
-    monkeypatch.setattr(PolicyRunner, "scores", refused)
-    table = random_table(92_100, groups=12, devices=3, constrained=False)
-    for thorough in (False, True):
-        teach(Problem.of(table, objective=objective), thorough)

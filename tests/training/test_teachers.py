@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from ov_autoplace.errors import PlacementError
+from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.layouts import Layout
 from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
 from ov_autoplace.training.targets import EVERY_OBJECTIVE, RandomTargets, random_task
 from ov_autoplace.training.teachers import canonical, teach
+from random_tables import random_table
 
 
 def problems(objective, groups, devices, count, limited=0.0):
@@ -72,3 +74,16 @@ def test_labels_do_not_depend_on_which_copy_is_which():
         assert label.tolist() == canonical(problem, renamed[device]).tolist()
         seconds = problem.evaluator.latencies([device, label])
         assert seconds[0] == pytest.approx(seconds[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("objective", ["hetero", "overlap", "rate"])
+def test_no_teacher_asks_the_policy_that_is_there_already(
+    monkeypatch: pytest.MonkeyPatch, objective: str
+) -> None:
+    def refused(self: PolicyRunner, graph: object) -> None:
+        raise AssertionError("a policy was asked")
+
+    monkeypatch.setattr(PolicyRunner, "scores", refused)
+    table = random_table(92_100, groups=12, devices=3, constrained=False)
+    for thorough in (False, True):
+        teach(Problem.of(table, objective=objective), thorough)

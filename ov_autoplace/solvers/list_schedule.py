@@ -79,13 +79,9 @@ class ListSchedule:
         """When a task would end on each lane, ``float64[L]``; ``inf`` = it cannot go there."""
         ready, end = self.ready_seconds(task), np.full(len(self._lanes), np.inf)
         for d in self.candidates(task).tolist():
-            end[d] = self.finish_on(task, d, float(ready[d]))
+            length = float(self._tasks.seconds[task, d])
+            end[d] = _earliest(self._timelines[d], float(ready[d]), length) + length
         return end
-
-    def finish_on(self, task: int, lane: int, ready: float) -> float:
-        """When a task that could start at ``ready`` would end on a lane that it may go to."""
-        length = float(self._tasks.seconds[task, lane])
-        return _earliest(self._timelines[lane], ready, length) + length
 
     def put(self, task: int, lane: int, finish: float) -> None:
         """Place a task, which then ends at ``finish``."""

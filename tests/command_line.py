@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,3 +89,13 @@ def small_ir(tmp_path: Path) -> Path:
     path = folder / "net.xml"
     ov.save_model(two_layers([1, 3, 16, 16]), path, compress_to_fp16=False)
     return path
+
+
+def candidates_of(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a command printed of each candidate with ``--json``, by name."""
+    return {candidate["name"]: candidate for candidate in report["candidates"]}
+
+
+def proposers_of(report: Mapping[str, Any]) -> set[str]:
+    """Everybody who proposed something."""
+    return {name for c in report["candidates"] for name in (c["name"], *c["also_proposed_by"])}

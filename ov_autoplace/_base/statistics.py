@@ -10,7 +10,10 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 
-__all__ = ["Interval", "median_interval", "paired_ratio", "was_disturbed"]
+__all__ = ["CONVINCING_ROUNDS", "Interval", "median_interval", "paired_ratio", "was_disturbed"]
+
+CONVINCING_ROUNDS = 6
+"""Fewer paired samples than this give no 95 % interval of a median, so they cannot prove a gain."""
 
 # Mean over median above which samples were disturbed.
 _QUIET = 1.3

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from ov_autoplace._base.text import counted
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
     from ov_autoplace.cli.request import Request
     from ov_autoplace.decide.comparison import Comparison
     from ov_autoplace.decide.machine import Machine
-    from ov_autoplace.explain.candidates import CandidateRow
-    from ov_autoplace.explain.explanation import Explanation
     from ov_autoplace.measure.measured_run import MeasuredRun
     from ov_autoplace.placement.decision import Candidate
     from ov_autoplace.placement.placement import Placement
@@ -48,95 +44,69 @@ def bench(
     from ov_autoplace.cli.request import decision_of, open_model
     from ov_autoplace.decide.machine import Machine
     from ov_autoplace.explain.answer import Answer
-    from ov_autoplace.explain.candidates import candidates_table, measured_answer
+    from ov_autoplace.explain.candidates import candidates_table, measured_answer, row_of
 
     request = open_model(model)
     machine = Machine.of(request.core, devices, options)
     names, options = machine.devices, machine.options
     placement = request.annotated(names) or request.search(names, options)
     run = _rates if machine.wants_rate else _latencies
-    found = run(request, machine, placement, seconds, bool(report or trace))
-    decision, said = decision_of(placement), measured_answer(found.rows)
+    found, profiled = run(request, machine, placement, seconds, bool(report or trace))
+    rows = [row_of(candidate, chosen=candidate is found[-1]) for candidate in found]
+    decision, said = decision_of(placement), measured_answer(rows)
     if not as_json:
         print_sentence(f"{model} on {', '.join(names)}, run in turns; medians with 95 % intervals")
-        show(candidates_table(found.rows, decision.rate_bound))
-        for sentence in (*found.notes, f"AUTOPLACE: {decision.reason}", said):
+        show(candidates_table(rows, decision.rate_bound))
+        for sentence in (*_rounds(found), f"AUTOPLACE: {decision.reason}", said):
             print_sentence(sentence)
     if report or trace:
         explanation = request.explanation(placement, names, options)
-        beside = found.rows, found.tried(explanation)
-        answer = Answer.of(str(model), decision, explanation, options, request.model, *beside)
-        save_answer(report, trace, answer, as_json, found.profiled)
+        if not machine.wants_rate:
+            found[-1].assignment, found[-1].scheduled = explanation.assignment, decision.scheduled
+        tried = () if machine.wants_rate else [candidate for candidate in found if candidate.times]
+        answer = Answer.of(str(model), decision, explanation, options, request.model, rows, tried)
+        save_answer(report, trace, answer, as_json, profiled)
     if as_json:
-        values = {"measured": said, "rows": found.values}
+        values = {"measured": said, "rows": [candidate.to_json() for candidate in found]}
         print_json({"model": str(model), "devices": list(names), **decision.to_json(), **values})
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What was run.
-
-    Attributes:
-        rows: The ways of running the model.
-        values: The same for ``--json``.
-        tried: What the rows say of placements that a cost table can name, the explained answer among them.
-        profiled: The answer run once more with profiling on.
-        notes: Sentences about how it was run.
-    """
-
-    rows: Sequence[CandidateRow]
-    values: Sequence[dict[str, Any]]
-    tried: Callable[[Explanation], Sequence[Candidate]] = lambda _: ()
-    profiled: MeasuredRun | None = None
-    notes: tuple[str, ...] = ()
-
-
-def _rates(request: Request, machine: Machine, placement: Placement, seconds: float, _: bool) -> _Found:
-    """The answer and what OpenVINO offers for many requests, called in both ways."""
+def _rates(
+    request: Request, machine: Machine, placement: Placement, seconds: float, _: bool
+) -> tuple[tuple[Candidate, ...], MeasuredRun | None]:
+    """The answer and what OpenVINO offers for many requests, called in both ways; the answer comes last."""
     from ov_autoplace.decide.comparison import compared_rates
-    from ov_autoplace.explain.candidates import rate_rows
     from ov_autoplace.graph.prepare import prepare
-    from ov_autoplace.placement.decision import RateRow
     from ov_autoplace.placement.plan import PoolPlan
 
     plan = placement.plan
     assert isinstance(plan, PoolPlan)
     with progress_bar() as progress:
         progress(0, 1, "measure rates")
-        found = compared_rates(machine, prepare(request.model, machine.options.shapes), plan, seconds)
-    rows = [RateRow.of(candidate, is_answer=candidate is found[-1]) for candidate in found]
-    return _Found(rate_rows(rows), [asdict(row) for row in rows])
+        prepared = prepare(request.model, machine.options.shapes)
+        return compared_rates(machine, prepared, plan, seconds), None
 
 
 def _latencies(
     request: Request, machine: Machine, placement: Placement, seconds: float, profile: bool
-) -> _Found:
-    """The answer and its rivals, one request at a time."""
-    from ov_autoplace.cli.request import decision_of
+) -> tuple[tuple[Candidate, ...], MeasuredRun | None]:
+    """The answer and its rivals, one request at a time; the answer comes last, with its run in detail."""
     from ov_autoplace.decide.comparison import comparison
-    from ov_autoplace.explain.candidates import bench_rows
-    from ov_autoplace.placement.decision import Candidate, Load
 
     with comparison(machine, request.model, placement) as compared:
         with progress_bar() as progress:
-            rows = compared.rows(seconds, progress)
-        profiled = _profiled(compared) if profile else None
+            found = compared.run(seconds, progress)
+        return found, _profiled(compared) if profile else None
 
-    def tried(explanation: Explanation) -> list[Candidate]:
-        found = []
-        for row in rows:
-            if row["median_ms"] is None:
-                continue
-            times = {Load.STEADY: np.array([row["median_ms"] / 1e3])}
-            found.append(Candidate(row["name"], compared.plans[row["name"]], times=times))
-            if row["name"] == "AUTOPLACE":
-                found[-1].assignment = explanation.assignment
-                found[-1].scheduled = decision_of(placement).scheduled
-        return found
 
-    rounds = [max(row[f"{prefix}samples"] for row in rows) for prefix in ("", "paused_")]
-    how = f"{counted(rounds[0], 'round')} back to back, {rounds[1]:,} in which all rest 3 ms before each"
-    return _Found(bench_rows(rows), rows, tried, profiled, (f"{how} inference",))
+def _rounds(candidates: Sequence[Candidate]) -> Iterator[str]:
+    """How often all of them were run."""
+    from ov_autoplace.placement.decision import Load
+
+    steady, paused = (max(len(c.on(load)) for c in candidates) for load in (Load.STEADY, Load.PAUSED))
+    if steady:
+        how = f"{counted(steady, 'round')} back to back, {paused:,} in which all rest 3 ms before each"
+        yield f"{how} inference"
 
 
 def _profiled(compared: Comparison) -> MeasuredRun | None:

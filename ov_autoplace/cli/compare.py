@@ -118,57 +118,45 @@ def read_answer(path: Path) -> Answer:
     for name, key in (("chosen", "chosen"), ("mode", "mode"), ("costs", "cost_source")):
         if key in printed:
             facts[name] = printed.text(key)
-    has_rates = "rates" in printed
-    rates = printed.records("rows" if "rows" in printed else "rates", "row") if has_rates else ()
+    rows = printed.records("rows" if "rows" in printed else "candidates", "row")
+    found = {row.text("name"): row for row in rows}
+    chosen = "AUTOPLACE" if "rows" in printed else facts.get("chosen")
+    many = {name: row for name, row in found.items() if row.integer("requests", 0, 2**31 - 1)}
+    latencies = {name: _latency(row) for name, row in found.items() if name not in many}
+    if chosen in latencies:
+        latencies = {_ANSWER: latencies[chosen], **latencies}
     ops = printed.records("ops", "op") if "ops" in printed else ()
     return Answer(
         decision=printed.text("decision"),
         facts=facts,
-        latencies={} if has_rates else dict(_latencies(printed)),
-        rates={row.text("name"): (_rate(row, "synchronous"), _rate(row, "asynchronous")) for row in rates},
+        latencies=latencies,
+        rates={name: (_rate(row, "waiting"), _rate(row, "queued")) for name, row in many.items()},
         # A lane is a part of its device.
         device_of={op.text("name"): op.text("device").partition("#")[0] for op in ops},
     )
 
 
-def _latencies(printed: Record) -> Iterator[tuple[str, _Latency]]:
-    if "rows" in printed:  # of a benchmark
-        found = {}
-        for row in printed.records("rows", "row"):
-            low_high = row.numbers("ci95_ms", 2) if "ci95_ms" in row else None
-            found[row.text("name")] = _Latency(
-                _seconds(row, "median_ms"),
-                _seconds(row, "predicted_ms"),
-                None if low_high is None else (low_high[0] / 1e3, low_high[1] / 1e3),
-            )
-        chosen = "AUTOPLACE"
-    else:
-        chosen = printed.text("chosen")
-        measured, predicted = (_by_name(printed, key, chosen) for key in ("measured_ms", "predicted_ms"))
-        found = {
-            name: _Latency(measured.get(name), predicted.get(name)) for name in {**measured, **predicted}
-        }
-    if chosen in found:
-        yield _ANSWER, found[chosen]
-    yield from found.items()
+def _latency(row: Record) -> _Latency:
+    """What is known of a candidate, in seconds."""
+    predicted = row.number("predicted_ms") / 1e3 if "predicted_ms" in row else None
+    measured = row.record("measured")
+    load = next((load for load in ("sustained", "steady") if load in measured), None)
+    if load is None:
+        return _Latency(None, predicted)
+    of_load = measured.record(load)
+    interval = of_load.numbers("ci95_ms", 2) if "ci95_ms" in of_load else None
+    return _Latency(
+        of_load.number("median_ms") / 1e3,
+        predicted,
+        None if interval is None else (interval[0] / 1e3, interval[1] / 1e3),
+    )
 
 
-def _by_name(printed: Record, key: str, chosen: str) -> dict[str, float]:
-    """Seconds by candidate, or of the one that is explained."""
-    if key not in printed:
-        return {}
-    if not isinstance(printed.fields[key], dict):
-        return {chosen: printed.number(key) / 1e3}
-    of_all = printed.record(key)
-    return {name: of_all.number(name) / 1e3 for name in of_all.fields}
-
-
-def _seconds(row: Record, key: str) -> float | None:
-    return row.number(key) / 1e3 if key in row else None
-
-
-def _rate(row: Record, key: str) -> float | None:
-    return row.number(key) if key in row else None
+def _rate(row: Record, load: str) -> float | None:
+    """Requests a second under a load."""
+    measured = row.record("measured")
+    milliseconds = measured.record(load).number("median_ms") if load in measured else 0.0
+    return 1e3 / milliseconds if milliseconds else None
 
 
 def _pairs(one: Answer, other: Answer) -> Iterator[tuple[str, _Latency, _Latency]]:

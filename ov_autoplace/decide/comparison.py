@@ -11,15 +11,12 @@ from typing import Any
 
 import openvino as ov
 
-from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.progress import Progress
-from ov_autoplace._base.statistics import median_interval
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.pools import able_devices, hinted, without_hint
 from ov_autoplace.decide.rate_rule import Pair
 from ov_autoplace.decide.stages.rates import enter_pools, run_pools
-from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
 from ov_autoplace.decide.widths import widths_for
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.names import device_properties, is_emulated
@@ -27,7 +24,6 @@ from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.isolation.interface import Executable
 from ov_autoplace.measure.loads import run_in_turns
-from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.room import room_of
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.sustained import turn_seconds
@@ -40,7 +36,6 @@ __all__ = ["Comparison", "compared_rates", "comparison"]
 
 _MOST_SAMPLES = 1000
 _ANSWER = "AUTOPLACE"
-_PAUSED_SHARE = 0.5  # of the time to measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,27 +71,86 @@ class Comparison:
                 plans[best.name] = best.plan.one_model
         return {**plans, _ANSWER: self.plan}
 
-    def rows(self, seconds: float, progress: Progress) -> list[dict[str, Any]]:
-        """Devices alone, a CPU's widths, AUTO, default HETERO and the placement, as JSON values.
+    def run(self, seconds: float, progress: Progress) -> tuple[Candidate, ...]:
+        """Run devices alone, a CPU's widths, AUTO, default HETERO and the placement, which comes last.
+
+        One that cannot be compiled says why, and has no times.
 
         Args:
             seconds: How long to measure, all together.
             progress: Called as the work goes on.
         """
-        plans = self.plans
-        how: dict[str, Any] = {"seed": self.machine.options.seed}
-        # What was chosen by longer samples is shown by them.
-        how["divided"] = any(plan.is_divided for plan in plans.values())
-        if how["divided"] and self.machine.quota is not None:
-            how["min_sample_seconds"] = turn_seconds(self.machine.quota)
-        outputs = self.session.compare_outputs(self.machine.options.output_tolerance, Budget(seconds))
-        rows = _measure(self.session, plans, self.placement, seconds, progress, how, outputs)
-        for row in rows:
-            row["output_difference"] = outputs.difference(row["name"])
-            if outputs.is_wrong(row["name"]):
-                row["note"] = "; ".join(filter(None, (row["note"], outputs.refusal(row["name"]))))
-        _mark_emulated(rows, self.machine, plans)
-        return rows
+        field, outputs = (
+            self._candidates(),
+            self.session.compare_outputs(self.machine.options.output_tolerance, Budget(seconds)),
+        )
+        compiled: dict[Candidate, Executable] = {}
+        ours = self.session.untied() or self.session
+        for done, candidate in enumerate(field):
+            progress(done, len(field), f"compile {candidate.name}")
+            is_answer = candidate is field[-1]
+            try:
+                executable = self.plans[candidate.name].compile(ours if is_answer else self.session)
+            except (PlacementError, ProfilingError) as cause:
+                candidate.dropped = str(cause)
+                continue
+            compiled[candidate] = executable
+            if not candidate.plan.lane_count:
+                candidate.subgraphs = executable.subgraphs
+            way = candidate.name if is_answer else candidate.plan.computes_like(self.session.makes)
+            outputs.note(candidate.name, executable, way)
+        self._measure(compiled, seconds, progress)
+        emulated = {device for device in self.machine.devices if is_emulated(self.machine.core, device)}
+        for candidate in field:
+            candidate.output_difference = outputs.difference(candidate.name)
+            wrong = outputs.refusal(candidate.name) if outputs.is_wrong(candidate.name) else ""
+            made_up = "emulated" if emulated.intersection(candidate.plan.devices) else ""
+            candidate.dropped = "; ".join(filter(None, (candidate.dropped, wrong, made_up)))
+        return tuple(field)
+
+    def _candidates(self) -> list[Candidate]:
+        """What is run, with what the decision predicted of it."""
+        decision = _decision_of(self.placement)
+        known = {c.name: c for c in decision.candidates} | {_ANSWER: decision.winner}
+        found = []
+        for name, plan in self.plans.items():
+            candidate = Candidate(name, plan)
+            if name in known:
+                candidate.predicted_seconds = known[name].predicted_seconds
+                candidate.subgraphs = known[name].subgraphs
+            found.append(candidate)
+        found[-1].predicted_seconds = decision.winner.predicted_seconds or self.placement.latency_seconds
+        return found
+
+    def _measure(self, compiled: Mapping[Candidate, Executable], seconds: float, progress: Progress) -> None:
+        """Time compiled candidates back to back, and after idle gaps; nobody is left out for being slower."""
+        quota = self.machine.quota
+        how: dict[str, Any] = {"divided": any(plan.is_divided for plan in self.plans.values())}
+        if how["divided"] and quota is not None:
+            # What was chosen by whole periods is shown by them.
+            how["min_sample_seconds"] = turn_seconds(quota)
+        for load, what in ((Load.STEADY, "measure"), (Load.PAUSED, "measure after pauses")):
+            running = [candidate for candidate in compiled if not candidate.dropped]
+            part = seconds / 2
+
+            def show(rounds: int, _: int, spent: float, what: str = what, part: float = part) -> None:
+                progress(int(10 * spent), int(10 * part), f"{what}, round {rounds}")
+
+            result = run_in_turns(
+                self.session,
+                [compiled[candidate] for candidate in running],
+                load,
+                part,
+                min_rounds=_MOST_SAMPLES,
+                max_rounds=_MOST_SAMPLES,
+                seed=self.machine.options.seed,
+                names=[candidate.name for candidate in running],
+                progress=show,
+                **how,
+            )
+            for candidate, timing in zip(running, result.timings, strict=True):
+                candidate.remember(load, timing.samples)
+                candidate.dropped = timing.dropped
 
 
 @contextmanager
@@ -159,106 +213,3 @@ def _decision_of(placement: Placement) -> Decision:
     if placement.decision is None:
         raise PlacementError("this placement does not say how it was decided")
     return placement.decision
-
-
-def _measure(
-    session: ProfilingSession,
-    plans: Mapping[str, ModelPlan],
-    placement: Placement,
-    seconds: float,
-    progress: Progress,
-    how: Mapping[str, Any],
-    outputs: OutputCheck,
-) -> list[dict[str, Any]]:
-    """Rows of the result; a candidate that cannot be compiled has a note and no samples.
-
-    Args:
-        session: Compiles and runs them.
-        plans: What each row runs.
-        placement: Which one is the answer.
-        seconds: How long to measure.
-        progress: Called as the work goes on.
-        how: Further arguments of the races.
-        outputs: Compares them.
-    """
-    decision = _decision_of(placement)
-    predicted = _predicted(placement)
-    submodels = {c.name: c.subgraphs for c in decision.candidates if c.plan.lane_count}
-    if decision.chosen in submodels:
-        submodels[_ANSWER] = submodels[decision.chosen]
-    ours = session.untied() or session
-    rows: list[dict[str, Any]] = []
-    executables: dict[str, Executable] = {}
-    for done, (name, plan) in enumerate(plans.items()):
-        progress(done, len(plans), f"compile {name}")
-        row: dict[str, Any] = {"name": name, "median_ms": None, "ci95_ms": None, "samples": 0}
-        row |= {"paused_median_ms": None, "paused_ci95_ms": None, "paused_samples": 0}
-        row |= {"predicted_ms": _to_ms(predicted.get(name)), "subgraphs": None, "note": ""}
-        rows.append(row)
-        try:
-            executables[name] = plan.compile(ours if name == _ANSWER else session)
-        except (PlacementError, ProfilingError) as cause:
-            row["note"] = str(cause)
-        else:
-            outputs.note(
-                name, executables[name], name if name == _ANSWER else plan.computes_like(session.makes)
-            )
-    by_name = {row["name"]: row for row in rows}
-    parts = (("", Load.STEADY, 1 - _PAUSED_SHARE), ("paused_", Load.PAUSED, _PAUSED_SHARE))
-    for prefix, load, share in parts:
-        running = {name: e for name, e in executables.items() if not by_name[name]["note"]}
-        what = "measure after pauses" if load is Load.PAUSED else "measure"
-        part = seconds * share
-
-        def show(rounds: int, _: int, spent: float, what: str = what, part: float = part) -> None:
-            progress(int(10 * spent), int(10 * part), f"{what}, round {rounds}")
-
-        result = run_in_turns(
-            session,
-            list(running.values()),
-            load,
-            part,
-            min_rounds=_MOST_SAMPLES,  # nobody is dropped: the table shows them all
-            max_rounds=_MOST_SAMPLES,
-            names=list(running),
-            **how,
-            progress=show,
-        )
-        for name, timing in zip(running, result.timings, strict=True):
-            by_name[name]["subgraphs"] = submodels.get(name, running[name].subgraphs)
-            by_name[name]["note"] = timing.dropped
-            by_name[name] |= _latency(timing.samples, prefix)
-    return rows
-
-
-def _mark_emulated(rows: list[dict[str, Any]], machine: Machine, plans: Mapping[str, ModelPlan]) -> None:
-    """Say of rows that may run on a device whose times are made up that they are emulated."""
-    emulated = {device for device in machine.devices if is_emulated(machine.core, device)}
-    for row in rows:
-        if emulated.intersection(plans[row["name"]].devices):
-            row["note"] = "; ".join(filter(None, (row["note"], "emulated")))
-
-
-def _predicted(placement: Placement) -> dict[str, float | None]:
-    """Simulated latencies by row."""
-    decision = _decision_of(placement)
-    predicted = {c.name: c.predicted_seconds for c in decision.candidates}
-    predicted[_ANSWER] = predicted.get(decision.chosen, placement.latency_seconds)
-    return predicted
-
-
-def _latency(samples: FloatArray, prefix: str) -> dict[str, Any]:
-    """Fields of a row; none without samples."""
-    if not len(samples):
-        return {}
-    median, low, high = median_interval(samples)
-    proves = len(samples) >= CONVINCING_ROUNDS
-    return {
-        f"{prefix}median_ms": median * 1e3,
-        f"{prefix}ci95_ms": [low * 1e3, high * 1e3] if proves else None,
-        f"{prefix}samples": len(samples),
-    }
-
-
-def _to_ms(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * 1e3

@@ -11,7 +11,7 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.statistics import Interval
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS, Interval
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.pools import (
@@ -25,7 +25,7 @@ from ov_autoplace.decide.pools import (
 from ov_autoplace.decide.race import PAUSED_SECONDS, must_win_after_pauses
 from ov_autoplace.decide.rate_rule import RATE_LOADS, Pair, holds
 from ov_autoplace.decide.stages.rates import enter_pools, rate_seconds, run_pools
-from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, is_faster, sustains_more
+from ov_autoplace.decide.verdict import is_faster, sustains_more
 from ov_autoplace.decide.widths import is_worth_measuring, widths_for
 from ov_autoplace.decide.workbench import Raced, Workbench
 from ov_autoplace.errors import PlacementError, ProfilingError

@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
-from ov_autoplace._base.statistics import paired_ratio
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS, paired_ratio
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.verdict import (
-    CONVINCING_ROUNDS,
     Verdict,
     is_faster,
     proven_anew,

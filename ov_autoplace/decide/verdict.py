@@ -10,7 +10,7 @@ from operator import attrgetter
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
-from ov_autoplace._base.statistics import Interval, paired_ratio, was_disturbed
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS, Interval, paired_ratio, was_disturbed
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.proposals import POLICY_NAME
 from ov_autoplace.devices.widths import Cores
@@ -19,7 +19,6 @@ from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.findings import Explained, Finding, Kind
 
 __all__ = [
-    "CONVINCING_ROUNDS",
     "ESTIMATE_MARGIN",
     "Verdict",
     "is_faster",
@@ -38,9 +37,6 @@ __all__ = [
 
 ESTIMATE_MARGIN = 0.1
 """Where predictions from estimated costs differ by less, they do not say which placement is faster."""
-
-CONVINCING_ROUNDS = 6
-"""Fewer paired samples than this give no 95 % interval of a median, so they cannot prove a gain."""
 
 _NO_SINGLE = "no single device could be run"
 _OUT_OF_TIME = "the time budget ended before both were compiled anew to confirm it"

@@ -11,10 +11,10 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.statistics import Interval
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS, Interval
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, paired, were_disturbed
+from ov_autoplace.decide.verdict import paired, were_disturbed
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.isolation.interface import Compiled, Pool
 from ov_autoplace.measure.loads import Timing, run_in_turns

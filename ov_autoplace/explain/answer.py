@@ -77,7 +77,7 @@ class Answer:
                 the last word on the costs as they are.
         """
         changes: list[WhatIf] = []
-        if not decision.rates:  # what is asked is about the latency of one request
+        if not decision.winner.plan.serves_many:  # what is asked is about the latency of one request
             limits, tried = options.memory_limits, tried or decision.candidates
             changes = what_ifs(explanation, memory_limits=limits, seed=options.seed, tried=tried)
         shown, said = rows or rows_of(decision), measured_answer(rows)
@@ -122,9 +122,7 @@ class Answer:
             "model": self.title,
             "devices": list(explanation.table.devices),
             **decision.to_json(),
-            "also_proposed_by": list(decision.winner.also),
             "cost_source": explanation.table.source,
-            "measured_ms": _ms(decision.winner.measured_seconds),
             "predicted_ms": _ms(schedule.latency_seconds),
             "bound_ms": _ms(bound_of(decision, self.changes)),
             "transfer_ms": _ms(schedule.transfer_seconds),

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
-from ov_autoplace._base.statistics import median_interval
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS, median_interval
 from ov_autoplace._base.text import counted, milliseconds, relative_difference
-from ov_autoplace.decide.verdict import CONVINCING_ROUNDS
 from ov_autoplace.explain.tables import Table
-from ov_autoplace.placement.decision import Candidate, Decision, Load, RateRow
+from ov_autoplace.placement.decision import Candidate, Decision, Load
 
 __all__ = [
     "CandidateRow",
     "Measured",
     "answer_facts",
-    "bench_rows",
     "candidates_table",
     "measured_answer",
-    "rate_rows",
+    "row_of",
     "rows_of",
 ]
 
@@ -93,19 +90,27 @@ class CandidateRow:
 
 def rows_of(decision: Decision) -> tuple[CandidateRow, ...]:
     """What was considered for a decision."""
-    if decision.rates:
-        return rate_rows(decision.rates)
-    return tuple(_row(candidate, candidate.name == decision.chosen) for candidate in decision.candidates)
+    return tuple(row_of(c, chosen=c.name == decision.chosen) for c in decision.candidates)
 
 
-def _row(candidate: Candidate, chosen: bool) -> CandidateRow:
+def row_of(candidate: Candidate, *, chosen: bool = False) -> CandidateRow:
+    """What is known of one."""
+    plan, seconds = candidate.plan, candidate.predicted_seconds
+    rate, waiting, queued = (
+        _per_second(own)
+        for own in (candidate.promised_seconds, *map(candidate.median, (Load.WAITING, Load.QUEUED)))
+    )
     return CandidateRow(
         name=candidate.name,
-        predicted=candidate.predicted_seconds,
+        predicted=None if plan.serves_many else seconds,
         measured=Measured.of(candidate.samples),
         paused=Measured.of(candidate.on(Load.PAUSED)),
         samples=len(candidate.samples),
-        subgraphs=candidate.subgraphs,
+        requests=plan.requests,
+        rate=rate if plan.serves_many else None,
+        waiting=waiting,
+        queued=queued,
+        subgraphs=None if plan.serves_many else candidate.subgraphs,
         output_difference=candidate.output_difference,
         also=candidate.also,
         note=candidate.dropped,
@@ -113,45 +118,8 @@ def _row(candidate: Candidate, chosen: bool) -> CandidateRow:
     )
 
 
-def rate_rows(rates: Sequence[RateRow]) -> tuple[CandidateRow, ...]:
-    """Ways to run many requests."""
-    return tuple(
-        CandidateRow(
-            name=row.name,
-            requests=row.requests,
-            rate=row.predicted,
-            waiting=row.synchronous,
-            queued=row.asynchronous,
-            output_difference=row.output_difference,
-            note=row.dropped,
-            chosen=row.is_answer,
-        )
-        for row in rates
-    )
-
-
-def bench_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[CandidateRow, ...]:
-    """The rows of ``bench --json``."""
-    return tuple(
-        CandidateRow(
-            name=row["name"],
-            predicted=None if row["predicted_ms"] is None else row["predicted_ms"] / 1e3,
-            measured=_in_seconds(row["median_ms"], row["ci95_ms"]),
-            paused=_in_seconds(row["paused_median_ms"], row["paused_ci95_ms"]),
-            samples=row["samples"],
-            subgraphs=row["subgraphs"],
-            output_difference=row["output_difference"],
-            note=row["note"],
-            chosen=row["name"] == "AUTOPLACE",
-        )
-        for row in rows
-    )
-
-
-def _in_seconds(median_ms: float | None, interval_ms: Sequence[float] | None) -> Measured | None:
-    if median_ms is None:
-        return None
-    return Measured(median_ms / 1e3, *(ms / 1e3 for ms in interval_ms or ()))
+def _per_second(seconds: float) -> float | None:
+    return 1 / seconds if np.isfinite(seconds) else None
 
 
 def candidates_table(rows: Sequence[CandidateRow], bound: float | None = None) -> Table:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS, median_interval
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.placement.findings import Explained, Finding
@@ -18,7 +19,7 @@ from ov_autoplace.placement.plan import Plan
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
 
-__all__ = ["Candidate", "Decision", "Load", "RateRow", "Scheduled"]
+__all__ = ["Candidate", "Decision", "Load", "Scheduled"]
 
 _NOTHING = np.empty(0)
 
@@ -132,6 +133,28 @@ class Candidate:
         """Whether one device runs all of it."""
         return len(self.plan.devices) == 1
 
+    def to_json(self) -> dict[str, Any]:
+        """What every command prints of it with ``--json``: times in milliseconds, per request of many.
+
+        ``measured`` has a median with its 95 % interval, where there are samples enough for one, by load.
+        """
+        measured = {}
+        for load, samples in self.times.items():
+            median, low, high = (1e3 * seconds for seconds in median_interval(samples))
+            interval = [low, high] if len(samples) >= CONVINCING_ROUNDS else None
+            measured[load.value] = {"median_ms": median, "ci95_ms": interval, "samples": len(samples)}
+        return {
+            "name": self.name,
+            "requests": self.plan.requests,
+            "predicted_ms": None if self.predicted_seconds is None else 1e3 * self.predicted_seconds,
+            "measured": measured,
+            "p99_ms": None if self.tail_seconds is None else 1e3 * self.tail_seconds,
+            "subgraphs": self.subgraphs,
+            "output_difference": self.output_difference,
+            "also_proposed_by": list(self.also),
+            "note": self.dropped,
+        }
+
     @property
     def parts(self) -> tuple[str, ...]:
         """Names of its compiled models that are not alike."""
@@ -142,46 +165,6 @@ class Candidate:
     def has_failed(self) -> bool:
         """Whether it left its latest race for another reason than being slower."""
         return bool(self.dropped) and (not self.times or self.dropped.startswith("failed"))
-
-
-@dataclass(frozen=True)
-class RateRow:
-    """One way to run many requests, in requests per second.
-
-    Attributes:
-        name: What it is.
-        requests: How many were in flight.
-        predicted: By the cost table; ``None`` where there is none for it.
-        synchronous: Measured with a thread per request that calls ``infer()``; ``None`` when it was not run.
-        asynchronous: Measured with one thread that starts whichever request is idle.
-        dropped: Why it was not run to the end, or an empty string.
-        is_answer: Whether the answer is this.
-        output_difference: See :class:`Candidate`.
-    """
-
-    name: str
-    requests: int
-    predicted: float | None
-    synchronous: float | None
-    asynchronous: float | None
-    dropped: str = ""
-    is_answer: bool = False
-    output_difference: float | None = None
-
-    @classmethod
-    def of(cls, candidate: Candidate, *, is_answer: bool = False) -> RateRow:
-        """What is known of a candidate for many requests."""
-        waiting, queued = candidate.median(Load.WAITING), candidate.median(Load.QUEUED)
-        return cls(
-            candidate.name,
-            candidate.plan.requests,
-            None if candidate.predicted_seconds is None else 1 / candidate.predicted_seconds,
-            1 / waiting if np.isfinite(waiting) else None,
-            1 / queued if np.isfinite(queued) else None,
-            candidate.dropped,
-            is_answer,
-            candidate.output_difference,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,23 +199,10 @@ class Decision(Explained):
         return self.reason
 
     def to_json(self) -> dict[str, Any]:
-        """What every command prints of it with ``--json``: kind and numbers, and the sentence for people.
-
-        Times are in milliseconds, by candidate. Where a rate was asked for, there are ``rates`` and
-        ``rate_bound_per_second``, too.
-        """
-        single = [c for c in self.candidates if not c.plan.serves_many]
-        predicted = {c.name: c.predicted_seconds for c in single if c.predicted_seconds is not None}
-        measured = {c.name: c.measured_seconds for c in single if c.measured_seconds is not None}
-        rates = {"rates": [asdict(row) for row in self.rates], "rate_bound_per_second": self.rate_bound}
+        """What every command prints of it with ``--json``: kind and numbers, and the sentence for people."""
         quota = None
         if self.quota is not None:
-            tails = {c.name: c.tail_seconds * 1e3 for c in self.candidates if c.tail_seconds is not None}
-            quota = {
-                "cores": self.quota.cores,
-                "period_ms": self.quota.period_seconds * 1e3,
-                "p99_ms": tails,
-            }
+            quota = {"cores": self.quota.cores, "period_ms": self.quota.period_seconds * 1e3}
         return {
             "chosen": self.chosen,
             "reason": self.kind.value,
@@ -241,25 +211,16 @@ class Decision(Explained):
             "mode": self.mode,
             "width": None if self.width is None else str(self.width),
             "lanes": self.winner.plan.lane_count or None,
-            "predicted_ms": {name: seconds * 1e3 for name, seconds in predicted.items()},
-            "measured_ms": {name: seconds * 1e3 for name, seconds in measured.items()},
-            "also_proposed_by": {c.name: list(c.also) for c in self.candidates if c.also},
-            "output_difference": self.output_difference,
+            "candidates": [candidate.to_json() for candidate in self.candidates],
             "disturbed": self.disturbed,
             "quota": quota,
-            **(rates if self.rates else {}),
+            "rate_bound_per_second": self.rate_bound,
         }
 
     @property
     def winner(self) -> Candidate:
         """The candidate that was taken."""
         return self.candidate(self.chosen)
-
-    @property
-    def rates(self) -> tuple[RateRow, ...]:
-        """All ways to run many requests that were considered, where that was asked for."""
-        many = (c for c in self.candidates if c.plan.serves_many)
-        return tuple(RateRow.of(c, is_answer=c.name == self.chosen) for c in many)
 
     @property
     def width(self) -> Width | None:
@@ -275,11 +236,6 @@ class Decision(Explained):
     def scheduled(self) -> Scheduled | None:
         """What the prediction of an answer on lanes rests on; ``None`` for any other one."""
         return self.winner.scheduled
-
-    @property
-    def output_difference(self) -> dict[str, float]:
-        """How far the outputs of those that were compared are from the right ones, by name."""
-        return {c.name: c.output_difference for c in self.candidates if c.output_difference is not None}
 
     def candidate(self, name: str) -> Candidate:
         """The candidate of that name.

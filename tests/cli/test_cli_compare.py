@@ -14,10 +14,23 @@ from command_line import Command
 DEVICES = ("-d", "XCPU,CPU", "--policy", "none", "--mode", "zero-shot")
 
 
+def candidate(
+    name: str, predicted: float | None, *, requests: int = 0, interval: object = None, **medians: float | None
+) -> dict[str, Any]:
+    """As ``--json`` prints it, in milliseconds."""
+    measured = {
+        load: {"median_ms": median, "ci95_ms": interval, "samples": 9}
+        for load, median in medians.items()
+        if median is not None
+    }
+    return {"name": name, "requests": requests, "predicted_ms": predicted, "measured": measured}
+
+
 def kept(folder: Path, name: str, **fields: Any) -> Path:
     """A file with what a command could have printed."""
     path = folder / f"{name}.json"
-    path.write_text(json.dumps({"model": "net.xml", "devices": ["GPU", "CPU"], "decision": name, **fields}))
+    decided = {"model": "net.xml", "devices": ["GPU", "CPU"], "decision": name, "candidates": []}
+    path.write_text(json.dumps(decided | fields))
     return path
 
 
@@ -44,7 +57,7 @@ def test_ops_of_two_explanations_are_compared_by_device(cli: Command, small_ir: 
 def test_lanes_are_parts_of_their_device_and_ops_of_one_answer_count(cli: Command, tmp_path: Path) -> None:
     ops = [{"name": op, "device": device} for op, device in (("a", "CPU#0"), ("b", "CPU#1"), ("c", "GPU"))]
     others = [{"name": op, "device": device} for op, device in (("a", "CPU"), ("b", "GPU"), ("d", "GPU"))]
-    explained = {"chosen": "CPU", "cost_source": "profiled", "measured_ms": None, "predicted_ms": 1.0}
+    explained = {"chosen": "CPU", "cost_source": "profiled", "candidates": []}
     files = kept(tmp_path, "a", ops=ops, **explained), kept(tmp_path, "b", ops=others, **explained)
 
     assert cli("compare", *files, "--json").json()["moved"] == [{"op": "b", "from": "CPU", "to": "GPU"}]
@@ -54,8 +67,7 @@ def test_lanes_are_parts_of_their_device_and_ops_of_one_answer_count(cli: Comman
 
 def test_latencies_are_told_apart_where_their_intervals_are(cli: Command, tmp_path: Path) -> None:
     def row(name: str, median: float | None, low: float, high: float) -> dict[str, Any]:
-        interval = None if median is None else [low, high]
-        return {"name": name, "median_ms": median, "ci95_ms": interval, "predicted_ms": 2.0}
+        return candidate(name, 2.0, steady=median, interval=[low, high])
 
     before = [row("AUTOPLACE", 1.0, 0.9, 1.1), row("CPU", 4.0, 3.0, 5.0)]
     after = [row("AUTOPLACE", 2.0, 1.9, 2.1), row("CPU", 5.0, 4.0, 6.0), row("GPU", None, 0, 0)]
@@ -73,9 +85,10 @@ def test_latencies_are_told_apart_where_their_intervals_are(cli: Command, tmp_pa
 
 
 def test_an_annotation_lists_no_ops_and_has_latencies_of_all_candidates(cli: Command, tmp_path: Path) -> None:
-    decided = {"chosen": "GPU", "mode": "PROFILE", "measured_ms": {"GPU": 1.0}}
-    one = kept(tmp_path, "a", predicted_ms={"GPU": 2.0, "CPU": 3.0}, **decided)
-    other = kept(tmp_path, "b", predicted_ms={"CPU": 6.0}, **{**decided, "chosen": "CPU", "mode": "TUNE"})
+    decided = {"chosen": "GPU", "mode": "PROFILE"}
+    first, second = [candidate("GPU", 2.0, steady=1.0), candidate("CPU", 3.0)], [candidate("CPU", 6.0)]
+    one = kept(tmp_path, "a", candidates=first, **decided)
+    other = kept(tmp_path, "b", candidates=second, chosen="CPU", mode="TUNE")
 
     found = cli("compare", one, other, "--json").json()
     outcome = cli("compare", one, other)
@@ -90,8 +103,11 @@ def test_an_annotation_lists_no_ops_and_has_latencies_of_all_candidates(cli: Com
 
 def test_rates_are_compared_by_name(cli: Command, tmp_path: Path) -> None:
     def rated(name: str, **rates: float) -> Path:
-        rows = [{"name": way, "synchronous": rate, "asynchronous": 2 * rate} for way, rate in rates.items()]
-        return kept(tmp_path, name, rates=rows, rows=rows)
+        ways = [
+            candidate(way, None, requests=4, waiting=1e3 / rate, queued=500 / rate)
+            for way, rate in rates.items()
+        ]
+        return kept(tmp_path, name, rows=ways)
 
     files = rated("a", GPU=1000.0, CPU=10.0), rated("b", GPU=3000.0, NPU=7.0)
 

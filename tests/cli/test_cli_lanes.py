@@ -153,11 +153,12 @@ def test_bench_measures_the_schedule_and_shows_it_beside_the_prediction(
     rows = {row["name"]: row for row in report["rows"]}
     assert list(rows) == ["CPU", "CPU (1 thread)", "AUTO", "HETERO", "AUTOPLACE"]
     for row in rows.values():
-        for prefix in ("", "paused_"):
-            interval, median = row[f"{prefix}ci95_ms"], row[f"{prefix}median_ms"]
-            assert (interval is None) == (row[f"{prefix}samples"] < 6)
+        assert set(row["measured"]) == {"steady", "paused"}
+        for found in row["measured"].values():
+            interval, median = found["ci95_ms"], found["median_ms"]
+            assert (interval is None) == (found["samples"] < 6)
             assert median > 0 if interval is None else 0 < interval[0] <= median <= interval[1]
-            assert row[f"{prefix}samples"] > 0
+            assert found["samples"] > 0
     (candidate,) = (c for c in decided(towers(), LANES).decision.candidates if c.name == LANES)
     assert rows["AUTOPLACE"]["predicted_ms"] == pytest.approx(candidate.predicted_seconds * 1e3)
     assert rows["AUTOPLACE"]["subgraphs"] == candidate.subgraphs > 1

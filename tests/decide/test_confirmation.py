@@ -201,7 +201,7 @@ def test_bench_shows_whole_periods_of_a_quota(monkeypatch, two_cores):
     alone = Candidate("CPU", WholePlan("CPU"), 1e-4, times={Load.STEADY: 1e-4 * NOISE})
     decision = Decision("CPU", FOUND, "PROFILE", (alone,), {})
     placement = replace(Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision)
-    Comparison(Machine(ov.Core(), ("CPU",)), placement, session, placement.plan).rows(1.0, lambda *_: None)
+    Comparison(Machine(ov.Core(), ("CPU",)), placement, session, placement.plan).run(1.0, lambda *_: None)
     periods = {load["min_sample_seconds"] / 0.15 for load in session.loads}
     assert len(periods) == 1
     assert periods == {round(*periods)}
@@ -250,7 +250,7 @@ def test_a_race_its_confirmation_and_bench_time_alike(monkeypatch, two_cores, ki
     assert told(monkeypatch, checked, plan=plan) is True
     decision = Decision(answer.name, FOUND, "PROFILE", (alone, answer), {})
     placement = replace(Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision, plan=plan)
-    Comparison(Machine(ov.Core(), ("CPU",)), placement, shown, plan).rows(1.0, lambda *_: None)
+    Comparison(Machine(ov.Core(), ("CPU",)), placement, shown, plan).run(1.0, lambda *_: None)
 
     def by_pause(session: ScriptedSession) -> dict[bool, set[tuple[float, float]]]:
         return {

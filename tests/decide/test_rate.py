@@ -353,9 +353,8 @@ def test_an_answer_on_this_machine() -> None:
     decision, plan = placement.decision, placement.plan
     assert decision.chosen == plan.name
     assert set(placement.to_dict().values()) == {"CPU"}
-    by_name = {row.name: row for row in decision.rates}
-    assert by_name["CPU THROUGHPUT"].synchronous > 0
-    assert by_name["CPU THROUGHPUT"].asynchronous > 0
+    hint = decision.candidate("CPU THROUGHPUT")
+    assert all(hint.median(load) < np.inf for load in RATE_LOADS)
     assert ov_autoplace.place(small(), "CPU", time_budget_ms=0).plan == WholePlan("CPU")  # nobody asked
 
 
@@ -390,11 +389,11 @@ def test_two_devices_are_profiled_and_run(monkeypatch: pytest.MonkeyPatch) -> No
         time_budget_ms=2500,
     )
     assert set(asked) == {"none"}
-    rows = {row.name: row for row in placement.decision.rates}
+    rows = {c.name: c for c in placement.decision.candidates}
     assert {"XCPU THROUGHPUT", "CPU THROUGHPUT", "AUTO CUMULATIVE_THROUGHPUT"} <= set(rows)
     assert placement.decision.rate_bound > 0
-    both = rows["XCPU THROUGHPUT"].predicted + rows["CPU THROUGHPUT"].predicted
-    assert rows["AUTO CUMULATIVE_THROUGHPUT"].predicted == pytest.approx(both)
+    both = sum(1 / rows[f"{device} THROUGHPUT"].predicted_seconds for device in ("XCPU", "CPU"))
+    assert 1 / rows["AUTO CUMULATIVE_THROUGHPUT"].predicted_seconds == pytest.approx(both)
     assert placement.decision.rate_bound >= both * (1 - 1e-6)
 
 
@@ -404,7 +403,7 @@ def test_estimates_of_another_machine_choose_all_its_devices() -> None:
     )
     assert placement.decision.kind is Kind.RATE_PREDICTED
     assert placement.plan.base.device in ("AUTO:GPU,CPU", "GPU", "CPU")
-    rows = {row.name: row.predicted for row in placement.decision.rates}
+    rows = {c.name: 1 / c.predicted_seconds for c in placement.decision.candidates}
     assert rows["AUTO CUMULATIVE_THROUGHPUT"] == pytest.approx(
         rows["GPU THROUGHPUT"] + rows["CPU THROUGHPUT"]
     )
@@ -422,10 +421,10 @@ def test_the_answer_of_an_estimate_is_the_best_that_was_found(
     placement = ov_autoplace.place(
         model, "GPU,CPU", "ZERO_SHOT", target="core-ultra-7-155h", properties=HINT, pins=pins
     )
-    rows = placement.decision.rates
-    best = max(row.predicted for row in rows)
-    assert max(row.predicted for row in rows if row.is_answer) > best / 1.1 - 1e-9
-    assert best <= placement.decision.rate_bound * (1 + 1e-6)
+    decision = placement.decision
+    best = max(1 / c.predicted_seconds for c in decision.candidates)
+    assert 1 / decision.winner.predicted_seconds > best / 1.1 - 1e-9
+    assert best <= decision.rate_bound * (1 + 1e-6)
     for member in (placement.plan.base, *placement.plan.members):
         for name, device in pins.items():
             assert member.devices == (device,) or member.device_of[name] == device
@@ -460,8 +459,8 @@ def test_a_pipeline_takes_part_where_the_model_is_profiled() -> None:
     placement = ov_autoplace.place(
         model, "XCPU,CPU", core=two_devices(), properties=HINT, pins={first: "XCPU", last: "CPU"}
     )
-    (pipeline,) = (row for row in placement.decision.rates if row.name == "pipeline")
-    assert pipeline.predicted > 0
+    pipeline = placement.decision.candidate("pipeline")
+    assert pipeline.predicted_seconds > 0
     assert not pipeline.dropped
 
 
@@ -491,11 +490,11 @@ def test_commands_show_rates(cli: Command, tmp_path) -> None:
     ov.save_model(small(), path)
     request = (str(path), "-d", "CPU", "--config", json.dumps(HINT))
     quick = ("--time-budget-ms", "300")
-    assert cli("explain", *request, *quick, "--json").json()["rates"][0]["name"] == "CPU THROUGHPUT"
+    assert cli("explain", *request, *quick, "--json").json()["candidates"][0]["name"] == "CPU THROUGHPUT"
     quick = (*quick, "--seconds", "0.2")
     shown = cli("bench", *request, *quick)
     assert shown.code == 0, shown.err
     assert "CPU THROUGHPUT" in shown.out
     assert "AUTOPLACE" in shown.out
     rows = cli("bench", *request, *quick, "--json").json()["rows"]
-    assert all(row["synchronous"] > 0 for row in rows)
+    assert all(row["measured"][load.value]["median_ms"] > 0 for row in rows for load in RATE_LOADS)

@@ -231,13 +231,15 @@ def printed_answer_seeds() -> list[bytes]:
     """What ``annotate``, ``explain`` and ``bench`` print with ``--json``, as far as ``compare`` reads it."""
     printed = {"model": "net.xml", "devices": ["CPU"], "decision": "one device"}
     decided = printed | {"chosen": "CPU", "mode": "PROFILE"}
-    annotated = decided | {"predicted_ms": {"CPU": 1.0}, "measured_ms": {"CPU": 1.1, "HETERO": 2.0}}
+    steady = {"steady": {"median_ms": 1.0, "ci95_ms": [0.9, 1.1], "samples": 9}}
+    one = {"name": "CPU", "requests": 0, "predicted_ms": 1.0, "measured": steady}
+    other = {"name": "AUTOPLACE", "requests": 0, "predicted_ms": None, "measured": {}}
+    many = {"name": "GPU", "requests": 4, "predicted_ms": None, "measured": {"queued": steady["steady"]}}
+    annotated = decided | {"candidates": [one, other]}
     ops = [{"name": "a", "device": "CPU"}, {"name": "b", "device": "CPU#0"}]
-    explained = decided | {"cost_source": "profiled", "predicted_ms": 1.0, "measured_ms": None, "ops": ops}
-    rate = {"name": "CPU", "synchronous": 10.0, "asynchronous": None}
-    row = {"name": "AUTOPLACE", "median_ms": 1.0, "ci95_ms": [0.9, 1.1], "predicted_ms": None}
-    rated = printed | {"rates": [rate], "rows": [rate]}
-    return [json.dumps(v).encode() for v in (annotated, explained, printed | {"rows": [row]}, rated)]
+    explained = decided | {"cost_source": "profiled", "candidates": [one], "ops": ops}
+    benched = printed | {"rows": [one, other, many]}
+    return [json.dumps(values).encode() for values in (annotated, explained, benched)]
 
 
 def printed_answer(path: Path) -> None:

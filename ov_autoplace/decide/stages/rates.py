@@ -21,6 +21,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.context import Context, Stage
 from ov_autoplace.decide.costs import Measured
@@ -33,7 +34,7 @@ from ov_autoplace.decide.rate_rule import (
     finalists,
     were_loads_disturbed,
 )
-from ov_autoplace.decide.verdict import CONVINCING_ROUNDS, ESTIMATE_MARGIN, Verdict
+from ov_autoplace.decide.verdict import ESTIMATE_MARGIN, Verdict
 from ov_autoplace.decide.widths import is_worth_measuring
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.names import device_properties

@@ -90,7 +90,7 @@ def _assemble(
     input_offsets = offsets_of([len(r.sources) for r in marks])
     edges = np.fromiter(_flat(_flat(r.sources for r in marks)), np.int32, 2 * input_offsets[-1])
     input_sources, ports = np.ascontiguousarray(edges.reshape(-1, 2).T)
-    foldable = foldable_ops(op_types, input_offsets, input_sources)
+    foldable = foldable_ops(op_types, [[source for source, _ in r.sources] for r in marks])
     deciding = deciding_tensors(marks, foldable)
     links = shape_links(model, marks, deciding, foldable)
     records = sized(marks)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
-from ov_autoplace._base.arrays import BoolArray, IntArray
+from ov_autoplace._base.arrays import BoolArray
 
 __all__ = ["foldable_ops"]
 
@@ -24,26 +26,20 @@ _NEVER_FOLDED = frozenset(
 )
 
 
-def foldable_ops(op_types: tuple[str, ...], input_offsets: IntArray, input_sources: IntArray) -> BoolArray:
+def foldable_ops(op_types: Iterable[str], sources: Iterable[Sequence[int]]) -> BoolArray:
     """Which ops OpenVINO's constant folding would replace by Constants (these included).
 
     Static ShapeOf chains are not meant: they read an op that runs.
 
     Args:
         op_types: Type name of each op in topological order, length N.
-        input_offsets: CSR offsets of each op's input ports, ``int32[N + 1]``.
-        input_sources: Producing op of each input port, ``int32[E]``.
+        sources: Producing op of each input port of each op, length N.
 
     Returns:
         ``bool[N]``.
     """
-    offsets = input_offsets.tolist()
-    sources = input_sources.tolist()
-    result = [False] * len(op_types)
-    for i, op_type in enumerate(op_types):
-        if op_type == "Constant":
-            result[i] = True
-        elif op_type not in _NEVER_FOLDED:
-            begin, end = offsets[i], offsets[i + 1]
-            result[i] = end > begin and all(result[source] for source in sources[begin:end])
+    result: list[bool] = []
+    for op_type, read in zip(op_types, sources, strict=True):
+        is_computed = op_type not in _NEVER_FOLDED and len(read) > 0
+        result.append(op_type == "Constant" or (is_computed and all(map(result.__getitem__, read))))
     return np.array(result, dtype=np.bool_)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ov_autoplace._base.arrays import BoolArray, csr_from_lists
+import openvino as ov
+
+from ov_autoplace._base.arrays import BoolArray
 from ov_autoplace.graph.flops import OpSizes, flops_of
 from ov_autoplace.graph.foldable import foldable_ops
-from ov_autoplace.graph.records import ModelReader, OpRecord
+from ov_autoplace.graph.records import ModelReader, OpRecord, bodies_of
 
 __all__ = ["DEFAULT_TRIP_COUNT", "op_costs"]
 
@@ -39,29 +41,25 @@ def op_costs(records: Sequence[OpRecord], foldable: BoolArray) -> tuple[list[flo
                 constant_bytes[i] = sum(constant_bytes[source] for source, _ in record.sources)
             continue
         weights[i] = sum(constant_bytes[source] for source, _ in record.sources)
-        if record.op_type in ("If", "Loop", "TensorIterator"):
-            flops[i], body_weights = _bodies_cost(record)
+        if bodies := bodies_of(record.node):
+            flops[i], body_weights = _bodies_cost(record.node, bodies)
             weights[i] += body_weights
         else:
             flops[i] = flops_of(record.op_type, OpSizes(record, records))
     return flops, weights
 
 
-def _bodies_cost(record: OpRecord) -> tuple[float, float]:
+def _bodies_cost(op: Any, bodies: Sequence[ov.Model]) -> tuple[float, float]:
     """Flops and weight bytes of an op with bodies; weights count once however often a body runs."""
-    node: Any = record.node
-    if record.op_type == "If":
-        branches = [_body_cost(node.get_function(i)) for i in range(2)]
-        return max(flops for flops, _ in branches), sum(weights for _, weights in branches)
-    flops, weights = _body_cost(node.get_function())
-    trips = node.get_num_iterations()
+    costs = [_body_cost(body) for body in bodies]
+    flops, weights = max(flops for flops, _ in costs), sum(weights for _, weights in costs)
+    trips = 1 if op.get_type_name() == "If" else op.get_num_iterations()
     return flops * (trips if trips >= 0 else DEFAULT_TRIP_COUNT), weights
 
 
-def _body_cost(body: Any) -> tuple[float, float]:
+def _body_cost(body: ov.Model) -> tuple[float, float]:
     """Flops and weight bytes of one run of a body."""
     records = ModelReader().read(body.get_ordered_ops())
-    offsets, sources = csr_from_lists([[source for source, _ in record.sources] for record in records])
-    foldable = foldable_ops(tuple(record.op_type for record in records), offsets, sources)
-    flops, weights = op_costs(records, foldable)
+    sources = [[source for source, _ in record.sources] for record in records]
+    flops, weights = op_costs(records, foldable_ops([record.op_type for record in records], sources))
     return sum(flops), sum(weights)

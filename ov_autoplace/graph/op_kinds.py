@@ -17,7 +17,7 @@ from openvino import opset13 as opset
 
 from ov_autoplace._base.arrays import BoolArray, IntArray, frozen_array
 from ov_autoplace._base.collector import collection_paused
-from ov_autoplace.graph.records import ModelReader, OpRecord, ReadShape
+from ov_autoplace.graph.records import ModelReader, OpRecord, ReadShape, bodies_of
 
 __all__ = ["OpKinds", "excerpts", "op_kinds"]
 
@@ -156,7 +156,9 @@ class _Reader:
             are_fixed,
             tuple([self._made[source][port] for source, port in record.sources]),
             made,
-            _bodies(record.node, op_type),
+            tuple(
+                tuple(o.get_type_name() for o in body.get_ordered_ops()) for body in bodies_of(record.node)
+            ),
         )
 
     def _form(self, shape: ReadShape, element: str) -> int:
@@ -178,17 +180,6 @@ def _settled(value: Any) -> Hashable:
     if isinstance(value, (list, tuple)):
         return tuple(map(_settled, value))
     return value if isinstance(value, Hashable) else repr(value)
-
-
-def _bodies(op: Any, op_type: str) -> Hashable:
-    """The types of the ops in the bodies of an op."""
-    if op_type == "If":
-        bodies = [op.get_function(i) for i in range(2)]
-    elif op_type in ("Loop", "TensorIterator"):
-        bodies = [op.get_function()]
-    else:
-        return None
-    return tuple(tuple(inner.get_type_name() for inner in body.get_ordered_ops()) for body in bodies)
 
 
 def _model_of(records: Sequence[OpRecord], wanted: Sequence[int], fixed: Sequence[bool]) -> ov.Model:

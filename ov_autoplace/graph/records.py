@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import openvino as ov
 
 from ov_autoplace.graph.shapes import assumed_size
 
-__all__ = ["ModelReader", "OpRecord", "ReadModel", "ReadShape"]
+__all__ = ["ModelReader", "OpRecord", "ReadModel", "ReadShape", "bodies_of"]
+
+
+def bodies_of(op: Any) -> list[ov.Model]:
+    """The branches of an If, or what a Loop or a TensorIterator repeats; nothing for any other op."""
+    kind = op.get_type_name()
+    if kind == "If":
+        return [op.get_function(0), op.get_function(1)]
+    return [op.get_function()] if kind in ("Loop", "TensorIterator") else []
 
 
 @dataclass(frozen=True, slots=True)

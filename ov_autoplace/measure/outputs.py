@@ -30,7 +30,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ import openvino as ov
 from ov_autoplace import _core
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.graph.records import bodies_of
 from ov_autoplace.placement.decision import Candidate
 from ov_autoplace.placement.findings import Finding, Kind
 
@@ -66,15 +67,7 @@ _FEW_OPS = 300  # models with more are not even read again for that
 
 def is_random(model: ov.Model) -> bool:
     """Whether a model, or a body of one of its ops, draws random numbers."""
-    return any(op.get_type_name() in _RANDOM or any(map(is_random, _bodies(op))) for op in model.get_ops())
-
-
-def _bodies(op: ov.Node) -> Iterator[ov.Model]:
-    kind = op.get_type_name()
-    if kind == "If":
-        yield from (op.get_function(i) for i in range(2))
-    elif kind in ("Loop", "TensorIterator"):
-        yield op.get_function()
+    return any(op.get_type_name() in _RANDOM or any(map(is_random, bodies_of(op))) for op in model.get_ops())
 
 
 def tolerance_of(model: ov.Model, precisions: Sequence[str]) -> float:

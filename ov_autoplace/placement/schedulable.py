@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import openvino as ov
 
-from ov_autoplace._base.arrays import offsets_of
 from ov_autoplace.devices.extension import SCHEDULE, type_of
 from ov_autoplace.graph.foldable import foldable_ops
 from ov_autoplace.graph.names import unique_names
+from ov_autoplace.graph.records import bodies_of
 
 __all__ = [
     "ModelOps",
@@ -109,10 +109,7 @@ def ops_of(model: ov.Model) -> ModelOps:
 
 
 def _roles(types: tuple[str, ...], sources: Sequence[Sequence[Tensor]]) -> list[Role]:
-    import numpy as np
-
-    flat = np.array([tensor.op for row in sources for tensor in row], dtype=np.int32)
-    stored = foldable_ops(types, offsets_of([len(row) for row in sources]), flat)
+    stored = foldable_ops(types, [[tensor.op for tensor in row] for row in sources])
     roles = [_role(kind, is_stored) for kind, is_stored in zip(types, stored.tolist(), strict=True)]
     read = [role is Role.END for role in roles]
     for i in reversed(range(len(roles))):
@@ -177,12 +174,5 @@ def refusal(ops: ModelOps) -> str | None:
 def _with_bodies(nodes: Sequence[ov.Node]) -> Iterator[ov.Node]:
     for node in nodes:
         yield node
-        for body in _bodies(node):
+        for body in bodies_of(node):
             yield from _with_bodies(body.get_ops())
-
-
-def _bodies(node: ov.Node) -> list[ov.Model]:
-    kind = node.get_type_name()
-    if kind == "If":
-        return [node.get_function(0), node.get_function(1)]
-    return [node.get_function()] if kind in ("Loop", "TensorIterator") else []

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
+from ov_autoplace.graph.records import bodies_of
+
 __all__ = ["model_hash", "weights_hash"]
 
 _VALUE_BYTES = 4096
@@ -45,10 +47,9 @@ def weights_hash(model: ov.Model) -> str:
 
 def _constants(model: ov.Model) -> Iterator[Any]:
     for op in model.get_ordered_ops():
-        kind = op.get_type_name()
-        if kind == "Constant":
+        if op.get_type_name() == "Constant":
             yield op
-        for body in _bodies(op, kind):
+        for body in bodies_of(op):
             yield from _constants(body)
 
 
@@ -61,7 +62,7 @@ def _add(digest: Any, model: ov.Model) -> None:
         digest.update("\0".join(parts).encode("utf-8", "surrogatepass") + b"\n")
         if kind.name == "Constant":
             digest.update(_value(op))
-        for body in _bodies(op, kind.name):
+        for body in bodies_of(op):
             digest.update(b"body\n")
             _add(digest, body)
         digest.update("".join(_ports(op, kind.name)).encode())
@@ -75,14 +76,6 @@ def _value(constant: Any) -> bytes:
         # OpenVINO 2026.4.1 crashes where the data of strings are read as numbers.
         return repr(constant.get_value_strings()).encode("utf-8", "surrogatepass")
     return bytes(constant.data.tobytes())
-
-
-def _bodies(op: Any, kind: str) -> Iterator[ov.Model]:
-    if kind == "If":
-        yield op.get_then_body()
-        yield op.get_else_body()
-    elif kind in _LOOPS:
-        yield op.get_function()
 
 
 def _ports(op: Any, kind: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace.graph.names import unique_names
+from ov_autoplace.graph.records import bodies_of
 
 __all__ = ["op_columns"]
 
@@ -65,8 +66,8 @@ def op_columns(model: ov.Model) -> dict[str, Any]:
             tensor_names[str(i)] = sorted(known)
         if is_constant:
             constants[str(i)] = _constant(op)
-        elif info.name in ("If", "Loop", "TensorIterator"):
-            bodies[str(i)] = _bodies(op, info.name)
+        elif found := bodies_of(op):
+            bodies[str(i)] = [len(body.get_ops()) for body in found]
     return {
         "names": names,
         "kinds": kinds.values,
@@ -100,11 +101,6 @@ class _Distinct:
 
 def _tensor(op: ov.Node, port: int) -> tuple[str, str]:
     return op.get_output_element_type(port).to_string(), op.get_output_partial_shape(port).to_string()
-
-
-def _bodies(op: Any, kind: str) -> list[int]:
-    found = [op.get_function(i) for i in range(2)] if kind == "If" else [op.get_function()]
-    return [len(body.get_ops()) for body in found]
 
 
 def _attributes(attributes: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -24,7 +24,9 @@ class GraphView:
     @cached_property
     def foldable(self) -> BoolArray:
         """Ops that do not depend on the model's inputs, ``bool[N]``."""
-        return foldable_ops(self.graph.op_types, self.graph.input_offsets, self.graph.input_sources)
+        graph = self.graph
+        rows = np.split(graph.input_sources, graph.input_offsets[1:-1])
+        return foldable_ops(graph.op_types, [row.tolist() for row in rows])
 
     @cached_property
     def edge_source(self) -> IntArray:

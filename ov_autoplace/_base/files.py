@@ -23,16 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._base.text import parse_json
-from ov_autoplace.errors import AutoplaceError, OutputError
+from ov_autoplace.errors import OutputError
 
 __all__ = [
-    "json_of",
     "make_folder",
     "os_reason",
     "possible",
     "read_arrays",
-    "read_json",
     "staged_folder",
     "temporary_folder",
     "write_atomically",
@@ -46,42 +43,6 @@ _DAMAGED_ARCHIVE = (
 )
 _PREFIX, _SUFFIX = "ov-autoplace-", ".temporary"
 _OWN_NAME = re.compile(rf"\.?{_PREFIX}\w+{re.escape(_SUFFIX)}")
-
-
-def read_json(path: str | Path, error: type[AutoplaceError], what: str) -> Any:
-    """Parse a JSON file.
-
-    Args:
-        path: The file.
-        error: Class of the error to raise.
-        what: What the file should be, for the error's sentence (``"a target profile"``).
-
-    Raises:
-        AutoplaceError: Of class ``error``: the file is missing, unreadable, or is not JSON.
-    """
-    try:
-        content = possible(path).read_bytes()
-    except OSError as cause:
-        raise error(f"cannot read {what} from {path}: {os_reason(cause)}") from cause
-    return json_of(content, path, error, what)
-
-
-def json_of(content: str | bytes, where: str | Path, error: type[AutoplaceError], what: str) -> Any:
-    """Parse JSON, of a file or of what another machine said.
-
-    Args:
-        content: The text; bytes are UTF-8.
-        where: Where it is from, for the error's sentence.
-        error: Class of the error to raise.
-        what: As :func:`read_json` takes it.
-
-    Raises:
-        AutoplaceError: Of class ``error``: it is not JSON.
-    """
-    try:
-        return parse_json(content if isinstance(content, str) else content.decode())
-    except (ValueError, RecursionError) as cause:
-        raise error(f"{where} is not {what}: it does not parse as JSON ({cause})") from cause
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Typed access to parsed JSON: every wrong field of a cost file becomes one sentence that names it.
+"""Reading JSON: texts, files, and fields with their types checked; what is wrong becomes one sentence.
 
 msgspec was weighed: a reader of target profiles has as many lines with it (77 for 76), because its records
 repeat the frozen classes that hold arrays, and lists as long as there are devices are checked by hand all the
@@ -7,16 +7,22 @@ same. It takes 8 ms to import (pydantic 21), and names neither a wrong value nor
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ov_autoplace._base.files import os_reason, possible
+from ov_autoplace._base.text import is_unicode
 from ov_autoplace.errors import AutoplaceError
 
-__all__ = ["Record", "naming", "shown"]
+__all__ = ["Record", "json_of", "naming", "parse_json", "read_json", "shown"]
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,11 @@ class Record:
         if not isinstance(value, dict):
             raise error(f"{where} must be a JSON object, not {shown(value)}")
         return cls(value, where, error)
+
+    @classmethod
+    def load(cls, path: str | Path, error: type[AutoplaceError], what: str) -> Record:
+        """The object in a file; the arguments are those of :func:`read_json`."""
+        return cls.of(read_json(path, error, what), str(path), error)
 
     def __contains__(self, key: str) -> bool:
         return self.fields.get(key) is not None
@@ -176,3 +187,54 @@ def shown(value: Any) -> str:
         return "an integer of more than 64 bits"
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def read_json(path: str | Path, error: type[AutoplaceError], what: str) -> Any:
+    """Parse a JSON file.
+
+    Args:
+        path: The file.
+        error: Class of the error to raise.
+        what: What the file should be, for the error's sentence (``"a target profile"``).
+
+    Raises:
+        AutoplaceError: Of class ``error``: the file is missing, unreadable, or is not JSON.
+    """
+    try:
+        content = possible(path).read_bytes()
+    except OSError as cause:
+        raise error(f"cannot read {what} from {path}: {os_reason(cause)}") from cause
+    return json_of(content, path, error, what)
+
+
+def json_of(content: str | bytes, where: str | Path, error: type[AutoplaceError], what: str) -> Any:
+    """Parse JSON, of a file or of what another machine said.
+
+    Args:
+        content: The text; bytes are UTF-8.
+        where: Where it is from, for the error's sentence.
+        error: Class of the error to raise.
+        what: As :func:`read_json` takes it.
+
+    Raises:
+        AutoplaceError: Of class ``error``: it is not JSON.
+    """
+    try:
+        return parse_json(content if isinstance(content, str) else content.decode())
+    except (ValueError, RecursionError) as cause:
+        raise error(f"{where} is not {what}: it does not parse as JSON ({cause})") from cause
+
+
+def parse_json(text: str) -> Any:
+    """``json.loads`` that refuses texts which nothing can write or pass on.
+
+    Raises:
+        ValueError: It is not JSON, or holds the lone half of a surrogate pair.
+        RecursionError: It is nested too deeply.
+    """
+    value = json.loads(text)
+    if (_SURROGATE.search(text) or not is_unicode(text)) and not is_unicode(
+        json.dumps(value, ensure_ascii=False)
+    ):
+        raise ValueError("it holds the lone half of a surrogate pair, which is no character")
+    return value

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
 
 __all__ = [
     "bytes_text",
@@ -16,7 +14,6 @@ __all__ = [
     "nearest",
     "nearest_device",
     "no_such_device",
-    "parse_json",
     "printable",
     "printable_json",
     "unknown_name",
@@ -26,7 +23,6 @@ __all__ = [
 # of surrogate pairs, which no encoding can write.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _MISSPELT = 0.7  # the least similarity, between 0 (anything) and 1 (equal)
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def printable(text: str) -> str:
@@ -129,18 +125,3 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def parse_json(text: str) -> Any:
-    """``json.loads`` that refuses texts which nothing can write or pass on.
-
-    Raises:
-        ValueError: It is not JSON, or holds the lone half of a surrogate pair.
-        RecursionError: It is nested too deeply.
-    """
-    value = json.loads(text)
-    if (_SURROGATE.search(text) or not is_unicode(text)) and not is_unicode(
-        json.dumps(value, ensure_ascii=False)
-    ):
-        raise ValueError("it holds the lone half of a surrogate pair, which is no character")
-    return value

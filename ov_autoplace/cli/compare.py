@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ov_autoplace._base.files import read_json
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import milliseconds, print_json, print_sentence, print_table
@@ -111,7 +110,7 @@ def read_answer(path: Path) -> Answer:
     Raises:
         OptionError: It cannot be read, or is the output of something else.
     """
-    printed = Record.of(read_json(path, OptionError, "an answer"), str(path), OptionError)
+    printed = Record.load(path, OptionError, "an answer")
     if not {"model", "devices", "decision"} <= printed.fields.keys():
         raise OptionError(f"{path} is no answer; keep what annotate, explain or bench print with --json")
     facts = {"model": printed.text("model"), "devices": ", ".join(printed.texts("devices"))}

@@ -13,8 +13,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 import typer
 
-from ov_autoplace._base.files import read_json
-from ov_autoplace._base.text import parse_json
+from ov_autoplace._base.json_fields import parse_json, read_json
 from ov_autoplace.cli.arguments import Target
 from ov_autoplace.decide.options import PREFIX, PlacerOptions, split_config
 from ov_autoplace.devices.device_config import DEVICE_PROPERTIES

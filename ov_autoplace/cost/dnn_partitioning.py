@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, csr_from_lists
-from ov_autoplace._base.files import read_json
 from ov_autoplace._base.json_fields import Record, naming
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CostTableError
@@ -56,7 +55,7 @@ def load_dnn_partitioning(
     Raises:
         CostTableError: The file is missing, not of this format, or its graph has a cycle.
     """
-    top = Record.of(read_json(path, CostTableError, "a dnn-partitioning graph"), str(path), CostTableError)
+    top = Record.load(path, CostTableError, "a dnn-partitioning graph")
     available = top.integer("maxFPGAs", 0, _MAX_ACCELERATORS)
     if accelerators is None:
         accelerators = available

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray, IntArray, offsets_of, rows_of
+from ov_autoplace._base.kept import kept
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
@@ -91,18 +91,12 @@ class Liveness:
         return found
 
 
-_known: WeakKeyDictionary[CostTable, Liveness] = WeakKeyDictionary()
-
-
 def liveness_of(table: CostTable) -> Liveness | None:
     """When the results of a table's groups are alive, or ``None`` where the table does not know."""
-    if table.result_bytes is None:
-        return None
-    if table not in _known:
-        _known[table] = _liveness(table)
-    return _known[table]
+    return None if table.result_bytes is None else _liveness(table)
 
 
+@kept
 def _liveness(table: CostTable) -> Liveness:
     G = len(table)
     producer = table.tensor_producer

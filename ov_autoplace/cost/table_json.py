@@ -38,8 +38,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ov_autoplace._base.arrays import csr_from_lists
-from ov_autoplace._base.files import json_of, read_json, write_text_atomically
-from ov_autoplace._base.json_fields import Record, naming
+from ov_autoplace._base.files import write_text_atomically
+from ov_autoplace._base.json_fields import Record, json_of, naming, read_json
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.wiring import Wiring
 from ov_autoplace.errors import CostTableError

@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
-from ov_autoplace._base.files import json_of, read_json, write_text_atomically
-from ov_autoplace._base.json_fields import Record, naming
+from ov_autoplace._base.files import write_text_atomically
+from ov_autoplace._base.json_fields import Record, json_of, naming, read_json
 from ov_autoplace.cost.target import DeviceProfile, Rate, RateSample, Target
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.errors import TargetError

@@ -10,7 +10,8 @@ from typing import Any
 
 import openvino as ov
 
-from ov_autoplace._base.text import nearest, parse_json
+from ov_autoplace._base.json_fields import parse_json
+from ov_autoplace._base.text import nearest
 from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.card import NO_POLICY
 

@@ -152,7 +152,7 @@ def candidates_table(rows: Sequence[CandidateRow], bound: float | None = None) -
             str(row.paused or ""),
             str(row.samples or ""),
             str(row.requests or ""),
-            *("" if rate is None else f"{rate:,.0f}" for rate in (row.rate, row.waiting, row.queued)),
+            *("" if many is None else f"{many:,.0f}" for many in (row.rate, row.waiting, row.queued)),
             "" if row.subgraphs is None else f"{row.subgraphs:,}",
             relative_difference(row.output_difference),
             ", ".join(row.also),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from ov_autoplace.placement.plan import Plan, read_plan
 
 __all__ = ["placement_of", "placement_values"]
 
+_T = TypeVar("_T")
+
 
 def placement_values(placement: Placement) -> dict[str, Any]:
     """JSON values of a placement that was decided.
@@ -29,10 +32,9 @@ def placement_values(placement: Placement) -> dict[str, Any]:
     """
     decision = placement.decision
     assert decision is not None  # it was decided
-    scheduled = decision.scheduled
     return {
         "placement": placement.decided(),
-        "given": None if placement.given is None else dict(placement.given),
+        "given": _written(dict, placement.given),
         "solver": placement.solver,
         "latency_seconds": _finite(placement.latency_seconds),
         "lower_bound_seconds": _finite(placement.lower_bound_seconds),
@@ -43,16 +45,20 @@ def placement_values(placement: Placement) -> dict[str, Any]:
         "seconds": dict(decision.seconds),
         "left_out": dict(decision.left_out),
         "disturbed": decision.disturbed,
-        "quota": None if decision.quota is None else asdict(decision.quota),
-        "table": None if decision.table is None else table_text(decision.table),
+        "quota": _written(asdict, decision.quota),
+        "table": _written(table_text, decision.table),
         "candidates": [_candidate_values(candidate) for candidate in decision.candidates],
-        "scheduled": None
-        if scheduled is None
-        else {
-            "table": table_text(scheduled.table),
-            "assignment": scheduled.assignment.tolist(),
-        },
+        "scheduled": _written(_scheduled_values, decision.scheduled),
     }
+
+
+def _written(convert: Callable[[_T], Any], value: _T | None) -> Any:
+    """JSON values of what may not be there."""
+    return None if value is None else convert(value)
+
+
+def _scheduled_values(scheduled: Scheduled) -> dict[str, Any]:
+    return {"table": table_text(scheduled.table), "assignment": scheduled.assignment.tolist()}
 
 
 def placement_of(data: object, where: str) -> Placement:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ov_autoplace._base.files import make_folder, read_json, write_text_atomically
+from ov_autoplace._base.files import make_folder, write_text_atomically
+from ov_autoplace._base.json_fields import read_json
 from ov_autoplace.errors import FleetError
 
 __all__ = ["KeptAnswers"]

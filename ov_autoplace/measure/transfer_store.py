@@ -21,7 +21,7 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import frozen_array
-from ov_autoplace._base.files import make_folder, read_json, write_text_atomically
+from ov_autoplace._base.files import make_folder, write_text_atomically
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace._base.user_cache import user_cache_folder
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
@@ -70,7 +70,7 @@ class StoredTransfers:
         Raises:
             TargetError: It is none, is damaged, or was written by another version.
         """
-        top = Record.of(read_json(path, TargetError, "stored transfer costs"), str(path), TargetError)
+        top = Record.load(path, TargetError, "stored transfer costs")
         top.require_schema(_SCHEMA, _VERSION)
         devices = top.texts("devices")
         samples = tuple(_sample(record, devices) for record in top.records("samples", "sample"))

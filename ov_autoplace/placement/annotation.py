@@ -21,7 +21,7 @@ from ov_autoplace.graph.passes import FOLDED, NAMED, run_passes
 from ov_autoplace.placement.fitting import FittedPlacement, check_complete, fit, placing, remember_changes
 from ov_autoplace.placement.partition import completed
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.placement.plan import Plan, WholePlan
 
 __all__ = [
     "AFFINITY_KEY",
@@ -86,7 +86,7 @@ def summarize(model: ov.Model, placement: Placement, devices: Sequence[str] | No
     if placement.decision is not None:
         summary["chosen"] = placement.decision.chosen
         summary["decision"] = placement.decision.reason
-    if placement.plan.width is not None:
+    if placement.plan.threads:
         summary["width"] = str(placement.plan.width)
         summary["width_for"] = _compiler()
     for key, value in summary.items():
@@ -142,21 +142,18 @@ def annotated_placement(model: ov.Model) -> Placement | None:
         return None
     placement = Placement.from_dict(completed(model, device_of))
     is_as_written = all(op.get_friendly_name() in device_of for op in ops)
-    width = _annotated_width(model, placement, is_as_written)
-    if width is None:
-        return placement
-    return replace(placement, plan=WholePlan(placement.devices[0], width))
+    return replace(placement, plan=_annotated_plan(model, placement, is_as_written))
 
 
-def _annotated_width(model: ov.Model, placement: Placement, is_as_written: bool) -> Width | None:
-    """The width in a summary.
+def _annotated_plan(model: ov.Model, placement: Placement, is_as_written: bool) -> Plan:
+    """How a model runs: on the width in its summary, where it has one.
 
     One thread of its own is a setting that was seen to compile this very model, with the OpenVINO and on the
     processor that are named beside it. In any other case it becomes the one that compiles a model as OpenVINO
     does by itself.
     """
     if not model.has_rt_info([_SUMMARY_KEY, "width"]):
-        return None
+        return placement.plan
     try:
         width = Width.parse(_text(model, "width"))
     except DeviceError as cause:
@@ -171,7 +168,8 @@ def _annotated_width(model: ov.Model, placement: Placement, is_as_written: bool)
         and model.has_rt_info([_SUMMARY_KEY, "width_for"])
         and _text(model, "width_for") == _compiler()
     )
-    return width if was_seen or width.threads > 1 else replace(width, in_caller=True)
+    chosen = width if was_seen or width.threads > 1 else replace(width, in_caller=True)
+    return WholePlan(placement.devices[0], chosen)
 
 
 def _text(model: ov.Model, key: str) -> str:

@@ -209,7 +209,7 @@ class Decision(Explained):
             "decision": self.reason,
             "findings": [finding.to_json() for finding in self.findings],
             "mode": self.mode,
-            "width": None if self.width is None else str(self.width),
+            "width": str(self.width) if self.threads else None,
             "lanes": self.winner.plan.lane_count or None,
             "candidates": [candidate.to_json() for candidate in self.candidates],
             "disturbed": self.disturbed,
@@ -230,7 +230,7 @@ class Decision(Explained):
     @property
     def threads(self) -> str:
         """On how many threads the answer runs, in words; empty where that is up to OpenVINO."""
-        return "" if self.width is None else self.width.label
+        return self.winner.plan.threads
 
     @property
     def scheduled(self) -> Scheduled | None:

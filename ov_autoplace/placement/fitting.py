@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import openvino as ov
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace._base.text import counted, parse_json
+from ov_autoplace._base.json_fields import parse_json
+from ov_autoplace._base.text import counted
 from ov_autoplace.errors import PlacementError, VersionMismatchError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.passes import FOLDED, NAMES, UNTIE, Pass

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import openvino as ov
 
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import IntArray
+from ov_autoplace._base.kept import kept
 from ov_autoplace.cost.wiring import node_kinds
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.names import unique_names
 
 __all__ = ["completed", "count_graph_subgraphs", "graph_subgraphs", "number_devices"]
-
-_graphs: WeakKeyDictionary[ComputationGraph, _core.PartitionGraph] = WeakKeyDictionary()
 
 
 def count_graph_subgraphs(graph: ComputationGraph, device: IntArray) -> int:
@@ -88,12 +86,11 @@ def completed(model: ov.Model, known: Mapping[str, str]) -> dict[str, str]:
 def _partition(graph: ComputationGraph, device: IntArray) -> tuple[int, IntArray]:
     if device.shape != (len(graph),):
         raise PlacementError(f"the graph has {len(graph)} ops, the placement {list(device.shape)}")
-    prepared = _graphs.get(graph)
-    if prepared is None:
-        prepared = _graphs[graph] = _core.PartitionGraph(
-            node_kinds(graph).astype(np.uint8),
-            graph.tensor_producer,
-            graph.tensor_offsets,
-            graph.tensor_consumers,
-        )
-    return prepared.partition(np.ascontiguousarray(device, dtype=np.int32))
+    return _prepared(graph).partition(np.ascontiguousarray(device, dtype=np.int32))
+
+
+@kept
+def _prepared(graph: ComputationGraph) -> _core.PartitionGraph:
+    kinds = node_kinds(graph).astype(np.uint8)
+    wiring = graph.tensor_producer, graph.tensor_offsets, graph.tensor_consumers
+    return _core.PartitionGraph(kinds, *wiring)

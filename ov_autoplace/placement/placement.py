@@ -12,8 +12,8 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
-from ov_autoplace._base.files import read_json, write_text_atomically
-from ov_autoplace._base.json_fields import naming, shown
+from ov_autoplace._base.files import write_text_atomically
+from ov_autoplace._base.json_fields import naming, read_json, shown
 from ov_autoplace._base.text import is_unicode
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.names import unique_names

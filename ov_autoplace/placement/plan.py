@@ -95,6 +95,11 @@ class Plan(ABC):
         return None
 
     @property
+    def threads(self) -> str:
+        """That in words; empty where it is up to OpenVINO."""
+        return self.width.label if self.width is not None else ""
+
+    @property
     def lane_count(self) -> int:
         """How many lanes run its submodels at once; 0 where none do."""
         return 0
@@ -107,7 +112,7 @@ class Plan(ABC):
     @property
     def is_divided(self) -> bool:
         """Whether it runs on a part of a CPU's threads, or on several parts at once."""
-        return self.width is not None or self.lane_count > 0
+        return bool(self.threads) or self.lane_count > 0
 
     @property
     def serves_many(self) -> bool:
@@ -222,7 +227,7 @@ class WholePlan(ModelPlan):
     @property
     def name(self) -> str:
         """Like ``CPU (1 thread)``."""
-        return self.device if self.width is None else f"{self.device} ({self.width.label})"
+        return f"{self.device} ({self.threads})" if self.threads else self.device
 
     @property
     def key(self) -> Hashable:  # noqa: D102
@@ -235,7 +240,7 @@ class WholePlan(ModelPlan):
 
     @property
     def is_default(self) -> bool:  # noqa: D102
-        return self.width is None and not self.properties
+        return not self.threads and not self.properties
 
     @property
     def all_properties(self) -> dict[str, str]:
@@ -249,7 +254,7 @@ class WholePlan(ModelPlan):
         return compiler.compile_whole(self)
 
     def fields(self) -> dict[str, Any]:  # noqa: D102
-        width = None if self.width is None else str(self.width)
+        width = str(self.width) if self.threads else None
         return {"device": self.device, "width": width, "properties": dict(self.properties)}
 
     @classmethod

@@ -17,7 +17,7 @@ import openvino as ov
 from openvino import opset13 as opset
 from openvino.utils.node_factory import NodeFactory
 
-from ov_autoplace._base.text import parse_json
+from ov_autoplace._base.json_fields import parse_json
 from ov_autoplace.devices.extension import SCHEDULE, extension_path, is_scheduled
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import PlacementError

@@ -40,13 +40,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TypeAlias, overload
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array, offsets_of
+from ov_autoplace._base.kept import kept
 from ov_autoplace._base.text import unknown_name
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
@@ -89,11 +89,6 @@ or the time per request of many."""
 
 _Simulator: TypeAlias = "_core.Simulator | _core.OverlapSimulator"
 
-_simulators: dict[str, WeakKeyDictionary[CostTable, _Simulator]] = {
-    objective: WeakKeyDictionary() for objective in OBJECTIVES
-}
-_parts: WeakKeyDictionary[CostTable, SubmodelParts] = WeakKeyDictionary()
-
 
 def objective_of(name: str) -> Objective:
     """What follows from an objective's name.
@@ -121,22 +116,21 @@ def simulator_of(table: CostTable, objective: str = "hetero") -> _Simulator:
         CostTableError: The table's arrays do not fit together.
         OptionError: There is no such objective.
     """
-    scored = objective_of(objective)
-    simulator = _simulators[objective].get(table)
-    if simulator is None:
-        try:
-            simulator = _overlapping(table) if scored.at_once else _in_turns(table, scored)
-        except (TypeError, ValueError) as cause:
-            raise CostTableError(f"the cost table is not consistent: {cause}") from cause
-        _simulators[objective][table] = simulator
-    return simulator
+    return _simulator(table, objective_of(objective))
 
 
+@kept
+def _simulator(table: CostTable, objective: Objective) -> _Simulator:
+    try:
+        return _overlapping(table) if objective.at_once else _in_turns(table, objective)
+    except (TypeError, ValueError) as cause:
+        raise CostTableError(f"the cost table is not consistent: {cause}") from cause
+
+
+@kept
 def parts_of(table: CostTable) -> SubmodelParts:
     """What the objective ``overlap`` cuts into submodels, made once and kept as long as the table."""
-    if table not in _parts:
-        _parts[table] = submodel_parts(table, table.wiring or wiring_of_groups(table))
-    return _parts[table]
+    return submodel_parts(table, table.wiring or wiring_of_groups(table))
 
 
 def _in_turns(table: CostTable, objective: Objective) -> _core.Simulator:

@@ -222,8 +222,8 @@ def _thread_properties(machine: Machine, model: ov.Model, plan: WholePlan) -> di
     """The properties of a width, such that no exception is lost; none where the user chose the threads."""
     device, width = plan.device, plan.width
     if width is None:
-        width = machine.confining_width(device)
-        return {} if width is None else width.properties
+        confining = machine.confining_width(device)
+        return confining.properties if confining else {}
     from ov_autoplace.graph.failing import can_fail
 
     able = (*machine.widths(device, here=True), *([] if machine.chooses_threads(device) else [Width(1)]))

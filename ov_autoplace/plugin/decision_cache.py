@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import openvino as ov
 
-from ov_autoplace._base.files import os_reason, possible, read_json, write_text_atomically
+from ov_autoplace._base.files import os_reason, possible, write_text_atomically
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace._base.locks import remove_unless_locked
 from ov_autoplace.decide.options import PlacerOptions
@@ -116,9 +116,7 @@ class DecisionCache:
         if not self.path.exists():
             return None
         try:
-            record = Record.of(
-                read_json(self.path, AutoplaceError, "a stored decision"), "the entry", AutoplaceError
-            )
+            record = Record.load(self.path, AutoplaceError, "a stored decision")
             record.require_schema(_SCHEMA, _VERSION)
             plan = read_plan(record.fields.get("plan"))
             plan.check_fits(self.devices, ops)

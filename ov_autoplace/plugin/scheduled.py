@@ -20,8 +20,7 @@ from uuid import uuid4
 
 import openvino as ov
 
-from ov_autoplace._base.json_fields import Record
-from ov_autoplace._base.text import parse_json
+from ov_autoplace._base.json_fields import Record, parse_json
 from ov_autoplace.devices.extension import add_extension, schedule_ops
 from ov_autoplace.devices.names import device_settings, single_device_config
 from ov_autoplace.errors import ModelError

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ov_autoplace._base.files import os_reason, possible, read_json
-from ov_autoplace._base.json_fields import shown
+from ov_autoplace._base.files import os_reason, possible
+from ov_autoplace._base.json_fields import read_json, shown
 from ov_autoplace._version import __version__
 from ov_autoplace.errors import CheckpointError
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ov_autoplace._base.files import os_reason, possible, write_text_atomically
-from ov_autoplace._base.text import parse_json
+from ov_autoplace._base.json_fields import parse_json
 from ov_autoplace.errors import OutputError, TrainingError
 
 __all__ = ["JsonLinesLog", "progress", "read_log"]

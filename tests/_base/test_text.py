@@ -12,7 +12,7 @@ import openvino.opset13 as ops
 import pytest
 
 from command_line import Command
-from ov_autoplace._base.files import read_json
+from ov_autoplace._base.json_fields import read_json
 from ov_autoplace._base.text import (
     bytes_text,
     counted,

@@ -9,7 +9,6 @@ devices are those that all its units share, and no row is formed that has none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import BoolArray
+from ov_autoplace._base.kept import kept
 from ov_autoplace.policy.config import ComposedConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.messages import Topology
@@ -105,24 +105,19 @@ def contract(batch: GraphBatch, row_of: Tensor) -> Contraction:
     return Contraction(row_of, graph_of_row, _shared_devices(batch.allowed, row_of, rows), topology)
 
 
-_COLOCATED: WeakKeyDictionary[GraphBatch, Contraction] = WeakKeyDictionary()
-
-
+@kept
 def colocated(batch: GraphBatch) -> Contraction:
     """Join every only child to its only parent (HSDAG, Appendix G); computed once per batch.
 
     Two units without a common device are not joined, and a chain whose units share none is split into those
     of its units that may run on the same devices.
     """
-    found = _COLOCATED.get(batch)
-    if found is None:
-        topology = batch.topology
-        only_child = topology.reversed.degree[topology.source] == 1
-        only_parent = topology.degree[topology.target] == 1
-        joined = only_child & only_parent & _has_common_device(batch.allowed, topology)
-        row_of = _clusters(topology.source[joined], topology.target[joined], batch.allowed)
-        found = _COLOCATED[batch] = contract(batch, row_of)
-    return found
+    topology = batch.topology
+    only_child = topology.reversed.degree[topology.source] == 1
+    only_parent = topology.degree[topology.target] == 1
+    joined = only_child & only_parent & _has_common_device(batch.allowed, topology)
+    row_of = _clusters(topology.source[joined], topology.target[joined], batch.allowed)
+    return contract(batch, row_of)
 
 
 class NoGrouper(nn.Module):

@@ -12,7 +12,7 @@ import openvino.opset13 as ops
 import pytest
 
 from command_line import Command
-from ov_autoplace._base.json_fields import read_json
+from ov_autoplace._base.json_fields import parse_json, read_json
 from ov_autoplace._base.text import (
     bytes_text,
     counted,
@@ -20,7 +20,6 @@ from ov_autoplace._base.text import (
     nearest,
     nearest_device,
     no_such_device,
-    parse_json,
     printable,
 )
 from ov_autoplace.decide.options import PlacerOptions

@@ -7,7 +7,6 @@ from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.inputs import input_ranges
-from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.shapes import with_static_shapes
 
 __all__ = [
@@ -16,6 +15,5 @@ __all__ = [
     "coarsen",
     "extract",
     "input_ranges",
-    "make_names_unique",
     "with_static_shapes",
 ]

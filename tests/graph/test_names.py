@@ -6,8 +6,8 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-from ov_autoplace.graph import extract, make_names_unique
-from ov_autoplace.graph.names import unique_names
+from ov_autoplace.graph import extract
+from ov_autoplace.graph.names import make_names_unique, unique_names
 
 
 def model_with_names(*names: str) -> ov.Model:

@@ -53,6 +53,11 @@ class PreparedModel:
 
         The errors are those of :func:`~ov_autoplace.graph.passes.run_passes`.
         """
+        further = self._then(passes)
+        further.read.forget()  # what was read of a million ops takes a gigabyte
+        return further
+
+    def _then(self, passes: Sequence[Pass]) -> PreparedModel:
         read = ReadModel(self.model.clone())
         changed = run_passes(read, passes)
         return PreparedModel(read, self.shapes, {**self.changed, **changed}, self.origin or self)
@@ -145,6 +150,6 @@ def prepare(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) 
             "the model has been cut for lanes and holds their plan; compile it as it is, "
             "or take the model that it was made from"
         )
-    prepared = PreparedModel.of(model, shapes).then(FOLDED)
+    prepared = PreparedModel.of(model, shapes)._then(FOLDED)
     _ = prepared.kinds, prepared.graph  # of one reading, which is then dropped
     return prepared

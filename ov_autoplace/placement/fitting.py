@@ -199,7 +199,7 @@ def _of_annotated(model: ov.Model, device_of: dict[str, str], names: Sequence[st
         PlacementError: A placed op is not in the model, and was not when that was annotated.
     """
     noted, known = _changed_before(model), set(names)
-    unknown = sorted(name for name in device_of if name not in known | noted)
+    unknown = sorted(device_of.keys() - known - noted)
     if unknown:
         others = f" and lacks {counted(len(unknown) - 1, 'other placed op')}" if len(unknown) > 1 else ""
         raise PlacementError(

@@ -61,19 +61,19 @@ def unbeatable_device(problem: Problem, samples: Mapping[str, FloatArray], seed:
         return None
     best = min(known, key=lambda device: float(np.median(samples[device])))
     scale = np.array([_speed_up(samples.get(d)) if d != best else 1.0 for d in table.devices])
-    hopeful = replace(table, op_seconds=frozen_array(table.op_seconds * scale, np.float64))
+    favourable = replace(table, op_seconds=frozen_array(table.op_seconds * scale, np.float64))
     crossing = table.launch_seconds.any() or table.transfer_latency.any()
     solvers = ("portfolio",) if crossing else ()
-    candidates = propose(problem.at(hopeful), ProposalSource(solvers, seed=seed))
+    candidates = propose(problem.at(favourable), ProposalSource(solvers, seed=seed))
     alone = next((p for p in candidates if p.is_single and p.name == best), None)
     if alone is None:
         return None
-    others = [p.promised_seconds for p in candidates if p.is_single and p is not alone]
-    if min(others, default=np.inf) < _CLOSE_DEVICE * alone.promised_seconds:
+    others = [p.expected_seconds for p in candidates if p.is_single and p is not alone]
+    if min(others, default=np.inf) < _CLOSE_DEVICE * alone.expected_seconds:
         return None
     bounds = [p.lower_bound_seconds for p in candidates if p.lower_bound_seconds is not None]
-    bound = max([float(hopeful.op_seconds.min(axis=1).sum()), *bounds])
-    return alone if bound >= (1 - MINIMAL_GAIN) * alone.promised_seconds else None
+    bound = max([float(favourable.op_seconds.min(axis=1).sum()), *bounds])
+    return alone if bound >= (1 - MINIMAL_GAIN) * alone.expected_seconds else None
 
 
 def _speed_up(samples: FloatArray | None) -> float:

@@ -66,7 +66,7 @@ class Comparison:
         plans |= {virtual: WholePlan(f"{virtual}:{','.join(devices)}") for virtual in ("AUTO", "HETERO")}
         if not self.plan.lane_count:
             schedules = [c for c in decision.candidates if c.plan.lane_count]
-            best = min(schedules, key=lambda c: (c.seconds, c.promised_seconds), default=None)
+            best = min(schedules, key=lambda c: (c.seconds, c.expected_seconds), default=None)
             if best is not None:
                 plans[best.name] = best.plan.one_model
         return {**plans, _ANSWER: self.plan}

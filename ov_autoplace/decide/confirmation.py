@@ -64,7 +64,7 @@ def confirm(machine: Machine, model: ov.Model, plan: Plan) -> Confirmation:
 
     A device as OpenVINO runs it by itself holds where no other one is faster by more than 2 %, and none of
     its widths wins. A mix, a width and lanes have to be faster than all devices, lanes after idle gaps too
-    unless requests come back to back; lanes that the user demands have only to run. Under a quota of
+    unless requests come back to back; lanes that the user requires have only to run. Under a quota of
     processor time, widths and lanes have to win by what is sustained over its periods. An answer for many
     requests has to win as in :func:`~ov_autoplace.decide.rate_rule.holds`. Who computes wrong outputs is no
     rival.

@@ -88,7 +88,7 @@ class Context:
     def affordable_source(self) -> ProposalSource:
         """Who proposes, without the policy where there is no time to compile it and nobody asked for it."""
         policy = self.source.policy
-        if policy is None or self.source.policy_is_demanded or policy.is_compiled:
+        if policy is None or self.source.policy_is_required or policy.is_compiled:
             return self.source
         return self.source if self.budget.allows(_POLICY_SECONDS) else replace(self.source, policy=None)
 

@@ -27,7 +27,7 @@ from ov_autoplace.solvers.registry import solve_problem
 from ov_autoplace.solvers.solver import SolverOptions
 
 __all__ = [
-    "HOPED",
+    "OPTIMISM",
     "Division",
     "could_win",
     "divisions",
@@ -37,9 +37,9 @@ __all__ = [
     "total_seconds",
 ]
 
-# In favour of lanes: what is promised by costs of whole devices, or of a model that one core runs alone, can
+# In favour of lanes: what is predicted by costs of whole devices, or of a model that one core runs alone, can
 # be so much too long, as two cores have twice the caches of one.
-HOPED = 0.85
+OPTIMISM = 0.85
 # In favour of lanes: work on twice as many threads takes this power of two less, at the least.
 _LEAST_SCALING = 0.5
 # The largest share of a model's time in which threads wait for each other.
@@ -138,7 +138,7 @@ def could_win(
         )
         factor = narrow / whole if whole > 0 else 1.0
     lanes = with_lanes(table, division.device, division.lanes.count, factor)
-    return HOPED * listed_seconds(lanes) < (1 - MINIMAL_GAIN) * best
+    return OPTIMISM * listed_seconds(lanes) < (1 - MINIMAL_GAIN) * best
 
 
 def listed_seconds(table: CostTable) -> float:

@@ -139,9 +139,9 @@ class Placer:
         return Placer(self._asked.without(failure), left_out, self._budget).place_fitted(model)
 
     def _source(self) -> ProposalSource:
-        """Who proposes placements; the policy is demanded where somebody names it."""
+        """Who proposes placements; the policy is required where somebody names it."""
         options = self._options
-        # Who names the policy among the solvers demands one: the shipped one when none is named.
+        # Who names the policy among the solvers requires one: the shipped one when none is named.
         asked = options.policy or ("base" if POLICY_NAME in options.solvers else None)
         policy = None if self._serves_many else find_policy(asked, len(self._machine.devices))
         return ProposalSource(options.solvers, policy, asked is not None, options.seed)

@@ -37,13 +37,13 @@ class ProposalSource:
     Attributes:
         solvers: Names of the solvers to ask, in order; ``policy`` among them is the turn of ``policy``.
         policy: The policy to ask, after the solvers unless it has a turn among them, or ``None``.
-        policy_is_demanded: Whether a policy that cannot be run is an error, not only a warning.
+        policy_is_required: Whether a policy that cannot be run is an error, not only a warning.
         seed: Of the solvers, and of the policy's draws.
     """
 
     solvers: Sequence[str] = DEFAULT_SOLVERS
     policy: PolicyRunner | None = None
-    policy_is_demanded: bool = False
+    policy_is_required: bool = False
     seed: int = 0
 
 
@@ -52,7 +52,7 @@ def propose(problem: Problem, source: ProposalSource) -> list[Candidate]:
 
     Raises:
         PlacementError: No placement honours the constraints.
-        CheckpointError: A demanded policy cannot be run.
+        CheckpointError: A required policy cannot be run.
     """
     table = problem.table
     found: dict[bytes, Candidate] = {}
@@ -75,7 +75,7 @@ def propose(problem: Problem, source: ProposalSource) -> list[Candidate]:
             known.lower_bound_seconds = known.lower_bound_seconds if bound is None else bound
             known.also = (*known.also, name)
     # HETERO would cut what must stay together in the others, whatever the groups say.
-    candidates = [c for c in found.values() if np.isfinite(c.promised_seconds)]
+    candidates = [c for c in found.values() if np.isfinite(c.expected_seconds)]
     if not candidates:
         raise PlacementError(
             f"no placement on {', '.join(table.devices)} was found that honours the pins and memory limits "
@@ -119,7 +119,7 @@ def _policy_answers(problem: Problem, source: ProposalSource) -> Iterator[tuple[
     try:
         scores = source.policy.scores(graph)
     except CheckpointError as cause:
-        if source.policy_is_demanded:
+        if source.policy_is_required:
             raise
         _log.warning("the policy proposes nothing: %s", cause)
         return

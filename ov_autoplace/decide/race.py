@@ -90,7 +90,7 @@ class Race:
         if len(entered) == 1 and len(entered[0].on(load)):
             return Raced(load, {entered[0]: Timing(entered[0].on(load))}, 0, 0.0, entered[0])
         try:
-            # Whoever is dropped as hopeless ran often enough to be compared, too.
+            # Whoever is dropped as much slower ran often enough to be compared, too.
             raced = self._bench.race(entered, load, max(0.0, self._budget.free - end))
         except ProfilingError as cause:
             for candidate in entered:
@@ -216,7 +216,7 @@ class Race:
         fastest = self.tune(field, [raced.best], more, self._budget.free, _SCHEDULE_PROOF)
         return sorted(field, key=lambda candidate: candidate is not fastest)
 
-    def demand(self, verdict: Verdict, schedules: Sequence[Candidate]) -> Verdict:
+    def require(self, verdict: Verdict, schedules: Sequence[Candidate]) -> Verdict:
         """The fastest of some schedules, which the user wants whatever else is faster.
 
         Args:
@@ -236,7 +236,7 @@ class Race:
             best = min(ran, key=lambda c: c.seconds)
         else:
             best = raced.best
-        findings = [Finding.of(Kind.DEMANDED, best.name)]
+        findings = [Finding.of(Kind.REQUIRED, best.name)]
         if raced is not None and len(raced.samples(rival)) and len(raced.samples(best)):
             ratio = paired_ratio(raced.samples(best), raced.samples(rival)).median
             rounds = min(len(raced.samples(best)), len(raced.samples(rival)))
@@ -344,7 +344,7 @@ def _proof_seconds(candidates: Sequence[Candidate], load: Load) -> float:
     quota = Cores.of_this_process().quota
     if load is Load.SUSTAINED and quota is not None:
         return race_seconds(quota, len(candidates), turns=1)
-    return CONVINCING_ROUNDS * sum(c.promised_seconds for c in candidates)
+    return CONVINCING_ROUNDS * sum(c.expected_seconds for c in candidates)
 
 
 def _back_to_back_only(verdict: Verdict, best: Candidate, after_pauses: Sequence[Finding]) -> Verdict:

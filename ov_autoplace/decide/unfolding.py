@@ -109,7 +109,7 @@ def _cheapest(graph: ComputationGraph, problem: Problem, source: ProposalSource)
         try:
             coarse = coarsen(graph, fused=table.members or (), pins=pins, light_ops=False)
             unfolded_problem = Problem.of(_costs_of(coarse, table), problem.memory_limits, pins)
-            proposals = propose(unfolded_problem, replace(source, policy=None, policy_is_demanded=False))
+            proposals = propose(unfolded_problem, replace(source, policy=None, policy_is_required=False))
         except PlacementError as cause:
             _log.warning(
                 "on the model as it was given, whose shape computations are not folded, the pins and limits "
@@ -118,12 +118,12 @@ def _cheapest(graph: ComputationGraph, problem: Problem, source: ProposalSource)
             )
             continue
         able = [p for p in proposals if runs_as_it_is(graph, p.assignment[coarse.group_of])]
-        best = min(able, key=lambda p: p.promised_seconds, default=None)
-        single = min((p for p in able if p.is_single), key=lambda p: p.promised_seconds, default=None)
+        best = min(able, key=lambda p: p.expected_seconds, default=None)
+        single = min((p for p in able if p.is_single), key=lambda p: p.expected_seconds, default=None)
         if best is not None and single is not None:
-            # A mix that was never measured must promise what a measured one has to keep.
-            promised = best.promised_seconds <= (1 - MINIMAL_GAIN) * single.promised_seconds
-            best = best if promised else single
+            # A mix that was never measured must be predicted to gain what a measured one has to.
+            gains = best.expected_seconds <= (1 - MINIMAL_GAIN) * single.expected_seconds
+            best = best if gains else single
         if best is not None:
             return best.assignment[coarse.group_of].astype(np.int32)
     return None

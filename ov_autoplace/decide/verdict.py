@@ -67,10 +67,10 @@ class Verdict(Explained):
         return replace(self, findings=(*self.findings, *findings))
 
 
-def paired(champion: FloatArray, reference: FloatArray) -> Interval | None:
+def paired(one: FloatArray, other: FloatArray) -> Interval | None:
     """The ratio of two in the rounds that both ran; ``None`` where those are too few to prove anything."""
-    rounds = min(len(champion), len(reference))
-    return paired_ratio(champion, reference) if rounds >= CONVINCING_ROUNDS else None
+    rounds = min(len(one), len(other))
+    return paired_ratio(one, other) if rounds >= CONVINCING_ROUNDS else None
 
 
 def is_faster(ratio: Interval, gain: float = MINIMAL_GAIN) -> bool:
@@ -110,7 +110,7 @@ def out_of_time(candidates: Sequence[Candidate], budget_seconds: float) -> Verdi
     """
     verdict = predicted(candidates)
     winner = min(
-        (c for c in candidates if c.is_single), key=attrgetter("promised_seconds"), default=verdict.winner
+        (c for c in candidates if c.is_single), key=attrgetter("expected_seconds"), default=verdict.winner
     )
     finding = Finding.of(Kind.UNPROFILED, winner.name, budget=1e3 * budget_seconds)
     return replace(verdict, winner=winner, findings=(finding,))
@@ -136,21 +136,21 @@ def predicted(candidates: Sequence[Candidate]) -> Verdict:
     The policy's greedy answer wins unless it is predicted slower than the best single device, or slower than
     the best candidate by more than :data:`ESTIMATE_MARGIN`; then the lowest prediction wins.
     """
-    fastest = min(candidates, key=attrgetter("promised_seconds"))
-    single = min((c for c in candidates if c.is_single), key=attrgetter("promised_seconds"), default=None)
+    fastest = min(candidates, key=attrgetter("expected_seconds"))
+    single = min((c for c in candidates if c.is_single), key=attrgetter("expected_seconds"), default=None)
     winner = next((c for c in candidates if POLICY_NAME in (c.name, *c.also)), fastest)
-    limit = fastest.promised_seconds * (1 + ESTIMATE_MARGIN)
+    limit = fastest.expected_seconds * (1 + ESTIMATE_MARGIN)
     if single is not None:
-        limit = min(limit, single.promised_seconds)
-    if winner.promised_seconds > limit:
+        limit = min(limit, single.expected_seconds)
+    if winner.expected_seconds > limit:
         winner = fastest
-    if winner.promised_seconds == fastest.promised_seconds:
+    if winner.expected_seconds == fastest.expected_seconds:
         findings = [Finding.of(Kind.PREDICTED, winner.name)]
     else:
-        behind = 100 * (winner.promised_seconds / fastest.promised_seconds - 1)
+        behind = 100 * (winner.expected_seconds / fastest.expected_seconds - 1)
         findings = [Finding.of(Kind.POLICY_PREDICTED, winner.name, fastest.name, behind=behind)]
     if single is not None and not winner.is_single:
-        gain = 1 - winner.promised_seconds / single.promised_seconds
+        gain = 1 - winner.expected_seconds / single.expected_seconds
         findings.append(Finding.of(Kind.GAIN_PREDICTED, single.name, gain=100 * gain))
     return Verdict(winner, (*findings, Finding(Kind.NOTHING_MEASURED)), candidates)
 
@@ -158,71 +158,71 @@ def predicted(candidates: Sequence[Candidate]) -> Verdict:
 def measured(
     candidates: Sequence[Candidate],
     reference: Candidate | None,
-    champion: Candidate | None,
+    fastest: Candidate | None,
     why_no_single: str = _NO_SINGLE,
 ) -> Verdict:
-    """The champion if it beats the best single device by more than the noise, else that device.
+    """The fastest if it beats the best single device by more than the noise, else that device.
 
     Args:
         candidates: Everybody.
         reference: The best single device, if one can run the model.
-        champion: The fastest in the races, if anything could be run.
+        fastest: The fastest in the races, if anything could be run.
         why_no_single: Said where there is no ``reference``.
     """
-    if champion is None:
+    if fastest is None:
         # Nothing could be run here; the prediction is all there is.
-        winner = min(candidates, key=attrgetter("promised_seconds"))
+        winner = min(candidates, key=attrgetter("expected_seconds"))
         dropped = next((f"{c.name} {c.dropped}" for c in candidates if c.dropped), "")
         why = dropped or "the time budget ended before"
         return Verdict(winner, (Finding.of(Kind.NOT_RUN, winner.name, detail=why),), candidates)
-    if champion.plan.is_default:
+    if fastest.plan.is_default:
         mixes = [c for c in candidates if not c.is_single and (len(c.samples) or c.dropped)]
-        hope = min(candidates, key=attrgetter("promised_seconds"))
-        gain = 1 - hope.promised_seconds / champion.promised_seconds
-        if not mixes and not hope.is_single and gain > MINIMAL_GAIN:
-            finding = Finding.of(Kind.HOPE_NOT_RUN, champion.name, hope.name, gain=100 * gain)
+        mix = min(candidates, key=attrgetter("expected_seconds"))
+        gain = 1 - mix.expected_seconds / fastest.expected_seconds
+        if not mixes and not mix.is_single and gain > MINIMAL_GAIN:
+            finding = Finding.of(Kind.PREDICTED_NOT_RUN, fastest.name, mix.name, gain=100 * gain)
         else:
-            finding = Finding.of(Kind.FASTEST_DEVICE if mixes else Kind.NO_MIX_PREDICTED, champion.name)
-        return Verdict(champion, (finding,), candidates)
+            finding = Finding.of(Kind.FASTEST_DEVICE if mixes else Kind.NO_MIX_PREDICTED, fastest.name)
+        return Verdict(fastest, (finding,), candidates)
     if reference is None:
-        finding = Finding.of(Kind.WITHOUT_RIVAL, champion.name, detail=why_no_single)
-        return Verdict(champion, (finding,), candidates)
-    ratio = paired(champion.on(Load.STEADY), reference.on(Load.STEADY))
+        finding = Finding.of(Kind.WITHOUT_RIVAL, fastest.name, detail=why_no_single)
+        return Verdict(fastest, (finding,), candidates)
+    ratio = paired(fastest.on(Load.STEADY), reference.on(Load.STEADY))
     if ratio is None:
         finding = Finding.of(
             Kind.TOO_FEW_ROUNDS,
             reference.name,
-            champion.name,
-            rounds=min(len(champion.on(Load.STEADY)), len(reference.on(Load.STEADY))),
+            fastest.name,
+            rounds=min(len(fastest.on(Load.STEADY)), len(reference.on(Load.STEADY))),
             needed=CONVINCING_ROUNDS,
         )
         return Verdict(reference, (finding,), candidates)
     numbers = {"ratio": ratio.median, "low": ratio.low, "high": ratio.high}
     if is_faster(ratio):
         gain = 100 * (1 - ratio.median)
-        finding = Finding.of(Kind.FASTER, champion.name, reference.name, gain=gain, **numbers)
-        return Verdict(champion, (finding,), candidates)
+        finding = Finding.of(Kind.FASTER, fastest.name, reference.name, gain=gain, **numbers)
+        return Verdict(fastest, (finding,), candidates)
     least = 100 * MINIMAL_GAIN
-    finding = Finding.of(Kind.NOT_FASTER, reference.name, champion.name, least=least, **numbers)
+    finding = Finding.of(Kind.NOT_FASTER, reference.name, fastest.name, least=least, **numbers)
     return Verdict(reference, (finding,), candidates)
 
 
 def proven_anew(
-    candidates: Sequence[Candidate], reference: Candidate, champion: Candidate, ran: Sequence[Candidate]
+    candidates: Sequence[Candidate], reference: Candidate, fastest: Candidate, ran: Sequence[Candidate]
 ) -> Verdict:
     """What a race of two that were compiled anew says; those that did not run in it prove nothing.
 
     Args:
         candidates: Everybody.
-        reference: Whom the champion has to beat.
-        champion: Was the fastest before.
+        reference: Whom the fastest has to beat.
+        fastest: Was the fastest before.
         ran: Who was run again.
     """
-    failed = [c for c in (champion, reference) if c not in ran]
+    failed = [c for c in (fastest, reference) if c not in ran]
     if not failed:
-        return measured(candidates, reference, champion)
+        return measured(candidates, reference, fastest)
     because = next((f"{c.name} {c.dropped}" for c in failed if c.dropped), "")
-    return unconfirmed(candidates, reference, champion, because=because)
+    return unconfirmed(candidates, reference, fastest, because=because)
 
 
 def right(verdict: Verdict, candidate: Candidate) -> Verdict:

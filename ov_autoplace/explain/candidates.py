@@ -98,7 +98,7 @@ def row_of(candidate: Candidate, *, chosen: bool = False) -> CandidateRow:
     plan, seconds = candidate.plan, candidate.predicted_seconds
     rate, waiting, queued = (
         _per_second(own)
-        for own in (candidate.promised_seconds, *map(candidate.median, (Load.WAITING, Load.QUEUED)))
+        for own in (candidate.expected_seconds, *map(candidate.median, (Load.WAITING, Load.QUEUED)))
     )
     return CandidateRow(
         name=candidate.name,

@@ -124,7 +124,7 @@ class Candidate:
         return float("inf") if measured is None else measured
 
     @property
-    def promised_seconds(self) -> float:
+    def expected_seconds(self) -> float:
         """Simulated latency, ``inf`` when it is not known."""
         return float("inf") if self.predicted_seconds is None else self.predicted_seconds
 

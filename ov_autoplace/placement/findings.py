@@ -29,7 +29,7 @@ class Kind(Enum):
     BOUND = "bound"
     FASTEST_DEVICE = "fastest_device"
     NO_MIX_PREDICTED = "no_mix_predicted"
-    HOPE_NOT_RUN = "hope_not_run"
+    PREDICTED_NOT_RUN = "predicted_not_run"
     FASTER = "faster"
     NOT_FASTER = "not_faster"
     TOO_FEW_ROUNDS = "too_few_rounds"
@@ -41,7 +41,7 @@ class Kind(Enum):
     NARROW_PREDICTED = "narrow_predicted"
     UNPROFILED = "unprofiled"
     RIGHT_OUTPUTS = "right_outputs"
-    DEMANDED = "demanded"
+    REQUIRED = "required"
     SUSTAINED = "sustained"
     HIGHEST_RATE = "highest_rate"
     NO_RATE_BETTER = "no_rate_better"
@@ -96,7 +96,7 @@ _SENTENCES: dict[Kind, str] = {
     ),
     Kind.FASTEST_DEVICE: "{0} is the fastest device and no mix of devices was measured to be faster",
     Kind.NO_MIX_PREDICTED: "{0} is the fastest device and no mix of devices is predicted to be faster",
-    Kind.HOPE_NOT_RUN: (
+    Kind.PREDICTED_NOT_RUN: (
         "{0} is the fastest device, and the time budget ended before {1}, predicted {gain:.1f} % faster, "
         "could be run"
     ),
@@ -125,7 +125,7 @@ _SENTENCES: dict[Kind, str] = {
         "this rests on estimates"
     ),
     Kind.RIGHT_OUTPUTS: "{0} computes the right outputs",
-    Kind.DEMANDED: "{0}: the executor was asked for",
+    Kind.REQUIRED: "{0}: the executor was asked for",
     Kind.SUSTAINED: _OVER_PERIODS,
     Kind.HIGHEST_RATE: (
         "{0} was measured faster than {1}: {waiting:.2f} times its rate with waiting callers, {queued:.2f} "

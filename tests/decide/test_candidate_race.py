@@ -299,7 +299,7 @@ def test_without_time_nothing_is_compiled_and_what_was_not_run_is_told():
     session = _Session({"D1": 1.0, "D0+D1": 0.8})
     verdict = _raced(session, seconds=0.0)
     assert verdict.winner.name == "D1"
-    assert numbers(verdict, Kind.HOPE_NOT_RUN)["gain"] == pytest.approx(20.0)
+    assert numbers(verdict, Kind.PREDICTED_NOT_RUN)["gain"] == pytest.approx(20.0)
     assert session.races == []
 
 

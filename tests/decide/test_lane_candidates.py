@@ -183,7 +183,7 @@ def test_lanes_that_are_demanded_are_taken_and_the_decision_says_what_they_cost(
     session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {})
     verdict = decided(session, "demand", executor="OVERLAP")
     assert verdict.winner.name == "lanes"
-    assert kinds(verdict) == [Kind.DEMANDED, Kind.BESIDE]
+    assert kinds(verdict) == [Kind.REQUIRED, Kind.BESIDE]
     assert numbers(verdict, Kind.BESIDE)["ratio"] == pytest.approx(1.3)
 
 
@@ -272,10 +272,10 @@ def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs
     for _ in range(2):
         fresh = search.more(tried)
         assert len(fresh) <= 2
-        assert [c.promised_seconds for c in fresh] == sorted(c.promised_seconds for c in fresh)
+        assert [c.expected_seconds for c in fresh] == sorted(c.expected_seconds for c in fresh)
         for candidate in fresh:
             simulated = simulate(table, candidate.scheduled.assignment, "overlap")
-            assert candidate.promised_seconds == simulated.latency_seconds
+            assert candidate.expected_seconds == simulated.latency_seconds
         tried += fresh
     assert len(tried) > 1
     assert len({candidate.plan.key for candidate in tried}) == len({c.name for c in tried}) == len(tried)

@@ -132,7 +132,7 @@ def test_a_policy_that_cannot_be_run_costs_a_warning_unless_it_was_demanded(
     assert names_of(propose(Problem.of(table), source))
     assert "the policy proposes nothing: it cannot be run" in caplog.text
     with pytest.raises(CheckpointError, match="cannot be run"):
-        propose(Problem.of(table), replace(source, policy_is_demanded=True))
+        propose(Problem.of(table), replace(source, policy_is_required=True))
 
 
 def test_on_estimated_costs_the_policys_answer_is_taken_where_predictions_say_nothing() -> None:

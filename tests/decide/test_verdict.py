@@ -20,14 +20,14 @@ def _candidate(name: str, devices: list[int], seconds: float, factor: float | No
 def test_a_mix_that_is_clearly_faster_wins_and_the_gain_is_told():
     single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
     mix = _candidate("mincut", [0, 1], 0.9, factor=0.8)
-    verdict = measured([single, mix], reference=single, champion=mix)
+    verdict = measured([single, mix], reference=single, fastest=mix)
     assert verdict.winner is mix
     assert numbers(verdict, Kind.FASTER)["gain"] == pytest.approx(20.0)
 
 
 def test_a_device_that_won_without_a_profile_of_its_own_can_run_the_model():
     single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
-    verdict = measured([single], reference=None, champion=single)
+    verdict = measured([single], reference=None, fastest=single)
     assert verdict.winner is single
     assert kinds(verdict) == [Kind.NO_MIX_PREDICTED]
 
@@ -36,7 +36,7 @@ def test_a_device_that_won_without_a_profile_of_its_own_can_run_the_model():
 def test_a_mix_within_the_noise_loses_to_the_single_device(factor):
     single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
     mix = _candidate("mincut", [0, 1], 0.9, factor=factor)
-    verdict = measured([single, mix], reference=single, champion=mix)
+    verdict = measured([single, mix], reference=single, fastest=mix)
     assert verdict.winner is single
     assert kinds(verdict) == [Kind.NOT_FASTER]
 
@@ -46,7 +46,7 @@ def test_a_gain_that_noise_could_explain_is_no_gain():
     single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
     mix = _candidate("mincut", [0, 1], 0.9)
     mix.times[Load.STEADY] = 0.97 * random.lognormal(sigma=0.5, size=12)
-    assert measured([single, mix], reference=single, champion=mix).winner is single
+    assert measured([single, mix], reference=single, fastest=mix).winner is single
 
 
 def test_a_handful_of_runs_proves_no_gain():
@@ -54,7 +54,7 @@ def test_a_handful_of_runs_proves_no_gain():
     mix = _candidate("mincut", [0, 1], 0.5, factor=0.5)
     for candidate in (mix, single):
         candidate.times[Load.STEADY] = candidate.samples[:5]
-    verdict = measured([single, mix], reference=single, champion=mix)
+    verdict = measured([single, mix], reference=single, fastest=mix)
     assert verdict.winner is single
     assert numbers(verdict, Kind.TOO_FEW_ROUNDS)["rounds"] == 5
 
@@ -69,7 +69,7 @@ def test_when_no_device_runs_the_model_alone_the_fastest_mix_wins():
 
 def test_when_nothing_can_be_run_the_prediction_decides():
     verdict = measured(
-        [_candidate("a", [0, 1], 2.0), _candidate("b", [1, 0], 1.0)], reference=None, champion=None
+        [_candidate("a", [0, 1], 2.0), _candidate("b", [1, 0], 1.0)], reference=None, fastest=None
     )
     assert verdict.winner.name == "b"
     assert detail(verdict, Kind.NOT_RUN) == "the time budget ended before"
@@ -78,7 +78,7 @@ def test_when_nothing_can_be_run_the_prediction_decides():
 def test_why_nothing_could_be_run_is_told():
     failed = _candidate("a", [0, 1], 1.0)
     failed.dropped = "cannot be run: out of memory"
-    verdict = measured([failed], reference=None, champion=None)
+    verdict = measured([failed], reference=None, fastest=None)
     assert detail(verdict, Kind.NOT_RUN) == "a cannot be run: out of memory"
 
 
@@ -92,9 +92,9 @@ def test_without_measurement_the_lowest_prediction_wins_and_says_so():
 
 def test_the_gain_that_there_was_no_time_for_is_told_in_percent_of_the_device():
     single = _candidate("CPU", [1, 1], 2.0, factor=2.0)
-    verdict = measured([single, _candidate("mincut", [0, 1], 1.5)], reference=single, champion=single)
+    verdict = measured([single, _candidate("mincut", [0, 1], 1.5)], reference=single, fastest=single)
     assert verdict.winner is single
-    assert numbers(verdict, Kind.HOPE_NOT_RUN)["gain"] == pytest.approx(25.0)
+    assert numbers(verdict, Kind.PREDICTED_NOT_RUN)["gain"] == pytest.approx(25.0)
 
 
 def test_how_far_the_policy_is_behind_is_told_in_percent_of_the_fastest():

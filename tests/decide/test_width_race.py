@@ -292,7 +292,7 @@ def test_a_width_that_estimates_cannot_tell_apart_is_named(two_cores, monkeypatc
     prepared = prepare(model)
     table = CostSource(here, Budget(10.0)).estimate(prepared)
     verdict = predicted(propose(here.problem(table), ProposalSource(())))
-    seconds = verdict.winner.promised_seconds
+    seconds = verdict.winner.expected_seconds
     monkeypatch.setattr(
         stage,
         "width_candidate",

@@ -60,7 +60,7 @@ def test_answers_of_the_policy_are_about_all_groups_of_the_table(problem, monkey
     assert answer.names == problem.table.names
     assert len(answer.assignment) == len(problem.table)
     merged = graph_within_reach(problem).problem.constraints.unit_of
-    proposals = propose(problem, ProposalSource((), PolicyRunner(), policy_is_demanded=True))
+    proposals = propose(problem, ProposalSource((), PolicyRunner(), policy_is_required=True))
     drawn = [c.assignment for c in proposals if c.name.startswith("policy sample")]
     assert drawn
     for assignment in drawn:

@@ -126,7 +126,7 @@ def test_a_trial_is_a_schedule_of_what_the_policy_decided(task):
     trial = task.trial("policy", BRANCHES)
     assert [trial.plan.lane_of[trial.plan.submodel_of[name]] for name in LANES.names] == BRANCHES.tolist()
     assert trial.assignment.tolist() == [0] * len(BRANCHES)
-    assert trial.promised_seconds == simulate(LANES, BRANCHES, objective="overlap").latency_seconds
+    assert trial.expected_seconds == simulate(LANES, BRANCHES, objective="overlap").latency_seconds
     assert trial.key == BRANCHES.tobytes()
     assert task.placement(trial).plan is trial.plan
     assert task.placement(task.singles[0]).plan.width == ONE_THREAD

@@ -148,7 +148,7 @@ def test_a_prediction_that_was_not_finite_comes_back_from_the_log():
     lines[-1]["predicted_ms"] = None  # as the log's file has it
     again = task_of()
     again.restore(lines)
-    assert again.trials[MIX.tobytes()].promised_seconds == np.inf
+    assert again.trials[MIX.tobytes()].expected_seconds == np.inf
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.context import Context, Stage
 from ov_autoplace.decide.divisions import (
-    HOPED,
+    OPTIMISM,
     Division,
     could_win,
     divisions,
@@ -74,7 +74,7 @@ class Lanes(Stage):
         self._search: _Search | None = None
 
     def estimate(self, context: Context) -> Verdict:
-        """The verdict, which says of lanes that were demanded why there are none."""
+        """The verdict, which says of lanes that were required why there are none."""
         if context.options.executor != "OVERLAP":
             return context.verdict
         return context.verdict.noting(Finding(Kind.LANES_NOT_ESTIMATED))
@@ -85,18 +85,18 @@ class Lanes(Stage):
         if grows or executor == "HETERO" or _obstacle(context) is not None:
             return
         search = _Search(context)
-        hopeful = search.hopeful(is_demanded=executor == "OVERLAP")
-        may_win = any(map(search.may_win, hopeful))
-        search.reserve(len(hopeful[:_RACED]), len(hopeful), goes_on=may_win)
+        worthwhile = search.worthwhile(is_required=executor == "OVERLAP")
+        may_win = any(map(search.may_win, worthwhile))
+        search.reserve(len(worthwhile[:_RACED]), len(worthwhile), goes_on=may_win)
 
     def propose(self, context: Context) -> list[Candidate]:
-        """Schedules that are predicted to win, or the best ones where some are demanded."""
+        """Schedules that are predicted to win, or the best ones where some are required."""
         if context.options.executor == "HETERO":
             return []
         with context.phase("measure"):
             self._obstacle, self._search = _obstacle(context), _Search(context)
             if self._obstacle is None:
-                self._search.run(is_demanded=context.options.executor == "OVERLAP")
+                self._search.run(is_required=context.options.executor == "OVERLAP")
         return self._search.schedules
 
     def decide(self, context: Context, candidates: Sequence[Candidate]) -> Verdict:
@@ -113,17 +113,17 @@ class Lanes(Stage):
             context.allow(_RACE_SECONDS + 2 * context.compile_seconds)
             verdict = race.challenge(verdict, search.widths)
         context.budget.release(_PURPOSE)
-        is_demanded = context.options.executor == "OVERLAP"
+        is_required = context.options.executor == "OVERLAP"
         if not schedules:
             reason = self._obstacle or "no schedule on its lanes can be run"
-            return verdict.noting(Finding.of(Kind.NO_EXECUTOR, detail=reason)) if is_demanded else verdict
+            return verdict.noting(Finding.of(Kind.NO_EXECUTOR, detail=reason)) if is_required else verdict
         seconds, compilations = _race(len(schedules))
         context.allow(seconds + compilations * context.compile_seconds)
         if context.options.mode == "TUNE":
             found = race.tune_schedules(schedules, search.more)
             schedules, tried = found[:_RACED], found[_RACED:]
             verdict = replace(verdict, candidates=[*verdict.candidates, *tried])
-        return race.demand(verdict, schedules) if is_demanded else race.challenge(verdict, schedules)
+        return race.require(verdict, schedules) if is_required else race.challenge(verdict, schedules)
 
 
 def _race(schedules: int) -> tuple[float, int]:
@@ -180,15 +180,15 @@ class _Search:
         is_tuned = goes_on and options.mode == "TUNE"
         self._budget.reserve(_PURPOSE, most if is_tuned else min(seconds, most))
 
-    def hopeful(self, *, is_demanded: bool) -> list[Division]:
-        """The divisions that are worth a search: those that may win, or all where schedules are demanded."""
+    def worthwhile(self, *, is_required: bool) -> list[Division]:
+        """The divisions that are worth a search: those that may win, or all where schedules are required."""
         found = divisions(self._machine, self._context.prepared.model)
-        return [division for division in found if is_demanded or self.may_win(division)]
+        return [division for division in found if is_required or self.may_win(division)]
 
-    def run(self, *, is_demanded: bool) -> None:
-        """Find schedules that are predicted to win, or the best ones where some are demanded."""
+    def run(self, *, is_required: bool) -> None:
+        """Find schedules that are predicted to win, or the best ones where some are required."""
         devices = self._machine.devices
-        for division in self.hopeful(is_demanded=is_demanded):
+        for division in self.worthwhile(is_required=is_required):
             self._context.allow(_SEARCH_SECONDS + self._context.compile_seconds)
             try:
                 candidate = self._candidate(division)
@@ -196,10 +196,10 @@ class _Search:
                 _log.info("%s is left out: %s", division.name(devices), cause)
                 continue
             # What devices take is known of themselves, what ops take beside others on lanes is not.
-            hoped = 1.0 if division.lanes is None else HOPED
-            if candidate is not None and (is_demanded or hoped * candidate.promised_seconds < self._best):
+            optimism = 1.0 if division.lanes is None else OPTIMISM
+            if candidate is not None and (is_required or optimism * candidate.expected_seconds < self._best):
                 self.schedules.append(candidate)
-        self.schedules.sort(key=lambda candidate: candidate.promised_seconds)
+        self.schedules.sort(key=lambda candidate: candidate.expected_seconds)
         del self.schedules[_RACED:]
 
     def may_win(self, division: Division) -> bool:
@@ -239,7 +239,7 @@ class _Search:
     def more(self, tried: Sequence[Candidate]) -> list[Candidate]:
         """The most promising schedules of the best division that were not tried yet, at most ``_RACED``.
 
-        Solved for costs that are wrong by as much as profiles usually are; what they promise is simulated by
+        Solved for costs that are wrong by as much as profiles usually are; what they take is simulated by
         the costs as measured.
 
         Args:
@@ -265,7 +265,7 @@ class _Search:
             if candidate.plan.key not in known:
                 known.add(candidate.plan.key)
                 found.append(candidate)
-        found = sorted(found, key=lambda candidate: candidate.promised_seconds)[:_RACED]
+        found = sorted(found, key=lambda candidate: candidate.expected_seconds)[:_RACED]
         for number, candidate in enumerate(found, len(tried)):
             candidate.name += f", tuned {number}"
         return found

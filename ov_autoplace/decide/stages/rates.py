@@ -75,7 +75,7 @@ class Rates(Stage):
         self._unprofiled = ""  # why there are no costs of the model
 
     def estimate(self, context: Context) -> Verdict:
-        """The best device, unless another way promises more than estimates err."""
+        """The best device, unless another way is predicted better by more than estimates err."""
         machine, table = context.machine, context.problem.table
         mixture, whole = self._solved(context, table)
         own = device_properties(machine.core, table.devices, context.options.properties)
@@ -322,7 +322,7 @@ def run_pools(
 
 def _clearly_best(candidates: Sequence[Candidate], known: Candidate | None) -> Candidate | None:
     """Who is predicted to have the highest rate, above a known one's by more than estimates err."""
-    best = min(candidates, key=lambda c: c.promised_seconds, default=known)
+    best = min(candidates, key=lambda c: c.expected_seconds, default=known)
     if known is None or best is None:
         return best
-    return best if best.promised_seconds * (1 + ESTIMATE_MARGIN) < known.promised_seconds else known
+    return best if best.expected_seconds * (1 + ESTIMATE_MARGIN) < known.expected_seconds else known

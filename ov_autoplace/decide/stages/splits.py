@@ -30,7 +30,7 @@ __all__ = ["Splits"]
 
 _FINALISTS = 3
 # A prediction this much above the best single device's is not worth compiling.
-_HOPELESS = 1.15
+_TOO_SLOW = 1.15
 _FIRST_TUNING_RACE = 0.3  # share of the time that is left, of the first race of TUNE
 # How many perturbed cost tables TUNE solves for one round of proposals.
 _TRIALS = 8
@@ -88,19 +88,19 @@ class Splits(Stage):
         raced = race.once(
             _finalists(field, singles, _fastest(singles)), _FIRST_TUNING_RACE if is_tuned else FIRST_RACE
         )
-        champion = _fastest(singles) if raced is None else raced.best
+        winner = _fastest(singles) if raced is None else raced.best
         if is_tuned:
             random = np.random.default_rng(context.options.seed)
-            standing = [c for c in (_fastest(singles), champion) if c is not None]
-            champion = race.tune(
+            standing = [c for c in (_fastest(singles), winner) if c is not None]
+            winner = race.tune(
                 field, standing, lambda tried: _corrected(context, tried, random), began, CONFIRMATION
             )
         why = context.problem.why_no_single
         if singles and _fastest(singles) is None:
             why = "no device alone computes the right outputs"
             # There is still an answer where nobody is right, and the decision says so.
-            champion = champion or min(singles, key=lambda c: c.seconds)
-        found = _confirmed(context, measured(field, _fastest(singles), champion, why), singles, why)
+            winner = winner or min(singles, key=lambda c: c.seconds)
+        found = _confirmed(context, measured(field, _fastest(singles), winner, why), singles, why)
         return replace(found, disturbed=found.disturbed or context.known.counted.was_disturbed)
 
 
@@ -128,19 +128,19 @@ def _confirmed(context: Context, verdict: Verdict, singles: Sequence[Candidate],
     return replace(verdict, disturbed=were_disturbed(c.samples for c in contenders))
 
 
-def _proven(context: Context, hopeful: Problem, shown: TransferFit | None = None) -> Verdict | None:
+def _proven(context: Context, favourable: Problem, shown: TransferFit | None = None) -> Verdict | None:
     """The best device, where no mix can be faster even if crossings cost very little; or the only one.
 
     Args:
         context: The decision; goes on with the costs of the answer.
-        hopeful: Costs in which crossings are as cheap as they can be.
+        favourable: Costs in which crossings are as cheap as they can be.
         shown: What they cost, for the table of the answer; assumed by kind of device when ``None``.
     """
     known, machine, costs = context.known, context.machine, context.costs
     if known.counted.was_disturbed and len(machine.devices) > 1:
         return None
     samples, outputs = known.counted.samples, context.session.outputs
-    best = unbeatable_device(hopeful, samples, context.options.seed)
+    best = unbeatable_device(favourable, samples, context.options.seed)
     if best is None or (outputs is not None and outputs.is_wrong(best.name)):
         return None
     context.problem = machine.problem(costs.counted(known, shown or costs.assumed_transfers()).table)
@@ -167,16 +167,16 @@ def _corrected(context: Context, tried: Sequence[Candidate], random: np.random.G
                 candidate.name = f"tuned {len(tried) + len(found)}"
                 candidate.predicted_seconds = simulate(problem.table, candidate.assignment).latency_seconds
                 found[candidate.plan.key] = candidate
-    return sorted(found.values(), key=lambda c: c.promised_seconds)[:_FINALISTS]
+    return sorted(found.values(), key=lambda c: c.expected_seconds)[:_FINALISTS]
 
 
 def _finalists(
     field: Sequence[Candidate], singles: Sequence[Candidate], reference: Candidate | None
 ) -> list[Candidate]:
-    """The best single device, the mixes that promise most, and single devices close to the best."""
-    promised = min((c.promised_seconds for c in singles if not c.is_wrong), default=np.inf)
-    mixes = sorted((c for c in field if c not in singles), key=lambda c: c.promised_seconds)
-    mixes = [c for c in mixes if c.promised_seconds <= _HOPELESS * promised][:_FINALISTS]
+    """The best single device, the mixes that are predicted fastest, and single devices close to the best."""
+    alone = min((c.expected_seconds for c in singles if not c.is_wrong), default=np.inf)
+    mixes = sorted((c for c in field if c not in singles), key=lambda c: c.expected_seconds)
+    mixes = [c for c in mixes if c.expected_seconds <= _TOO_SLOW * alone][:_FINALISTS]
     if reference is None:
         return mixes
     close = [c for c in singles if c is not reference and _may_be_as_fast(c, reference)]

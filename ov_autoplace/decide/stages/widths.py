@@ -66,7 +66,7 @@ class Widths(Stage):
                 change = seconds - float(table.op_seconds[:, d].sum())
                 # Nothing was compiled, so the setting is the one that compiles nothing otherwise.
                 width = replace(width, in_caller=width.threads == 1)
-                found.append(width_candidate(alone, device, width, alone.promised_seconds + change))
+                found.append(width_candidate(alone, device, width, alone.expected_seconds + change))
         return _by_estimate(context.verdict, found, quota, "nothing was measured")
 
     def reserve(self, context: Context) -> None:  # noqa: D102
@@ -78,7 +78,7 @@ class Widths(Stage):
             context.budget.reserve(_PURPOSE, seconds)
 
     def propose(self, context: Context) -> list[Candidate]:
-        """Widths that could beat the answer so far, those that promise most first."""
+        """Widths that could beat the answer so far, those predicted fastest first."""
         context.budget.release(_PURPOSE)
         return self._challengers(context)
 
@@ -143,7 +143,7 @@ class Widths(Stage):
 
 def _mean_and_tail(candidate: Candidate, quota: Quota | None) -> tuple[float, float]:
     """What inferences of a width, or of a CPU as a whole, are predicted to take one after another."""
-    seconds = candidate.promised_seconds
+    seconds = candidate.expected_seconds
     width = candidate.plan.width
     threads = Cores.of_this_process().all if width is None else width.threads
     return (seconds, seconds) if quota is None else quota.stretched(seconds, threads)
@@ -182,4 +182,4 @@ def _by_estimate(verdict: Verdict, found: Sequence[Candidate], quota: Quota | No
 def _in_caller(candidate: Candidate) -> Candidate:
     """The same on one thread which is the calling one."""
     (device,) = candidate.plan.devices
-    return width_candidate(candidate, device, Width(1, in_caller=True), candidate.promised_seconds)
+    return width_candidate(candidate, device, Width(1, in_caller=True), candidate.expected_seconds)

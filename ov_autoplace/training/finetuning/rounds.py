@@ -63,7 +63,7 @@ class TuningRounds:
             self._log(task, Event("proposed", task.before, note=ZERO_SHOT))
         else:
             task.before = task.trial(ZERO_SHOT, greedy)
-            if np.isfinite(task.before.promised_seconds):
+            if np.isfinite(task.before.expected_seconds):
                 self._measure(task, [task.before])
         task.correct()
 
@@ -119,7 +119,7 @@ class TuningRounds:
             self._log(task, Event("proposed", task.after, note=AFTER))
         else:
             task.after = task.trial(AFTER, greedy)
-            if np.isfinite(task.after.promised_seconds):
+            if np.isfinite(task.after.expected_seconds):
                 self._measure(task, [task.after])
         while task.champion not in task.singles:
             champion = task.champion

@@ -92,7 +92,7 @@ class TuningTask:
         self.exploration = Exploration()
         self.temperature = 1.0
         self.singles = self._singles()
-        self.reference = min(self.singles, key=lambda trial: trial.promised_seconds)
+        self.reference = min(self.singles, key=lambda trial: trial.expected_seconds)
         self._confirmed: list[Trial] = []
         self._use(self.table)
 
@@ -123,7 +123,7 @@ class TuningTask:
     @property
     def best_single(self) -> Trial:
         """The fastest single device as far as measured; its substitute where none may run everything."""
-        return min(self.singles, key=lambda trial: (trial.ratio.median, trial.promised_seconds))
+        return min(self.singles, key=lambda trial: (trial.ratio.median, trial.expected_seconds))
 
     def single_name(self, trial: Trial) -> str:
         """Name of the device of a placement on one device, else of who proposed it."""
@@ -234,7 +234,7 @@ class TuningTask:
             "temperature": self.temperature,
             "source": trial.name,
             "reference": self.single_name(self.reference),
-            "predicted_ms": 1e3 * trial.promised_seconds,
+            "predicted_ms": 1e3 * trial.expected_seconds,
             "relative": self.relative(trial) if len(trial.samples) else None,
             "best": self.relative(self.champion) if len(self.champion.samples) else None,
             "subgraphs": trial.subgraphs,
@@ -304,7 +304,7 @@ class TuningTask:
             trials.append(
                 Trial(device, plan, schedule.latency_seconds, schedule.subgraphs, assignment=assignment)
             )
-        trials = [trial for trial in trials if np.isfinite(trial.promised_seconds)]
+        trials = [trial for trial in trials if np.isfinite(trial.expected_seconds)]
         if not trials:
             trials.append(self._solved())
         return trials

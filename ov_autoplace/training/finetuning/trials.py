@@ -71,7 +71,7 @@ class Trial(Candidate):
     @property
     def known_seconds(self) -> float:
         """Latency as far as it is known: measured, else predicted."""
-        return self.seconds if len(self.samples) else self.promised_seconds
+        return self.seconds if len(self.samples) else self.expected_seconds
 
     def add(self, samples: FloatArray, reference: FloatArray) -> None:
         """Take the rounds of a race in which both ran."""

@@ -130,7 +130,7 @@ def pipeline_methods(policy: PolicyRunner) -> dict[str, Method]:
 
     def lowest(source: ProposalSource) -> Method:
         def choose(problem: Problem, options: RivalOptions) -> list[Placement]:
-            best = min(propose(problem, source), key=lambda candidate: candidate.promised_seconds)
+            best = min(propose(problem, source), key=lambda candidate: candidate.expected_seconds)
             return [Placement.of_groups(problem.table, best.assignment)]
 
         return choose

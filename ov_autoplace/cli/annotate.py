@@ -168,11 +168,12 @@ def _files(request: Request, output: Path | None) -> AnnotatedFiles:
 
 
 def _print_summary(report: dict[str, Any], decision: Decision) -> None:
-    from ov_autoplace.explain.candidates import candidates_table, rows_of
+    from ov_autoplace.explain.candidates import candidates_table, row_of
 
     mode = decision.mode.lower().replace("_", "-")
     print_sentence(f"{report['model']} on {', '.join(report['devices'])} ({mode})")
-    show(candidates_table(rows_of(decision), decision.rate_bound))
+    rows = [row_of(c, chosen=c is decision.winner) for c in decision.candidates]
+    show(candidates_table(rows, decision.rate_bound))
     print_sentence(f"* {decision.reason}")
     ops = _ops(report["ops_per_device"])
     took = sum(report["seconds"].values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,12 +16,9 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import ProfilingError
 
 if TYPE_CHECKING:
-    from ov_autoplace.cli.request import Request
     from ov_autoplace.decide.comparison import Comparison
-    from ov_autoplace.decide.machine import Machine
     from ov_autoplace.measure.measured_run import MeasuredRun
     from ov_autoplace.placement.decision import Candidate
-    from ov_autoplace.placement.placement import Placement
 
 __all__ = ["bench"]
 
@@ -42,71 +39,44 @@ def bench(
     """Measure devices, fewer threads, AUTO, HETERO and AUTOPLACE in one table, with and without pauses."""
     check_outputs(report, trace, [model])
     from ov_autoplace.cli.request import decision_of, open_model
+    from ov_autoplace.decide.comparison import compared_rates, comparison
     from ov_autoplace.decide.machine import Machine
-    from ov_autoplace.explain.answer import Answer
     from ov_autoplace.explain.candidates import candidates_table, measured_answer, row_of
+    from ov_autoplace.graph.prepare import prepare
 
     request = open_model(model)
     machine = Machine.of(request.core, devices, options)
     names, options = machine.devices, machine.options
-    placement = request.annotated(names) or request.search(names, options)
-    run = _rates if machine.wants_rate else _latencies
-    found, profiled = run(request, machine, placement, seconds, bool(report or trace))
-    rows = [row_of(candidate, chosen=candidate is found[-1]) for candidate in found]
-    decision, said = decision_of(placement), measured_answer(rows)
+    placement, profiled = request.annotated(names) or request.search(names, options), None
+    with progress_bar() as progress:
+        if machine.wants_rate:
+            progress(0, 1, "measure rates")
+            found = compared_rates(machine, prepare(request.model, options.shapes), placement.plan, seconds)
+        else:
+            with comparison(machine, request.model, placement) as compared:
+                found = compared.run(seconds, progress)
+                profiled = _profiled(compared) if report or trace else None
+    decision, rows = decision_of(placement), [row_of(c, chosen=c is found[-1]) for c in found]
+    said = measured_answer(rows)
     if not as_json:
         print_sentence(f"{model} on {', '.join(names)}, run in turns; medians with 95 % intervals")
         show(candidates_table(rows, decision.rate_bound))
-        for sentence in (*_rounds(found), f"AUTOPLACE: {decision.reason}", said):
+        for sentence in filter(None, (_rounds(found), f"AUTOPLACE: {decision.reason}", said)):
             print_sentence(sentence)
     if report or trace:
-        explanation = request.explanation(placement, names, options)
-        if not machine.wants_rate:
-            found[-1].assignment, found[-1].scheduled = explanation.assignment, decision.scheduled
-        tried = () if machine.wants_rate else [candidate for candidate in found if candidate.times]
-        answer = Answer.of(str(model), decision, explanation, options, request.model, rows, tried)
-        save_answer(report, trace, answer, as_json, profiled)
+        save_answer(report, trace, request.explained(placement, names, options, found), as_json, profiled)
     if as_json:
         values = {"measured": said, "rows": [candidate.to_json() for candidate in found]}
         print_json({"model": str(model), "devices": list(names), **decision.to_json(), **values})
 
 
-def _rates(
-    request: Request, machine: Machine, placement: Placement, seconds: float, _: bool
-) -> tuple[tuple[Candidate, ...], MeasuredRun | None]:
-    """The answer and what OpenVINO offers for many requests, called in both ways; the answer comes last."""
-    from ov_autoplace.decide.comparison import compared_rates
-    from ov_autoplace.graph.prepare import prepare
-    from ov_autoplace.placement.plan import PoolPlan
-
-    plan = placement.plan
-    assert isinstance(plan, PoolPlan)
-    with progress_bar() as progress:
-        progress(0, 1, "measure rates")
-        prepared = prepare(request.model, machine.options.shapes)
-        return compared_rates(machine, prepared, plan, seconds), None
-
-
-def _latencies(
-    request: Request, machine: Machine, placement: Placement, seconds: float, profile: bool
-) -> tuple[tuple[Candidate, ...], MeasuredRun | None]:
-    """The answer and its rivals, one request at a time; the answer comes last, with its run in detail."""
-    from ov_autoplace.decide.comparison import comparison
-
-    with comparison(machine, request.model, placement) as compared:
-        with progress_bar() as progress:
-            found = compared.run(seconds, progress)
-        return found, _profiled(compared) if profile else None
-
-
-def _rounds(candidates: Sequence[Candidate]) -> Iterator[str]:
-    """How often all of them were run."""
+def _rounds(candidates: Sequence[Candidate]) -> str:
+    """How often all of them were run, where latencies were measured."""
     from ov_autoplace.placement.decision import Load
 
     steady, paused = (max(len(c.on(load)) for c in candidates) for load in (Load.STEADY, Load.PAUSED))
-    if steady:
-        how = f"{counted(steady, 'round')} back to back, {paused:,} in which all rest 3 ms before each"
-        yield f"{how} inference"
+    how = f"{counted(steady, 'round')} back to back, {paused:,} in which all rest 3 ms before each inference"
+    return how if steady else ""
 
 
 def _profiled(compared: Comparison) -> MeasuredRun | None:

@@ -149,13 +149,24 @@ class Request:
         return HeteroExplanation(table, assignment_of(placement, table), options.pins)
 
     def explained(
-        self, placement: Placement, devices: str | Sequence[str] | None, options: PlacerOptions
+        self,
+        placement: Placement,
+        devices: str | Sequence[str] | None,
+        options: PlacerOptions,
+        run: Sequence[Candidate] = (),
     ) -> Answer:
-        """A decided placement taken apart, with what would change the prediction."""
+        """A decided placement taken apart, with what would change the prediction.
+
+        Args:
+            placement: The placement.
+            devices: As the user named them.
+            options: The placer's.
+            run: What was run beside it, itself as the last one.
+        """
         from ov_autoplace.explain.answer import Answer
 
         explanation = self.explanation(placement, devices, options)
-        return Answer.of(str(self.path), decision_of(placement), explanation, options, self.model)
+        return Answer.of(str(self.path), decision_of(placement), explanation, options, self.model, run)
 
     def _decided(self, placement: Placement, chosen: str, how: str) -> tuple[Placement, FittedPlacement]:
         from ov_autoplace.placement.fitting import fit

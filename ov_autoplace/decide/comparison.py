@@ -30,7 +30,7 @@ from ov_autoplace.measure.sustained import turn_seconds
 from ov_autoplace.placement.decision import Candidate, Decision, Load
 from ov_autoplace.placement.fitting import fit
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import ModelPlan, PoolPlan, WholePlan
+from ov_autoplace.placement.plan import ModelPlan, Plan, PoolPlan, WholePlan
 
 __all__ = ["Comparison", "compared_rates", "comparison"]
 
@@ -178,7 +178,7 @@ def comparison(machine: Machine, model: ov.Model, placement: Placement) -> Itera
 
 
 def compared_rates(
-    machine: Machine, prepared: PreparedModel, plan: PoolPlan, seconds: float
+    machine: Machine, prepared: PreparedModel, plan: Plan, seconds: float
 ) -> tuple[Candidate, ...]:
     """Run a plan and everything that OpenVINO offers in turns; the plan comes last.
 
@@ -190,7 +190,13 @@ def compared_rates(
 
     Raises:
         ProfilingError: The plan cannot be run.
+        PlacementError: It is not for many requests.
     """
+    if not isinstance(plan, PoolPlan):
+        raise PlacementError(
+            f"the placement {plan.name} is for one request at a time; compare it without a hint for many, or "
+            "give the model without its annotation"
+        )
     bare = without_hint(machine)
     base = pool = Candidate(_ANSWER, PoolPlan(_ANSWER, plan.base))
     if plan.members:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import openvino as ov
 
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.explain.candidates import CandidateRow, candidates_table, measured_answer, rows_of
+from ov_autoplace.explain.candidates import CandidateRow, candidates_table, measured_answer, row_of
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.op_costs import OpCost
 from ov_autoplace.explain.summary import Fact, bound_of, decision_facts
@@ -31,7 +32,7 @@ from ov_autoplace.placement.decision import Candidate, Decision
 __all__ = ["Answer"]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Answer:
     """A decided placement, taken apart.
 
@@ -39,19 +40,17 @@ class Answer:
         title: Of the model.
         decision: How it was decided.
         explanation: The placement.
-        rows: What it was chosen from, or what was run beside it.
         changes: What would change the prediction.
         model: The model; ``None`` = groups are all that is known of it.
-        measured_here: What was measured of it where that is another race than the one that decided, in words.
+        run: What was run beside it in another race than the one that decided, itself as the last one.
     """
 
     title: str
     decision: Decision
     explanation: Explanation
-    rows: Sequence[CandidateRow]
     changes: Sequence[WhatIf] = ()
     model: ov.Model | None = None
-    measured_here: str = ""
+    run: Sequence[Candidate] = ()
 
     @classmethod
     def of(
@@ -61,27 +60,40 @@ class Answer:
         explanation: Explanation,
         options: PlacerOptions,
         model: ov.Model,
-        rows: Sequence[CandidateRow] = (),
-        tried: Sequence[Candidate] = (),
+        run: Sequence[Candidate] = (),
     ) -> Answer:
-        """An answer, with what would change the prediction under the options of the request.
+        """An answer, with what would change the prediction under the options of the request."""
+        answer = cls(title, decision, explanation, (), model, run)
+        if decision.winner.plan.serves_many:
+            return answer  # what is asked is about the latency of one request
+        limits, seed, tried = options.memory_limits, options.seed, answer._tried()
+        return replace(answer, changes=what_ifs(explanation, memory_limits=limits, seed=seed, tried=tried))
 
-        Args:
-            title: Of the model.
-            decision: How it was decided.
-            explanation: The placement.
-            options: The placer's.
-            model: The model.
-            rows: What was run beside it; none = it is shown with what it was chosen from.
-            tried: Its candidates, if others than those that it was chosen from: what was measured of them has
-                the last word on the costs as they are.
-        """
-        changes: list[WhatIf] = []
-        if not decision.winner.plan.serves_many:  # what is asked is about the latency of one request
-            limits, tried = options.memory_limits, tried or decision.candidates
-            changes = what_ifs(explanation, memory_limits=limits, seed=options.seed, tried=tried)
-        shown, said = rows or rows_of(decision), measured_answer(rows)
-        return cls(title, decision, explanation, shown, changes, model, said)
+    def _shown(self) -> tuple[Sequence[Candidate], Candidate]:
+        """What it is shown with, and which of them it is."""
+        return (self.run, self.run[-1]) if self.run else (self.decision.candidates, self.decision.winner)
+
+    def _tried(self) -> list[Candidate]:
+        """What was measured of placements, the explained one among them."""
+        candidates, own = self._shown()
+        known = replace(own, assignment=self.explanation.assignment, scheduled=self.decision.scheduled)
+        return [known if candidate is own else candidate for candidate in candidates]
+
+    @cached_property
+    def rows(self) -> list[CandidateRow]:
+        """What it was chosen from, or what was run beside it."""
+        candidates, own = self._shown()
+        return [row_of(candidate, chosen=candidate is own) for candidate in candidates]
+
+    @property
+    def measured_here(self) -> str:
+        """What was measured of it in another race than the one that decided, in words; else empty."""
+        return measured_answer(self.rows) if self.run else ""
+
+    @property
+    def candidates(self) -> Table:
+        """What it was chosen from, or what was run beside it."""
+        return candidates_table(self.rows, self.decision.rate_bound)
 
     def facts(self) -> Iterator[Fact]:
         """What is known of it in a few lines."""
@@ -89,10 +101,10 @@ class Answer:
 
     def tables(self, top: int) -> Iterator[Table]:
         """What is shown of it, with ``top`` rows of what there is a lot of."""
-        decision, explanation = self.decision, self.explanation
+        explanation = self.explanation
         runs = {"predicted": explanation.predicted}
         if len(self.rows) > 1:
-            yield candidates_table(self.rows, decision.rate_bound)
+            yield self.candidates
         yield devices_table(explanation, runs)
         yield parts_table(explanation, explanation.predicted, top)
         yield path_table(runs, top)

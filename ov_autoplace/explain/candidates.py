@@ -11,7 +11,7 @@ from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import CONVINCING_ROUNDS, median_interval
 from ov_autoplace._base.text import counted, milliseconds, relative_difference
 from ov_autoplace.explain.tables import Table
-from ov_autoplace.placement.decision import Candidate, Decision, Load
+from ov_autoplace.placement.decision import Candidate, Load
 
 __all__ = [
     "CandidateRow",
@@ -20,7 +20,6 @@ __all__ = [
     "candidates_table",
     "measured_answer",
     "row_of",
-    "rows_of",
 ]
 
 
@@ -86,11 +85,6 @@ class CandidateRow:
     also: tuple[str, ...] = ()
     note: str = ""
     chosen: bool = False
-
-
-def rows_of(decision: Decision) -> tuple[CandidateRow, ...]:
-    """What was considered for a decision."""
-    return tuple(row_of(c, chosen=c.name == decision.chosen) for c in decision.candidates)
 
 
 def row_of(candidate: Candidate, *, chosen: bool = False) -> CandidateRow:

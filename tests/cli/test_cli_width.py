@@ -77,7 +77,7 @@ def test_bench_runs_an_annotated_model_on_its_threads(cli: Command, narrow_ir: P
     outcome = cli("bench", narrow_ir, *CPU, "--seconds", "0.3", "--json", "--report", page, "--trace", trace)
     rows = {row["name"]: row for row in outcome.json()["rows"]}
     assert list(rows) == ["CPU", "CPU (1 thread)", "AUTO", "HETERO", "AUTOPLACE"]
-    assert all(row["samples"] for row in rows.values())
+    assert all(row["measured"]["steady"]["samples"] for row in rows.values())
     text = page.read_text(encoding="utf-8")
     assert "1 thread; times of groups are those of all threads" in text
     assert "no placement predicted below" not in text  # which is known of all threads alone

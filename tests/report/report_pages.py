@@ -11,7 +11,7 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.answer import Answer
-from ov_autoplace.explain.candidates import CandidateRow, rows_of
+from ov_autoplace.explain.candidates import CandidateRow
 from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.lanes import LaneExplanation
 from ov_autoplace.explain.what_if import what_ifs
@@ -55,7 +55,7 @@ def _contents_of(table: CostTable, assignment: IntArray) -> Contents:
     findings = (Finding.of(Kind.PREDICTED, "portfolio"), Finding.of(Kind.LEFT_OUT, "NPU", detail=HOSTILE[1]))
     decision = Decision("portfolio", findings, "PROFILE", candidates, {}, table)
     changes = what_ifs(explanation) if len(table) < 1000 else []
-    return placement_contents(Answer(HOSTILE[0], decision, explanation, rows_of(decision), changes))
+    return placement_contents(Answer(HOSTILE[0], decision, explanation, changes))
 
 
 def every_part() -> Contents:
@@ -103,5 +103,5 @@ def lanes_page(groups: int = 60) -> Contents:
     for candidate in candidates:
         candidate.times[Load.PAUSED] = np.full(9, latency)
     decision = Decision(candidates[1].name, FOUND, "PROFILE", candidates, {}, table)
-    answer = Answer("lanes", decision, explanation, rows_of(decision), what_ifs(explanation))
+    answer = Answer("lanes", decision, explanation, what_ifs(explanation))
     return placement_contents(answer, MeasuredRun(stages, 1.2 * latency, 9))

@@ -19,7 +19,6 @@ from report_pages import every_part, placement_page
 from candidates import FOUND
 from ov_autoplace.errors import OptionError, OutputError
 from ov_autoplace.explain.answer import Answer
-from ov_autoplace.explain.candidates import rows_of
 from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.tables import Table
 from ov_autoplace.explain.what_if import what_ifs
@@ -130,7 +129,7 @@ def test_a_page_of_one_device_compares_no_devices(tmp_path: Path) -> None:
     )
     explanation = HeteroExplanation(table, np.zeros(40, dtype=np.int32))
     decision = Decision("CPU", FOUND, "PROFILE", (Candidate("CPU", WholePlan("CPU"), 1e-3),), {}, table)
-    answer = Answer("one", decision, explanation, rows_of(decision), what_ifs(explanation))
+    answer = Answer("one", decision, explanation, what_ifs(explanation))
     write_report(placement_contents(answer), tmp_path / "page.html")
 
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -229,5 +228,5 @@ def test_measurements_that_other_work_disturbed_are_marked(disturbed: bool) -> N
     decision = Decision(
         "CPU", FOUND, "PROFILE", (Candidate("CPU", WholePlan("CPU")),), {}, None, disturbed=disturbed
     )
-    facts = dict(Answer("model", decision, explanation, rows_of(decision)).facts())
+    facts = dict(Answer("model", decision, explanation).facts())
     assert ("other work" in facts) is disturbed

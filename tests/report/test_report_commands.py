@@ -98,6 +98,15 @@ def test_a_benchmark_of_rates_leaves_a_report(cli: Command, small_ir: Path, tmp_
     assert json.loads(trace.read_text())["traceEvents"]
 
 
+def test_an_annotation_for_one_request_is_not_compared_by_rates(cli: Command, small_ir: Path) -> None:
+    annotated = cli("annotate", small_ir, *SPLIT, "--json").json()["annotated_model"]
+
+    outcome = cli("bench", annotated, *DEVICES, *RATE, "--seconds", "0.2")
+
+    assert outcome.code == 2
+    assert "one request at a time" in " ".join(outcome.err.split())
+
+
 def test_a_report_that_cannot_be_drawn_is_refused_before_anything_is_measured(
     cli: Command, small_ir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

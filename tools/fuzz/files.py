@@ -17,7 +17,6 @@ from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.cost.target_json import load_target, save_target
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.explain.answer import Answer
-from ov_autoplace.explain.candidates import rows_of
 from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.trace import trace_events
 from ov_autoplace.measure.transfer_store import StoredTransfers
@@ -224,7 +223,7 @@ def report(data: bytes, folder: Path) -> None:
         "portfolio", (Finding.of(Kind.PREDICTED, "portfolio"),), "PROFILE", candidates, {}, table
     )
     title = table.names[0] if table.names else "net"
-    write_report(placement_contents(Answer(title, choice, explanation, rows_of(choice))), folder / "a.html")
+    write_report(placement_contents(Answer(title, choice, explanation)), folder / "a.html")
 
 
 def printed_answer_seeds() -> list[bytes]:

@@ -181,7 +181,7 @@ def test_lanes_that_lose_back_to_back_are_not_tried_with_pauses():
 
 def test_lanes_that_are_demanded_are_taken_and_the_decision_says_what_they_cost():
     session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {})
-    verdict = decided(session, "demand", executor="OVERLAP")
+    verdict = decided(session, "require", executor="OVERLAP")
     assert verdict.winner.name == "lanes"
     assert kinds(verdict) == [Kind.REQUIRED, Kind.BESIDE]
     assert numbers(verdict, Kind.BESIDE)["ratio"] == pytest.approx(1.3)
@@ -190,12 +190,12 @@ def test_lanes_that_are_demanded_are_taken_and_the_decision_says_what_they_cost(
 def test_a_cost_of_demanded_lanes_that_a_few_runs_tell_is_said_to_prove_nothing(monkeypatch):
     session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {})
     monkeypatch.setitem(globals(), "NOISE", NOISE[:3])
-    verdict = decided(session, "demand", executor="OVERLAP")
+    verdict = decided(session, "require", executor="OVERLAP")
     assert numbers(verdict, Kind.BESIDE_TOO_FEW)["rounds"] == 3
 
 
 def test_demanded_lanes_that_cannot_be_compiled_leave_the_answer_and_say_so():
-    verdict = decided(ScriptedSession({"device": 1.0}, {}), "demand", executor="OVERLAP")
+    verdict = decided(ScriptedSession({"device": 1.0}, {}), "require", executor="OVERLAP")
     assert verdict.winner.name == "device"
     assert kinds(verdict)[-1] is Kind.NO_SCHEDULE
     assert "cannot be compiled" in verdict.candidates[-1].dropped
@@ -209,7 +209,7 @@ def test_lanes_that_are_demanded_and_do_not_run_leave_what_proved_the_answer(lan
         raise ProfilingError("the process was ended by SIGKILL")
 
     monkeypatch.setattr(session, "race", fails)
-    verdict = decided(session, "demand", executor="OVERLAP")
+    verdict = decided(session, "require", executor="OVERLAP")
     assert verdict.winner.samples.tolist() == (1e-4 * NOISE).tolist()
     assert verdict.winner.dropped == ""
     assert verdict.findings[: len(FOUND)] == FOUND

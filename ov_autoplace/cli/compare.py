@@ -27,14 +27,21 @@ Second = Annotated[
     Path, typer.Argument(metavar="SECOND", show_default=False, help="The answer to compare with it.")
 ]
 _ANSWER = "the answer"  # the pair of those that were chosen, whatever they are called
+_LOADS = {
+    "predicted": "predicted",
+    "steady": "measured back to back",
+    "paused": "measured after idle gaps",
+    "sustained": "measured over periods of a quota",
+    "waiting": "measured with waiting threads",
+    "queued": "measured with a queue",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class _Latency:
-    """Seconds of one candidate, as far as they are known, and the 95 % interval of what was measured."""
+class _Time:
+    """Milliseconds of an inference or a request, and the 95 % interval of what was measured."""
 
-    measured: float | None = None
-    predicted: float | None = None
+    ms: float
     interval: tuple[float, float] | None = None
 
 
@@ -45,38 +52,31 @@ class Answer:
     Attributes:
         decision: In a sentence.
         facts: What it says of itself, by name.
-        latencies: The answer first, below it the candidates by name.
-        rates: Measured requests a second with waiting threads and with a queue, by name.
+        times: What it knows of the answer and of all candidates, by name and load.
         device_of: Where each op runs; empty where it does not say.
     """
 
     decision: str
     facts: Mapping[str, str]
-    latencies: Mapping[str, _Latency]
-    rates: Mapping[str, tuple[float | None, float | None]]
+    times: Mapping[tuple[str, str], _Time]
     device_of: Mapping[str, str] = field(repr=False)
 
 
 def compare(first: First, second: Second, *, as_json: arguments.Json = False) -> None:
-    """Show two answers that were printed with --json side by side: latencies, rates, the ops that moved."""
+    """Show two answers that were printed with --json side by side: their times, and the ops that moved."""
     one, other = read_answer(first), read_answer(second)
     names = dict.fromkeys((*one.facts, *other.facts))
     facts = [(name, one.facts.get(name), other.facts.get(name)) for name in names]
     without = [str(path) for path, answer in ((first, one), (second, other)) if not answer.device_of]
     if as_json:
+        moved = None if without else [{"op": op, "from": a, "to": b} for op, a, b in moved_ops(one, other)]
         print_json(
             {
                 "first": str(first),
                 "second": str(second),
                 "facts": [{"name": name, "first": a, "second": b} for name, a, b in facts],
-                "latencies": list(_latency_values(one, other)),
-                "rates": [
-                    {"name": name, "first": one.rates.get(name), "second": other.rates.get(name)}
-                    for name in dict.fromkeys((*one.rates, *other.rates))
-                ],
-                "moved": None
-                if without
-                else [{"op": op, "from": a, "to": b} for op, a, b in moved_ops(one, other)],
+                "times": list(_time_values(one, other)),
+                "moved": moved,
             }
         )
         return
@@ -85,14 +85,9 @@ def compare(first: First, second: Second, *, as_json: arguments.Json = False) ->
     differing = [row for row in facts if row[1] != row[2]]
     if differing:
         print_table("What differs besides", ("", "~A", "~B"), differing)
-    _print_latencies(one, other)
-    _print_rates(one, other)
-    if without:
-        print_sentence(
-            f"Ops, which explain lists, are not compared: there are none in {' and '.join(without)}"
-        )
-    else:
-        print_sentence(_moves(one, other))
+    _print_times(one, other)
+    none = f"Ops, which explain lists, are not compared: there are none in {' and '.join(without)}"
+    print_sentence(none if without else _moves(one, other))
 
 
 def moved_ops(one: Answer, other: Answer) -> list[tuple[str, str, str]]:
@@ -118,104 +113,74 @@ def read_answer(path: Path) -> Answer:
         if key in printed:
             facts[name] = printed.text(key)
     rows = printed.records("rows" if "rows" in printed else "candidates", "row")
-    found = {row.text("name"): row for row in rows}
+    times = {(row.text("name"), load): time for row in rows for load, time in _times(row)}
     chosen = "AUTOPLACE" if "rows" in printed else facts.get("chosen")
-    many = {name: row for name, row in found.items() if row.integer("requests", 0, 2**31 - 1)}
-    latencies = {name: _latency(row) for name, row in found.items() if name not in many}
-    if chosen in latencies:
-        latencies = {_ANSWER: latencies[chosen], **latencies}
+    answer = {(_ANSWER, load): time for (name, load), time in times.items() if name == chosen}
     ops = printed.records("ops", "op") if "ops" in printed else ()
     return Answer(
         decision=printed.text("decision"),
         facts=facts,
-        latencies=latencies,
-        rates={name: (_rate(row, "waiting"), _rate(row, "queued")) for name, row in many.items()},
+        times={**answer, **times},
         # A lane is a part of its device.
         device_of={op.text("name"): op.text("device").partition("#")[0] for op in ops},
     )
 
 
-def _latency(row: Record) -> _Latency:
-    """What is known of a candidate, in seconds."""
-    predicted = row.number("predicted_ms") / 1e3 if "predicted_ms" in row else None
+def _times(row: Record) -> Iterator[tuple[str, _Time]]:
+    """What is known of a candidate, by load."""
+    if "predicted_ms" in row:
+        yield "predicted", _Time(row.number("predicted_ms"))
     measured = row.record("measured")
-    load = next((load for load in ("sustained", "steady") if load in measured), None)
-    if load is None:
-        return _Latency(None, predicted)
-    of_load = measured.record(load)
-    interval = of_load.numbers("ci95_ms", 2) if "ci95_ms" in of_load else None
-    return _Latency(
-        of_load.number("median_ms") / 1e3,
-        predicted,
-        None if interval is None else (interval[0] / 1e3, interval[1] / 1e3),
-    )
+    for load in _LOADS:
+        if load in measured:
+            of_load = measured.record(load)
+            low, high = of_load.numbers("ci95_ms", 2) if "ci95_ms" in of_load else (None, None)
+            interval = None if low is None or high is None else (low, high)
+            yield load, _Time(of_load.number("median_ms"), interval)
 
 
-def _rate(row: Record, load: str) -> float | None:
-    """Requests a second under a load."""
-    measured = row.record("measured")
-    milliseconds = measured.record(load).number("median_ms") if load in measured else 0.0
-    return 1e3 / milliseconds if milliseconds else None
+def _pairs(one: Answer, other: Answer) -> Iterator[tuple[str, str, _Time | None, _Time | None]]:
+    for name, load in dict.fromkeys((*one.times, *other.times)):
+        yield name, load, one.times.get((name, load)), other.times.get((name, load))
 
 
-def _pairs(one: Answer, other: Answer) -> Iterator[tuple[str, _Latency, _Latency]]:
-    for name in dict.fromkeys((*one.latencies, *other.latencies)):
-        yield name, one.latencies.get(name, _Latency()), other.latencies.get(name, _Latency())
-
-
-def _latency_values(one: Answer, other: Answer) -> Iterator[dict[str, Any]]:
-    for name, a, b in _pairs(one, other):
+def _time_values(one: Answer, other: Answer) -> Iterator[dict[str, Any]]:
+    for name, load, a, b in _pairs(one, other):
         yield {
             "name": name,
-            **{
-                which: {"measured_ms": _ms(row.measured), "predicted_ms": _ms(row.predicted)}
-                for which, row in (("first", a), ("second", b))
-            },
-            "measured_change": _change(a.measured, b.measured),
-            "predicted_change": _change(a.predicted, b.predicted),
+            "load": load,
+            "first_ms": None if a is None else a.ms,
+            "second_ms": None if b is None else b.ms,
+            "change": _change(a, b),
             "told_apart": _is_told_apart(a, b),
         }
 
 
-def _is_told_apart(a: _Latency, b: _Latency) -> bool:
+def _is_told_apart(a: _Time | None, b: _Time | None) -> bool:
     """Whether both were measured, and their 95 % intervals do not overlap."""
-    if a.interval is None or b.interval is None:
+    if a is None or b is None or a.interval is None or b.interval is None:
         return False
     return a.interval[1] < b.interval[0] or b.interval[1] < a.interval[0]
 
 
-def _print_latencies(one: Answer, other: Answer) -> None:
+def _change(a: _Time | None, b: _Time | None) -> float | None:
+    """How much longer the second takes, as a share of the first."""
+    return None if a is None or b is None or a.ms <= 0 else b.ms / a.ms - 1
+
+
+def _print_times(one: Answer, other: Answer) -> None:
     rows, is_unsure = [], False
-    for name, a, b in _pairs(one, other):
-        change, mark = _change(a.measured, b.measured), ""
-        if change is not None and not _is_told_apart(a, b):
-            mark, is_unsure = " ~", True
-        seconds = (a.measured, b.measured, a.predicted, b.predicted)
-        cells = [None if s is None else milliseconds(s) for s in seconds]
-        rows.append(
-            (name, *cells[:2], None if change is None else f"{100 * change:+.1f} %{mark}", *cells[2:])
-        )
-    if not rows:
-        return
-    heads = ("name", ">measured\nA", ">measured\nB", ">change", ">predicted\nA", ">predicted\nB")
-    print_table("Latency in ms", heads, rows)
+    for name, load, a, b in _pairs(one, other):
+        change = _change(a, b)
+        unsure = change is not None and load != "predicted" and not _is_told_apart(a, b)
+        is_unsure |= unsure
+        shown = None if change is None else f"{100 * change:+.1f} %{' ~' if unsure else ''}"
+        cells = (None if time is None else milliseconds(time.ms / 1e3) for time in (a, b))
+        rows.append((name, _LOADS[load], *cells, shown))
+    if rows:
+        print_table("Milliseconds of an inference or a request", ("name", "~", ">A", ">B", ">change"), rows)
     if is_unsure:
         print_sentence("~ the 95 % intervals overlap, or there are none: not told apart")
-
-
-def _print_rates(one: Answer, other: Answer) -> None:
-    nothing = (None, None)
-    rows = [
-        (
-            name,
-            *(None if rate is None else f"{rate:,.0f}" for pair in zip(a, b, strict=True) for rate in pair),
-        )
-        for name in dict.fromkeys((*one.rates, *other.rates))
-        for a, b in [(one.rates.get(name, nothing), other.rates.get(name, nothing))]
-    ]
-    if rows:
-        heads = ("name", ">A waiting\nthreads", ">B waiting\nthreads", ">A\nqueue", ">B\nqueue")
-        print_table("Requests a second, measured", heads, rows)
 
 
 def _moves(one: Answer, other: Answer) -> str:
@@ -227,12 +192,3 @@ def _moves(one: Answer, other: Answer) -> str:
         if only:
             parts.append(f"only in {letter}: {only:,}")
     return "; ".join(parts)
-
-
-def _change(before: float | None, after: float | None) -> float | None:
-    """How much longer the second takes, as a share of the first."""
-    return None if before is None or after is None or before <= 0 else after / before - 1
-
-
-def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * 1e3

@@ -59,14 +59,14 @@ def fit_of(
         ],
         "parts": [
             {
-                "subgraph": part.index,
+                "subgraph": part.subgraph,
                 "device": part.device,
                 "ops": part.ops,
-                "weight_bytes": float(own[part.index]),
-                "from": part.first,
-                "to": part.last,
+                "weight_bytes": float(own[part.subgraph]),
+                "from": table.names[part.groups[0]],
+                "to": table.names[part.groups[-1]],
             }
-            for part in explanation.subgraphs()
+            for part in explanation.predicted.stages
         ],
     }
 

@@ -129,7 +129,6 @@ class Answer:
         decision, explanation = self.decision, self.explanation
         schedule, timeline = explanation.schedule, explanation.predicted
         groups = explanation.groups_matching(pattern) if pattern else explanation.heaviest_groups(top)
-        placed = {stage.subgraph: stage for stage in timeline.stages}
         return {
             "model": self.title,
             "devices": list(explanation.table.devices),
@@ -144,9 +143,7 @@ class Answer:
                 {"kind": step.kind, "text": step.text, "start_ms": _ms(step.start), "ms": _ms(step.seconds)}
                 for step in timeline.path
             ],
-            "subgraphs": [
-                {**asdict(part), **_stage_values(placed[part.index])} for part in explanation.subgraphs()
-            ],
+            "subgraphs": [_stage_values(stage, explanation.table.names) for stage in timeline.stages],
             "groups": [asdict(group) for group in groups],
             "ops": [asdict(row) for row in ops],
             "left_on_slower": [asdict(group) for group in explanation.left_on_slower(top)],
@@ -174,9 +171,14 @@ def _lane_values(lane: LaneUse) -> dict[str, Any]:
     }
 
 
-def _stage_values(stage: Stage) -> dict[str, Any]:
-    """When a subgraph runs."""
+def _stage_values(stage: Stage, names: Sequence[str]) -> dict[str, Any]:
+    """What a subgraph is, and when it runs."""
     return {
+        "subgraph": stage.subgraph,
+        "device": stage.device,
+        "ops": stage.ops,
+        "first": names[stage.groups[0]],
+        "last": names[stage.groups[-1]],
         "start_ms": _ms(stage.start),
         "end_ms": _ms(stage.end),
         "waits_for": stage.after if stage.after >= 0 else None,

@@ -22,31 +22,11 @@ from ov_autoplace.problem.constraints import pinned_devices
 if TYPE_CHECKING:
     from ov_autoplace.placement.decision import Candidate
 
-__all__ = ["Explanation", "GroupCost", "SubgraphCost"]
+__all__ = ["Explanation", "GroupCost"]
 
 _MOST_VISITS = 2_000_000  # nodes visited while reasons are simulated: about a second
 _FEWEST_SIMULATED = 16
 _BATCH_NUMBERS = 2_000_000  # device indices simulated at once, which bounds the memory
-
-
-@dataclass(frozen=True)
-class SubgraphCost:
-    """One submodel of HETERO, or of lanes.
-
-    Attributes:
-        index: Number in order of first appearance.
-        device: Where it runs.
-        ops: Number of ops.
-        seconds: Its groups' time there, without launch and transfers.
-        first, last: Heaviest op of its first and last group.
-    """
-
-    index: int
-    device: str
-    ops: int
-    seconds: float
-    first: str
-    last: str
 
 
 @dataclass(frozen=True)
@@ -155,25 +135,6 @@ class Explanation(ABC):
         for owner, lane in zip(self.table.owners, self.table.devices, strict=True):
             columns.setdefault(owner, lane)
         return columns
-
-    def subgraphs(self) -> list[SubgraphCost]:
-        """All subgraphs in order of first appearance."""
-        rows = []
-        for index in range(self.schedule.subgraphs):
-            groups = np.flatnonzero(self.schedule.subgraph_of == index)
-            if not len(groups):
-                continue
-            rows.append(
-                SubgraphCost(
-                    index=index,
-                    device=self._device(int(groups[0])),
-                    ops=sum(self.num_ops(g) for g in groups.tolist()),
-                    seconds=float(self._own_seconds[groups].sum()),
-                    first=self.table.names[groups[0]],
-                    last=self.table.names[groups[-1]],
-                )
-            )
-        return rows
 
     def num_ops(self, g: int) -> int:
         """Number of ops of a group."""

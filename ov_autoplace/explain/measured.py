@@ -29,7 +29,7 @@ def measured_timeline(explanation: Explanation, run: MeasuredRun) -> Timeline:
     sources: dict[int, set[int]] = {}
     for source, target, _ in explanation.waits():
         sources.setdefault(target, set()).add(source)
-    ops = {part.index: part.ops for part in explanation.subgraphs()}
+    ops = {stage.subgraph: stage.ops for stage in explanation.predicted.stages}
     ended: dict[int, float] = {}
     before: dict[str, int] = {}
     stages: list[Stage] = []

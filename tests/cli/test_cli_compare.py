@@ -65,7 +65,7 @@ def test_lanes_are_parts_of_their_device_and_ops_of_one_answer_count(cli: Comman
     assert said.endswith("1 from CPU to GPU; only in A: 1; only in B: 1")
 
 
-def test_latencies_are_told_apart_where_their_intervals_are(cli: Command, tmp_path: Path) -> None:
+def test_times_are_told_apart_where_their_intervals_are(cli: Command, tmp_path: Path) -> None:
     def row(name: str, median: float | None, low: float, high: float) -> dict[str, Any]:
         return candidate(name, 2.0, steady=median, interval=[low, high])
 
@@ -73,21 +73,24 @@ def test_latencies_are_told_apart_where_their_intervals_are(cli: Command, tmp_pa
     after = [row("AUTOPLACE", 2.0, 1.9, 2.1), row("CPU", 5.0, 4.0, 6.0), row("GPU", None, 0, 0)]
     one, other = kept(tmp_path, "a", rows=before), kept(tmp_path, "b", rows=after)
 
-    found = {entry["name"]: entry for entry in cli("compare", one, other, "--json").json()["latencies"]}
+    found = {(e["name"], e["load"]): e for e in cli("compare", one, other, "--json").json()["times"]}
     rows = cells(cli("compare", one, other).out)
 
-    changes = {name: (entry["measured_change"], entry["told_apart"]) for name, entry in found.items()}
-    assert changes["the answer"] == changes["AUTOPLACE"] == (pytest.approx(1.0), True)
-    assert changes["CPU"] == (pytest.approx(0.25), False)
-    assert changes["GPU"] == (None, False)
-    assert ["CPU", "4.000", "5.000", "+25.0 % ~", "2.000", "2.000"] in rows
-    assert ["the answer", "1.000", "2.000", "+100.0 %", "2.000", "2.000"] in rows
+    changes = {key: (entry["change"], entry["told_apart"]) for key, entry in found.items()}
+    assert changes["the answer", "steady"] == changes["AUTOPLACE", "steady"] == (pytest.approx(1.0), True)
+    assert changes["CPU", "steady"] == (pytest.approx(0.25), False)
+    assert changes["GPU", "predicted"] == (None, False)
+    assert ("GPU", "steady") not in changes
+    assert ["CPU", "measured back to back", "4.000", "5.000", "+25.0 % ~"] in rows
+    assert ["the answer", "measured back to back", "1.000", "2.000", "+100.0 %"] in rows
+    assert ["CPU", "predicted", "2.000", "2.000", "+0.0 %"] in rows
 
 
-def test_an_annotation_lists_no_ops_and_has_latencies_of_all_candidates(cli: Command, tmp_path: Path) -> None:
-    decided = {"chosen": "GPU", "mode": "PROFILE"}
+def test_the_answers_of_annotations_are_compared_whatever_they_are_called(
+    cli: Command, tmp_path: Path
+) -> None:
     first, second = [candidate("GPU", 2.0, steady=1.0), candidate("CPU", 3.0)], [candidate("CPU", 6.0)]
-    one = kept(tmp_path, "a", candidates=first, **decided)
+    one = kept(tmp_path, "a", candidates=first, chosen="GPU", mode="PROFILE")
     other = kept(tmp_path, "b", candidates=second, chosen="CPU", mode="TUNE")
 
     found = cli("compare", one, other, "--json").json()
@@ -97,28 +100,21 @@ def test_an_annotation_lists_no_ops_and_has_latencies_of_all_candidates(cli: Com
     assert f"there are none in {one} and {other}" in " ".join(outcome.out.split())
     assert {"name": "mode", "first": "PROFILE", "second": "TUNE"} in found["facts"]
     assert ["mode", "PROFILE", "TUNE"] in cells(outcome.out)
-    changes = {entry["name"]: entry["predicted_change"] for entry in found["latencies"]}
+    changes = {entry["name"]: entry["change"] for entry in found["times"] if entry["load"] == "predicted"}
     assert changes == {"the answer": pytest.approx(2.0), "GPU": None, "CPU": pytest.approx(1.0)}
 
 
-def test_rates_are_compared_by_name(cli: Command, tmp_path: Path) -> None:
-    def rated(name: str, **rates: float) -> Path:
-        ways = [
-            candidate(way, None, requests=4, waiting=1e3 / rate, queued=500 / rate)
-            for way, rate in rates.items()
-        ]
-        return kept(tmp_path, name, rows=ways)
+def test_ways_to_run_many_requests_are_compared_as_they_are_called(cli: Command, tmp_path: Path) -> None:
+    def way(name: str, waiting: float, queued: float) -> dict[str, Any]:
+        return candidate(name, None, requests=4, waiting=waiting, queued=queued)
 
-    files = rated("a", GPU=1000.0, CPU=10.0), rated("b", GPU=3000.0, NPU=7.0)
+    one = kept(tmp_path, "a", rows=[way("GPU", 1.0, 0.5), way("CPU", 9.0, 4.0)])
+    other = kept(tmp_path, "b", rows=[way("GPU", 0.5, 0.5)])
 
-    rows = cells(cli("compare", *files).out)
+    rows = cells(cli("compare", one, other).out)
 
-    assert ["GPU", "1,000", "3,000", "2,000", "6,000"] in rows
-    assert ["CPU", "10", "-", "20", "-"] in rows
-    assert ["NPU", "-", "7", "-", "14"] in rows
-    found = cli("compare", *files, "--json").json()
-    assert [row["name"] for row in found["rates"]] == ["GPU", "CPU", "NPU"]
-    assert found["latencies"] == []
+    assert ["GPU", "measured with waiting threads", "1.000", "0.500", "-50.0 % ~"] in rows
+    assert ["CPU", "measured with a queue", "4.000", "-", "-"] in rows
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_explain_tells_what_each_lane_does_and_what_decides(cli: Command, towers
         assert sum(s["end_ms"] - s["start_ms"] for s in own) == pytest.approx(lane["busy_ms"])
     path = report["critical_path"]
     assert sum(step["ms"] for step in path) == pytest.approx(whole)
-    marked = {s["index"] for s in report["subgraphs"] if s["critical"]}
+    marked = {s["subgraph"] for s in report["subgraphs"] if s["critical"]}
     assert len(marked) == sum(step["kind"] == "subgraph" for step in path)
     assert report["bound_ms"] <= whole * (1 + 1e-6)
     *_, last = sorted(report["subgraphs"], key=lambda subgraph: subgraph["end_ms"])

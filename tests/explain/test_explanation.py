@@ -54,11 +54,12 @@ def test_transfers_stand_with_the_dearest_first_and_add_up() -> None:
 
 
 def test_subgraphs_hold_every_op_once() -> None:
-    first, second = explained(0, 1, 1).subgraphs()
+    first, second = explained(0, 1, 1).predicted.stages
 
-    assert (first.device, first.ops, first.seconds) == ("X", 2, pytest.approx(1e-3))
-    assert (second.device, second.ops, second.seconds) == ("Y", 4, pytest.approx(5e-3))
-    assert (second.first, second.last) == ("b", "c")
+    # Each with its launch, of 0.01 and 0.02 ms.
+    assert (first.device, first.ops, first.seconds) == ("X", 2, pytest.approx(1.01e-3))
+    assert (second.device, second.ops, second.seconds) == ("Y", 4, pytest.approx(5.02e-3))
+    assert second.groups == (1, 2)
 
 
 def test_the_heaviest_groups_come_first() -> None:

@@ -70,7 +70,7 @@ def test_what_runs_nowhere_is_in_no_submodel_and_not_placed_for_a_reason() -> No
 
     assert explanation.all_groups()[0].subgraph == -1
     assert "group0" not in {cut.producer for cut in explanation.cuts()}
-    assert sum(subgraph.ops for subgraph in explanation.subgraphs()) == 4
+    assert sum(stage.ops for stage in explanation.predicted.stages) == 4
 
 
 @pytest.mark.seeds(12)

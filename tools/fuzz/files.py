@@ -206,7 +206,7 @@ def placed_table(data: bytes, folder: Path) -> bool:
     assert schedule.subgraphs >= 0
     placement = solve(table, solver="portfolio")
     explanation = HeteroExplanation(table, placement.assignment)
-    explanation.subgraphs(), explanation.all_groups(), explanation.cuts()
+    explanation.predicted, explanation.all_groups(), explanation.cuts()
     json.dumps(trace_events(explanation), allow_nan=False)
     return True
 

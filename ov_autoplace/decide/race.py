@@ -147,11 +147,11 @@ class Race:
         if reference.is_wrong and best is not None:
             return right(verdict, best)
         if best is None or best is reference:
-            lanes, ran = challengers[0].plan.lane_count > 0, any(len(c.samples) for c in challengers)
+            names, ran = [c.name for c in challengers], any(len(c.samples) for c in challengers)
             if best is reference and ran:
-                return verdict.noting(Finding(Kind.LANES_NOT_FASTER if lanes else Kind.NARROWER_NOT_FASTER))
+                return verdict.noting(Finding.of(Kind.OTHERS_NOT_FASTER, *names))
             if not ran and not any(c.dropped for c in challengers):
-                return verdict.noting(Finding(Kind.LANES_NOT_RUN if lanes else Kind.NARROWER_NOT_RUN))
+                return verdict.noting(Finding.of(Kind.OTHERS_NOT_RUN, *names))
             return verdict
         after_pauses, holds = self._after_pauses(best, reference)
         if not holds:

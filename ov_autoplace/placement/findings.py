@@ -52,11 +52,9 @@ class Kind(Enum):
     GAIN_PREDICTED = "gain_predicted"
     NOTHING_MEASURED = "nothing_measured"
     NARROWER_BY_LITTLE = "narrower_by_little"
-    NARROWER_NOT_FASTER = "narrower_not_faster"
-    NARROWER_NOT_RUN = "narrower_not_run"
     NARROWER_UNLIKELY = "narrower_unlikely"
-    LANES_NOT_FASTER = "lanes_not_faster"
-    LANES_NOT_RUN = "lanes_not_run"
+    OTHERS_NOT_FASTER = "others_not_faster"
+    OTHERS_NOT_RUN = "others_not_run"
     LANES_NOT_ESTIMATED = "lanes_not_estimated"
     NO_EXECUTOR = "no_executor"
     NO_SCHEDULE = "no_schedule"
@@ -140,11 +138,9 @@ _SENTENCES: dict[Kind, str] = {
     Kind.NARROWER_BY_LITTLE: (
         "{0} is predicted {gain:.1f} % faster still, by less than estimates can be wrong"
     ),
-    Kind.NARROWER_NOT_FASTER: "on fewer threads it was not measured faster",
-    Kind.NARROWER_NOT_RUN: "the time budget ended before it could be run on fewer threads",
     Kind.NARROWER_UNLIKELY: "fewer threads are not expected to be faster",
-    Kind.LANES_NOT_FASTER: "on lanes that work at once it was not measured faster",
-    Kind.LANES_NOT_RUN: "the time budget ended before it could be run on lanes that work at once",
+    Kind.OTHERS_NOT_FASTER: "not measured faster: {all}",
+    Kind.OTHERS_NOT_RUN: "the time budget ended before these could be run: {all}",
     Kind.LANES_NOT_ESTIMATED: (
         "lanes are not tried, because what they cost is measured, and ZERO_SHOT measures nothing"
     ),

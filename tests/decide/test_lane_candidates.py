@@ -175,7 +175,7 @@ def test_lanes_that_lose_back_to_back_are_not_tried_with_pauses():
     session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {"device": 1.0, "lanes": 0.5})
     verdict = decided(session)
     assert verdict.winner.name == "device"
-    assert kinds(verdict)[-1] is Kind.LANES_NOT_FASTER
+    assert kinds(verdict)[-1] is Kind.OTHERS_NOT_FASTER
     assert True not in session.races
 
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dispatch.hpp"
-#include "parking.hpp"
+#include "semaphore.hpp"
 #include "submodels.hpp"
 
 namespace ov_autoplace::executor {
@@ -38,7 +38,7 @@ public:
 
     Dispatch dispatch;
     // Where the thread that called for the run waits.
-    Seat seat;
+    Semaphore caller;
     // Whether the run shall be helped, even if a thread has to be woken for it.
     bool wants_help = false;
     // The context that was made before; contexts are never removed while somebody looks for work.

@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "team.hpp"
+#include "thread_pool.hpp"
 
 namespace ov_autoplace::executor {
 
@@ -25,12 +25,12 @@ public:
     const std::vector<ov::element::Type>& data_types() const { return m_compiled.data_types; }
     const std::vector<ov::element::Type>& result_types() const { return m_compiled.result_types; }
     // Those of this process; a forked one has its own.
-    Team& team();
+    ThreadPool& pool();
 
 private:
     const Plan m_plan;
     const Compiled m_compiled;
-    std::atomic<Team*> m_team;
+    std::atomic<ThreadPool*> m_pool;
     std::atomic<unsigned> m_generation;
 };
 

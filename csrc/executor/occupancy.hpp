@@ -12,30 +12,30 @@ namespace ov_autoplace::executor {
 
 class Occupancy {
 public:
-    explicit Occupancy(const std::vector<uint32_t>& capacities) : m_rooms(capacities.size()) {
-        for (size_t i = 0; i < capacities.size(); ++i) m_rooms[i].capacity = capacities[i];
+    explicit Occupancy(const std::vector<uint32_t>& capacities) : m_slots(capacities.size()) {
+        for (size_t i = 0; i < capacities.size(); ++i) m_slots[i].capacity = capacities[i];
     }
 
     bool is_free(size_t submodel) const {
-        const auto& room = m_rooms[submodel];
-        return room.inside.load(std::memory_order_relaxed) < room.capacity;
+        const auto& slots = m_slots[submodel];
+        return slots.inside.load(std::memory_order_relaxed) < slots.capacity;
     }
     // Also where it is not free: the plugin makes the thread wait.
-    void enter(size_t submodel) { m_rooms[submodel].inside.fetch_add(1, std::memory_order_relaxed); }
+    void enter(size_t submodel) { m_slots[submodel].inside.fetch_add(1, std::memory_order_relaxed); }
     bool try_enter(size_t submodel) {
-        auto& room = m_rooms[submodel];
-        if (room.inside.fetch_add(1, std::memory_order_relaxed) < room.capacity) return true;
+        auto& slots = m_slots[submodel];
+        if (slots.inside.fetch_add(1, std::memory_order_relaxed) < slots.capacity) return true;
         leave(submodel);
         return false;
     }
-    void leave(size_t submodel) { m_rooms[submodel].inside.fetch_sub(1, std::memory_order_relaxed); }
+    void leave(size_t submodel) { m_slots[submodel].inside.fetch_sub(1, std::memory_order_relaxed); }
 
 private:
-    struct alignas(64) Room {
+    struct alignas(64) Slots {
         std::atomic<uint32_t> inside{0};
         uint32_t capacity = 1;
     };
-    std::vector<Room> m_rooms;
+    std::vector<Slots> m_slots;
 };
 
 }  // namespace ov_autoplace::executor

@@ -126,11 +126,11 @@ void remember(const std::string& op, const std::shared_ptr<executor::Executor>& 
 std::string profile_of(const std::string& op) {
     const auto executor = executor_of(op);
     if (!executor) return "";
-    auto& team = executor->team();
+    auto& pool = executor->pool();
     std::string submodels;
-    team.look_at_last(
+    pool.look_at_last(
         [&](const executor::Context& context) { submodels = run_of(executor->plan(), context); });
-    const auto counters = team.counters();
+    const auto counters = pool.counters();
     std::ostringstream json;
     json << "{\"runs\": " << counters.runs << ", \"wakes\": " << counters.wakes
          << ", \"helped\": " << counters.helped << ", \"submodels\": [" << submodels << "]}";

@@ -70,7 +70,7 @@ void check(const FlowNetwork& network) {
         throw std::invalid_argument("a flow network of " + std::to_string(network.arcs) +
                                     " arcs is too large");
     }
-    std::int64_t room = std::numeric_limits<std::int64_t>::max();
+    std::int64_t most = std::numeric_limits<std::int64_t>::max();
     for (std::size_t a = 0; a < network.arcs; ++a) {
         if (!is_node(network.tail[a]) || !is_node(network.head[a])) {
             throw std::invalid_argument("arc " + std::to_string(a) + " names a node that does not exist");
@@ -84,10 +84,10 @@ void check(const FlowNetwork& network) {
         const std::int64_t leaving = network.tail[a] == network.source   ? forward
                                      : network.head[a] == network.source ? backward
                                                                          : 0;
-        if (overflows || leaving > room) {
+        if (overflows || leaving > most) {
             throw std::invalid_argument("the capacities of the flow network add up to more than 2**63");
         }
-        room -= leaving;
+        most -= leaving;
     }
 }
 

@@ -179,6 +179,7 @@ class Placer:
                 stage.reserve(context)
         for stage in later:
             context.verdict = stage.decide(context, stage.propose(context))
+            context.bench.keep_only([context.verdict.winner])
 
     def _is_settled(self, prepared: PreparedModel) -> bool:
         """Whether there is one device and one way to run the model on it: nothing is worth measuring."""

@@ -6,12 +6,12 @@
 namespace ov_autoplace::executor {
 
 // A semaphore of the operating system: cheap to leave where nobody waits.
-class Seat {
+class Semaphore {
 public:
-    Seat() { sem_init(&m_semaphore, 0, 0); }
-    ~Seat() { sem_destroy(&m_semaphore); }
-    Seat(const Seat&) = delete;
-    Seat& operator=(const Seat&) = delete;
+    Semaphore() { sem_init(&m_semaphore, 0, 0); }
+    ~Semaphore() { sem_destroy(&m_semaphore); }
+    Semaphore(const Semaphore&) = delete;
+    Semaphore& operator=(const Semaphore&) = delete;
 
     void wait() {
         while (sem_wait(&m_semaphore) != 0) {

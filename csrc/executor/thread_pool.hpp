@@ -12,7 +12,7 @@
 
 namespace ov_autoplace::executor {
 
-// What the threads did since the team was made.
+// What the threads did since the pool was made.
 struct Counters {
     uint64_t runs = 0;
     // Parked workers that were woken, threads that were made for it included.
@@ -21,12 +21,12 @@ struct Counters {
     uint64_t helped = 0;
 };
 
-class Team {
+class ThreadPool {
 public:
-    Team(const Plan& plan, const Compiled& compiled);
-    ~Team();
-    Team(const Team&) = delete;
-    Team& operator=(const Team&) = delete;
+    ThreadPool(const Plan& plan, const Compiled& compiled);
+    ~ThreadPool();
+    ThreadPool(const ThreadPool&) = delete;
+    ThreadPool& operator=(const ThreadPool&) = delete;
 
     // Runs the plan once. The calling thread does what nobody else has begun.
     void run(const ov::TensorVector& inputs, ov::TensorVector& outputs);
@@ -44,9 +44,9 @@ public:
 private:
     // Puts a context back at the end of a scope.
     struct Return {
-        Team& team;
+        ThreadPool& pool;
         Context& context;
-        ~Return() { team.put_back(context); }
+        ~Return() { pool.put_back(context); }
     };
     Context& add_context();
     Context& borrow(const ov::TensorVector& inputs, const ov::TensorVector& outputs);
@@ -58,7 +58,7 @@ private:
     void attend(Context& context);
     size_t do_all(Context& context, size_t home, bool insist = false);
     Step do_one(Context& context, size_t submodel, size_t home);
-    void hire();
+    void add_worker();
     Context* find_work() const;
     bool help(size_t home);
     void park();
@@ -78,13 +78,13 @@ private:
     std::atomic<Context*> m_newest{nullptr};
     // Runs that go on, those of them that shall be helped, workers that look for work, those that wait to be
     // woken, and all that there are.
-    std::atomic<size_t> m_running{0}, m_wanting{0}, m_looking{0}, m_parked{0}, m_hired{0};
+    std::atomic<size_t> m_running{0}, m_wanting{0}, m_looking{0}, m_parked{0}, m_made{0};
     std::atomic<Clock::rep> m_last_end, m_last_wake{0};
     // The processor that workers keep off: where the caller of the newest run that shall be helped is.
     std::atomic<int> m_kept_off{-1};
     Forecast m_forecast;
     std::atomic<bool> m_stopping{false};
-    Seat m_bench;
+    Semaphore m_parking;
     std::atomic<uint64_t> m_runs{0}, m_wakes{0}, m_helped{0};
 };
 

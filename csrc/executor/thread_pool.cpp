@@ -1,4 +1,4 @@
-#include "team.hpp"
+#include "thread_pool.hpp"
 
 #include <pthread.h>
 #include <sched.h>
@@ -23,7 +23,7 @@ constexpr size_t caller_home = 0;
 
 }  // namespace
 
-Team::Team(const Plan& plan, const Compiled& compiled)
+ThreadPool::ThreadPool(const Plan& plan, const Compiled& compiled)
     : m_plan(plan),
       m_compiled(compiled),
       m_order(plan),
@@ -33,13 +33,13 @@ Team::Team(const Plan& plan, const Compiled& compiled)
     m_free.push_back(&add_context());
 }
 
-Team::~Team() {
+ThreadPool::~ThreadPool() {
     m_stopping.store(true);
-    for (size_t i = 0; i < m_workers.size(); ++i) m_bench.wake();
+    for (size_t i = 0; i < m_workers.size(); ++i) m_parking.wake();
     for (auto& worker : m_workers) worker.join();
 }
 
-void Team::run(const ov::TensorVector& inputs, ov::TensorVector& outputs) {
+void ThreadPool::run(const ov::TensorVector& inputs, ov::TensorVector& outputs) {
     auto& context = borrow(inputs, outputs);
     const Return give_back{*this, context};
     context.bind(inputs, outputs);
@@ -63,14 +63,14 @@ void Team::run(const ov::TensorVector& inputs, ov::TensorVector& outputs) {
 }
 
 // Whether help is worth waking somebody: where runs follow each other it comes back with the next ones.
-bool Team::is_wanted() {
+bool ThreadPool::is_wanted() {
     if (m_order.threads() == 1) return false;
     const Clock::time_point last_end(Clock::duration(m_last_end.load(std::memory_order_relaxed)));
     return Clock::now() - last_end < patience_between_runs || m_forecast.pays(m_order.threads());
 }
 
 // Workers leave the processor of this thread, on which they would wait until it sleeps.
-void Team::make_way() {
+void ThreadPool::make_way() {
     const int here = sched_getcpu();
     if (here == m_kept_off.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(m_mutex);
@@ -78,7 +78,7 @@ void Team::make_way() {
     for (auto& worker : m_workers) m_compiled.mask.keep_off(worker.native_handle(), here);
 }
 
-Context& Team::add_context() {
+Context& ThreadPool::add_context() {
     m_contexts.push_back(std::make_unique<Context>(m_plan, m_order, m_occupancy, m_compiled));
     auto& context = *m_contexts.back();
     // All that are lent have to fit when they come back, where nothing may fail.
@@ -88,7 +88,7 @@ Context& Team::add_context() {
     return context;
 }
 
-Context& Team::borrow(const ov::TensorVector& inputs, const ov::TensorVector& outputs) {
+Context& ThreadPool::borrow(const ov::TensorVector& inputs, const ov::TensorVector& outputs) {
     const std::lock_guard lock(m_mutex);
     if (m_free.empty()) return add_context();
     auto found = std::find_if(m_free.rbegin(), m_free.rend(),
@@ -99,7 +99,7 @@ Context& Team::borrow(const ov::TensorVector& inputs, const ov::TensorVector& ou
     return context;
 }
 
-Context* Team::borrow_last() {
+Context* ThreadPool::borrow_last() {
     const std::lock_guard lock(m_mutex);
     const auto found = std::find(m_free.begin(), m_free.end(), m_last);
     if (found == m_free.end()) return nullptr;
@@ -107,14 +107,14 @@ Context* Team::borrow_last() {
     return m_last;
 }
 
-void Team::put_back(Context& context) {
+void ThreadPool::put_back(Context& context) {
     const std::lock_guard lock(m_mutex);
     m_free.push_back(&context);
     m_last = &context;
 }
 
 // The calling thread, until the run is over.
-void Team::attend(Context& context) {
+void ThreadPool::attend(Context& context) {
     auto& dispatch = context.dispatch;
     auto until = Clock::now() + patience_in_run;
     bool insist = false;
@@ -128,24 +128,24 @@ void Team::attend(Context& context) {
         if (Clock::now() < until) continue;
         // What is ready now is occupied by other runs.
         insist = !dispatch.park();
-        if (!insist) context.seat.wait();
+        if (!insist) context.caller.wait();
         until = Clock::now() + patience_in_run;
     }
 }
 
 // Runs submodels until there is none to begin. Returns how many it were.
-size_t Team::do_all(Context& context, size_t home, bool insist) {
+size_t ThreadPool::do_all(Context& context, size_t home, bool insist) {
     size_t count = 0;
     auto step = context.dispatch.next(home, insist);
     for (; step.submodel != Step::none; ++count) {
         if (step.others > 0 && context.wants_help) call(step.others);
         step = do_one(context, static_cast<size_t>(step.submodel), home);
-        if (step.wake_caller) context.seat.wake();
+        if (step.wake_caller) context.caller.wake();
     }
     return count;
 }
 
-Step Team::do_one(Context& context, size_t submodel, size_t home) {
+Step ThreadPool::do_one(Context& context, size_t submodel, size_t home) {
     std::string reason = "no reason given";
     try {
         context.infer(submodel, home);
@@ -160,7 +160,7 @@ Step Team::do_one(Context& context, size_t submodel, size_t home) {
 }
 
 // Wakes a thread, or makes one, if fewer than so many look for work. It calls for more in its turn.
-void Team::call(size_t helpers) {
+void ThreadPool::call(size_t helpers) {
     // Each run has a thread already; more threads than lanes would only take turns.
     const auto running = m_running.load(std::memory_order_relaxed);
     const auto lanes = m_plan.lanes.size();
@@ -169,37 +169,37 @@ void Team::call(size_t helpers) {
     while (parked > 0 && !m_parked.compare_exchange_weak(parked, parked - 1)) {
     }
     if (parked == 0) {
-        if (m_hired.load(std::memory_order_relaxed) + 1 < lanes) hire();
+        if (m_made.load(std::memory_order_relaxed) + 1 < lanes) add_worker();
         return;
     }
     m_wakes.fetch_add(1, std::memory_order_relaxed);
     const auto start = Clock::now();
     m_last_wake.store(start.time_since_epoch().count(), std::memory_order_relaxed);
-    m_bench.wake();
+    m_parking.wake();
     m_forecast.learn_waking(Clock::now() - start);
 }
 
-void Team::hire() {
+void ThreadPool::add_worker() {
     const std::lock_guard lock(m_mutex);
-    if (m_hired.load() + 1 >= m_plan.lanes.size()) return;
+    if (m_made.load() + 1 >= m_plan.lanes.size()) return;
     try {
         m_workers.reserve(m_workers.size() + 1);
-        m_workers.emplace_back(&Team::work, this, m_hired.load() + 1);
+        m_workers.emplace_back(&ThreadPool::work, this, m_made.load() + 1);
     } catch (const std::exception&) {
         return;  // The system has no thread for us now: the caller works alone.
     }
-    m_hired.fetch_add(1);
+    m_made.fetch_add(1);
     m_wakes.fetch_add(1, std::memory_order_relaxed);
 }
 
-Context* Team::find_work() const {
+Context* ThreadPool::find_work() const {
     if (m_running.load(std::memory_order_relaxed) >= m_plan.lanes.size()) return nullptr;
     auto* context = m_newest.load(std::memory_order_acquire);
     while (context && !context->dispatch.has_ready()) context = context->next;
     return context;
 }
 
-bool Team::help(size_t home) {
+bool ThreadPool::help(size_t home) {
     auto* context = find_work();
     if (!context) return false;
     m_looking.fetch_sub(1);
@@ -209,7 +209,7 @@ bool Team::help(size_t home) {
     return helped > 0;
 }
 
-void Team::park() {
+void ThreadPool::park() {
     m_parked.fetch_add(1);
     if (find_work()) {
         // It came meanwhile, and who brought it may have thought that somebody looks for it.
@@ -218,12 +218,12 @@ void Team::park() {
             if (m_parked.compare_exchange_weak(parked, parked - 1)) return;
         }
     }
-    m_bench.wait();
+    m_parking.wait();
     const Clock::time_point woken(Clock::duration(m_last_wake.load(std::memory_order_relaxed)));
     m_forecast.learn_delay(Clock::now() - woken);
 }
 
-void Team::work(size_t home) {
+void ThreadPool::work(size_t home) {
     {
         const std::lock_guard lock(m_mutex);
         m_compiled.mask.apply();
@@ -250,6 +250,6 @@ void Team::work(size_t home) {
     }
 }
 
-Counters Team::counters() const { return {m_runs.load(), m_wakes.load(), m_helped.load()}; }
+Counters ThreadPool::counters() const { return {m_runs.load(), m_wakes.load(), m_helped.load()}; }
 
 }  // namespace ov_autoplace::executor

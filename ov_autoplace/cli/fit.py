@@ -93,7 +93,7 @@ def print_fit(title: str, report: dict[str, Any]) -> None:
                 bytes_text(row["weight_bytes"]),
                 bytes_text(row["result_bytes"]),
                 bytes_text(row["needed_bytes"]),
-                bytes_text(row["memory_bytes"]) or "not told",
+                bytes_text(row["memory_bytes"]) or "unknown",
                 _share(row["needed_bytes"], row["memory_bytes"]),
             )
             for row in report["fit"]

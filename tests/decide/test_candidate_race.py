@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from candidates import detail, numbers, on_groups, result_of
+from candidates import detail, numbers, on_groups
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide.context import Context
 from ov_autoplace.decide.machine import Machine
@@ -19,9 +19,10 @@ from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.findings import Kind
-from ov_autoplace.placement.plan import ModelPlan, SplitPlan
+from ov_autoplace.placement.plan import ModelPlan
 from ov_autoplace.problem.problem import Problem
 from reference_hetero import random_table
+from scripted_session import ScriptedSession
 
 NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
 
@@ -30,48 +31,22 @@ def _candidate(name: str, devices: list[int], seconds: float, factor: float | No
     return on_groups(name, devices, seconds, [] if factor is None else factor * NOISE)
 
 
-class _Session:
-    """Plays a profiling session: a race returns what the latest compilation was scripted to measure."""
-
-    outputs = None  # nobody compares them
-
-    def __init__(
-        self, *compilations: dict[str, float], seconds: float = 1.0, compile_seconds: float = 0.0
-    ) -> None:
-        self._factors = list(compilations)
-        self._seconds, self._compile_seconds = seconds, compile_seconds
-        self.races: list[list[str]] = []
-        self.budgets: list[float] = []
-        self.disturb = 1.0  # how much longer than the others the first sample takes
-
-    def compile_whole(self, plan: ModelPlan) -> SimpleNamespace:
-        name = "+".join(sorted(plan.devices))
-        return SimpleNamespace(name=name, compile_seconds=self._compile_seconds, subgraphs=1)
-
-    def compile_split(self, plan: ModelPlan) -> SimpleNamespace:
-        return self.compile_whole(plan)
-
-    def has_compiled(self, device: str) -> bool:
-        return False
-
-    def forget(self) -> None:
-        self._factors.pop(0)
-
-    def race(
-        self, executables: list[SimpleNamespace], budget: float, *, min_rounds: int, **_: object
-    ) -> SimpleNamespace:
-        """Whoever takes twice as long as the fastest leaves as soon as that is allowed."""
-        names = [executable.name for executable in executables]
-        self.races.append(names)
-        self.budgets.append(budget)
-        factors = [self._factors[0][name] for name in names]
-        noise = NOISE * np.where(np.arange(len(NOISE)) == 0, self.disturb, 1.0)
-        kept = [noise[:min_rounds] if factor >= 2 * min(factors) else noise for factor in factors]
-        return result_of([self._seconds * f * own for f, own in zip(factors, kept, strict=True)])
+def _session(
+    *compilations: dict[str, float], seconds: float = 1.0, compile_seconds: float = 0.0
+) -> ScriptedSession:
+    """Devices by their names, and a mix by both."""
+    found = ScriptedSession(
+        *compilations,
+        seconds=seconds,
+        compile_seconds=compile_seconds,
+        name_of=lambda plan: "+".join(sorted(plan.devices)),
+    )
+    found.noise = NOISE
+    return found
 
 
 def _raced(
-    session: _Session,
+    session: ScriptedSession,
     mode: str = "PROFILE",
     seconds: float = 1e6,
     solvers: tuple[str, ...] = (),
@@ -105,8 +80,8 @@ def _raced(
 
 
 def test_a_mix_has_to_win_again_when_both_are_compiled_anew():
-    assert _raced(_Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 0.9})).winner.name == "portfolio"
-    lucky = _Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 1.05})
+    assert _raced(_session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 0.9})).winner.name == "portfolio"
+    lucky = _session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 1.05})
     assert _raced(lucky).winner.name == "D1"
     assert lucky.races == [["D1", "D0+D1"], ["D0+D1", "D1"]]
 
@@ -137,10 +112,9 @@ class _Wrong:
 )
 def test_who_computes_wrong_is_not_taken_while_somebody_is_right(wrong, winner, monkeypatch):
     fast = {"D0": 2.0, "D1": 1.0, "D0+D1": 0.5}
-    monkeypatch.setattr(_Session, "outputs", _Wrong(*wrong))
-    monkeypatch.setattr(_Session, "makes", {}, raising=False)
+    monkeypatch.setattr(ScriptedSession, "outputs", _Wrong(*wrong))
     slow = 2.0 if "D1" in wrong else 0.8  # too slow to be raced with a device that is right
-    verdict = _raced(_Session(fast, fast, fast), predicted_seconds=slow)
+    verdict = _raced(_session(fast, fast, fast), predicted_seconds=slow)
     assert verdict.winner.name == winner
     for candidate in verdict.candidates:
         assert candidate.is_wrong is (candidate.name in wrong)
@@ -148,7 +122,7 @@ def test_who_computes_wrong_is_not_taken_while_somebody_is_right(wrong, winner, 
 
 def test_what_was_measured_before_does_not_count_for_whom_is_not_run_anew(monkeypatch):
     """It chose the mix; what cannot be compiled a second time has proven nothing."""
-    session = _Session({"D1": 1.0, "D0+D1": 0.5}, {"D1": 1.0})
+    session = _session({"D1": 1.0, "D0+D1": 0.5})
     compiled = []
     first = session.compile_whole
 
@@ -169,13 +143,15 @@ def test_what_was_measured_before_does_not_count_for_whom_is_not_run_anew(monkey
 
 def test_devices_that_cannot_be_run_anew_are_judged_by_what_was_measured_before(monkeypatch):
     """The slow device is far behind and takes no part in the race that confirms."""
-    session = _Session({"D0": 3.0, "D1": 1.0, "D0+D1": 0.5}, {})
+    session = _session({"D0": 3.0, "D1": 1.0, "D0+D1": 0.5}, {})
 
     def fail(plan: ModelPlan) -> SimpleNamespace:
         raise ProfilingError("no memory is left")
 
     first = session.compile_whole
-    monkeypatch.setattr(session, "compile_whole", lambda plan: (first if session._factors[0] else fail)(plan))
+    monkeypatch.setattr(
+        session, "compile_whole", lambda plan: (first if session.compilations[0] else fail)(plan)
+    )
     verdict = _raced(session, D0=3 * NOISE, D1=NOISE)
     assert verdict.winner.name == "D1"
     assert len(verdict.winner.samples)
@@ -190,28 +166,28 @@ def test_tuning_asks_only_the_first_solver_that_was_asked(asked, again, monkeypa
     monkeypatch.setattr(
         "ov_autoplace.decide.stages.splits.propose", lambda _, source: seen.append(source) or []
     )
-    _raced(_Session(*[{"D1": 1.0, "D0+D1": 1.1}] * 4), mode="TUNE", solvers=asked)
+    _raced(_session(*[{"D1": 1.0, "D0+D1": 1.1}] * 4), mode="TUNE", solvers=asked)
     assert {(tuple(source.solvers), source.policy) for source in seen} == {(tuple(again), None)}
 
 
 @pytest.mark.parametrize("seconds", [1.0, 1e-3])
 def test_a_mix_that_is_so_much_faster_that_races_end_early_wins(seconds):
     races = [{"D1": 4.0, "D0+D1": 1.0}] * 4
-    verdict = _raced(_Session(*races, seconds=seconds), D1=4 * seconds * NOISE)
+    verdict = _raced(_session(*races, seconds=seconds), D1=4 * seconds * NOISE)
     assert verdict.winner.name == "portfolio"
     assert numbers(verdict, Kind.FASTER)["gain"] == pytest.approx(75.0)
 
 
 @pytest.mark.parametrize("seconds", [1.0, 1e-3])
 def test_a_single_device_that_wins_needs_no_second_race(seconds):
-    session = _Session({"D1": 1.0, "D0+D1": 1.1}, seconds=seconds)
+    session = _session({"D1": 1.0, "D0+D1": 1.1}, seconds=seconds)
     assert _raced(session, D1=seconds * NOISE).winner.name == "D1"
     assert len(session.races) == 1
 
 
 @pytest.mark.parametrize(("predicted_seconds", "worth"), [(1.1, True), (1.2, False)])
 def test_a_mix_that_is_predicted_to_be_much_slower_is_not_compiled(predicted_seconds, worth):
-    session = _Session({"D1": 1.0, "D0+D1": 1.1})
+    session = _session({"D1": 1.0, "D0+D1": 1.1})
     _raced(session, predicted_seconds=predicted_seconds)
     assert bool(session.races) == worth
 
@@ -220,13 +196,13 @@ def test_a_candidate_is_left_out_when_too_little_of_the_budget_remains_to_race_i
     """Six rounds of three candidates of a second each; the race has half of the budget."""
     devices = {"D0": 1.0, "D1": 1.05, "D0+D1": 1.1}
     for seconds, raced in ((30.0, ["D0", "D0+D1"]), (100.0, ["D0", "D0+D1", "D1"])):
-        session = _Session(devices)
+        session = _session(devices)
         _raced(session, seconds=seconds, D0=NOISE, D1=1.05 * NOISE)
         assert session.races[0] == raced
 
 
 def test_a_race_leaves_time_to_confirm_what_it_finds():
-    session = _Session({"D1": 1.0, "D0+D1": 1.1})
+    session = _session({"D1": 1.0, "D0+D1": 1.1})
     _raced(session, seconds=100.0)
     assert 0 < session.budgets[0] <= 50
 
@@ -234,13 +210,13 @@ def test_a_race_leaves_time_to_confirm_what_it_finds():
 @pytest.mark.parametrize(("memory", "raced"), [(6.0, [["D1", "D0+D1"]]), (5.9, [])])
 def test_only_what_devices_can_hold_at_the_same_time_is_raced(memory, raced):
     """The single device holds four bytes on D1, and the mix two."""
-    session = _Session({"D1": 1.0, "D0+D1": 1.1})
+    session = _session({"D1": 1.0, "D0+D1": 1.1})
     _raced(session, memory=(np.inf, memory))
     assert session.races == raced
 
 
 def test_a_mix_wins_where_no_device_can_run_the_model_alone():
-    verdict = _raced(_Session({"D0+D1": 1.1}), D1=np.empty(0))
+    verdict = _raced(_session({"D0+D1": 1.1}), D1=np.empty(0))
     assert verdict.winner.name == "portfolio"
     assert detail(verdict, Kind.WITHOUT_RIVAL) == "no single device could be run"
 
@@ -248,7 +224,7 @@ def test_a_mix_wins_where_no_device_can_run_the_model_alone():
 def test_a_mix_of_a_short_model_has_to_win_over_three_compilations_together():
     first, good, bad = {"D1": 1.0, "D0+D1": 0.8}, {"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 1.2}
     scripts = (first, good, good, bad), (first, good, bad, bad)
-    sessions = [_Session(*script, seconds=1e-3) for script in scripts]
+    sessions = [_session(*script, seconds=1e-3) for script in scripts]
     alone = {"D1": 1e-3 * NOISE}
     assert [_raced(session, **alone).winner.name for session in sessions] == ["portfolio", "D1"]
     order = ["D0+D1", "D1"]
@@ -258,21 +234,21 @@ def test_a_mix_of_a_short_model_has_to_win_over_three_compilations_together():
 def test_between_devices_of_which_one_copy_was_lucky_three_compilations_decide():
     lucky, usual = {"D0": 1.0, "D1": 1.05, "D0+D1": 2.0}, {"D0": 1.05, "D1": 1.0, "D0+D1": 2.0}
     alone = {"D0": 1e-3 * NOISE, "D1": 1.05e-3 * NOISE}
-    short = _Session(lucky, usual, lucky, usual, seconds=1e-3)
+    short = _session(lucky, usual, lucky, usual, seconds=1e-3)
     assert _raced(short, **alone).winner.name == "D1"
     assert len(short.races) == 4
-    long = _Session(lucky, usual, lucky, usual)
+    long = _session(lucky, usual, lucky, usual)
     assert _raced(long, D0=NOISE, D1=1.05 * NOISE).winner.name == "D0"
     assert len(long.races) == 1
 
 
 def test_a_short_model_that_takes_long_to_compile_is_compiled_anew_only_to_confirm_a_mix():
     mix = {"D1": 1.0, "D0+D1": 0.8}
-    session = _Session(mix, mix, mix, mix, seconds=1e-3, compile_seconds=1.0)
+    session = _session(mix, mix, mix, mix, seconds=1e-3, compile_seconds=1.0)
     assert _raced(session, seconds=3.0, D1=1e-3 * NOISE).winner.name == "portfolio"
     assert len(session.races) == 2
     devices = {"D0": 1.0, "D1": 1.05, "D0+D1": 2.0}
-    session = _Session(devices, devices, seconds=1e-3, compile_seconds=1.0)
+    session = _session(devices, devices, seconds=1e-3, compile_seconds=1.0)
     assert _raced(session, seconds=1.0, D0=1e-3 * NOISE, D1=1.05e-3 * NOISE).winner.name == "D0"
     assert len(session.races) == 1
 
@@ -280,15 +256,15 @@ def test_a_short_model_that_takes_long_to_compile_is_compiled_anew_only_to_confi
 def test_a_device_whose_profile_was_disturbed_is_raced_all_the_same():
     """Most of its inferences were long, but one was shorter than any of the other device's."""
     disturbed = np.where(np.arange(50) % 10 == 0, 0.5, 3.0)
-    session = _Session({"D0": 1.0, "D1": 0.6, "D0+D1": 2.0})
+    session = _session({"D0": 1.0, "D1": 0.6, "D0+D1": 2.0})
     assert _raced(session, D0=np.ones(50), D1=disturbed).winner.name == "D1"
-    hopeless = _Session({"D0": 1.0, "D1": 0.6, "D0+D1": 2.0})
+    hopeless = _session({"D0": 1.0, "D1": 0.6, "D0+D1": 2.0})
     assert _raced(hopeless, D0=np.ones(50), D1=np.full(50, 3.0)).winner.name == "D0"
 
 
 def test_a_mix_that_there_is_no_time_to_confirm_is_not_taken():
     mix = {"D1": 1.0, "D0+D1": 0.8}
-    session = _Session(mix, mix, compile_seconds=1.0)
+    session = _session(mix, mix, compile_seconds=1.0)
     verdict = _raced(session, seconds=1.0)
     assert verdict.winner.name == "D1"
     assert verdict.kind is Kind.UNCONFIRMED
@@ -296,7 +272,7 @@ def test_a_mix_that_there_is_no_time_to_confirm_is_not_taken():
 
 
 def test_without_time_nothing_is_compiled_and_what_was_not_run_is_told():
-    session = _Session({"D1": 1.0, "D0+D1": 0.8})
+    session = _session({"D1": 1.0, "D0+D1": 0.8})
     verdict = _raced(session, seconds=0.0)
     assert verdict.winner.name == "D1"
     assert numbers(verdict, Kind.PREDICTED_NOT_RUN)["gain"] == pytest.approx(20.0)
@@ -304,31 +280,26 @@ def test_without_time_nothing_is_compiled_and_what_was_not_run_is_told():
 
 
 def test_samples_of_which_a_few_are_far_too_long_mark_the_verdict():
-    assert not _raced(_Session({"D1": 1.0, "D0+D1": 1.1})).disturbed
-    session = _Session({"D1": 1.0, "D0+D1": 1.1})
-    session.disturb = 30.0
+    assert not _raced(_session({"D1": 1.0, "D0+D1": 1.1})).disturbed
+    session = _session({"D1": 1.0, "D0+D1": 1.1})
+    session.noise = np.where(np.arange(len(NOISE)) == 0, 30.0, 1.0) * NOISE
     assert _raced(session).disturbed
 
 
 def test_tuning_ends_within_its_budget_and_keeps_the_best():
-    session = _Session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 0.9})
+    session = _session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 0.9})
     verdict = _raced(session, mode="TUNE")
     assert not verdict.winner.is_single
     assert all(e.name.startswith(("D1", "portfolio", "tuned")) for e in verdict.candidates)
-
-
-class _SessionByOp(_Session):
-    """A session that tells mixes apart by the device of each op."""
-
-    def compile_split(self, plan: SplitPlan) -> SimpleNamespace:
-        return SimpleNamespace(name=" ".join(plan.device_of.values()), compile_seconds=0.0, subgraphs=1)
 
 
 def test_the_answer_of_tuning_is_the_fastest_mix_that_it_found(monkeypatch):
     better, worse = on_groups("min-cut", [0, 1, 1, 1], 0.7), on_groups("min-cut", [0, 0, 0, 1], 0.6)
     monkeypatch.setattr("ov_autoplace.decide.stages.splits.propose", lambda *_: [better, worse])
     factors = {"D1": 1.0, "D0 D0 D1 D1": 0.9, "D0 D1 D1 D1": 0.7, "D0 D0 D0 D1": 0.95}
-    verdict = _raced(_SessionByOp(*[factors] * 5), mode="TUNE", solvers=("portfolio",))
+    session = _session(*[factors] * 5)
+    session.name_of = lambda plan: " ".join(getattr(plan, "device_of", {"": plan.name}).values())
+    verdict = _raced(session, mode="TUNE", solvers=("portfolio",))
     assert verdict.winner.assignment.tolist() == [0, 1, 1, 1]
     assert verdict.winner.name.startswith("tuned")
     assert numbers(verdict, Kind.FASTER)["gain"] == pytest.approx(30.0)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import openvino as ov
 import pytest
 from openvino import opset13 as opset
 
-from candidates import FOUND, on_groups, race_of, result_of
+from candidates import FOUND, on_groups, race_of
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.decide.comparison import Comparison
 from ov_autoplace.decide.confirmation import confirm
@@ -27,11 +27,11 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.placement.decision import Candidate, Decision, Load
 from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import LanePlan, ModelPlan, SplitPlan, WholePlan
+from ov_autoplace.placement.plan import ModelPlan, SplitPlan, WholePlan
 from ov_autoplace.placement.planning import lane_plan
 from random_tables import random_table
+from scripted_session import NOISE, ScriptedSession
 
-NOISE = np.random.default_rng(3).lognormal(sigma=0.05, size=60)
 TABLE = replace(random_table(np.random.default_rng(5), 6, 1), wiring=None, memory_capacity=np.array([np.inf]))
 LANES = with_lanes(TABLE, TABLE.devices[0], 2)
 HALVES = np.arange(len(LANES), dtype=np.int32) % 2
@@ -67,65 +67,52 @@ class ScriptedOutputs:
         return None
 
 
-class ScriptedSession:
-    """Compiles everything; the answer takes what it is told of a device's time, back to back and paused."""
+class Beside(ScriptedSession):
+    """An answer takes what it is told of a device's time, back to back and after idle gaps."""
+
+    def __init__(self, steady: float, paused: float = 1.0, rounds: int = len(NOISE)) -> None:
+        super().__init__(
+            {"answer": steady, "device": 1.0},
+            paused={"answer": paused, "device": 1.0},
+            name_of=lambda plan: "device" if plan.is_default else "answer",
+        )
+        self.makes = {"CPU": "a CPU", "XCPU": "a CPU"}
+        self.model = model()
+        self.runs: dict[str, Callable[..., np.ndarray]] = {}
+        self.first_rounds = rounds
 
     def untied(self) -> None:
         return None
 
-    def __init__(self, steady: float, paused: float = 1.0, rounds: int = len(NOISE)) -> None:
-        self.ratio = {False: steady, True: paused}
-        self.rounds = rounds
-        self.loads: list[dict[str, Any]] = []
-        self.seconds: list[float] = []
-        self.model = model()
-        self.outputs: ScriptedOutputs | None = None
-        self.runs: dict[str, Callable[..., np.ndarray]] = {}
-
-    def compile_whole(self, plan: WholePlan) -> SimpleNamespace:
-        return self._compiled("device" if plan.is_default else "answer")
-
-    def compile_split(self, plan: SplitPlan) -> SimpleNamespace:
-        return self._compiled("answer")
-
-    def compile_lanes(self, plan: LanePlan) -> SimpleNamespace:
-        return self._compiled("answer")
-
-    def _compiled(self, name: str) -> SimpleNamespace:
-        return SimpleNamespace(name=name, compile_seconds=0.01, subgraphs=1, run=self.runs.get(name))
-
-    makes: ClassVar[dict[str, str]] = {"CPU": "a CPU", "XCPU": "a CPU"}
+    def compile_whole(self, plan: ModelPlan) -> SimpleNamespace:
+        compiled = super().compile_whole(plan)
+        compiled.run = self.runs.get(compiled.name)
+        return compiled
 
     def compare_outputs(self, *_: object) -> ScriptedOutputs:
         return ScriptedOutputs()
 
-    def has_compiled(self, device: str) -> bool:
-        return False
-
-    def forget(self) -> None:
-        pass
-
-    def race(
-        self,
-        executables: Sequence[SimpleNamespace],
-        seconds: float,
-        min_sample_seconds: float = 1e-3,
-        pause_seconds: float = 0.0,
-        **_: object,
-    ) -> SimpleNamespace:
-        self.seconds.append(seconds)
-        self.loads.append({"min_sample_seconds": min_sample_seconds, "pause_seconds": pause_seconds})
-        took = {"answer": self.ratio[pause_seconds > 0], "device": 1.0}
-        rounds = self.rounds if len(self.loads) == 1 else len(NOISE)
-        found = [1e-4 * took[e.name] * NOISE[:rounds] for e in executables]
-        result = result_of(found)
-        result.seconds = seconds
+    def race(self, *asked: Any, **how: Any) -> SimpleNamespace:
+        self.noise = NOISE[: len(NOISE) if self.races else self.first_rounds]
+        result = super().race(*asked, **how)
+        result.seconds = self.budgets[-1]
         return result
+
+
+def load_of(session: ScriptedSession) -> list[dict[str, float]]:
+    """How long samples were, and idle gaps before inferences, in each race."""
+    return [
+        {
+            "min_sample_seconds": load.get("min_sample_seconds", 1e-3),
+            "pause_seconds": load.get("pause_seconds", 0.0),
+        }
+        for load in session.loads
+    ]
 
 
 def told(
     monkeypatch: pytest.MonkeyPatch,
-    session: ScriptedSession,
+    session: Beside,
     devices: tuple[str, ...] = ("CPU",),
     options: Mapping[str, Any] | None = None,
     plan: ModelPlan | None = None,
@@ -152,30 +139,30 @@ NARROW = WholePlan("CPU", Width(1))
     ],
 )
 def test_lanes_hold_that_would_win_again_also_after_idle_gaps(monkeypatch, steady, paused, options, holds):
-    session = ScriptedSession(steady, paused)
+    session = Beside(steady, paused)
     assert told(monkeypatch, session, options=options, plan=PLAN) is holds
 
 
 @pytest.mark.parametrize(("ratio", "holds"), [(0.9, True), (0.99, False), (1.1, False)])
 def test_what_had_to_win_has_to_win_again(monkeypatch, ratio, holds):
-    assert told(monkeypatch, ScriptedSession(ratio), plan=NARROW) is holds
-    assert told(monkeypatch, ScriptedSession(ratio), ("XCPU", "CPU"), plan=MIX) is holds
+    assert told(monkeypatch, Beside(ratio), plan=NARROW) is holds
+    assert told(monkeypatch, Beside(ratio), ("XCPU", "CPU"), plan=MIX) is holds
 
 
 def test_a_device_holds_beside_one_that_is_as_fast(monkeypatch):
     told_threads = {"properties": {"DEVICE_PROPERTIES": {"CPU": {"INFERENCE_NUM_THREADS": 1}}}}
-    assert told(monkeypatch, ScriptedSession(1.0), ("CPU", "XCPU"), told_threads) is True
+    assert told(monkeypatch, Beside(1.0), ("CPU", "XCPU"), told_threads) is True
 
 
 @pytest.mark.parametrize(("ratio", "holds"), [(0.9, False), (0.99, True), (1.4, True)])
 def test_a_device_holds_unless_it_wins_on_fewer_threads(monkeypatch, two_cores, ratio, holds):
-    session = ScriptedSession(ratio)
+    session = Beside(ratio)
     assert told(monkeypatch, session) is holds
-    assert session.loads == [{"min_sample_seconds": 5e-3, "pause_seconds": 0.0}]
+    assert load_of(session) == [{"min_sample_seconds": 5e-3, "pause_seconds": 0.0}]
 
 
 def test_a_device_is_not_run_again_where_nothing_else_is_allowed(monkeypatch, two_cores):
-    session = ScriptedSession(0.5)
+    session = Beside(0.5)
     assert told(monkeypatch, session, options={"properties": {"NUM_STREAMS": "1"}}) is True
     assert session.loads == []
 
@@ -185,7 +172,7 @@ def test_a_device_is_not_run_again_where_nothing_else_is_allowed(monkeypatch, tw
 def test_under_a_quota_whole_periods_decide(monkeypatch, two_cores, answer, quota):
     """A device that is faster until it is stopped beside one thread of it that never is."""
     monkeypatch.setattr(Cores, "quota", quota)
-    session, stopped = ScriptedSession(1.6), itertools.cycle([2.3e-3] * 21 + [53e-3])
+    session, stopped = Beside(1.6), itertools.cycle([2.3e-3] * 21 + [53e-3])
     session.runs = {
         "device": lambda runs, warmup=1: np.array([next(stopped) for _ in range(runs)]),
         "answer": lambda runs, warmup=1: np.full(runs, 3.8e-3),
@@ -197,18 +184,18 @@ def test_under_a_quota_whole_periods_decide(monkeypatch, two_cores, answer, quot
 
 def test_bench_shows_whole_periods_of_a_quota(monkeypatch, two_cores):
     monkeypatch.setattr(Cores, "quota", Quota(1.0, 0.15))
-    session = ScriptedSession(1.0)
+    session = Beside(1.0)
     alone = Candidate("CPU", WholePlan("CPU"), 1e-4, times={Load.STEADY: 1e-4 * NOISE})
     decision = Decision("CPU", FOUND, "PROFILE", (alone,), {})
     placement = replace(Placement.from_dict(dict.fromkeys(NAMES, "CPU")), decision=decision)
     Comparison(Machine(ov.Core(), ("CPU",)), placement, session, placement.plan).run(1.0, lambda *_: None)
-    periods = {load["min_sample_seconds"] / 0.15 for load in session.loads}
+    periods = {load["min_sample_seconds"] / 0.15 for load in load_of(session)}
     assert len(periods) == 1
     assert periods == {round(*periods)}
 
 
 def test_who_computes_wrong_is_no_rival(monkeypatch, two_cores):
-    session = ScriptedSession(1.3)
+    session = Beside(1.3)
     session.outputs = ScriptedOutputs("CPU")
     assert told(monkeypatch, session, ("XCPU", "CPU"), plan=MIX) is False  # of two, one is right
     session.outputs = ScriptedOutputs("XCPU", "CPU")
@@ -216,19 +203,19 @@ def test_who_computes_wrong_is_no_rival(monkeypatch, two_cores):
     assert session.outputs.ways["CPU"] == session.outputs.ways["XCPU"] != session.outputs.ways["the answer"]
     session.outputs = ScriptedOutputs("the answer")
     assert told(monkeypatch, session, ("XCPU", "CPU"), plan=MIX) is False
-    session = ScriptedSession(0.7)
+    session = Beside(0.7)
     session.outputs = ScriptedOutputs("the answer", "CPU")
     assert told(monkeypatch, session, plan=NARROW) is True  # nobody is right
 
 
 def test_an_answer_is_run_until_it_is_proven(monkeypatch):
-    session = ScriptedSession(0.9, rounds=2)
+    session = Beside(0.9, rounds=2)
     assert told(monkeypatch, session, plan=NARROW) is True
-    assert session.seconds == [0.5, 6 / 2 * 0.5]
+    assert session.budgets == [0.5, 6 / 2 * 0.5]
 
 
 def test_an_answer_that_cannot_be_run_does_not_hold(monkeypatch):
-    session = ScriptedSession(0.9)
+    session = Beside(0.9)
 
     def fails(*_: object, **__: object) -> None:
         raise ProfilingError("the process was ended by SIGKILL")
@@ -244,7 +231,7 @@ def test_a_race_its_confirmation_and_bench_time_alike(monkeypatch, two_cores, ki
     alone = on_groups("CPU", everywhere, 1e-4, 1e-4 * NOISE, ("CPU",))
     plan = NARROW if kind == "width" else PLAN
     answer = Candidate(plan.name, plan, 5e-5, assignment=everywhere)
-    raced, checked, shown = (ScriptedSession(0.6, 0.9) for _ in range(3))
+    raced, checked, shown = (Beside(0.6, 0.9) for _ in range(3))
     verdict = race_of(raced, TABLE).challenge(Verdict(alone, FOUND, [alone]), [answer])
     assert verdict.winner is answer
     assert told(monkeypatch, checked, plan=plan) is True
@@ -254,7 +241,9 @@ def test_a_race_its_confirmation_and_bench_time_alike(monkeypatch, two_cores, ki
 
     def by_pause(session: ScriptedSession) -> dict[bool, set[tuple[float, float]]]:
         return {
-            paused: {tuple(load.values()) for load in session.loads if (load["pause_seconds"] > 0) is paused}
+            paused: {
+                tuple(load.values()) for load in load_of(session) if (load["pause_seconds"] > 0) is paused
+            }
             for paused in (False, True)
         }
 

@@ -13,7 +13,7 @@ import pytest
 from openvino import opset13 as ops
 
 import ov_autoplace
-from candidates import FOUND, kinds, numbers, on_groups, race_of, result_of
+from candidates import FOUND, kinds, numbers, on_groups, race_of
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.decide.context import Context
@@ -36,8 +36,7 @@ from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import solve_problem
 from random_tables import random_table
-
-NOISE = np.random.default_rng(11).lognormal(sigma=0.05, size=60)
+from scripted_session import NOISE, ScriptedSession
 
 
 def stack(x: ov.Node, layers: int, width: int, random: np.random.Generator) -> ov.Node:
@@ -100,36 +99,14 @@ def test_only_a_model_with_branches_is_worth_dividing(two_cores):
 # ---- who wins ---------------------------------------------------------------------------------------------
 
 
-class ScriptedSession:
-    """Compiles everything; a race finds what back to back, or after pauses, is told to take."""
+def session_of(steady: dict[str, float], paused: dict[str, float] | None = None) -> ScriptedSession:
+    """A device, and lanes of it."""
+    named = {0: "device"}
+    return ScriptedSession(steady, paused=paused, name_of=lambda plan: named.get(plan.lane_count, "lanes"))
 
-    outputs = None  # nobody compares them
 
-    def __init__(self, steady: dict[str, float], paused: dict[str, float]) -> None:
-        self.seconds = {False: steady, True: paused}
-        self.races: list[bool] = []
-
-    def compile_whole(self, plan: object) -> SimpleNamespace:
-        return SimpleNamespace(name="device", compile_seconds=0.01, subgraphs=1)
-
-    def compile_lanes(self, plan: object) -> SimpleNamespace:
-        if "lanes" not in self.seconds[False]:
-            raise ProfilingError("the lanes cannot be compiled")
-        return SimpleNamespace(name="lanes", compile_seconds=0.01, subgraphs=1)
-
-    def has_compiled(self, device: str) -> bool:
-        return False
-
-    def forget(self) -> None:
-        pass
-
-    def race(
-        self, executables: Sequence[SimpleNamespace], budget: float, pause_seconds: float = 0.0, **_: object
-    ) -> SimpleNamespace:
-        self.races.append(pause_seconds > 0)
-        told = self.seconds[pause_seconds > 0]
-        found = [1e-4 * told[executable.name] * NOISE for executable in executables]
-        return result_of(found)
+def is_paused(session: ScriptedSession) -> bool:
+    return any("pause_seconds" in load for load in session.loads)
 
 
 def decided(session: ScriptedSession, call: str = "challenge", **options: object) -> Verdict:
@@ -149,38 +126,38 @@ def decided(session: ScriptedSession, call: str = "challenge", **options: object
 
 
 def test_lanes_that_win_back_to_back_and_after_pauses_win():
-    session = ScriptedSession({"device": 1.0, "lanes": 0.6}, {"device": 1.5, "lanes": 1.2})
+    session = session_of({"device": 1.0, "lanes": 0.6}, {"device": 1.5, "lanes": 1.2})
     verdict = decided(session)
     assert verdict.winner.name == "lanes"
     assert kinds(verdict) == [Kind.FASTER, Kind.AFTER_PAUSES]
     assert numbers(verdict, Kind.FASTER)["gain"] == pytest.approx(40.0)
     assert numbers(verdict, Kind.AFTER_PAUSES)["ratio"] == pytest.approx(0.8)
-    assert True in session.races
+    assert is_paused(session)
 
 
 def test_lanes_that_lose_after_pauses_lose():
-    verdict = decided(ScriptedSession({"device": 1.0, "lanes": 0.6}, {"device": 1.0, "lanes": 1.1}))
+    verdict = decided(session_of({"device": 1.0, "lanes": 0.6}, {"device": 1.0, "lanes": 1.1}))
     assert verdict.winner.name == "device"
     assert kinds(verdict) == [*(f.kind for f in FOUND), Kind.STEADY_ONLY, Kind.AFTER_PAUSES]
     assert verdict.candidates[-1].on(Load.PAUSED).size
 
 
 def test_steady_arrivals_take_what_wins_back_to_back():
-    session = ScriptedSession({"device": 1.0, "lanes": 0.6}, {"device": 1.0, "lanes": 1.1})
+    session = session_of({"device": 1.0, "lanes": 0.6}, {"device": 1.0, "lanes": 1.1})
     assert decided(session, arrivals="STEADY").winner.name == "lanes"
-    assert True not in session.races
+    assert not is_paused(session)
 
 
 def test_lanes_that_lose_back_to_back_are_not_tried_with_pauses():
-    session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {"device": 1.0, "lanes": 0.5})
+    session = session_of({"device": 1.0, "lanes": 1.3}, {"device": 1.0, "lanes": 0.5})
     verdict = decided(session)
     assert verdict.winner.name == "device"
     assert kinds(verdict)[-1] is Kind.OTHERS_NOT_FASTER
-    assert True not in session.races
+    assert not is_paused(session)
 
 
 def test_lanes_that_are_demanded_are_taken_and_the_decision_says_what_they_cost():
-    session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {})
+    session = session_of({"device": 1.0, "lanes": 1.3}, {})
     verdict = decided(session, "require", executor="OVERLAP")
     assert verdict.winner.name == "lanes"
     assert kinds(verdict) == [Kind.REQUIRED, Kind.BESIDE]
@@ -188,14 +165,14 @@ def test_lanes_that_are_demanded_are_taken_and_the_decision_says_what_they_cost(
 
 
 def test_a_cost_of_demanded_lanes_that_a_few_runs_tell_is_said_to_prove_nothing(monkeypatch):
-    session = ScriptedSession({"device": 1.0, "lanes": 1.3}, {})
-    monkeypatch.setitem(globals(), "NOISE", NOISE[:3])
+    session = session_of({"device": 1.0, "lanes": 1.3}, {})
+    session.noise = NOISE[:3]
     verdict = decided(session, "require", executor="OVERLAP")
     assert numbers(verdict, Kind.BESIDE_TOO_FEW)["rounds"] == 3
 
 
 def test_demanded_lanes_that_cannot_be_compiled_leave_the_answer_and_say_so():
-    verdict = decided(ScriptedSession({"device": 1.0}, {}), "require", executor="OVERLAP")
+    verdict = decided(session_of({"device": 1.0}, {}), "require", executor="OVERLAP")
     assert verdict.winner.name == "device"
     assert kinds(verdict)[-1] is Kind.NO_SCHEDULE
     assert "cannot be compiled" in verdict.candidates[-1].dropped
@@ -203,7 +180,7 @@ def test_demanded_lanes_that_cannot_be_compiled_leave_the_answer_and_say_so():
 
 @pytest.mark.parametrize("lanes", [{}, {"lanes": 1.3}], ids=["cannot be compiled", "cannot be run"])
 def test_lanes_that_are_demanded_and_do_not_run_leave_what_proved_the_answer(lanes, monkeypatch):
-    session = ScriptedSession({"device": 1.0, **lanes}, {})
+    session = session_of({"device": 1.0, **lanes}, {})
 
     def fails(*_: object, **__: object) -> SimpleNamespace:
         raise ProfilingError("the process was ended by SIGKILL")
@@ -218,17 +195,6 @@ def test_lanes_that_are_demanded_and_do_not_run_leave_what_proved_the_answer(lan
 # ---- TUNE -------------------------------------------------------------------------------------------------
 
 
-class PlannedSession(ScriptedSession):
-    """A race takes what each plan is told to take, by its name."""
-
-    def __init__(self, names: dict[int, str], steady: dict[str, float]) -> None:
-        super().__init__(steady, {})
-        self.names = names
-
-    def compile_lanes(self, plan: object) -> SimpleNamespace:
-        return SimpleNamespace(name=self.names[id(plan)], compile_seconds=0.01, subgraphs=1)
-
-
 def test_schedules_are_tuned_until_nothing_else_is_proposed():
     told = {"first": 1.0, "second": 0.9, "third": 0.7, "fourth": 0.8}
     table = replace(random_table(np.random.default_rng(5), 6, 1), wiring=None)
@@ -239,7 +205,8 @@ def test_schedules_are_tuned_until_nothing_else_is_proposed():
         assignment = (np.arange(len(lanes)) >> number) % 2
         plan = lane_plan(lanes, assignment.astype(np.int32), [Lane.of(table.devices[0], {})] * 2)
         schedules[name] = Candidate(name, plan, 5e-5, assignment=np.zeros(len(table), dtype=np.int32))
-    session = PlannedSession({id(c.plan): name for name, c in schedules.items()}, told)
+    names = {id(c.plan): name for name, c in schedules.items()}
+    session = ScriptedSession(told, name_of=lambda plan: names[id(plan)])
     waiting = [["second", "third"], ["fourth"], []]
     seen: list[list[str]] = []
 
